@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CORE_IDS_HPP
+#define BALLAST_CORE_IDS_HPP
+
+#include <ballast/core/config.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// Position of a sample in the global batch, in gathered order: all of rank 0's, then rank 1's.
+enum class sample_id : std::uint32_t {};
+/// Position of a GPU in the job, the number that MPI and NCCL use.
+enum class rank_id : std::uint32_t {};
+/// Position of a node in the cluster.
+enum class node_id : std::uint32_t {};
+/// Position of a compute bag in its layout: the GPUs that share each of their sequences.
+enum class bag_id : std::uint32_t {};
+
+/// A position that names one kind of thing: no arithmetic, no mixing, free on host and device.
+template <class T>
+concept identifier = std::is_enum_v<T> && std::same_as<std::underlying_type_t<T>, std::uint32_t>;
+
+/// The place of an identified thing in its array.
+template <identifier Id>
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t to_index(Id id) noexcept
+{
+  return static_cast<std::size_t>(id);
+}
+
+/// The identifier of the thing at `index`, which must be below 2^32.
+template <identifier Id>
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr Id to_id(std::size_t index) noexcept
+{
+  return static_cast<Id>(static_cast<std::uint32_t>(index));
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CORE_IDS_HPP

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CORE_RESULT_HPP
+#define BALLAST_CORE_RESULT_HPP
+
+#include <tl/expected.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// What kind of thing went wrong, for code that reacts; people read `error::message`.
+enum class error_code {
+  syntax,        ///< text does not follow its grammar; position is a byte offset from 0
+  bad_row,       ///< a row of a file cannot be used; position is its line number from 1
+  unknown_name,  ///< a column, policy or parameter does not exist; position is a byte offset
+  out_of_range,  ///< a value is outside what can be handled; position is its index or offset
+  infeasible,    ///< no valid plan exists; position is the index of the sample or bag in the way
+  unreadable,    ///< a file cannot be opened or read; position is 0
+};
+
+/// Why an operation on data from outside has no answer.
+struct error {
+  error_code code{};
+  std::size_t position = 0;  ///< what it counts is said at each code
+  std::string message;       ///< one sentence: what was wrong, where, and what to do
+
+  friend bool operator==(error const&, error const&) = default;
+};
+
+/// A value, or the reason why there is none. Returned wherever data from outside the process is
+/// read, so that bad input can neither be overlooked nor end the process.
+template <class T>
+using result = tl::expected<T, error>;
+
+/// The failed side of every `result`.
+[[nodiscard]] inline tl::unexpected<error> fail(error_code code, std::size_t position,
+                                                std::string message)
+{
+  return tl::unexpected<error>(error{code, position, std::move(message)});
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CORE_RESULT_HPP

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CORE_WORKSPACE_HPP
+#define BALLAST_CORE_WORKSPACE_HPP
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Scratch memory that a training loop keeps, so that a step allocates nothing.
+///
+/// A function that needs scratch opens a frame, takes arrays from it, and gives them back together
+/// when the frame goes out of scope. Frames nest like the calls that open them. One workspace serves
+/// one thread; a policy nested in a policy uses its caller's.
+///
+/// Ensures     (1) arrays of live frames do not overlap and are aligned for their type
+///             (2) once a sequence of calls has run, running it again with arrays no larger
+///                 allocates nothing
+///             (3) arrays stay where they are until their frame closes
+/// Errors      only std::bad_alloc, from take().
+/// Complexity  take: O(1), and O(count) to zero the array.
+class workspace {
+ public:
+  class frame {
+   public:
+    explicit frame(workspace& owner) noexcept
+        : owner_(owner), block_(owner.block_), used_(owner.used_)
+    {}
+    frame(frame const&) = delete;
+    frame& operator=(frame const&) = delete;
+    ~frame() { owner_.rewind(block_, used_); }
+
+    /// An array of `count` zeros that lives as long as this frame.
+    template <class T>
+      requires(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>)
+    [[nodiscard]] std::span<T> take(std::size_t count)
+    {
+      static_assert(alignof(T) <= alignment);
+      auto* const memory = owner_.allocate(count * sizeof(T));
+      std::span<T> const array(reinterpret_cast<T*>(memory), count);
+      std::uninitialized_value_construct(array.begin(), array.end());
+      return array;
+    }
+
+   private:
+    workspace& owner_;
+    std::size_t block_;
+    std::size_t used_;
+  };
+
+  /// Opens a frame; keep it in a local variable, since it closes at the end of its scope.
+  [[nodiscard]] frame open() noexcept { return frame(*this); }
+
+ private:
+  static constexpr std::size_t alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+  struct block {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes;
+  };
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes)
+  {
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    // Forward only, past blocks that are too small: an array then never lands behind the place that
+    // a larger one took in an earlier run, which is why (2) holds for smaller arrays too.
+    while (block_ < blocks_.size() && blocks_[block_].bytes - used_ < bytes) {
+      ++block_;
+      used_ = 0;
+    }
+    if (block_ == blocks_.size()) {
+      std::size_t const doubled = blocks_.empty() ? 0 : 2 * blocks_.back().bytes;
+      std::size_t const size = std::max(bytes, doubled);
+      blocks_.push_back({std::make_unique<std::byte[]>(size), size});
+    }
+    auto* const memory = blocks_[block_].memory.get() + used_;
+    used_ += bytes;
+    return memory;
+  }
+
+  void rewind(std::size_t block_index, std::size_t used) noexcept
+  {
+    block_ = block_index;
+    used_ = used;
+  }
+
+  std::vector<block> blocks_;
+  std::size_t block_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CORE_WORKSPACE_HPP
