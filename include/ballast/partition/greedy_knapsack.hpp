@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
+#define BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/lightest_bags.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Which bags a sample may enter: those with room left for it, as KnapFormer's paper says, or those
+/// that could hold it when empty, as its public code does.
+enum class knapsack_capacity : std::uint8_t { remaining, full };
+
+/// KnapFormer's balancer: every bag is a knapsack with room for its share of the step's work.
+///
+/// A bag of G GPUs has capacity G times the mean work per GPU. Samples go heaviest first, each to
+/// the least occupied (load / capacity) of the bags that it fits and that have capacity for it; one
+/// that no bag has capacity for goes to the least occupied of the largest bags that it fits.
+///
+/// Ensures     (1) every sample has one bag, which it fits
+///             (2) loads have grown by exactly the costs of the samples each bag now owns
+///             (3) the plan is that of the list-sorting planner of the paper, with equal costs in
+///                 sample order and equal occupancy to the smaller, then to the lower-numbered bag
+/// Complexity  O(n (sizes + log m)) after the sort that the problem brings; the public planner,
+///             which sorts all bags for every sample, takes O(n m log m).
+/// Source      K. Zhang et al., "KnapFormer: An Online Load Balancer for Efficient Diffusion
+///             Transformers Training", arXiv 2508.06001, 2025, section on sequence assignment.
+struct greedy_knapsack {
+  knapsack_capacity capacity = knapsack_capacity::remaining;
+
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace& memory) const
+  {
+    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    std::uint64_t total = 0;  // the mean is total / all_gpus; nothing is divided, so nothing rounds
+    std::uint64_t all_gpus = 0;
+    for (cost_units const load : loads) { total += static_cast<std::uint64_t>(load); }
+    for (cost_units const cost : problem.costs) { total += static_cast<std::uint64_t>(cost); }
+    for (std::uint32_t const gpus : problem.gpus) { all_gpus += gpus; }
+
+    auto scratch = memory.open();
+    detail::lightest_bags const bags(problem.gpus, loads, scratch);
+    for (sample_id const sample : problem.heaviest_first) {
+      cost_units const cost = problem.costs[to_index(sample)];
+      tokens const length = problem.lengths[to_index(sample)];
+      detail::bags_of_size* best = nullptr;
+      detail::bags_of_size* largest = nullptr;
+      for (detail::bags_of_size& size : bags.by_size()) {
+        if (!partition_problem::fits(length, size.gpus)) { break; }
+        largest = &size;
+        cost_units const before = capacity == knapsack_capacity::full ? 0 : size.lightest().load;
+        auto const filled = static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(cost);
+        bool const has_room = uint128{filled} * all_gpus <= uint128{total} * size.gpus;
+        if (has_room && (best == nullptr || occupancy(size) < occupancy(*best))) { best = &size; }
+      }
+      if (best == nullptr) { best = largest; }
+      BALLAST_EXPECTS(best != nullptr);  // every sample fits the smallest bags
+      owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
+      best->add_to_lightest(cost);
+    }
+    bags.store(loads);
+  }
+
+  friend bool operator==(greedy_knapsack, greedy_knapsack) = default;
+
+ private:
+  // Capacity is proportional to GPUs, so load per GPU orders bags as load per capacity does.
+  [[nodiscard]] static ratio occupancy(detail::bags_of_size const& size) noexcept
+  {
+    return {size.lightest().load, size.gpus};
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_GREEDY_KNAPSACK_HPP

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
+#define BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/lightest_bags.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Heaviest sample first, always to the bag that would finish it earliest.
+///
+/// With bags of one size that is the lightest bag; with several sizes the one with the least
+/// (load + cost) / GPUs, among the bags that the sample fits.
+///
+/// Ensures     (1) every sample has one bag, which it fits
+///             (2) loads have grown by exactly the costs of the samples each bag now owns
+///             (3) from empty bags of one size, makespan <= (4/3 - 1/(3m)) * optimum
+///             (4) equal costs go in sample order and equal finishing times to the smaller, then to
+///                 the lower-numbered bag
+/// Complexity  O(n (sizes + log m)) after the sort that the problem brings.
+/// Source      R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math.
+///             17(2):416-429, 1969; on bags of several sizes T. Gonzalez, O. H. Ibarra, S. Sahni,
+///             "Bounds for LPT Schedules on Uniform Processors", SIAM J. Comput. 6(1), 1977.
+struct longest_processing_time {
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace& memory) const
+  {
+    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    auto scratch = memory.open();
+    detail::lightest_bags const bags(problem.gpus, loads, scratch);
+
+    for (sample_id const sample : problem.heaviest_first) {
+      cost_units const cost = problem.costs[to_index(sample)];
+      tokens const length = problem.lengths[to_index(sample)];
+      detail::bags_of_size* best = nullptr;
+      ratio best_finish;
+      for (detail::bags_of_size& size : bags.by_size()) {
+        if (!partition_problem::fits(length, size.gpus)) { break; }
+        ratio const finish{size.lightest().load + cost, size.gpus};
+        if (best == nullptr || finish < best_finish) {
+          best = &size;
+          best_finish = finish;
+        }
+      }
+      BALLAST_EXPECTS(best != nullptr);  // every sample fits the smallest bags
+      owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
+      best->add_to_lightest(cost);
+    }
+    bags.store(loads);
+  }
+
+  friend bool operator==(longest_processing_time, longest_processing_time) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP

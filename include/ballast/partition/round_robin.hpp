@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_ROUND_ROBIN_HPP
+#define BALLAST_PARTITION_ROUND_ROBIN_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Sample i to bag i mod m: what an unmodified data loader does, and the baseline of every table.
+///
+/// A sample that does not fit its bag goes to the next one, in cyclic order, that it fits.
+///
+/// Ensures     (1) every sample has one bag, which it fits
+///             (2) loads have grown by exactly the costs of the samples each bag now owns
+///             (3) with all samples fitting everywhere, counts per bag differ by at most one
+/// Complexity  O(n), and O(n m) in the worst case of samples that hardly fit anywhere.
+struct round_robin {
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace&) const
+  {
+    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      std::size_t bag = sample % loads.size();
+      for (std::size_t tried = 1;
+           tried < loads.size() &&
+           !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
+           ++tried) {
+        bag = bag + 1 == loads.size() ? 0 : bag + 1;
+      }
+      loads[bag] += problem.costs[sample];
+      owner[sample] = to_id<bag_id>(bag);
+    }
+  }
+
+  friend bool operator==(round_robin, round_robin) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_ROUND_ROBIN_HPP

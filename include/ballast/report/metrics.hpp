@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_METRICS_HPP
+#define BALLAST_REPORT_METRICS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// How evenly work lies on GPUs.
+///
+/// Every GPU of a bag has load / GPUs of the bag. The GPUs before balancing are bags of one.
+struct balance_metrics {
+  double heaviest = 0;  ///< work of the busiest GPU, in cost units
+  double lightest = 0;  ///< work of the idlest GPU
+  double mean = 0;      ///< all work over all GPUs
+
+  /// WIR, the workload imbalance ratio of KnapFormer: heaviest / lightest. Empty where it is
+  /// infinite, which is when a GPU has no work and another has; 1 where no GPU has any.
+  [[nodiscard]] std::optional<double> imbalance_ratio() const noexcept
+  {
+    if (heaviest == 0) { return 1.0; }
+    if (lightest == 0) { return std::nullopt; }
+    return heaviest / lightest;
+  }
+
+  /// Balance ratio of FlexRL: heaviest / mean, from 1 (even) to the number of GPUs; 1 without work.
+  [[nodiscard]] double balance_ratio() const noexcept
+  {
+    return heaviest == 0 ? 1.0 : heaviest / mean;
+  }
+
+  /// Share of GPU time spent waiting for the busiest GPU: 1 - mean / heaviest; 0 without work.
+  [[nodiscard]] double idle_share() const noexcept
+  {
+    return heaviest == 0 ? 0.0 : 1.0 - mean / heaviest;
+  }
+};
+
+/// Measures the loads of bags.
+///
+/// Shapes      loads[m], gpus[m]; m >= 1.
+/// Expects     equal sizes; loads are not negative; every bag has a GPU.
+/// Complexity  O(m).
+[[nodiscard]] inline balance_metrics measure_balance(std::span<cost_units const> loads,
+                                                     std::span<std::uint32_t const> gpus)
+{
+  BALLAST_EXPECTS(!loads.empty() && loads.size() == gpus.size());
+  balance_metrics metrics;
+  double total = 0;
+  double all_gpus = 0;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    auto const load = static_cast<double>(loads[bag]);
+    double const per_gpu = load / gpus[bag];
+    metrics.heaviest = std::max(metrics.heaviest, per_gpu);
+    metrics.lightest = bag == 0 ? per_gpu : std::min(metrics.lightest, per_gpu);
+    total += load;
+    all_gpus += gpus[bag];
+  }
+  metrics.mean = total / all_gpus;
+  return metrics;
+}
+
+/// MFU, model FLOP utilization: the useful part of a training step, which is the forward pass and a
+/// backward pass of twice its work, over what the GPUs could have done in that time.
+///
+/// Units       forward_flops: FLOP of the forward pass over all GPUs; peak: FLOP/s of all GPUs.
+/// Expects     seconds > 0 and peak_flops_per_second > 0.
+/// Source      A. Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", JMLR 24, 2023.
+[[nodiscard]] inline double model_flops_utilization(double forward_flops, double seconds,
+                                                    double peak_flops_per_second)
+{
+  BALLAST_EXPECTS(seconds > 0 && peak_flops_per_second > 0);
+  return 3.0 * forward_flops / (seconds * peak_flops_per_second);
+}
+
+/// HFU, hardware FLOP utilization: as MFU, counting also the forward pass that full activation
+/// recomputation runs again, so four times the forward FLOP.
+[[nodiscard]] inline double hardware_flops_utilization(double forward_flops, double seconds,
+                                                       double peak_flops_per_second)
+{
+  BALLAST_EXPECTS(seconds > 0 && peak_flops_per_second > 0);
+  return 4.0 * forward_flops / (seconds * peak_flops_per_second);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_METRICS_HPP

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
+#define BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A compute bag in place: `gpus` consecutive ranks from `first`, which share each of its sequences.
+struct bag {
+  rank_id first{};
+  std::uint32_t gpus = 1;
+
+  friend constexpr bool operator==(bag, bag) = default;
+};
+
+/// Where every bag of a job sits.
+///
+/// Expects     the bags given to the constructor are disjoint and cover ranks 0 to gpus() - 1.
+/// Ensures     (1) bags keep the order in which they were given
+///             (2) bag_of(r) is the bag whose ranks include r
+/// Complexity  construction O(GPUs), every question O(1).
+class bag_layout {
+ public:
+  bag_layout() = default;
+
+  explicit bag_layout(std::span<bag const> bags)
+  {
+    std::size_t gpus = 0;
+    for (bag const each : bags) { gpus += each.gpus; }
+    constexpr auto nobody = to_id<bag_id>(std::numeric_limits<std::uint32_t>::max());
+    bag_of_.assign(gpus, nobody);
+    for (bag const each : bags) {
+      std::size_t const first = to_index(each.first);
+      BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus);
+      for (std::size_t rank = first; rank < first + each.gpus; ++rank) {
+        BALLAST_EXPECTS(bag_of_[rank] == nobody);  // no rank twice, hence every rank once
+        bag_of_[rank] = to_id<bag_id>(size());
+      }
+      first_.push_back(each.first);
+      sizes_.push_back(each.gpus);
+    }
+  }
+
+  /// Number of bags.
+  [[nodiscard]] std::size_t size() const noexcept { return sizes_.size(); }
+
+  /// Number of GPUs in all bags together.
+  [[nodiscard]] std::size_t gpus() const noexcept { return bag_of_.size(); }
+
+  [[nodiscard]] bag operator[](bag_id id) const
+  {
+    BALLAST_EXPECTS(to_index(id) < size());
+    return {first_[to_index(id)], sizes_[to_index(id)]};
+  }
+
+  [[nodiscard]] bag_id bag_of(rank_id rank) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < gpus());
+    return bag_of_[to_index(rank)];
+  }
+
+  /// GPUs of every bag, in bag order: what a partition policy balances over.
+  [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return sizes_; }
+
+  friend bool operator==(bag_layout const&, bag_layout const&) = default;
+
+ private:
+  std::vector<rank_id> first_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<bag_id> bag_of_;
+};
+
+/// Bags of one GPU each, rank by rank: the layout of plain data parallelism.
+[[nodiscard]] inline bag_layout one_gpu_bags(std::size_t gpus)
+{
+  std::vector<bag> bags(gpus);
+  for (std::size_t rank = 0; rank < gpus; ++rank) { bags[rank].first = to_id<rank_id>(rank); }
+  return bag_layout(bags);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_TOPOLOGY_BAG_LAYOUT_HPP

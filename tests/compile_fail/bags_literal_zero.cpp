@@ -1,0 +1,7 @@
+// EXPECT: a_bag_specification_has_no_zero
+#include <ballast/topology/bag_spec.hpp>
+
+using namespace ballast::literals;
+constexpr ballast::bag_spec bags = "g1n2+g0n1"_bags;
+
+int main() { return static_cast<int>(bags.gpus()) - 2; }

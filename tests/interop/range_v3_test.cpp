@@ -1,0 +1,54 @@
+#include <ballast/interop/range_v3.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <range/v3/algorithm/equal.hpp>
+#include <range/v3/numeric/accumulate.hpp>
+#include <range/v3/range/conversion.hpp>
+#include <range/v3/view/transform.hpp>
+
+#include <vector>
+
+namespace {
+
+using ballast::tokens;
+
+TEST(RangeV3, ViewsTheSamplesOfEveryBag)  // Ensures (1)
+{
+  std::vector<tokens> const lengths{5, 4, 3, 2, 1};
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+                         [](tokens length) { return length; });
+  ASSERT_TRUE(plan);
+  std::vector<std::vector<tokens>> seen;
+  for (auto bag : ballast::view_groups(plan->samples, lengths)) {
+    seen.push_back(bag | ranges::to<std::vector>());
+  }
+  EXPECT_EQ(seen, (std::vector<std::vector<tokens>>{{5, 2, 1}, {4, 3}}));
+}
+
+TEST(RangeV3, PlansOverAView)
+{
+  std::vector<int> const kilotokens{5, 4, 3};
+  auto const plan = ballast::partition(
+      kilotokens | ranges::views::transform([](int thousand) { return tokens{1000} * thousand; }),
+      ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+      [](tokens length) { return length; });
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->loads, (std::vector<ballast::cost_units>{5000, 7000}));
+}
+
+TEST(RangeV3, ViewsWhatItRefersTo)
+{
+  ballast::groups<ballast::bag_id, ballast::sample_id> groups;
+  std::vector<ballast::bag_id> const owner{ballast::bag_id{1}, ballast::bag_id{1}};
+  groups.regroup(owner, 2);
+  std::vector<int> things{1, 2};
+  for (auto bag : ballast::view_groups(groups, things)) {
+    for (int& thing : bag) { thing *= 10; }
+  }
+  EXPECT_EQ(things, (std::vector<int>{10, 20}));
+}
+
+}  // namespace

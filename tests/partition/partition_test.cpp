@@ -1,0 +1,229 @@
+#include <ballast/partition/partition.hpp>  // first: proves it is self-contained
+
+#include "../support/policy_checks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::error_code;
+using ballast::greedy_knapsack;
+using ballast::longest_processing_time;
+using ballast::one_gpu_bags;
+using ballast::ratio;
+using ballast::sample_id;
+using ballast::tokens;
+
+constexpr auto own_length = [](tokens length) { return length; };
+
+// The least that a policy has to be: everything to the first bag.
+struct all_to_first {
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<bag_id> owner, ballast::workspace&) const
+  {
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      owner[sample] = bag_id{0};
+      loads[0] += problem.costs[sample];
+    }
+  }
+  friend bool operator==(all_to_first, all_to_first) = default;
+};
+static_assert(ballast::partition_policy<all_to_first>);
+struct not_a_policy {
+  void operator()() const {}
+};
+static_assert(!ballast::partition_policy<not_a_policy>);
+
+TEST(Partition, DescribesThePlanItMakes)  // Ensures (1), partition_plan (1) to (4)
+{
+  // [partition]
+  std::vector<ballast::tokens> const lengths{700, 600, 500, 400, 300};
+  auto const cost = [](ballast::tokens length) { return length * length; };
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2),
+                                       ballast::longest_processing_time{}, cost);
+  // [partition]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}}));
+  EXPECT_THAT(plan->samples[bag_id{0}], testing::ElementsAre(sample_id{0}, sample_id{3}));
+  EXPECT_THAT(plan->samples[bag_id{1}],
+              testing::ElementsAre(sample_id{1}, sample_id{2}, sample_id{4}));
+  EXPECT_THAT(plan->costs, testing::ElementsAre(490000, 360000, 250000, 160000, 90000));
+  EXPECT_THAT(plan->loads, testing::ElementsAre(650000, 700000));
+  EXPECT_EQ(plan->makespan, (ratio{700000, 1}));
+  EXPECT_EQ(plan->lower_bound, (ratio{675000, 1}));
+  EXPECT_DOUBLE_EQ(plan->gap(), 700000.0 / 675000.0 - 1.0);
+}
+
+TEST(Partition, TakesSamplesOfAnyTypeByProjection)
+{
+  struct sample {
+    tokens text;
+    tokens visual;
+  };
+  std::vector<sample> const samples{{10, 90}, {20, 0}, {5, 5}};
+  auto const plan = ballast::partition(
+      samples, one_gpu_bags(2), longest_processing_time{},
+      [](sample const& s) { return 2 * s.text + 3 * s.visual; },
+      [](sample const& s) { return s.text + s.visual; });
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->costs, testing::ElementsAre(290, 40, 25));
+}
+
+TEST(Partition, HasNoGapWithoutWork)
+{
+  auto const empty =
+      ballast::partition(std::vector<tokens>{}, one_gpu_bags(3), greedy_knapsack{}, own_length);
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->gap(), 0.0);
+  EXPECT_EQ(empty->samples.size(), 3U);
+  auto const zeros =
+      ballast::partition(std::vector<tokens>{0, 0}, one_gpu_bags(3), greedy_knapsack{}, own_length);
+  ASSERT_TRUE(zeros);
+  EXPECT_EQ(zeros->gap(), 0.0);
+}
+
+TEST(Partition, LeavesBagsEmptyWhenSamplesAreFew)
+{
+  auto const plan =
+      ballast::partition(std::vector<tokens>{7}, one_gpu_bags(3), greedy_knapsack{}, own_length);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->samples[bag_id{1}].empty());
+  EXPECT_EQ(plan->gap(), 0.0);
+}
+
+TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
+{
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), *ballast::cluster_of(8));
+  std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
+  auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length);
+  ASSERT_TRUE(plan);
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    if (lengths[sample] > 0 && lengths[sample] < 4) {
+      EXPECT_LT(to_index(plan->owner[sample]), 4U) << "sample " << sample;
+    }
+  }
+}
+
+TEST(Partition, NamesTheSampleThatCannotBePlaced)
+{
+  auto const wide = *ballast::lay_out(*ballast::parse_bags("g4n2"), *ballast::cluster_of(8));
+  auto const too_short =
+      ballast::partition(std::vector<tokens>{9, 0, 3}, wide, greedy_knapsack{}, own_length);
+  ASSERT_FALSE(too_short);
+  EXPECT_EQ(too_short.error().code, error_code::infeasible);
+  EXPECT_EQ(too_short.error().position, 2U);
+  EXPECT_THAT(too_short.error().message, testing::HasSubstr("sample 2 of 3 tokens is shorter"));
+
+  auto const negative =
+      ballast::partition(std::vector<tokens>{9, -1}, wide, greedy_knapsack{}, [](tokens length) {
+        EXPECT_GE(length, 0) << "a cost model is not asked about a length that is none";
+        return length;
+      });
+  ASSERT_FALSE(negative);
+  EXPECT_EQ(negative.error().position, 1U);
+  EXPECT_THAT(negative.error().message, testing::HasSubstr("negative length"));
+
+  auto const negative_cost = ballast::partition(std::vector<tokens>{9}, wide, greedy_knapsack{},
+                                                [](tokens) { return -5; });
+  ASSERT_FALSE(negative_cost);
+  EXPECT_THAT(negative_cost.error().message, testing::HasSubstr("negative cost"));
+
+  auto const nowhere =
+      ballast::partition(std::vector<tokens>{9}, one_gpu_bags(0), greedy_knapsack{}, own_length);
+  ASSERT_FALSE(nowhere);
+  EXPECT_THAT(nowhere.error().message, testing::HasSubstr("no bags"));
+}
+
+TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
+{
+  auto const one =
+      ballast::partition(std::vector<tokens>{1, 2}, one_gpu_bags(2), greedy_knapsack{},
+                         [](tokens length) { return length == 1 ? 1 : ballast::cost_overflow; });
+  ASSERT_FALSE(one);
+  EXPECT_EQ(one.error().code, error_code::out_of_range);
+  EXPECT_EQ(one.error().position, 1U);
+  EXPECT_THAT(one.error().message, testing::HasSubstr("coarser unit"));
+  auto const together =
+      ballast::partition(std::vector<tokens>{1, 1, 1}, one_gpu_bags(2), greedy_knapsack{},
+                         [](tokens) { return ballast::cost_overflow / 2; });
+  ASSERT_FALSE(together);
+  EXPECT_EQ(together.error().position, 2U);
+}
+
+TEST(Partition, HasADigestThatEveryOwnerEnters)  // Ensures (3)
+{
+  std::vector<tokens> const lengths{5, 4, 3, 2, 1};
+  auto plan = *ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, own_length);
+  auto const again =
+      *ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, own_length);
+  EXPECT_EQ(plan.digest(), again.digest());
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    auto changed = plan;
+    changed.owner[sample] = changed.owner[sample] == bag_id{0} ? bag_id{1} : bag_id{0};
+    EXPECT_NE(changed.digest(), plan.digest()) << "owner of sample " << sample;
+  }
+  plan.loads[0] += 1;
+  EXPECT_NE(plan.digest(), again.digest());
+}
+
+}  // namespace
+
+// Counts what the steady state must not do.
+static std::size_t allocations = 0;
+void* operator new(std::size_t bytes)
+{
+  ++allocations;
+  if (void* const memory = std::malloc(bytes)) { return memory; }
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept
+{
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept
+{
+  std::free(memory);
+}
+
+namespace {
+
+template <class Policy>
+void expect_no_allocation(Policy const& policy)
+{
+  ballast::random_source random(3);
+  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), *ballast::cluster_of(16));
+  std::vector<tokens> lengths(1000);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 5; ++step) {
+    for (tokens& length : lengths) { length = random.between(2, 9000); }
+    std::size_t const before = allocations;
+    auto const done = ballast::partition_into(plan, memory, lengths, bags, policy, own_length);
+    std::size_t const during = allocations - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+    lengths.pop_back();  // later steps may be smaller
+  }
+}
+
+TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
+{
+  expect_no_allocation(ballast::round_robin{});
+  expect_no_allocation(longest_processing_time{});
+  expect_no_allocation(greedy_knapsack{});
+}
+
+}  // namespace

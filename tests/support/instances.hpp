@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_INSTANCES_HPP
+#define BALLAST_TESTS_SUPPORT_INSTANCES_HPP
+
+#include "brute_force.hpp"  // defines: ballast_test::instance
+
+#include <ballast/core/random.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ballast_test {
+
+/// A random step whose samples all fit some bag: ties, zeros and short samples are frequent.
+inline instance random_instance(ballast::random_source& random, std::size_t most_samples,
+                                std::size_t most_bags, std::uint32_t largest_bag)
+{
+  instance step;
+  step.gpus.resize(1 + random.below(most_bags));
+  for (auto& gpus : step.gpus) { gpus = static_cast<std::uint32_t>(1 + random.below(largest_bag)); }
+  auto const smallest = static_cast<ballast::tokens>(std::ranges::min(step.gpus));
+  std::size_t const samples = random.below(most_samples + 1);
+  std::int64_t const heaviest = random.below(2) == 0 ? 5 : 1000;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    step.lengths.push_back(random.below(8) == 0 ? 0 : smallest + random.between(0, 4));
+    step.costs.push_back(random.between(0, heaviest));
+  }
+  return step;
+}
+
+/// Bags of the given sizes on consecutive ranks.
+inline ballast::bag_layout consecutive_bags(std::vector<std::uint32_t> const& gpus)
+{
+  std::vector<ballast::bag> bags;
+  std::size_t first = 0;
+  for (std::uint32_t const size : gpus) {
+    bags.push_back({ballast::to_id<ballast::rank_id>(first), size});
+    first += size;
+  }
+  return ballast::bag_layout(bags);
+}
+
+/// Samples of an instance by number, for the front door's projections.
+struct numbered {
+  std::size_t sample;
+};
+inline std::vector<numbered> number_samples(instance const& step)
+{
+  std::vector<numbered> samples(step.costs.size());
+  for (std::size_t sample = 0; sample < samples.size(); ++sample) { samples[sample] = {sample}; }
+  return samples;
+}
+
+/// Plans an instance through the front door.
+template <class Policy>
+auto plan_instance(instance const& step, Policy const& policy)
+{
+  return ballast::partition(
+      number_samples(step), consecutive_bags(step.gpus), policy,
+      [&](numbered n) { return step.costs[n.sample]; },
+      [&](numbered n) { return step.lengths[n.sample]; });
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_INSTANCES_HPP

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
+#define BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace ballast_test {
+
+/// Occupancy compared exactly, for the oracle of greedy_knapsack.
+struct exact_occupancy {
+  ballast::ratio operator()(ballast::cost_units load, std::uint32_t gpus, double) const
+  {
+    return {load, gpus};
+  }
+};
+
+/// Occupancy as a floating-point quotient, as the public planner has it, for the benchmark.
+struct floating_occupancy {
+  double operator()(ballast::cost_units load, std::uint32_t gpus, double per_gpu) const
+  {
+    return static_cast<double>(load) / (per_gpu * gpus);
+  }
+};
+
+/// KnapFormer's planner as it is published: every sample, heaviest first, collects the bags that may
+/// take it into a list, sorts the list by occupancy and takes the front. O(n m log m).
+template <class Occupancy>
+std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units const> costs,
+                                                   std::span<ballast::tokens const> lengths,
+                                                   std::span<std::uint32_t const> gpus,
+                                                   bool remaining_capacity, Occupancy occupancy)
+{
+  using ballast::cost_units;
+  using ballast::tokens;
+  using ballast::uint128;
+  cost_units const total = std::accumulate(costs.begin(), costs.end(), cost_units{0});
+  std::uint64_t const all_gpus = std::accumulate(gpus.begin(), gpus.end(), std::uint64_t{0});
+  double const per_gpu = static_cast<double>(total) / static_cast<double>(all_gpus);
+
+  std::vector<std::size_t> samples(costs.size());
+  std::iota(samples.begin(), samples.end(), std::size_t{0});
+  std::ranges::sort(samples, [&](std::size_t a, std::size_t b) {
+    return costs[a] > costs[b] || (costs[a] == costs[b] && a < b);
+  });
+
+  std::vector<cost_units> loads(gpus.size(), 0);
+  std::vector<ballast::bag_id> owner(costs.size());
+  std::vector<std::size_t> candidates;
+  for (std::size_t const sample : samples) {
+    auto const long_enough = [&](std::size_t bag) {
+      return lengths[sample] == 0 || lengths[sample] >= static_cast<tokens>(gpus[bag]);
+    };
+    candidates.clear();
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      cost_units const filled = (remaining_capacity ? loads[bag] : 0) + costs[sample];
+      bool const has_room =
+          static_cast<uint128>(filled) * all_gpus <= static_cast<uint128>(total) * gpus[bag];
+      if (has_room && long_enough(bag)) { candidates.push_back(bag); }
+    }
+    if (candidates.empty()) {
+      std::uint32_t largest = 0;
+      for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+        if (long_enough(bag)) { largest = std::max(largest, gpus[bag]); }
+      }
+      for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+        if (gpus[bag] == largest) { candidates.push_back(bag); }
+      }
+    }
+    std::ranges::sort(candidates, [&](std::size_t a, std::size_t b) {
+      auto const of_a = occupancy(loads[a], gpus[a], per_gpu);
+      auto const of_b = occupancy(loads[b], gpus[b], per_gpu);
+      if (of_a < of_b || of_b < of_a) { return of_a < of_b; }
+      return gpus[a] < gpus[b] || (gpus[a] == gpus[b] && a < b);
+    });
+    loads[candidates.front()] += costs[sample];
+    owner[sample] = ballast::to_id<ballast::bag_id>(candidates.front());
+  }
+  return owner;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP

@@ -1,0 +1,55 @@
+#include <ballast/topology/bag_layout.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace {
+
+using ballast::bag;
+using ballast::bag_id;
+using ballast::bag_layout;
+using ballast::one_gpu_bags;
+using ballast::rank_id;
+
+TEST(BagLayout, AnswersBothWays)  // Ensures (1) (2)
+{
+  std::vector<bag> const bags{{rank_id{2}, 2}, {rank_id{0}, 1}, {rank_id{1}, 1}};
+  bag_layout const layout(bags);
+  EXPECT_EQ(layout.size(), 3U);
+  EXPECT_EQ(layout.gpus(), 4U);
+  EXPECT_THAT(layout.sizes(), testing::ElementsAre(2, 1, 1));
+  EXPECT_EQ(layout[bag_id{0}], (bag{rank_id{2}, 2}));
+  EXPECT_EQ(layout.bag_of(rank_id{0}), bag_id{1});
+  EXPECT_EQ(layout.bag_of(rank_id{1}), bag_id{2});
+  EXPECT_EQ(layout.bag_of(rank_id{2}), bag_id{0});
+  EXPECT_EQ(layout.bag_of(rank_id{3}), bag_id{0});
+}
+
+TEST(BagLayout, MayBeEmpty)
+{
+  EXPECT_EQ(bag_layout{}.size(), 0U);
+  EXPECT_EQ(one_gpu_bags(0), bag_layout{});
+}
+
+TEST(BagLayout, GivesEveryRankABagOfItsOwn)
+{
+  bag_layout const layout = one_gpu_bags(3);
+  ASSERT_EQ(layout.size(), 3U);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(layout[bag_id{rank}], (bag{rank_id{rank}, 1}));
+    EXPECT_EQ(layout.bag_of(rank_id{rank}), bag_id{rank});
+  }
+}
+
+TEST(BagLayoutDeathTest, RefusesBagsThatAreNoPartitionOfTheRanks)
+{
+  EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 2}, {rank_id{1}, 1}}), "nobody");
+  EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{1}, 1}}), "each.gpus >= 1");
+  EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 0}}), "each.gpus >= 1");
+  EXPECT_DEATH((void)one_gpu_bags(2)[bag_id{2}], "size\\(\\)");
+  EXPECT_DEATH((void)one_gpu_bags(2).bag_of(rank_id{2}), "gpus\\(\\)");
+}
+
+}  // namespace
