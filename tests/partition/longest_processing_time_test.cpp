@@ -96,7 +96,7 @@ TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
 {
   std::vector<ballast::cost_units> const costs{1};
   std::vector<ballast::tokens> const lengths{1};
-  std::vector<ballast::sample_id> const order{ballast::sample_id{0}};
+  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
   std::vector<std::uint32_t> const gpus{1};
   std::vector<ballast::cost_units> loads;
   std::vector<bag_id> owner(1);

@@ -1,5 +1,6 @@
 #include <ballast/partition/partition.hpp>  // first: proves it is self-contained
 
+#include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
 
 #include <gmock/gmock.h>
@@ -10,9 +11,6 @@
 #include <ballast/topology/lay_out.hpp>
 
 #include <cstdint>
-#include <cstdlib>
-#include <limits>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -179,27 +177,6 @@ TEST(Partition, HasADigestThatEveryOwnerEnters)  // Ensures (3)
   EXPECT_NE(plan.digest(), again.digest());
 }
 
-}  // namespace
-
-// Counts what the steady state must not do.
-static std::size_t allocations = 0;
-void* operator new(std::size_t bytes)
-{
-  ++allocations;
-  if (void* const memory = std::malloc(bytes)) { return memory; }
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept
-{
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept
-{
-  std::free(memory);
-}
-
-namespace {
-
 template <class Policy>
 void expect_no_allocation(Policy const& policy)
 {
@@ -210,9 +187,9 @@ void expect_no_allocation(Policy const& policy)
   ballast::workspace memory;
   for (int step = 0; step < 5; ++step) {
     for (tokens& length : lengths) { length = random.between(2, 9000); }
-    std::size_t const before = allocations;
+    std::size_t const before = ballast_test::allocations();
     auto const done = ballast::partition_into(plan, memory, lengths, bags, policy, own_length);
-    std::size_t const during = allocations - before;
+    std::size_t const during = ballast_test::allocations() - before;
     ASSERT_TRUE(done);
     if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
     lengths.pop_back();  // later steps may be smaller

@@ -57,8 +57,8 @@ void expect_starting_loads_counted(Policy const& policy)
 {
   std::vector<ballast::cost_units> const costs{5, 4, 3};
   std::vector<ballast::tokens> const lengths{1, 1, 1};
-  std::vector<ballast::sample_id> const order{ballast::sample_id{0}, ballast::sample_id{1},
-                                              ballast::sample_id{2}};
+  std::vector<ballast::priced_sample> const order{
+      {5, ballast::sample_id{0}}, {4, ballast::sample_id{1}}, {3, ballast::sample_id{2}}};
   std::vector<std::uint32_t> const gpus{1, 1};
   std::vector<ballast::cost_units> loads{100, 1};
   std::vector<ballast::bag_id> owner(3);

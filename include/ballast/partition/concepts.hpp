@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_CONCEPTS_HPP
 #define BALLAST_PARTITION_CONCEPTS_HPP
 
+#include <ballast/core/descending_order.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -24,7 +25,7 @@ namespace ballast::inline v0 {
 struct partition_problem {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
-  std::span<sample_id const> heaviest_first;
+  std::span<priced_sample const> heaviest_first;
   std::span<std::uint32_t const> gpus;
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with

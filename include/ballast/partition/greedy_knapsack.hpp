@@ -48,13 +48,15 @@ struct greedy_knapsack {
 
     auto scratch = memory.open();
     detail::lightest_bags const bags(problem.gpus, loads, scratch);
-    for (sample_id const sample : problem.heaviest_first) {
-      cost_units const cost = problem.costs[to_index(sample)];
-      tokens const length = problem.lengths[to_index(sample)];
+    for (auto const [cost, sample] : problem.heaviest_first) {
       detail::bags_of_size* best = nullptr;
       detail::bags_of_size* largest = nullptr;
       for (detail::bags_of_size& size : bags.by_size()) {
-        if (!partition_problem::fits(length, size.gpus)) { break; }
+        // The smallest bags take every sample, so lengths are looked up only where sizes differ.
+        if (largest != nullptr &&
+            !partition_problem::fits(problem.lengths[to_index(sample)], size.gpus)) {
+          break;
+        }
         largest = &size;
         cost_units const before = capacity == knapsack_capacity::full ? 0 : size.lightest().load;
         auto const filled = static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(cost);
@@ -62,7 +64,6 @@ struct greedy_knapsack {
         if (has_room && (best == nullptr || occupancy(size) < occupancy(*best))) { best = &size; }
       }
       if (best == nullptr) { best = largest; }
-      BALLAST_EXPECTS(best != nullptr);  // every sample fits the smallest bags
       owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
       best->add_to_lightest(cost);
     }

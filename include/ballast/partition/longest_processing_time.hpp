@@ -35,20 +35,18 @@ struct longest_processing_time {
     auto scratch = memory.open();
     detail::lightest_bags const bags(problem.gpus, loads, scratch);
 
-    for (sample_id const sample : problem.heaviest_first) {
-      cost_units const cost = problem.costs[to_index(sample)];
-      tokens const length = problem.lengths[to_index(sample)];
-      detail::bags_of_size* best = nullptr;
-      ratio best_finish;
-      for (detail::bags_of_size& size : bags.by_size()) {
-        if (!partition_problem::fits(length, size.gpus)) { break; }
+    for (auto const [cost, sample] : problem.heaviest_first) {
+      // The smallest bags take every sample, so lengths are looked up only where sizes differ.
+      detail::bags_of_size* best = &bags.by_size().front();
+      ratio best_finish{best->lightest().load + cost, best->gpus};
+      for (detail::bags_of_size& size : bags.by_size().subspan(1)) {
+        if (!partition_problem::fits(problem.lengths[to_index(sample)], size.gpus)) { break; }
         ratio const finish{size.lightest().load + cost, size.gpus};
-        if (best == nullptr || finish < best_finish) {
+        if (finish < best_finish) {
           best = &size;
           best_finish = finish;
         }
       }
-      BALLAST_EXPECTS(best != nullptr);  // every sample fits the smallest bags
       owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
       best->add_to_lightest(cost);
     }

@@ -52,6 +52,7 @@ namespace ballast::inline v0 {
   // (a) Bags from the k-th of largest_first on are those a sample may use, where k counts the bags
   // it is too short for: confined[k] is the work of such samples.
   std::span<cost_units> const confined = scratch.take<cost_units>(bags + 1);
+  std::ranges::fill(confined, 0);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     tokens const length = problem.lengths[sample];
     auto const usable = std::ranges::partition_point(largest_first, [length](std::uint32_t gpus) {
@@ -74,7 +75,7 @@ namespace ballast::inline v0 {
   work = 0;
   gpus = 0;
   for (std::size_t taken = 0; taken < std::min(samples, bags); ++taken) {
-    work += problem.costs[to_index(problem.heaviest_first[taken])];
+    work += problem.heaviest_first[taken].cost;
     gpus += largest_first[taken];
     bound = std::max(bound, over(work, gpus));
   }
@@ -82,8 +83,9 @@ namespace ballast::inline v0 {
 
   // (c)
   std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
+  before[0] = 0;
   for (std::size_t place = 0; place < samples; ++place) {
-    before[place + 1] = before[place] + problem.costs[to_index(problem.heaviest_first[place])];
+    before[place + 1] = before[place] + problem.heaviest_first[place].cost;
   }
   for (std::size_t full = 1; full * bags < samples; ++full) {
     std::size_t const last = full * bags + 1;

@@ -144,7 +144,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy, class Cos
   result<cost_units> const total = detail::total_cost(lengths, plan.costs, bags);
   if (!total) { return tl::unexpected(total.error()); }
 
-  std::span<sample_id> const heaviest_first = scratch.take<sample_id>(count);
+  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(count);
   descending_order(plan.costs, heaviest_first, memory);
   partition_problem const problem{plan.costs, lengths, heaviest_first, bags.sizes()};
   plan.owner.resize(count);

@@ -1,0 +1,278 @@
+// Runs the program `ballast` as a user does, and looks at what it prints, writes and answers.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct answer {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+std::string content_of(fs::path const& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A folder of its own for each test, gone afterwards, and the program under test.
+class BallastPlan : public testing::Test {
+ protected:
+  void SetUp() override
+  {
+    char const* const named = std::getenv("BALLAST_PROGRAM");
+    if (named == nullptr) { GTEST_SKIP() << "BALLAST_PROGRAM does not name the program"; }
+    program_ = named;
+    std::string pattern = (fs::temp_directory_path() / "ballast-plan-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override
+  {
+    if (!folder_.empty()) { fs::remove_all(folder_); }
+  }
+
+  answer run(std::string const& arguments) const
+  {
+    fs::path const errors = folder_ / "stderr";
+    std::string const command =
+        "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
+    std::FILE* const pipe = popen(command.c_str(), "r");
+    answer result;
+    std::array<char, 4096> part{};
+    while (std::size_t const size = std::fread(part.data(), 1, part.size(), pipe)) {
+      result.out.append(part.data(), size);
+    }
+    int const status = pclose(pipe);
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.error = content_of(errors);
+    return result;
+  }
+
+  std::string file(std::string const& name, std::string_view content) const
+  {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return (folder_ / name).string();
+  }
+  std::string path(std::string const& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::string program_;
+  fs::path folder_;
+};
+
+constexpr char const* mixed = "--codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0 ";
+
+void expect_refused(answer const& result, int exit_code, std::string const& why)
+{
+  EXPECT_EQ(result.exit_code, exit_code) << result.error;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.error, testing::StartsWith("ballast: "));
+  EXPECT_THAT(result.error, testing::HasSubstr(why));
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+}
+
+TEST_F(BallastPlan, PrintsEveryNumberAsJson)
+{
+  auto const result = run(std::string("plan ") + mixed + "--bags g8n4 --steps 5 --format json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  json const plan = json::parse(result.out);
+  EXPECT_EQ(plan.at("steps"), 5);
+  EXPECT_EQ(plan.at("gpus"), 32);
+  EXPECT_EQ(plan.at("samples"), 16 * 4 + 4 * 5 + 4 * 5 + 8);
+  EXPECT_GT(plan.at("wir_before"), 10.0);
+  EXPECT_LT(plan.at("wir_after"), 1.05);
+  EXPECT_GT(plan.at("balance_ratio_before"), 2.0);
+  EXPECT_LT(plan.at("balance_ratio_after"), 1.02);
+  EXPECT_GE(plan.at("gap_max"), plan.at("gap_mean"));
+  EXPECT_LT(plan.at("gap_max"), 0.02);
+  EXPECT_GT(plan.at("plan_ms_median"), 0.0);
+  EXPECT_TRUE(plan.at("digest").is_number_unsigned());
+}
+
+TEST_F(BallastPlan, GivesTheSamePlanForTheSameSeedOnly)
+{
+  auto const digest = [&](char const* seed) {
+    auto const result = run(std::string("plan ") + mixed + "--format json --seed " + seed);
+    return json::parse(result.out).at("digest").get<std::uint64_t>();
+  };
+  EXPECT_EQ(digest("1"), digest("1"));
+  EXPECT_NE(digest("1"), digest("2"));
+}
+
+TEST_F(BallastPlan, ComparesLayoutsOnTheSameSteps)
+{
+  auto const result =
+      run(std::string("plan ") + mixed + "--bags g1n32 --bags g8n4 --format json --steps 3");
+  json const plans = json::parse(result.out);
+  ASSERT_EQ(plans.size(), 2U);
+  EXPECT_EQ(plans[0].at("bags"), "g1n32");
+  EXPECT_EQ(plans[0].at("wir_before"), plans[1].at("wir_before"));
+  EXPECT_GT(plans[0].at("wir_after"), plans[1].at("wir_after"));
+  auto const table = run(std::string("plan ") + mixed + "--bags g1n32 --bags g8n4 --steps 3");
+  EXPECT_THAT(table.out,
+              testing::AllOf(testing::HasSubstr("\ng1n32 "), testing::HasSubstr("\ng8n4 "),
+                             testing::HasSubstr("max / min")));
+}
+
+TEST_F(BallastPlan, SaysNullForAnInfiniteRatio)
+{
+  auto const trace = file("t.csv", "a\n5\n6\n7\n");
+  auto const result = run("plan --trace " + trace + " --length a --gpus 4 --batch 3 --format json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_TRUE(json::parse(result.out).at("wir_before").is_null());
+  EXPECT_DOUBLE_EQ(json::parse(result.out).at("gap_max"), 0.0);
+}
+
+TEST_F(BallastPlan, ReshufflesATraceThatIsUsedUp)
+{
+  // Steps of three samples out of a trace of three: every step has all of them.
+  auto const trace = file("t.csv", "a,b\n5,1\n6,1\n7,1\n");
+  auto const result =
+      run("plan --trace " + trace + " --length a+b --gpus 1 --batch 3 --steps 50 --cost tokens " +
+          "--format json --policy lpt");
+  json const plan = json::parse(result.out);
+  EXPECT_EQ(plan.at("samples"), 3.0);
+  EXPECT_EQ(plan.at("wir_before"), 1.0);
+}
+
+TEST_F(BallastPlan, FitsGammaToMeasuredTimes)
+{
+  // t = k (24 l d^2 + 0.3 * 4 l^2 d) with d = 1024 and k = 2e-15 s per FLOP.
+  std::string rows = "length,seconds\n";
+  for (double const length : {512.0, 2048.0, 8192.0, 32768.0}) {
+    double const flops = 24 * length * 1024 * 1024 + 0.3 * 4 * length * length * 1024;
+    rows += std::to_string(static_cast<int>(length)) + "," + std::to_string(2e-9 * flops) + "e-6\n";
+  }
+  auto const measured = file("m.csv", rows);
+  auto const result = run("plan --codes g8b2i512f1s0 --cost transformer:d=1024 --measured " +
+                          measured + " --format json --report " + path("page.html"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NEAR(json::parse(result.out).at("fit").at("gamma"), 0.3, 1e-4);
+  EXPECT_THAT(content_of(path("page.html")), testing::HasSubstr("gamma 0.3000"));
+}
+
+TEST_F(BallastPlan, WritesAPageThatNeedsNothingElse)
+{
+  auto const result = run(std::string("plan ") + mixed + "--bags g4n8 --report " +
+                          path("page.html") + " --picture " + path("loads.svg"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  std::string const page = content_of(path("page.html"));
+  EXPECT_THAT(page, testing::AllOf(testing::HasSubstr("<svg"), testing::HasSubstr("Work per GPU"),
+                                   testing::HasSubstr("Sample lengths"),
+                                   testing::HasSubstr("prefers-color-scheme: dark")));
+  EXPECT_THAT(page,
+              testing::Not(testing::AnyOf(testing::HasSubstr("src="), testing::HasSubstr("<link"),
+                                          testing::HasSubstr("@import"))));
+  EXPECT_THAT(content_of(path("loads.svg")), testing::HasSubstr("<svg"));
+}
+
+TEST_F(BallastPlan, WritesATimelineWithOneTrackPerGpuWhoseEventsNest)
+{
+  auto const result = run(std::string("plan ") + mixed + "--bags g4n8 --steps 3 --timeline " +
+                          path("timeline.json"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const events = json::parse(content_of(path("timeline.json"))).at("traceEvents");
+  std::map<int, std::vector<std::pair<double, double>>> tracks;
+  std::size_t named = 0;
+  for (json const& event : events) {
+    if (event.at("ph") == "M") { named += event.at("name") == "thread_name" ? 1 : 0; }
+    if (event.at("ph") != "X") { continue; }
+    double const start = event.at("ts");
+    tracks[event.at("tid")].emplace_back(start, start + event.at("dur").get<double>());
+  }
+  EXPECT_EQ(named, 32U);
+  ASSERT_EQ(tracks.size(), 32U);
+  for (auto const& [track, intervals] : tracks) {
+    for (auto const& [a, b] : intervals) {
+      for (auto const& [c, d] : intervals) {
+        bool const apart = b <= c + 1e-9 || d <= a + 1e-9;
+        bool const inside = (a <= c + 1e-9 && d <= b + 1e-9) || (c <= a + 1e-9 && b <= d + 1e-9);
+        ASSERT_TRUE(apart || inside) << "track " << track;
+      }
+    }
+  }
+}
+
+TEST_F(BallastPlan, PlansRealTraces)
+{
+  char const* const data = std::getenv("BALLAST_DATA");
+  if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA does not name a folder of length traces"; }
+  auto const result = run(std::string("plan --trace ") + data + "/nextqa_video.csv --length " +
+                          "text_tokens+video_tokens_qwen2vl --bags g4n8 --format json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const plan = json::parse(result.out);
+  EXPECT_GT(plan.at("wir_before"), 2.0);
+  EXPECT_LT(plan.at("wir_after"), 1.1);
+}
+
+TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
+{
+  expect_refused(run(""), 2, "subcommand");
+  expect_refused(run("plan"), 2, "--trace FILE");
+  expect_refused(run("plan --codes g8b1i256f1s0 --nonsense"), 2, "--nonsense");
+  expect_refused(run("plan --codes g8b1i256f1s0 --gpus eight"), 2, "--gpus");
+  expect_refused(run("plan --codes g8b1i256f1s0 --gpus 12"), 2, "12");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n0"), 2, "--bags");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2, "replicas");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2, "re-laid");
+  expect_refused(run("plan --codes g8b1 --gpus 8"), 2, "--codes");
+  expect_refused(run("plan --codes g8b1i256f1s0 --cost transformer"), 2, "--cost");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy magic"), 2, "no policy 'magic'");
+  expect_refused(run("plan --codes g8b1i256f1s0 --format yaml"), 2, "--format");
+  expect_refused(run("plan --codes g8b1i256f1s0 --batch 5"), 2, "--batch");
+  expect_refused(run("plan --codes g8b1i256f1s0 --trace x --length y"), 2, "either");
+  expect_refused(run("plan --trace x"), 2, "--length");
+  expect_refused(run("plan --trace x --length a"), 2, "--gpus");
+  expect_refused(run("plan --trace " + file("t.csv", "a\n1\n") + " --length 'a+' --gpus 8"), 2,
+                 "--length");
+}
+
+TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
+{
+  expect_refused(run("plan --trace /no/such/file.csv --length a --gpus 8"), 1, "/no/such/file.csv");
+  expect_refused(run("plan --trace " + file("t.csv", "a\n1\n2\nx\n") + " --length a --gpus 8"), 1,
+                 "line 4");
+  expect_refused(run("plan --trace " + file("u.csv", "a\n1\n") + " --length b --gpus 8"), 1, "'b'");
+  expect_refused(run("plan --trace " + file("v.csv", "a\n3\n") + " --length a --bags g4n2"), 1,
+                 "sample 0 of 3 tokens");
+  expect_refused(run("plan --codes g8b1i256f1s0 --report /no/such/folder/page.html"), 1,
+                 "/no/such/folder/page.html");
+  expect_refused(
+      run("plan --codes g8b1i256f1s0 --measured " + file("m.csv", "length,seconds\n5,0.1\nx,1\n")),
+      1, "line 3");
+}
+
+TEST_F(BallastPlan, ExplainsItself)
+{
+  auto const help = run("plan --help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, testing::AllOf(testing::HasSubstr("--trace"), testing::HasSubstr("--bags"),
+                                       testing::HasSubstr("greedy_knapsack")));
+  EXPECT_EQ(run("--version").exit_code, 0);
+}
+
+}  // namespace

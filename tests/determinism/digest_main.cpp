@@ -1,0 +1,94 @@
+// Prints one line per computation that a plan may depend on: a name and a digest of its result. The
+// same program is built by several compilers with flags that loosen floating point, and every build
+// must print the same lines.
+
+#include <ballast/ballast.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::tokens;
+
+void print(std::string const& name, std::uint64_t digest)
+{
+  std::printf("%s %016llx\n", name.c_str(), static_cast<unsigned long long>(digest));
+}
+
+template <class T>
+std::uint64_t digest_of(std::vector<T> const& words)
+{
+  return ballast::digest{}.add(std::span<T const>(words)).value();
+}
+
+template <class Distribution>
+std::vector<tokens> draw(std::string const& name, Distribution const& distribution)
+{
+  ballast::random_source random(42);
+  auto const lengths = ballast::draw_lengths(distribution, 5000, random);
+  print("lengths/" + name, digest_of(lengths));
+  return lengths;
+}
+
+template <class Cost>
+void price(std::string const& name, Cost const& cost, std::vector<tokens> const& lengths)
+{
+  std::vector<cost_units> costs;
+  for (tokens const length : lengths) { costs.push_back(cost(length)); }
+  print("cost/" + name, digest_of(costs));
+}
+
+}  // namespace
+
+int main()
+{
+  draw("uniform", ballast::uniform_lengths{.shortest = 8, .longest = 9000});
+  draw("pareto", ballast::bounded_pareto_lengths{.shortest = 8, .longest = 90000, .alpha = 1.1});
+  auto const lengths =
+      draw("lognormal", ballast::clamped_lengths{
+                            ballast::lognormal_lengths{.median = 1024, .sigma = 1.3}, 8, 200000});
+
+  auto const spec = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405,layers=57").value();
+  price("transformer", spec.cost, lengths);
+  price("odd_gamma", ballast::parse_cost_spec("transformer:d=1000,gamma=0.1").value().cost,
+        lengths);
+  price("latency",
+        ballast::latency_cost({.seconds_per_flop = 1.7e-15, .gamma = 0.413}, spec.forward).value(),
+        lengths);
+
+  for (auto const* bags : {"g1n64", "g8n8", "g1n16+g2n8+g4n4+g8n2"}) {
+    auto const layout =
+        ballast::lay_out(ballast::parse_bags(bags).value(), ballast::cluster_of(64).value())
+            .value();
+    for (auto const* policy : {"round_robin", "longest_processing_time", "greedy_knapsack",
+                               "greedy_knapsack:capacity=full"}) {
+      auto const plan =
+          ballast::partition(lengths, layout, ballast::parse_policy(policy).value(), spec.cost)
+              .value();
+      ballast::digest digest;
+      digest.add(plan.digest()).add(plan.samples.members());
+      digest.add(static_cast<std::uint64_t>(plan.lower_bound.numerator));
+      digest.add(static_cast<std::uint64_t>(plan.lower_bound.denominator));
+      print(std::string("plan/") + bags + "/" + policy, digest.value());
+    }
+  }
+
+  ballast::random_source random(7);
+  auto const codes = ballast::parse_data_codes("g8b4i256f1s0,g4b5i1024f1s0,g4b2i512f85s1").value();
+  auto const batch = ballast::draw_batch(codes, 32, {}, random).value();
+  print("batch/codes", digest_of(batch.lengths));
+  ballast::batch_sampler sampler(lengths, 777, 32, 3);
+  for (int step = 0; step < 10; ++step) { (void)sampler.next(); }
+  print("batch/trace", digest_of(sampler.next().lengths));
+
+  ballast::length_histogram const histogram(lengths);
+  std::vector<tokens> edges;
+  for (auto const& bin : histogram.bins(40)) { edges.push_back(bin.longest); }
+  print("histogram/bins", digest_of(edges));
+}
