@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_GANTT_CHART_HPP
+#define BALLAST_REPORT_GANTT_CHART_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/report/axis.hpp>
+#include <ballast/report/number_text.hpp>
+#include <ballast/report/plot_frame.hpp>
+#include <ballast/report/svg.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A GPU busy with one thing, usually a sample.
+struct gantt_bar {
+  rank_id gpu{};
+  double start = 0;
+  double duration = 0;
+  std::string label;
+};
+
+namespace detail {
+
+/// When each GPU is done.
+[[nodiscard]] inline std::vector<double> finish_times(std::span<gantt_bar const> bars,
+                                                      std::size_t gpus)
+{
+  std::vector<double> finish(gpus, 0);
+  for (gantt_bar const& bar : bars) {
+    BALLAST_EXPECTS(to_index(bar.gpu) < gpus && bar.start >= 0 && bar.duration >= 0);
+    double& end = finish[to_index(bar.gpu)];
+    end = std::max(end, bar.start + bar.duration);
+  }
+  return finish;
+}
+
+/// The GPUs to show, from top to bottom: all in rank order, or, if there are more than `rows`,
+/// evenly spread from the first to finish last to the first to finish.
+[[nodiscard]] inline std::vector<std::size_t> shown_gpus(std::span<double const> finish,
+                                                         std::size_t rows)
+{
+  std::vector<std::size_t> gpus(finish.size());
+  for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
+  if (gpus.size() <= rows) { return gpus; }
+  std::sort(gpus.begin(), gpus.end(), [finish](std::size_t a, std::size_t b) {
+    return finish[a] > finish[b] || (finish[a] == finish[b] && a < b);
+  });
+  std::vector<std::size_t> picked(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    picked[row] = gpus[row * (gpus.size() - 1) / (rows - 1)];
+  }
+  return picked;
+}
+
+/// Bars of one GPU, by start. Neighbours too thin to be seen are drawn as one.
+inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_drawing::box row,
+                           std::span<gantt_bar const* const> bars, double longest,
+                           std::string_view unit, std::string_view css_class)
+{
+  constexpr double thinnest = 0.8;
+  double const scale = frame.area.width / frame.across.highest();
+  for (std::size_t first = 0; first < bars.size();) {
+    double const start = bars[first]->start;
+    double end = start;
+    std::size_t past = first;
+    for (; past < bars.size(); ++past) {
+      double const next_end = bars[past]->start + bars[past]->duration;
+      if (past > first && (next_end - start) * scale >= thinnest) { break; }
+      end = std::max(end, next_end);
+    }
+    std::string label = bars[first]->label;
+    if (past - first > 1) {
+      label = grouped_text(static_cast<std::int64_t>(past - first)) + " bars";
+    }
+    int const tone = longest > 0 ? static_cast<int>(3.999 * (end - start) / longest) : 0;
+    std::string classes(css_class);
+    append_integer(classes += " tone-", std::clamp(tone, 0, 3));
+    std::string gpu = "GPU ";
+    append_integer(gpu, static_cast<std::int64_t>(bars[first]->gpu));
+    drawing.rectangle({row.x + start * scale, row.y, (end - start) * scale, row.height}, classes,
+                      gpu + ", " + label + ": " + si_text(end - start, unit));
+    first = past;
+  }
+}
+
+}  // namespace detail
+
+/// One step on every GPU before and after balancing, side by side on one time scale.
+///
+/// A row is a GPU, a bar is a sample (stronger is longer), and grey is a GPU that waits for the
+/// slowest one. Of more than 64 GPUs, 64 are shown, from the last to finish to the first.
+///
+/// Units       `unit` takes an SI prefix ("s", "FLOP"); times are multiples of it.
+/// Expects     every bar's GPU is below `gpus`, its start and duration are not negative and their
+///             sum is at most 1e29.
+/// Ensures     (1) both panels share one time scale that starts at 0
+///             (2) the last GPU to finish is among those shown
+/// Complexity  O(b log b + g log g) for b bars on g GPUs; the drawing's size is bounded by its rows.
+[[nodiscard]] inline std::string gantt_chart(std::span<gantt_bar const> before,
+                                             std::span<gantt_bar const> after, std::size_t gpus,
+                                             std::string_view unit)
+{
+  constexpr std::size_t most_rows = 64;
+  constexpr double gap = 72;  // between the panels, for the names of the right one's rows
+  constexpr double panel = (detail::plot_width - gap) / 2;
+  constexpr double top = 48;
+
+  std::size_t const rows = std::min(gpus, most_rows);
+  double const pitch = rows <= 8 ? 22 : rows <= 32 ? 13 : 9;
+  double const body = pitch * static_cast<double>(std::max<std::size_t>(rows, 1));
+  std::vector<double> const finish_before = detail::finish_times(before, gpus);
+  std::vector<double> const finish_after = detail::finish_times(after, gpus);
+  double latest = 0;
+  double longest = 0;
+  for (auto const* finish : {&finish_before, &finish_after}) {
+    for (double const end : *finish) { latest = std::max(latest, end); }
+  }
+  for (std::span<gantt_bar const> const bars : {before, after}) {
+    for (gantt_bar const& bar : bars) { longest = std::max(longest, bar.duration); }
+  }
+
+  svg_drawing drawing(detail::chart_width, top + body + 48,
+                      "Timeline of a step on every GPU, before and after");
+  double x = detail::plot_left;
+  for (bool const balanced : {false, true}) {
+    std::vector<double> const& finish = balanced ? finish_after : finish_before;
+    std::vector<std::size_t> const shown = detail::shown_gpus(finish, most_rows);
+    double const end = finish.empty() ? 0 : std::ranges::max(finish);
+    plot_frame const frame{{x, top, panel, body}, axis::linear(latest, 4), axis::linear(1, 1)};
+
+    std::vector<gantt_bar const*> ordered;
+    for (gantt_bar const& bar : balanced ? after : before) { ordered.push_back(&bar); }
+    std::sort(ordered.begin(), ordered.end(), [](gantt_bar const* a, gantt_bar const* b) {
+      return std::tie(a->gpu, a->start, a) < std::tie(b->gpu, b->start, b);
+    });
+    for (std::size_t row = 0; row < shown.size(); ++row) {
+      auto const owner = to_id<rank_id>(shown[row]);
+      auto const bars = std::ranges::equal_range(ordered, owner, {}, &gantt_bar::gpu);
+      svg_drawing::box const place{x, top + pitch * static_cast<double>(row) + 1,
+                                   panel * frame.across.fraction(end), pitch - 2};
+      drawing.rectangle(place, "waiting", "waiting");
+      detail::draw_gantt_row(drawing, frame, place, bars, longest, unit,
+                             balanced ? "after" : "before");
+      if (row % (rows <= 16 ? 1 : rows <= 32 ? 4 : 8) == 0) {
+        std::string name = "GPU ";
+        append_integer(name, static_cast<std::int64_t>(shown[row]));
+        drawing.text({x - 8, place.y + pitch / 2 + 3}, "tick end", name);
+      }
+    }
+    double const finish_line = x + panel * frame.across.fraction(end);
+    drawing.text({x, 18}, balanced ? "heading after-ink" : "heading before-ink",
+                 balanced ? "After" : "Before");
+    drawing.text({x + 60, 18}, "note", "the last GPU is done after " + si_text(end, unit));
+    drawing.line({finish_line, top - 8}, {finish_line, top + body}, "mean");
+    frame.draw_across(drawing, "from the start of the step", unit);
+    x += panel + gap;
+  }
+  return drawing.markup();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_GANTT_CHART_HPP

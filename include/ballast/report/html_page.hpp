@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_HTML_PAGE_HPP
+#define BALLAST_REPORT_HTML_PAGE_HPP
+
+#include <ballast/report/chart_style.hpp>
+#include <ballast/report/text_escape.hpp>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+inline constexpr std::string_view page_style = R"css(* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.55 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+}
+main { max-width: 1060px; margin: 0 auto; padding: 40px 20px 56px; }
+h1 { margin: 0 0 10px; font-size: 30px; line-height: 1.2; letter-spacing: -0.01em; }
+h2 { margin: 0 0 4px; font-size: 19px; line-height: 1.3; }
+p { margin: 0; max-width: 88ch; text-wrap: pretty; }
+.brand { color: var(--muted); font-size: 14px; font-weight: 600; margin-bottom: 6px; }
+.lead { font-size: 18px; overflow-wrap: anywhere; }
+.figures {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(190px, 1fr)); gap: 14px;
+  margin: 28px 0 0;
+}
+.figures > div, section {
+  background: var(--card); border: 1px solid var(--grid); border-radius: 12px;
+}
+.figures > div { padding: 14px 15px; }
+dt, dd { margin: 0; }
+.figures dt { color: var(--muted); font-size: 14px; }
+.figures .value {
+  font-size: 24px; line-height: 1.4; font-weight: 650; font-variant-numeric: tabular-nums;
+}
+.figures .value span {
+  color: var(--muted); font-size: 16px; font-weight: 400; white-space: nowrap;
+}
+.figures .hint { color: var(--muted); font-size: 13px; line-height: 1.4; }
+section { margin-top: 18px; padding: 20px 22px; break-inside: avoid; }
+section > p { color: var(--muted); font-size: 15px; }
+figure { margin: 18px 0 0; overflow-x: auto; }
+figure svg { display: block; width: 100%; min-width: 680px; height: auto; }
+.scroll { overflow: auto; max-height: 560px; margin-top: 14px; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+table { font-variant-numeric: tabular-nums; }
+th, td { padding: 6px 10px; text-align: right; border-bottom: 1px solid var(--grid); }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+thead th {
+  position: sticky; top: 0; background: var(--card); color: var(--muted); font-weight: 600;
+}
+tbody th { font-weight: 400; }
+.settings {
+  display: grid; grid-template-columns: max-content 1fr; gap: 4px 20px; margin: 14px 0 0;
+  font-size: 15px;
+}
+.settings dt { color: var(--muted); }
+.settings dd { overflow-wrap: anywhere; }
+@media (max-width: 600px) {
+  main { padding-top: 24px; }
+  section { padding: 16px; }
+}
+@media print {
+  body { background: none; }
+  main { max-width: none; padding: 0; }
+  .scroll { max-height: none; overflow: visible; }
+  figure { overflow: visible; }
+  figure svg { min-width: 0; }
+}
+)css";
+
+}  // namespace detail
+
+/// One HTML file that needs nothing else: no script, no font, no network; light and dark, for
+/// screens of any width, and for paper.
+///
+/// Ensures     (1) markup() is well-formed, and so is the page if the bodies given to it are
+///             (2) texts are escaped; only bodies are taken as markup
+///             (3) its content security policy forbids scripts and every request, whatever it shows
+///             (4) equal calls give equal bytes
+class html_page {
+ public:
+  /// A number to see first.
+  struct figure {
+    std::string name;
+    std::string value;
+    std::string hint;         ///< how to read it
+    std::string before = {};  ///< what the value was before, if that matters
+  };
+
+  struct setting {
+    std::string name;
+    std::string value;
+  };
+
+  html_page(std::string_view title, std::string_view lead)
+  {
+    markup_ =
+        "<!DOCTYPE html>\n"
+        "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+        "<meta http-equiv=\"Content-Security-Policy\" "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>";
+    append_xml_text(markup_, title);
+    ((markup_ += "</title>\n<style>\n") += chart_style) += detail::page_style;
+    markup_ += "</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"brand\">ballast</p>\n<h1>";
+    append_xml_text(markup_, title);
+    append_xml_text(markup_ += "</h1>\n<p class=\"lead\">", lead);
+    markup_ += "</p>\n</header>\n";
+  }
+
+  /// The numbers to see first, as a row of cards.
+  void add_figures(std::span<figure const> figures)
+  {
+    markup_ += "<dl class=\"figures\">\n";
+    for (figure const& shown : figures) {
+      append_xml_text(markup_ += "<div><dt>", shown.name);
+      markup_ += "</dt><dd class=\"value\">";
+      if (!shown.before.empty()) {
+        append_xml_text(markup_ += "<span>", shown.before);
+        markup_ += " \u2192</span> ";
+      }
+      append_xml_text(markup_, shown.value);
+      append_xml_text(markup_ += "</dd><dd class=\"hint\">", shown.hint);
+      markup_ += "</dd></div>\n";
+    }
+    markup_ += "</dl>\n";
+  }
+
+  /// A heading, one or two sentences on how to read what follows, and a picture under them.
+  void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg)
+  {
+    open_section(heading, explanation);
+    ((markup_ += "<figure tabindex=\"0\">\n") += svg) += "</figure>\n</section>\n";
+  }
+
+  /// The same with any other markup, such as an `html_table`.
+  void add_section(std::string_view heading, std::string_view explanation, std::string_view body)
+  {
+    open_section(heading, explanation);
+    (markup_ += body) += "</section>\n";
+  }
+
+  /// The same with a list of names and values.
+  void add_settings(std::string_view heading, std::string_view explanation,
+                    std::span<setting const> settings)
+  {
+    open_section(heading, explanation);
+    markup_ += "<dl class=\"settings\">\n";
+    for (setting const& each : settings) {
+      append_xml_text(markup_ += "<dt>", each.name);
+      append_xml_text(markup_ += "</dt><dd>", each.value);
+      markup_ += "</dd>\n";
+    }
+    markup_ += "</dl>\n</section>\n";
+  }
+
+  [[nodiscard]] std::string markup() const { return markup_ + "</main>\n</body>\n</html>\n"; }
+
+ private:
+  void open_section(std::string_view heading, std::string_view explanation)
+  {
+    append_xml_text(markup_ += "<section>\n<h2>", heading);
+    append_xml_text(markup_ += "</h2>\n<p>", explanation);
+    markup_ += "</p>\n";
+  }
+
+  std::string markup_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_HTML_PAGE_HPP

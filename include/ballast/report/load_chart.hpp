@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_LOAD_CHART_HPP
+#define BALLAST_REPORT_LOAD_CHART_HPP
+
+#include <ballast/report/axis.hpp>
+#include <ballast/report/number_text.hpp>
+#include <ballast/report/plot_frame.hpp>
+#include <ballast/report/svg.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+[[nodiscard]] inline double mean_of(std::span<double const> values)
+{
+  if (values.empty()) { return 0; }
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+[[nodiscard]] inline double highest_of(std::span<double const> values)
+{
+  return values.empty() ? 0 : std::ranges::max(values);
+}
+
+/// One bar per GPU, in rank order.
+inline void draw_load_bars(svg_drawing& drawing, plot_frame const& frame,
+                           std::span<double const> loads, std::string_view unit,
+                           std::string_view css_class)
+{
+  double const mean = mean_of(loads);
+  double const slot = frame.area.width / static_cast<double>(loads.size());
+  double const width = std::min(slot * 0.78, 48.0);
+  for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
+    double const number = static_cast<double>(gpu);
+    auto const top = frame.at(number + 0.5, loads[gpu]);
+    std::string tooltip = "GPU ";
+    append_integer(tooltip, static_cast<std::int64_t>(gpu));
+    tooltip += ": " + si_text(loads[gpu], unit);
+    if (mean > 0) { tooltip += ", " + ratio_text(loads[gpu] / mean) + " \u00D7 the mean"; }
+    drawing.rectangle({top.x - width / 2, top.y, width, frame.area.y + frame.area.height - top.y},
+                      css_class, tooltip);
+  }
+}
+
+/// A staircase from the busiest GPU to the idlest, of at most one step per drawing unit.
+inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
+                              std::span<double const> loads, std::string_view css_class)
+{
+  std::vector<double> sorted(loads.begin(), loads.end());
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
+  std::vector<svg_drawing::point> outline = {frame.at(0, 0)};
+  for (std::size_t stair = 0; stair < stairs; ++stair) {
+    std::size_t const first = stair * sorted.size() / stairs;
+    std::size_t const past = (stair + 1) * sorted.size() / stairs;
+    outline.push_back(frame.at(static_cast<double>(first), sorted[first]));
+    outline.push_back(frame.at(static_cast<double>(past), sorted[first]));
+  }
+  outline.push_back(frame.at(frame.across.highest(), 0));
+  drawing.polygon(outline, css_class, "GPUs sorted by load");
+}
+
+}  // namespace detail
+
+/// The work of every GPU before and after balancing, side by side on one scale.
+///
+/// Up to 128 GPUs are bars in rank order; more are a staircase from the busiest GPU to the idlest,
+/// since bars would be thinner than a line. A dashed line marks each side's mean.
+///
+/// Units       `unit` takes an SI prefix ("s", "FLOP"); loads are multiples of it.
+/// Expects     loads are finite, not negative, at most 1e29.
+/// Ensures     (1) both panels share one vertical scale that starts at 0
+///             (2) heights are proportional to loads
+/// Complexity  O(n log n) for n GPUs.
+[[nodiscard]] inline std::string load_chart(std::span<double const> before,
+                                            std::span<double const> after, std::string_view unit)
+{
+  constexpr std::size_t most_bars = 128;
+  constexpr double gap = 44;  // between the panels
+  constexpr double panel = (detail::plot_width - gap) / 2;
+
+  double const highest = std::max(detail::highest_of(before), detail::highest_of(after));
+  std::string description = "Work per GPU before and after balancing";
+  std::string_view glue = ": the busiest has ";
+  for (std::span<double const> const loads : {before, after}) {
+    double const mean = detail::mean_of(loads);
+    if (!(mean > 0)) { continue; }
+    (description += glue) += ratio_text(detail::highest_of(loads) / mean) + " times the mean";
+    glue = ", then ";
+  }
+  svg_drawing drawing(detail::chart_width, detail::chart_height, description);
+
+  double x = detail::plot_left;
+  for (bool const balanced : {false, true}) {
+    std::span<double const> const loads = balanced ? after : before;
+    double const mean = detail::mean_of(loads);
+    bool const sorted = loads.size() > most_bars;
+    auto const gpus = static_cast<double>(std::max<std::size_t>(loads.size(), 1));
+    plot_frame const frame{
+        {x, detail::plot_top, panel, detail::plot_height},
+        axis::linear(gpus, std::min<std::size_t>(8, std::max<std::size_t>(loads.size(), 1))),
+        axis::linear(highest * 1.06, 5)};
+
+    drawing.text({x, 18}, balanced ? "heading after-ink" : "heading before-ink",
+                 balanced ? "After" : "Before");
+    if (mean > 0) {
+      drawing.text({x + 60, 18}, "note",
+                   "busiest GPU " + si_text(detail::highest_of(loads), unit) + ", " +
+                       ratio_text(detail::highest_of(loads) / mean) + " \u00D7 the mean");
+    }
+    frame.draw_up(drawing, "work per GPU", unit, !balanced);
+    std::string_view const css_class = balanced ? "after" : "before";
+    if (sorted) {
+      detail::draw_sorted_loads(drawing, frame, loads, css_class);
+    } else if (!loads.empty()) {
+      detail::draw_load_bars(drawing, frame, loads, unit, css_class);
+    }
+    frame.draw_across(drawing, sorted ? "GPUs, busiest first" : "GPU", "", sorted ? 0 : 0.5);
+    if (mean > 0) {
+      auto const end = frame.at(frame.across.highest(), mean);
+      drawing.line({x, end.y}, end, "mean");
+      drawing.text({end.x - 2, end.y - 6}, "halo end", "mean " + si_text(mean, unit));
+    }
+    x += panel + gap;
+  }
+  return drawing.markup();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_LOAD_CHART_HPP

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_NUMBER_TEXT_HPP
+#define BALLAST_REPORT_NUMBER_TEXT_HPP
+
+#include <ballast/core/contract.hpp>
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Looks at the bits, since -ffast-math lets a compiler assume that every comparison says yes.
+[[nodiscard]] inline bool is_finite(double value)
+{
+  return ((std::bit_cast<std::uint64_t>(value) >> 52) & 0x7FF) != 0x7FF;
+}
+
+/// Room for any double in fixed notation: 309 digits, sign, point and 20 decimals.
+using digits_buffer = std::array<char, 336>;
+
+}  // namespace detail
+
+/// Appends an integer as JSON, SVG and CSV write it.
+inline void append_integer(std::string& out, std::int64_t value)
+{
+  std::array<char, 20> digits{};
+  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+}
+
+/// A number with a fixed count of decimals: 2.314 with two is "2.31".
+///
+/// Expects     value is finite; 0 <= decimals <= 20.
+/// Ensures     (1) it is the nearest decimal, "-0.00" never
+inline std::string decimal_text(double value, int decimals)
+{
+  BALLAST_EXPECTS(detail::is_finite(value));
+  BALLAST_EXPECTS(decimals >= 0 && decimals <= 20);
+  detail::digits_buffer digits;
+  char const* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                        std::chars_format::fixed, decimals)
+                              .ptr;
+  std::string text(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  if (text.find_first_not_of("-0.") == std::string::npos && text.front() == '-') {
+    text.erase(0, 1);
+  }
+  return text;
+}
+
+/// An integer for people, its digits in groups of three: 1234567 is "1 234 567", with the narrow
+/// no-break space that neither reads as a decimal point nor breaks a line.
+inline std::string grouped_text(std::int64_t value)
+{
+  std::string text;
+  append_integer(text, value);
+  auto const first = static_cast<std::size_t>(value < 0);
+  for (std::size_t at = text.size(); at > first + 3;) {
+    at -= 3;
+    text.insert(at, "\u202F");
+  }
+  return text;
+}
+
+/// A quantity for people: three significant digits, an SI prefix, and the unit's symbol.
+///
+/// 0.0123 with "s" is "12.3 ms"; 16776 without a unit is "16.8k"; zero carries no unit.
+///
+/// Expects     value is finite.
+/// Ensures     (1) read back with its prefix, it is within half a unit of the third digit
+///             (2) the digits before the point are 1 to 999, without trailing zeros behind it;
+///                 beyond the prefixes (below 1e-12, from 1e21) a power of ten stands instead
+inline std::string si_text(double value, std::string_view unit)
+{
+  BALLAST_EXPECTS(detail::is_finite(value));
+  if (value == 0) { return "0"; }
+  // "-1.23e-05": rounding first and scaling afterwards turns 999.9 into 1k, not into 1000.
+  detail::digits_buffer buffer;
+  char const* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                        std::chars_format::scientific, 2)
+                              .ptr;
+  std::string_view const rounded(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
+  std::size_t const mark = rounded.find('e');
+  int exponent = 0;
+  std::size_t const sign_of_exponent = rounded[mark + 1] == '+' ? mark + 2 : mark + 1;
+  std::from_chars(buffer.data() + sign_of_exponent, end, exponent);
+
+  constexpr std::array<std::string_view, 11> prefixes = {"p", "n", "\u00B5", "m", "", "k",
+                                                         "M", "G", "T",      "P", "E"};
+  bool const prefixed = exponent >= -12 && exponent < 21;
+  int const thousands = (exponent + 12) / 3;
+  int const shift = prefixed ? exponent + 12 - 3 * thousands : 0;
+
+  std::string text = rounded.front() == '-' ? "-" : "";
+  text += rounded[mark - 4];
+  std::string decimals = {rounded[mark - 2], rounded[mark - 1]};
+  text += decimals.substr(0, static_cast<std::size_t>(shift));
+  decimals.erase(0, static_cast<std::size_t>(shift));
+  while (!decimals.empty() && decimals.back() == '0') { decimals.pop_back(); }
+  if (!decimals.empty()) { (text += '.') += decimals; }
+
+  if (!prefixed) { append_integer(text += 'e', exponent); }
+  if (!unit.empty()) { text += "\u00A0"; }
+  if (prefixed) { text += prefixes[static_cast<std::size_t>(thousands)]; }
+  return text += unit;
+}
+
+/// A ratio of which 1 is the ideal: "3.45", and close to it "1.010". Expects value is finite.
+inline std::string ratio_text(double value)
+{
+  return value < 1000 ? decimal_text(value, value < 1.1 ? 3 : 2) : si_text(value, "");
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_NUMBER_TEXT_HPP

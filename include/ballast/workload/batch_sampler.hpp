@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_WORKLOAD_BATCH_SAMPLER_HPP
+#define BALLAST_WORKLOAD_BATCH_SAMPLER_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What unmodified data loaders read in each training step: the situation before balancing.
+///
+/// The trace is shuffled, steps take consecutive samples from it, and each step's samples are dealt
+/// to the GPUs in contiguous blocks. Behind the last sample the trace is shuffled anew, in the
+/// middle of a step if need be.
+///
+/// Expects     a trace with at least one length; 1 <= gpus and batch < 2^32. A batch may be larger
+///             than the trace, or smaller than the number of GPUs.
+/// Ensures     (1) the samples of all steps, cut into pieces as long as the trace, are permutations
+///                 of the trace: nothing is dropped, also where a step straddles two passes
+///             (2) every step has `batch` samples; GPU r has floor(batch / gpus) of them, one more
+///                 if r < batch mod gpus, and sources are non-decreasing
+///             (3) equal arguments give equal steps on every machine
+///             (4) next(out) allocates nothing where `out` has held a step before
+/// Complexity  next: O(batch), plus O(trace) for each new pass.
+class batch_sampler {
+ public:
+  batch_sampler(std::vector<tokens> trace, std::size_t batch, std::size_t gpus, std::uint64_t seed)
+      : trace_(std::move(trace)), batch_(batch), gpus_(gpus), at_(trace_.size()), random_(seed)
+  {
+    BALLAST_EXPECTS(!trace_.empty());
+    BALLAST_EXPECTS(gpus_ >= 1 && gpus_ < (std::uint64_t{1} << 32));
+    BALLAST_EXPECTS(batch_ < (std::uint64_t{1} << 32));
+  }
+
+  /// The samples of the next step, in place of what `out` held.
+  void next(sample_batch& out)
+  {
+    out.lengths.resize(batch_);
+    for (tokens& length : out.lengths) {
+      if (at_ == trace_.size()) {
+        random_.shuffle(std::span(trace_));
+        at_ = 0;
+      }
+      length = trace_[at_++];
+    }
+
+    out.source.clear();
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
+      std::size_t const samples = batch_ / gpus_ + (gpu < batch_ % gpus_ ? 1 : 0);
+      out.source.resize(out.source.size() + samples, to_id<rank_id>(gpu));
+    }
+  }
+
+  [[nodiscard]] sample_batch next()
+  {
+    sample_batch out;
+    next(out);
+    return out;
+  }
+
+ private:
+  std::vector<tokens> trace_;
+  std::size_t batch_;
+  std::size_t gpus_;
+  std::size_t at_;
+  random_source random_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_WORKLOAD_BATCH_SAMPLER_HPP

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/html_page.hpp>
+
+#include "markup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::html_page;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string const hostile = "</title><script>alert(\"1\")</script> & 'more'";
+
+html_page page_of_everything()
+{
+  html_page page(hostile, hostile);
+  page.add_figures(std::array<html_page::figure, 2>{
+      {{hostile, hostile, hostile}, {"Waiting", "2 %", "less is better", "40 %"}}});
+  page.add_chart(hostile, hostile, "<svg viewBox=\"0 0 1 1\"></svg>");
+  page.add_section(hostile, hostile, "<p>body</p>");
+  page.add_settings(hostile, hostile, std::array<html_page::setting, 1>{{{hostile, hostile}}});
+  return page;
+}
+
+TEST(HtmlPage, IsWellFormed)  // Ensures (1)
+{
+  auto const elements = markup::parse(page_of_everything().markup());
+  EXPECT_EQ(elements.front().name, "html");
+  EXPECT_EQ(elements.front().attributes.at("lang"), "en");
+  EXPECT_EQ(markup::named(elements, "svg").size(), 1U);
+  EXPECT_EQ(markup::named(elements, "h1").size(), 1U);
+  EXPECT_EQ(markup::named(elements, "h2").size(), 3U);
+}
+
+TEST(HtmlPage, TakesTextForText)  // Ensures (2)
+{
+  auto const elements = markup::parse(page_of_everything().markup());
+  EXPECT_TRUE(markup::named(elements, "script").empty());
+  for (char const* const name : {"title", "h1", "h2", "dt", "dd"}) {
+    EXPECT_EQ(markup::named(elements, name).front().text, hostile) << name;
+  }
+}
+
+TEST(HtmlPage, ForbidsScriptsAndRequests)  // Ensures (3)
+{
+  auto const elements = markup::parse(page_of_everything().markup());
+  std::string policy;
+  std::string viewport;
+  for (auto const& meta : markup::named(elements, "meta")) {
+    if (meta.attributes.contains("http-equiv")) { policy = meta.attributes.at("content"); }
+    if (meta.attributes.contains("name")) { viewport = meta.attributes.at("name"); }
+  }
+  EXPECT_EQ(policy, "default-src 'none'; style-src 'unsafe-inline'");
+  EXPECT_EQ(viewport, "viewport");
+  std::string const page = page_of_everything().markup();
+  for (char const* const request : {"http:", "https:", "url(", "@import", "src=", "href="}) {
+    EXPECT_THAT(page, Not(HasSubstr(request)));
+  }
+}
+
+TEST(HtmlPage, ShowsWhatAValueWasBefore)
+{
+  auto const elements = markup::parse(page_of_everything().markup());
+  EXPECT_EQ(markup::named(elements, "span").front().text, "40 % \u2192");
+}
+
+TEST(HtmlPage, IsTheSameEveryTime)  // Ensures (4)
+{
+  EXPECT_EQ(page_of_everything().markup(), page_of_everything().markup());
+}
+
+}  // namespace

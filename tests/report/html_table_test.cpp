@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/html_table.hpp>
+
+#include "markup.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+std::array<std::string_view, 2> const columns = {"Policy", "Gap < 1"};
+
+TEST(HtmlTable, IsOneWellFormedElement)  // Ensures (1)
+{
+  ballast::html_table table(columns);
+  table.add_row(std::array<std::string, 2>{"a", "1"});
+  table.add_row(std::array<std::string, 2>{"b", "2"});
+  auto const elements = markup::parse(table.markup());
+  EXPECT_EQ(elements.front().name, "div");
+  EXPECT_TRUE(elements.front().has_class("scroll"));
+  EXPECT_EQ(markup::named(elements, "tr").size(), 3U);
+  EXPECT_EQ(markup::named(elements, "th").size(), 4U);
+  EXPECT_EQ(markup::named(elements, "td").size(), 2U);
+}
+
+TEST(HtmlTable, EscapesHeadingsAndCells)  // Ensures (2)
+{
+  ballast::html_table table(columns);
+  table.add_row(std::array<std::string, 2>{"</td><script>", "&"});
+  auto const elements = markup::parse(table.markup());
+  EXPECT_EQ(markup::named(elements, "th").at(1).text, "Gap < 1");
+  EXPECT_EQ(markup::named(elements, "th").at(2).text, "</td><script>");
+  EXPECT_EQ(markup::named(elements, "td").at(0).text, "&");
+}
+
+TEST(HtmlTable, MayHaveNoRows)
+{
+  EXPECT_NO_THROW((void)markup::parse(ballast::html_table(columns).markup()));
+}
+
+TEST(HtmlTableDeathTest, RefusesARowOfAnotherWidth)
+{
+  ballast::html_table table(columns);
+  EXPECT_DEATH(table.add_row(std::array<std::string, 1>{"a"}), "columns_");
+}
+
+}  // namespace

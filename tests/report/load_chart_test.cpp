@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/load_chart.hpp>
+
+#include "markup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::load_chart;
+using loads = std::vector<double>;
+using testing::HasSubstr;
+
+std::vector<markup::element> bars(std::string const& chart, char const* css_class)
+{
+  return markup::having_class(markup::named(markup::parse(chart), "rect"), css_class);
+}
+
+RC_GTEST_PROP(LoadChart, DrawsOneBarPerGpuInProportionToItsLoad, ())  // Ensures (1) (2)
+{
+  auto const draw = rc::gen::container<loads>(
+      rc::gen::map(rc::gen::inRange(0, 1000), [](int load) { return load * 0.37; }));
+  loads before = *draw;
+  loads after = *draw;
+  before.resize(std::clamp<std::size_t>(before.size(), 1, 128), 1.0);
+  after.resize(std::clamp<std::size_t>(after.size(), 1, 128), 1.0);
+  std::string const chart = load_chart(before, after, "s");
+
+  double const highest = std::max(std::ranges::max(before), std::ranges::max(after));
+  for (auto const& [values, css_class] : {std::pair{before, "before"}, std::pair{after, "after"}}) {
+    auto const drawn = bars(chart, css_class);
+    RC_ASSERT(drawn.size() == values.size());
+    for (std::size_t gpu = 0; gpu < values.size(); ++gpu) {
+      double const expected = highest > 0 ? 216 / 1.06 * values[gpu] / highest : 0;
+      RC_ASSERT(std::abs(drawn[gpu].number("height") - expected) <= 0.0051);
+    }
+  }
+}
+
+TEST(LoadChart, SaysWhatABarStandsFor)
+{
+  std::string const chart = load_chart(loads{3, 1}, loads{2, 2}, "s");
+  auto const elements = markup::parse(chart);
+  EXPECT_EQ(elements.front().attributes.at("aria-label"),
+            "Work per GPU before and after balancing: the busiest has 1.50 times the mean, then "
+            "1.000 times the mean");
+  EXPECT_EQ(markup::named(elements, "title").front().text, "GPU 0: 3\u00A0s, 1.50 \u00D7 the mean");
+}
+
+TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
+{
+  loads values(1024);
+  for (std::size_t gpu = 0; gpu < values.size(); ++gpu) {
+    values[gpu] = static_cast<double>(gpu * 37 % 1024);
+  }
+  std::string const chart = load_chart(values, loads(128, 1.0), "");
+  EXPECT_TRUE(bars(chart, "before").empty());
+  EXPECT_EQ(bars(chart, "after").size(), 128U);
+  auto const areas = markup::named(markup::parse(chart), "polygon");
+  ASSERT_EQ(areas.size(), 1U);
+
+  std::vector<double> heights;  // y of each corner: from the base line up, then only down again
+  std::string const points = areas.front().attributes.at("points");
+  for (std::size_t comma = points.find(','); comma != points.npos;
+       comma = points.find(',', comma + 1)) {
+    heights.push_back(std::stod(points.substr(comma + 1)));
+  }
+  EXPECT_TRUE(std::is_sorted(heights.begin() + 1, heights.end()));
+  EXPECT_NEAR(heights[1], heights[0] - 216 / 1.06, 0.0101);
+}
+
+TEST(LoadChart, BoundsItsSizeForManyGpus)
+{
+  EXPECT_LT(load_chart(loads(100'000, 1.0), loads(100'000, 2.0), "s").size(), 60'000U);
+}
+
+TEST(LoadChart, IsDrawnWithoutGpusAndWithoutWork)
+{
+  EXPECT_NO_THROW((void)markup::parse(load_chart({}, {}, "s")));
+  for (auto const& bar : bars(load_chart(loads{0, 0}, loads{0, 0}, "s"), "before")) {
+    EXPECT_EQ(bar.number("height"), 0);
+  }
+}
+
+TEST(LoadChart, IsLegibleForOneGpu)
+{
+  auto const bar = bars(load_chart(loads{5}, loads{5}, "s"), "after").front();
+  EXPECT_EQ(bar.number("width"), 48);
+}
+
+TEST(LoadChartDeathTest, RefusesLoadsThatAreNone)
+{
+  loads const endless = {std::numeric_limits<double>::infinity()};
+  EXPECT_DEATH((void)load_chart(endless, endless, "s"), "is_finite|in_range");
+}
+
+}  // namespace

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/number_text.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using ballast::decimal_text;
+using ballast::grouped_text;
+using ballast::ratio_text;
+using ballast::si_text;
+
+TEST(IntegerText, ReachesBothEnds)
+{
+  std::string text = "n=";
+  ballast::append_integer(text, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(text, "n=-9223372036854775808");
+}
+
+TEST(DecimalText, RoundsToTheNearestAndHasNoNegativeZero)  // Ensures (1)
+{
+  EXPECT_EQ(decimal_text(2.314, 2), "2.31");
+  EXPECT_EQ(decimal_text(2.316, 2), "2.32");
+  EXPECT_EQ(decimal_text(-0.001, 2), "0.00");
+  EXPECT_EQ(decimal_text(-0.0, 0), "0");
+  EXPECT_EQ(decimal_text(-1.5, 1), "-1.5");
+  EXPECT_EQ(decimal_text(std::numeric_limits<double>::max(), 20).size(), 309U + 21U);
+}
+
+TEST(GroupedText, PutsThreeDigitsInAGroup)
+{
+  EXPECT_EQ(grouped_text(0), "0");
+  EXPECT_EQ(grouped_text(999), "999");
+  EXPECT_EQ(grouped_text(1000), "1\u202F000");
+  EXPECT_EQ(grouped_text(-123456), "-123\u202F456");
+  EXPECT_EQ(grouped_text(1234567), "1\u202F234\u202F567");
+}
+
+TEST(SiText, ReadsAsPeopleWriteIt)  // Ensures (2)
+{
+  EXPECT_EQ(si_text(0, "s"), "0");
+  EXPECT_EQ(si_text(0.0123, "s"), "12.3\u00A0ms");
+  EXPECT_EQ(si_text(4.5e-5, "s"), "45\u00A0\u00B5s");
+  EXPECT_EQ(si_text(3.2e12, "FLOP"), "3.2\u00A0TFLOP");
+  EXPECT_EQ(si_text(16776, ""), "16.8k");
+  EXPECT_EQ(si_text(200, ""), "200");
+  EXPECT_EQ(si_text(999.9, "s"), "1\u00A0ks");
+  EXPECT_EQ(si_text(999.4, "s"), "999\u00A0s");
+  EXPECT_EQ(si_text(-2500, ""), "-2.5k");
+  EXPECT_EQ(si_text(1e-12, "s"), "1\u00A0ps");
+  EXPECT_EQ(si_text(1.25e-13, "s"), "1.25e-13\u00A0s");
+  EXPECT_EQ(si_text(9.994e20, "FLOP"), "999\u00A0EFLOP");
+  EXPECT_EQ(si_text(1e21, "FLOP"), "1e21\u00A0FLOP");
+}
+
+RC_GTEST_PROP(SiText, IsWithinHalfAUnitOfTheThirdDigit, ())  // Ensures (1) (2)
+{
+  int const exponent = *rc::gen::inRange(-20, 28);
+  double const mantissa = 1 + *rc::gen::inRange(0, 9'000'000) / 1e6;
+  double const value = mantissa * std::pow(10.0, exponent);
+  std::string const text = si_text(value, "");
+  char* rest = nullptr;
+  double const number = std::strtod(text.c_str(), &rest);
+  std::string_view const prefix = rest;
+  std::string_view const prefixes = "pn?m kMGTPE";
+  int power = 0;
+  if (prefix == "\u00B5") {
+    power = -6;
+  } else if (!prefix.empty()) {
+    RC_ASSERT(prefix.size() == 1U && prefixes.find(prefix) != prefixes.npos);
+    power = 3 * static_cast<int>(prefixes.find(prefix)) - 12;
+  }
+  double const read = number * std::pow(10.0, power);
+  RC_ASSERT(std::abs(read - value) <= 0.500001e-2 * std::pow(10.0, exponent));
+  if (text.find('e') == text.npos) { RC_ASSERT(number >= 1 && number < 1000); }
+}
+
+TEST(RatioText, LooksCloserNearOne)
+{
+  EXPECT_EQ(ratio_text(1), "1.000");
+  EXPECT_EQ(ratio_text(1.0123), "1.012");
+  EXPECT_EQ(ratio_text(28.114), "28.11");
+  EXPECT_EQ(ratio_text(12345), "12.3k");
+}
+
+TEST(NumberTextDeathTest, RefusesWhatIsNoNumber)
+{
+  EXPECT_DEATH((void)si_text(std::numeric_limits<double>::infinity(), ""), "is_finite");
+  EXPECT_DEATH((void)decimal_text(std::numeric_limits<double>::quiet_NaN(), 1), "is_finite");
+  EXPECT_DEATH((void)decimal_text(1, 21), "decimals");
+}
+
+}  // namespace

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/workload/length_trace.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/workload/length_histogram.hpp>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using ballast::error;
+using ballast::error_code;
+using ballast::load_length_trace;
+using ballast::longest_sample;
+using ballast::read_length_trace;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void expect_bad_row(std::string_view csv, std::string_view expression, std::size_t line,
+                    std::string_view message)
+{
+  auto const lengths = read_length_trace(csv, expression);
+  ASSERT_FALSE(lengths) << csv;
+  EXPECT_EQ(lengths.error().code, error_code::bad_row) << csv;
+  EXPECT_EQ(lengths.error().position, line) << csv;
+  EXPECT_EQ(lengths.error().message, message) << csv;
+}
+
+std::string write_file(char const* name, std::string_view bytes)
+{
+  std::string path = testing::TempDir() + "ballast_length_trace_test_" + name;
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  EXPECT_NE(file, nullptr);
+  EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
+  EXPECT_EQ(std::fclose(file), 0);
+  return path;
+}
+
+TEST(LengthTrace, HasOneLengthPerRow)  // Ensures (1)
+{
+  std::string_view const csv =
+      "\xef\xbb\xbfid,text,\"visual, "
+      "all\"\r\n\"a,b\",5,100\r\n\r\nc,0,0\r\n\"d\ne\",2147483647,\"0\"";
+  EXPECT_THAT(read_length_trace(csv, "text+`visual, all`").value(),
+              ElementsAre(105, 0, longest_sample));
+  EXPECT_THAT(read_length_trace("n\n1\n2\n3\n", "7").value(), ElementsAre(7, 7, 7));
+}
+
+TEST(LengthTrace, SaysWhichRowCannotBeUsed)  // Errors
+{
+  expect_bad_row("", "a", 1, "line 1: there is no header; write the column names in the first row");
+  expect_bad_row("\n\n", "a", 1,
+                 "line 1: there is no header; write the column names in the first row");
+  expect_bad_row("\na,b\n", "a", 2, "line 2: no row follows the header; add samples");
+  expect_bad_row(
+      "a,b\n1,2\n3\n", "a", 3,
+      "line 3: there are 1 fields below a header of 2; quote fields that hold commas, or "
+      "remove the row");
+  expect_bad_row(
+      "a,b\n1,2,\n", "a", 2,
+      "line 2: there are 3 fields below a header of 2; quote fields that hold commas, or "
+      "remove the row");
+  expect_bad_row("a,b\n1,2\n1,x\n", "a+b", 3,
+                 "line 3: column 'b' holds 'x', expected a whole number that fits 64 bits; fix the "
+                 "row or choose another column");
+  expect_bad_row(
+      "a,b\n1,2\n", "a-b", 2,
+      "line 2: 'a-b' is -1, expected 0 to 2147483647 tokens; fix the row or choose other "
+      "columns");
+  expect_bad_row(
+      "a\n2147483648\n", "a", 2,
+      "line 2: 'a' is 2147483648, expected 0 to 2147483647 tokens; fix the row or choose "
+      "other columns");
+  expect_bad_row("a\n9223372036854775807\n", "2*a", 2,
+                 "line 2: '2*a' does not fit 64 bits; fix the row or choose other columns");
+  expect_bad_row("a\n\"1\n", "a", 2,
+                 "line 2: the quote that opens this field is never closed; close it or remove it");
+  expect_bad_row("\"a\"b\n", "a", 1,
+                 "line 1: a quoted field goes on after its closing quote; write a quote inside it "
+                 "twice");
+}
+
+TEST(LengthTrace, ReportsTheFirstOfSeveralBadRows)  // Ensures (2)
+{
+  EXPECT_EQ(read_length_trace("a\n1\nx\n-1\n\"", "a").error().position, 3U);
+}
+
+TEST(LengthTrace, PassesOnErrorsInTheExpression)
+{
+  error const unknown = read_length_trace("a,b\n1,2\n", "a+c").error();
+  EXPECT_EQ(unknown.code, error_code::unknown_name);
+  EXPECT_EQ(unknown.position, 2U);
+  EXPECT_EQ(read_length_trace("a\n1\n", "a+").error().code, error_code::syntax);
+}
+
+TEST(LengthTrace, LoadsAFileOfManyChunks)
+{
+  std::string csv = "text\n";
+  for (int row = 0; row < 50'000; ++row) { csv += std::to_string(row) + "\n"; }
+  std::string const path = write_file("long.csv", csv);
+  EXPECT_EQ(load_length_trace(path, "text").value(), read_length_trace(csv, "text").value());
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(LengthTrace, PutsTheFileInFrontOfMessages)
+{
+  std::string const path = write_file("bad.csv", "text\nabc\n");
+  error const bad = load_length_trace(path, "text").error();
+  EXPECT_EQ(bad.code, error_code::bad_row);
+  EXPECT_EQ(bad.position, 2U);
+  EXPECT_THAT(bad.message, StartsWith(path + ": line 2: column 'text' holds 'abc'"));
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(LengthTrace, RefusesFilesThatCannotBeRead)
+{
+  std::string const missing = testing::TempDir() + "ballast_no_such_file.csv";
+  EXPECT_EQ(load_length_trace(missing, "text").error().code, error_code::unreadable);
+  EXPECT_EQ(load_length_trace(missing, "text").error().message,
+            missing + ": No such file or directory; name a CSV file that can be read");
+
+  EXPECT_EQ(load_length_trace(testing::TempDir(), "text").error().code, error_code::unreadable);
+  EXPECT_THAT(load_length_trace(testing::TempDir(), "text").error().message,
+              HasSubstr("Is a directory"));
+
+  std::string const empty = write_file("empty.csv", "");
+  EXPECT_EQ(load_length_trace(empty, "text").error().code, error_code::bad_row);
+  EXPECT_THAT(load_length_trace(empty, "text").error().message, HasSubstr("there is no header"));
+  EXPECT_EQ(std::remove(empty.c_str()), 0);
+}
+
+TEST(LengthTrace, ReadsRealVideoQuestions)
+{
+  char const* const data = std::getenv("BALLAST_DATA");
+  if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA names no folder of real length traces"; }
+  std::string const path = std::string(data) + "/nextqa_video.csv";
+  // [worked_example]
+  auto const trace = ballast::load_length_trace(path, "text_tokens+video_tokens_qwen2vl");
+  ASSERT_TRUE(trace) << trace.error().message;
+
+  ballast::length_histogram const lengths(*trace);
+  EXPECT_EQ(lengths.samples(), 13'560U);
+  EXPECT_EQ(lengths.min(), 1'313);
+  EXPECT_EQ(lengths.quantile({1, 2}), 10'413);
+  EXPECT_EQ(lengths.quantile({99, 100}), 38'903);
+  EXPECT_EQ(lengths.max(), 66'996);
+  EXPECT_EQ(lengths.mean(), (ballast::ratio{176'522'646, 13'560}));  // 13018 tokens
+  // [worked_example]
+}
+
+}  // namespace
