@@ -54,7 +54,7 @@ TEST_F(WriteFile, SaysWhyItCannot)
 {
   auto const missing = write_file(path("no/such/folder"), "x");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().code, ballast::error_code::unreadable);
+  EXPECT_EQ(missing.error().code, ballast::error_code::unwritable);
   EXPECT_THAT(missing.error().message, HasSubstr("no/such/folder': No such file or directory"));
 
   auto const folder = write_file(folder_.string(), "x");

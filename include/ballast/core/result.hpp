@@ -18,6 +18,7 @@ enum class error_code {
   out_of_range,  ///< a value is outside what can be handled; position is its index or offset
   infeasible,    ///< no valid plan exists; position is the index of the sample or bag in the way
   unreadable,    ///< a file cannot be opened or read; position is 0
+  unwritable,    ///< a file cannot be written; position is 0
 };
 
 /// Why an operation on data from outside has no answer.

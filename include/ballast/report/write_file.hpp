@@ -21,7 +21,7 @@ namespace ballast::inline v0 {
 ///
 /// Ensures     (1) on success the file holds exactly `content`
 ///             (2) on failure a plain file at `path` is as it was, and no ".part" is left
-/// Errors      unreadable, with the system's reason: a missing folder, no permission, a full disk.
+/// Errors      unwritable, with the system's reason: a missing folder, no permission, a full disk.
 [[nodiscard]] inline result<void> write_file(std::string const& path, std::string_view content)
 {
   std::error_code ignored;
@@ -48,7 +48,7 @@ namespace ballast::inline v0 {
 
   std::string const reason = std::strerror(errno);
   if (replaces && file != nullptr) { std::remove(target.c_str()); }
-  return fail(error_code::unreadable, 0,
+  return fail(error_code::unwritable, 0,
               "cannot write '" + path + "': " + reason +
                   "; choose a folder that exists, may be written and has room");
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_COMPOSED_COST_HPP
+#define BALLAST_COST_COMPOSED_COST_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// A cost model for one of a sample's several lengths: `cost_of{vision_cost, &sample::patches}`.
+///
+/// The projection is a pointer to a data member or a callable; kernels can use the pointer, or a
+/// function object whose call operator is marked for the device.
+///
+/// Ensures     (1) model(projection(sample))
+/// Complexity  that of the model and the projection.
+template <class Model, class Projection>
+struct cost_of {
+  [[no_unique_address]] Model model;
+  [[no_unique_address]] Projection projection;
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable  // a projection for the host alone may be used on the host
+#endif
+  template <class Sample>
+    requires cost_model<Model, std::decay_t<std::invoke_result_t<Projection const&, Sample const&>>>
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(Sample const& sample) const
+  {
+    if constexpr (std::is_member_object_pointer_v<Projection>) {
+      return model(sample.*projection);
+    } else {
+      return model(projection(sample));
+    }
+  }
+
+  friend bool operator==(cost_of const&, cost_of const&) = default;
+};
+
+template <class Model, class Projection>
+cost_of(Model, Projection) -> cost_of<Model, Projection>;
+
+namespace detail {
+
+// The position makes bases distinct where a model occurs twice.
+template <std::size_t Position, class Model>
+struct sum_term {
+  Model model;
+
+  friend bool operator==(sum_term const&, sum_term const&) = default;
+};
+
+template <class Positions, class... Models>
+struct sum_terms;
+
+template <std::size_t... Positions, class... Models>
+struct sum_terms<std::index_sequence<Positions...>, Models...> : sum_term<Positions, Models>... {
+  sum_terms() = default;
+  BALLAST_HOST_DEVICE explicit constexpr sum_terms(Models const&... models)
+      : sum_term<Positions, Models>{models}...
+  {}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+  template <class Sample>
+    requires(cost_model<Models, Sample> && ...)
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(Sample const& sample) const
+  {
+    cost_units sum = 0;
+    ((sum = saturating_sum(sum, sum_term<Positions, Models>::model(sample))), ...);
+    return sum;
+  }
+
+  friend bool operator==(sum_terms const&, sum_terms const&) = default;
+};
+
+}  // namespace detail
+
+/// The cost of a sample that several modules work on, one after the other:
+/// `sum_of{cost_of{vision_cost, &sample::patches}, cost_of{llm_cost, &sample::tokens}}`.
+///
+/// All models have one unit. Where the modules run on different GPUs they are balanced each on its
+/// own instead, since their sum says nothing about either.
+///
+/// Ensures     (1) the sum of the models' costs, cost_overflow where it does not fit
+/// Complexity  that of the models.
+template <class... Models>
+  requires(sizeof...(Models) >= 1)
+struct sum_of : detail::sum_terms<std::index_sequence_for<Models...>, Models...> {
+  using detail::sum_terms<std::index_sequence_for<Models...>, Models...>::sum_terms;
+
+  friend bool operator==(sum_of const&, sum_of const&) = default;
+};
+
+template <class... Models>
+sum_of(Models...) -> sum_of<Models...>;
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COST_COMPOSED_COST_HPP

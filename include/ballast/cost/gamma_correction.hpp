@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_GAMMA_CORRECTION_HPP
+#define BALLAST_COST_GAMMA_CORRECTION_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/quantise.hpp>
+
+#include <algorithm>
+
+namespace ballast::inline v0 {
+
+/// A cost model and what its unit stands for: 2^log2_flops_per_unit FLOP at the speed of the
+/// products with weights.
+struct priced {
+  quadratic_cost cost;
+  int log2_flops_per_unit = 0;
+
+  friend bool operator==(priced const&, priced const&) = default;
+};
+
+/// Latency up to a constant factor: linear l + gamma quadratic l^2, since a FLOP of attention takes
+/// gamma times as long as one of the products with weights. Here in the unit asked for.
+///
+/// Costs that are added up need one unit: price the largest model with the function below, then the
+/// others with its unit. They add up only where the weight products of all run equally fast; else
+/// fit each model and use `latency_cost`.
+///
+/// Units       2^log2_flops_per_unit FLOP.
+/// Expects     -64 <= log2_flops_per_unit <= 64.
+/// Ensures     (1) the cost is within 1/2 + l^2 2^(1 - fraction_bits) units of the formula, or
+///                 cost_overflow
+/// Errors      out_of_range, position 0: gamma is negative, infinite or NaN, or a token costs 2^64
+///             units or more.
+/// Complexity  O(1).
+/// Source      K. Zhang et al., "KnapFormer: An Online Load Balancer for Efficient Diffusion
+///             Transformers Training", arXiv:2508.06001, 2025.
+[[nodiscard]] inline result<quadratic_cost> gamma_corrected(flop_polynomial forward, double gamma,
+                                                            int log2_flops_per_unit)
+{
+  BALLAST_EXPECTS(-64 <= log2_flops_per_unit && log2_flops_per_unit <= 64);
+  auto const factor = scaled_number::from(gamma);
+  if (!factor) {
+    return fail(error_code::out_of_range, 0,
+                "gamma is negative or not finite; give how many times as long as other FLOP those "
+                "of attention take, such as 0.4");
+  }
+  auto const cost =
+      quantise(scaled_number(forward.linear).shifted(-log2_flops_per_unit),
+               (*factor * scaled_number(forward.quadratic)).shifted(-log2_flops_per_unit));
+  if (!cost) {
+    return fail(error_code::out_of_range, 0,
+                "one token costs 2^64 units or more; choose a larger unit or a smaller gamma");
+  }
+  return *cost;
+}
+
+/// The same in a unit that suits the model.
+///
+/// Ensures     (1) the larger of a token's two terms is in [2^11, 2^12) units, so that rounding
+///                 moves no cost by more than a 4096th part, and 51 fraction bits remain
+///             (2) where those terms are below one FLOP, the unit is 2^-11 FLOP instead
+[[nodiscard]] inline result<priced> gamma_corrected(flop_polynomial forward, double gamma)
+{
+  auto const factor = scaled_number::from(gamma).value_or(scaled_number());
+  int const log2_flops = std::max(scaled_number(forward.linear).floor_log2(),
+                                  (factor * scaled_number(forward.quadratic)).floor_log2());
+  int const unit = std::clamp(log2_flops - 11, -11, 64);
+  return gamma_corrected(forward, gamma, unit).map([unit](quadratic_cost cost) {
+    return priced{.cost = cost, .log2_flops_per_unit = unit};
+  });
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COST_GAMMA_CORRECTION_HPP

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
+#define BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/quantise.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// The straight line through (x0, y0) and (x1, y1) at x, rounded down; x0 <= x <= x1, x0 < x1.
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t interpolate(
+    std::int64_t x0, std::uint64_t y0, std::int64_t x1, std::uint64_t y1, std::int64_t x)
+{
+  auto const from_x0 = static_cast<uint128>(x - x0);
+  auto const to_x1 = static_cast<uint128>(x1 - x);
+  return static_cast<std::uint64_t>((y0 * to_x1 + y1 * from_x0) / (from_x0 + to_x1));
+}
+
+/// Refuses an axis unless it has 1 to `capacity` positions, increasing within [1, longest_sample].
+[[nodiscard]] inline result<void> check_axis(std::span<std::int64_t const> axis,
+                                             std::size_t capacity)
+{
+  if (axis.empty() || axis.size() > capacity) {
+    return fail(error_code::out_of_range, axis.size(),
+                "a throughput axis has " + std::to_string(axis.size()) + " positions; give 1 to " +
+                    std::to_string(capacity));
+  }
+  std::int64_t before = 0;
+  for (std::size_t index = 0; index < axis.size(); ++index) {
+    if (axis[index] <= before || axis[index] > longest_sample) {
+      return fail(error_code::out_of_range, index,
+                  "position " + std::to_string(index) + " of a throughput axis is " +
+                      std::to_string(axis[index]) + "; give increasing numbers from " +
+                      std::to_string(before + 1) + " to " + std::to_string(longest_sample));
+    }
+    before = axis[index];
+  }
+  return {};
+}
+
+/// Turns throughputs into work per picosecond, in fixed point with as many fraction bits as the
+/// largest leaves room for, and returns that number of bits: from 43 to 102.
+[[nodiscard]] inline result<std::uint32_t> fix_throughputs(std::span<double const> per_second,
+                                                           std::span<std::uint64_t> fixed)
+{
+  // 10^-12 = 5^-12 2^-12, to 64 bits rather than a double's 53.
+  constexpr auto inverse = static_cast<std::uint64_t>((uint128{1} << 91) / 244'140'625);
+  constexpr scaled_number seconds_per_picosecond = scaled_number(inverse).shifted(-91 - 12);
+  auto const per_picosecond = [&](double value) {
+    return scaled_number::from(value).value_or(scaled_number()) * seconds_per_picosecond;
+  };
+  double largest = 0;
+  for (std::size_t index = 0; index < per_second.size(); ++index) {
+    double const value = per_second[index];
+    // Finiteness is asked of the bits: -ffast-math lets a compiler assume the comparisons' answer.
+    if (!scaled_number::from(value) || value < 1 || value > 1e18) {
+      return fail(error_code::out_of_range, index,
+                  "throughput " + std::to_string(index) +
+                      " is not a number from 1 to 1e18 per second; measure it again");
+    }
+    largest = std::max(largest, value);
+  }
+  int const fraction_bits = 62 - per_picosecond(largest).floor_log2();
+  for (std::size_t index = 0; index < per_second.size(); ++index) {
+    fixed[index] = per_picosecond(per_second[index]).shifted(fraction_bits).rounded().value_or(0);
+  }
+  return static_cast<std::uint32_t>(fraction_bits);
+}
+
+}  // namespace detail
+
+/// How fast a module works, measured at some lengths and joined by straight lines.
+///
+/// The axis is the length of a sample, or what else a profile varies, such as the effective batch
+/// of an encoder. Outside the measured range the nearest measurement holds: throughput saturates
+/// above it, and a straight line continued below it would soon cross zero.
+///
+/// Units       work per second, where work is FLOP, tokens, or what the caller counts.
+/// Ensures     (1) linear between neighbouring measurements, constant outside
+///             (2) off by no more than a 2^-60 part of the largest throughput given
+///             (3) the same bits on every compiler, flag and device
+/// Complexity  O(measurements) time. Kernels can take it by value: about half a kilobyte.
+/// Source      H. An et al., "DFLOP: A Data-driven Framework for Multimodal LLM Training Pipeline
+///             Optimization", arXiv:2603.25120, 2026 (its profiles).
+class interpolated_throughput {
+ public:
+  static constexpr std::size_t capacity = 32;
+
+  /// One unit of work per picosecond, at every length.
+  interpolated_throughput() = default;
+
+  /// Errors  out_of_range, position is the index of what is in the way: lengths do not increase
+  ///         within [1, longest_sample], a throughput is not in [1, 1e18], there are none or more
+  ///         than `capacity`, or not as many throughputs as lengths.
+  [[nodiscard]] static result<interpolated_throughput> from(std::span<tokens const> lengths,
+                                                            std::span<double const> per_second)
+  {
+    if (auto const checked = detail::check_axis(lengths, capacity); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    if (per_second.size() != lengths.size()) {
+      return fail(error_code::out_of_range, per_second.size(),
+                  std::to_string(per_second.size()) + " throughputs were given for " +
+                      std::to_string(lengths.size()) + " lengths; give one for each");
+    }
+    interpolated_throughput curve;
+    return detail::fix_throughputs(per_second, curve.per_picosecond_)
+        .map([&](std::uint32_t fraction_bits) {
+          std::ranges::copy(lengths, curve.lengths_);
+          curve.size_ = static_cast<std::uint32_t>(lengths.size());
+          curve.fraction_bits_ = fraction_bits;
+          return curve;
+        });
+  }
+
+  /// How long `work` takes at the throughput of `length`, rounded to nearest, halves up;
+  /// cost_overflow where it does not fit. Expects length >= 0. One cost unit is a picosecond.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units picoseconds(uint128 work,
+                                                                     tokens length) const
+  {
+    BALLAST_EXPECTS(length >= 0);
+    // A throughput is at most 2^63, so work from here on takes 2^63 picoseconds or more.
+    if (work >> (126 - fraction_bits_) != 0) { return cost_overflow; }
+    std::uint64_t const throughput = at(length);
+    uint128 const time = ((work << fraction_bits_) + throughput / 2) / throughput;
+    return time < static_cast<uint128>(cost_overflow) ? static_cast<cost_units>(time)
+                                                      : cost_overflow;
+  }
+
+  friend bool operator==(interpolated_throughput const&, interpolated_throughput const&) = default;
+
+ private:
+  friend class throughput_grid;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t at(tokens length) const
+  {
+    std::uint32_t right = 0;
+    while (right < size_ && lengths_[right] < length) { ++right; }
+    if (right == 0) { return per_picosecond_[0]; }
+    if (right == size_) { return per_picosecond_[size_ - 1]; }
+    return detail::interpolate(lengths_[right - 1], per_picosecond_[right - 1], lengths_[right],
+                               per_picosecond_[right], length);
+  }
+
+  // Plain arrays, since kernels cannot call std::array's operator[]. NOLINTBEGIN(*-avoid-c-arrays)
+  tokens lengths_[capacity] = {1};
+  std::uint64_t per_picosecond_[capacity] = {1};
+  // NOLINTEND(*-avoid-c-arrays)
+  std::uint32_t size_ = 1;
+  std::uint32_t fraction_bits_ = 0;
+};
+
+static_assert(std::is_trivially_copyable_v<interpolated_throughput>);  // kernels take it by value
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COST_INTERPOLATED_THROUGHPUT_HPP

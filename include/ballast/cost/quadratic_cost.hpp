@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_QUADRATIC_COST_HPP
+#define BALLAST_COST_QUADRATIC_COST_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// What a transformer charges for a sample: a part per token and a part per pair of tokens.
+///
+/// The coefficients are fixed-point numbers, so that every rank, compiler, flag and device computes
+/// the same cost to the bit. They come from `gamma_corrected`, `latency_cost` or `quantise`; with
+/// no fraction bits they are plain integers, and `quadratic_cost{1}` charges the number of tokens.
+///
+/// Units       linear and quadratic count 2^-fraction_bits units, per token and per token^2.
+/// Expects     length >= 0; fraction_bits <= 127.
+/// Ensures     (1) (linear l + quadratic l^2) / 2^fraction_bits, rounded to nearest, halves up
+///             (2) cost_overflow where l > longest_sample, or where (1) is not below cost_overflow
+///             (3) a longer sample never costs less
+/// Complexity  O(1), without division or branch on the coefficients.
+struct quadratic_cost {
+  std::uint64_t linear = 0;
+  std::uint64_t quadratic = 0;
+  std::uint32_t fraction_bits = 0;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
+  {
+    BALLAST_EXPECTS(length >= 0);
+    BALLAST_EXPECTS(fraction_bits <= 127);
+    if (length > longest_sample) { return cost_overflow; }
+
+    auto const l = static_cast<std::uint64_t>(length);
+    std::uint64_t const squared = l * l;  // below 2^62
+    // Below 2^95 + 2^126, which leaves room to add the half, at most 2^126.
+    uint128 const work =
+        static_cast<uint128>(linear) * l + static_cast<uint128>(quadratic) * squared;
+    uint128 const half = (uint128{1} << fraction_bits) >> 1;
+    uint128 const cost = (work + half) >> fraction_bits;
+    return cost < static_cast<uint128>(cost_overflow) ? static_cast<cost_units>(cost)
+                                                      : cost_overflow;
+  }
+
+  friend bool operator==(quadratic_cost const&, quadratic_cost const&) = default;
+};
+
+static_assert(std::is_trivially_copyable_v<quadratic_cost>);  // kernels take it by value
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COST_QUADRATIC_COST_HPP

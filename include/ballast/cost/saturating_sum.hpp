@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_SATURATING_SUM_HPP
+#define BALLAST_COST_SATURATING_SUM_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+
+namespace ballast::inline v0 {
+
+/// The sum of two costs, where `cost_overflow` swallows everything added to it.
+///
+/// Expects     a >= 0 and b >= 0.
+/// Ensures     (1) a + b where that is below cost_overflow, else cost_overflow
+/// Complexity  O(1).
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units saturating_sum(cost_units a, cost_units b)
+{
+  BALLAST_EXPECTS(a >= 0);
+  BALLAST_EXPECTS(b >= 0);
+  return b < cost_overflow - a ? a + b : cost_overflow;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COST_SATURATING_SUM_HPP

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cost/composed_cost.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/transformer_shape.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace {
+
+using ballast::cost_model;
+using ballast::cost_of;
+using ballast::cost_overflow;
+using ballast::cost_units;
+using ballast::quadratic_cost;
+using ballast::sum_of;
+using ballast::tokens;
+
+struct sample {
+  tokens patches;
+  tokens text;
+};
+
+struct length_itself {
+  constexpr cost_units operator()(tokens length) const { return length; }
+  friend bool operator==(length_itself const&, length_itself const&) = default;
+};
+
+struct all_tokens {
+  constexpr tokens operator()(sample const& s) const { return s.patches + s.text; }
+  friend bool operator==(all_tokens const&, all_tokens const&) = default;
+};
+
+using composed =
+    sum_of<cost_of<quadratic_cost, tokens sample::*>, cost_of<length_itself, all_tokens>>;
+static_assert(cost_model<composed, sample>);
+static_assert(!cost_model<composed, tokens>);
+static_assert(std::regular<composed>);
+static_assert(std::is_trivially_copyable_v<composed>);
+
+static_assert(std::is_empty_v<cost_of<length_itself, all_tokens>>);
+
+TEST(CostOf, PricesOneLengthOfASample)
+{
+  constexpr sample s{.patches = 10, .text = 3};
+  static_assert(cost_of{quadratic_cost{1, 2, 0}, &sample::patches}(s) == 210);
+  EXPECT_EQ((cost_of{length_itself{}, all_tokens{}}(s)), 13);
+  EXPECT_EQ((cost_of{length_itself{}, [](sample const& x) { return 2 * x.text; }}(s)), 6);
+}
+
+TEST(SumOf, AddsWhatEveryModelCharges)  // Ensures (1)
+{
+  constexpr sample s{.patches = 10, .text = 3};
+  constexpr sum_of cost{cost_of{quadratic_cost{1, 2, 0}, &sample::patches},
+                        cost_of{length_itself{}, all_tokens{}},
+                        cost_of{length_itself{}, all_tokens{}}};
+  static_assert(cost(s) == 210 + 13 + 13);
+  EXPECT_EQ(sum_of{length_itself{}}(7), 7);
+  EXPECT_EQ((sum_of{sum_of{length_itself{}, length_itself{}}, length_itself{}}(7)), 21);
+}
+
+TEST(SumOf, OverflowsRatherThanWraps)  // Ensures (1)
+{
+  constexpr cost_units half = cost_units{1} << 62;
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half - 1)), cost_overflow - 1);
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half)), cost_overflow);
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}, length_itself{}}(half)), cost_overflow);
+  EXPECT_EQ((sum_of{quadratic_cost{}, length_itself{}}(cost_overflow)), cost_overflow);
+}
+
+TEST(SumOf, IsEqualWhereItsModelsAre)
+{
+  sum_of const a{quadratic_cost{1}, quadratic_cost{2}};
+  sum_of const b{quadratic_cost{1}, quadratic_cost{2}};
+  sum_of const c{quadratic_cost{2}, quadratic_cost{1}};
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, c);
+  EXPECT_EQ((cost_of{length_itself{}, all_tokens{}}), (cost_of{length_itself{}, all_tokens{}}));
+}
+
+TEST(SumOf, PricesAMultimodalSample)
+{
+  // [composed]
+  struct document {
+    ballast::tokens patches;  // what the vision encoder sees
+    ballast::tokens merged;   // what the language model sees: text and merged patches
+  };
+  auto const llm = ballast::gamma_corrected(
+                       ballast::forward_flops(ballast::classic_transformer(4096, 32)).value(), 0.5)
+                       .value();
+  auto const vision = ballast::gamma_corrected(
+                          ballast::forward_flops(ballast::classic_transformer(1280, 32)).value(),
+                          0.5, llm.log2_flops_per_unit)
+                          .value();
+
+  auto const cost = ballast::sum_of{ballast::cost_of{vision, &document::patches},
+                                    ballast::cost_of{llm.cost, &document::merged}};
+  EXPECT_EQ(cost(document{.patches = 4096, .merged = 1200}), 1'556'480 + 3'776'400);
+  EXPECT_EQ(cost(document{.patches = 0, .merged = 1200}), llm.cost(1200));
+  // [composed]
+}
+
+}  // namespace

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cost/concepts.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/cost/quadratic_cost.hpp>
+
+#include <string>
+
+namespace {
+
+using ballast::cost_model;
+using ballast::cost_units;
+using ballast::tokens;
+
+struct document {
+  std::string text;
+};
+
+// Has what the concept asks for and nothing more.
+class archetype {
+ public:
+  archetype() = delete;
+  archetype(archetype const&) = default;
+  archetype& operator=(archetype const&) = default;
+  cost_units operator()(document const& sample) const
+  {
+    return static_cast<cost_units>(sample.text.size());
+  }
+};
+
+struct answers_a_double {
+  double operator()(tokens length) const { return static_cast<double>(length); }
+};
+
+struct changes_itself {
+  cost_units operator()(tokens length) { return length; }
+};
+
+static_assert(cost_model<archetype, document>);
+static_assert(!cost_model<archetype>);
+static_assert(cost_model<ballast::quadratic_cost>);
+static_assert(!cost_model<ballast::quadratic_cost, document>);
+static_assert(!cost_model<answers_a_double>);
+static_assert(!cost_model<changes_itself>);
+
+TEST(CostModel, MayBeALambdaOverTheCallersSamples)
+{
+  auto const by_size = [](document const& sample) {
+    return static_cast<cost_units>(sample.text.size());
+  };
+  static_assert(cost_model<decltype(by_size), document> == false);  // const: not assignable
+  static_assert(cost_model<std::remove_const_t<decltype(by_size)>, document>);
+  EXPECT_EQ(by_size(document{"four"}), 4);
+}
+
+}  // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cost/saturating_sum.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+namespace {
+
+using ballast::cost_overflow;
+using ballast::cost_units;
+using ballast::saturating_sum;
+
+__extension__ typedef __int128 wide;
+
+RC_GTEST_PROP(SaturatingSum, IsTheSumOrOverflow, ())  // Ensures (1)
+{
+  auto const cost = [] { return *rc::gen::inRange<cost_units>(0, cost_overflow); };
+  cost_units const a = cost();
+  cost_units const b = cost();
+  wide const exact = static_cast<wide>(a) + b;
+  RC_ASSERT(saturating_sum(a, b) ==
+            static_cast<cost_units>(std::min(exact, static_cast<wide>(cost_overflow))));
+}
+
+TEST(SaturatingSum, IsExactUpToTheLastCost)
+{
+  static_assert(saturating_sum(2, 3) == 5);
+  EXPECT_EQ(saturating_sum(cost_overflow - 2, 1), cost_overflow - 1);
+  EXPECT_EQ(saturating_sum(cost_overflow - 1, 1), cost_overflow);
+  EXPECT_EQ(saturating_sum(1, cost_overflow - 1), cost_overflow);
+}
+
+TEST(SaturatingSum, KeepsAnOverflow)
+{
+  EXPECT_EQ(saturating_sum(cost_overflow, 0), cost_overflow);
+  EXPECT_EQ(saturating_sum(0, cost_overflow), cost_overflow);
+  EXPECT_EQ(saturating_sum(cost_overflow, cost_overflow), cost_overflow);
+}
+
+TEST(SaturatingSumDeathTest, RejectsNegativeCosts)
+{
+  EXPECT_DEATH((void)saturating_sum(-1, 0), "a >= 0");
+  EXPECT_DEATH((void)saturating_sum(0, -1), "b >= 0");
+}
+
+}  // namespace
