@@ -105,7 +105,7 @@ class chrome_trace {
       return std::tuple(of.on, of.start, -of.end, number);
     });
 
-    std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+    std::string out = R"({"displayTimeUnit":"ms","traceEvents":[)";
     out.reserve(out.size() + metadata_.size() + events_.size() + 2 * order.size() + 8);
     std::string_view separator = "\n";
     if (!metadata_.empty()) {

@@ -51,7 +51,7 @@ namespace detail {
   std::vector<std::size_t> gpus(finish.size());
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
   if (gpus.size() <= rows) { return gpus; }
-  std::sort(gpus.begin(), gpus.end(), [finish](std::size_t a, std::size_t b) {
+  std::ranges::sort(gpus, [finish](std::size_t a, std::size_t b) {
     return finish[a] > finish[b] || (finish[a] == finish[b] && a < b);
   });
   std::vector<std::size_t> picked(rows);
@@ -86,8 +86,9 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
     append_integer(classes += " tone-", std::clamp(tone, 0, 3));
     std::string gpu = "GPU ";
     append_integer(gpu, static_cast<std::int64_t>(bars[first]->gpu));
+    gpu.append(", ").append(label).append(": ").append(si_text(end - start, unit));
     drawing.rectangle({row.x + start * scale, row.y, (end - start) * scale, row.height}, classes,
-                      gpu + ", " + label + ": " + si_text(end - start, unit));
+                      gpu);
     first = past;
   }
 }
@@ -139,7 +140,7 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
 
     std::vector<gantt_bar const*> ordered;
     for (gantt_bar const& bar : balanced ? after : before) { ordered.push_back(&bar); }
-    std::sort(ordered.begin(), ordered.end(), [](gantt_bar const* a, gantt_bar const* b) {
+    std::ranges::sort(ordered, [](gantt_bar const* a, gantt_bar const* b) {
       return std::tie(a->gpu, a->start, a) < std::tie(b->gpu, b->start, b);
     });
     for (std::size_t row = 0; row < shown.size(); ++row) {

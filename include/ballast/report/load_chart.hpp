@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -40,7 +41,7 @@ inline void draw_load_bars(svg_drawing& drawing, plot_frame const& frame,
   double const slot = frame.area.width / static_cast<double>(loads.size());
   double const width = std::min(slot * 0.78, 48.0);
   for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
-    double const number = static_cast<double>(gpu);
+    auto const number = static_cast<double>(gpu);
     auto const top = frame.at(number + 0.5, loads[gpu]);
     std::string tooltip = "GPU ";
     append_integer(tooltip, static_cast<std::int64_t>(gpu));
@@ -56,7 +57,7 @@ inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
                               std::span<double const> loads, std::string_view css_class)
 {
   std::vector<double> sorted(loads.begin(), loads.end());
-  std::sort(sorted.rbegin(), sorted.rend());
+  std::ranges::sort(sorted, std::greater{});
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   std::vector<svg_drawing::point> outline = {frame.at(0, 0)};
   for (std::size_t stair = 0; stair < stairs; ++stair) {

@@ -70,8 +70,9 @@ template <class Ratio>
 [[nodiscard]] inline double median_plan_seconds(std::vector<plan_page_step> const& steps)
 {
   std::vector<double> seconds;
+  seconds.reserve(steps.size());
   for (plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
-  std::sort(seconds.begin(), seconds.end());
+  std::ranges::sort(seconds);
   std::size_t const half = seconds.size() / 2;
   return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
 }
