@@ -28,7 +28,8 @@ template <class Sort>
 void sort_costs(benchmark::State& state, Sort sort)
 {
   auto const samples = static_cast<std::size_t>(state.range(0));
-  std::vector<std::vector<cost_units>> steps((std::size_t{1} << 21) / samples);
+  std::vector<std::vector<cost_units>> steps(
+      std::max<std::size_t>((std::size_t{1} << 18) / samples, 2));
   for (std::size_t step = 0; step < steps.size(); ++step) { steps[step] = costs_of(samples, step); }
   std::vector<ballast::priced_sample> order(samples);
   ballast::workspace memory;

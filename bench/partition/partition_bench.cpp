@@ -8,6 +8,7 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/report/metrics.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,7 +32,8 @@ template <class Policy>
 void plan(benchmark::State& state, Policy policy)
 {
   auto const samples = static_cast<std::size_t>(state.range(0));
-  std::vector<std::vector<tokens>> steps((std::size_t{1} << 21) / samples);
+  std::vector<std::vector<tokens>> steps(
+      std::max<std::size_t>((std::size_t{1} << 18) / samples, 2));
   for (std::size_t step = 0; step < steps.size(); ++step) {
     steps[step] = bench::lognormal_lengths(samples, 1.0, /*seed=*/42 + step);
   }

@@ -4,4 +4,7 @@
 using namespace ballast::literals;
 constexpr ballast::bag_spec bags = "g1n2+n1"_bags;
 
-int main() { return static_cast<int>(bags.gpus()) - 2; }
+int main()
+{
+  return static_cast<int>(bags.gpus()) - 2;
+}

@@ -19,7 +19,7 @@ struct archetype {
   {}
   friend bool operator==(archetype, archetype) = default;
 };
-static_assert(partition_policy<archetype>);
+static_assert(partition_policy<archetype> && archetype{} == archetype{});
 
 struct cannot_be_compared {
   void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
@@ -32,14 +32,15 @@ struct changes_itself {
   void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>, workspace&) {}
   friend bool operator==(changes_itself, changes_itself) = default;
 };
-static_assert(!partition_policy<changes_itself>);
+static_assert(!partition_policy<changes_itself> && changes_itself{} == changes_itself{});
 
 struct wants_floating_point {
   void operator()(partition_problem const&, std::span<double>, std::span<bag_id>, workspace&) const
   {}
   friend bool operator==(wants_floating_point, wants_floating_point) = default;
 };
-static_assert(!partition_policy<wants_floating_point>);
+static_assert(!partition_policy<wants_floating_point> &&
+              wants_floating_point{} == wants_floating_point{});
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)
 {

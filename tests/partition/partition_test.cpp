@@ -27,24 +27,6 @@ using ballast::tokens;
 
 constexpr auto own_length = [](tokens length) { return length; };
 
-// The least that a policy has to be: everything to the first bag.
-struct all_to_first {
-  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
-                  std::span<bag_id> owner, ballast::workspace&) const
-  {
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      owner[sample] = bag_id{0};
-      loads[0] += problem.costs[sample];
-    }
-  }
-  friend bool operator==(all_to_first, all_to_first) = default;
-};
-static_assert(ballast::partition_policy<all_to_first>);
-struct not_a_policy {
-  void operator()() const {}
-};
-static_assert(!ballast::partition_policy<not_a_policy>);
-
 TEST(Partition, DescribesThePlanItMakes)  // Ensures (1), partition_plan (1) to (4)
 {
   // [partition]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Enables CUDA as BALLAST_ENABLE_CUDA asks; says so in BALLAST_HAS_CUDA.
+
+set(BALLAST_HAS_CUDA FALSE)
+if(NOT BALLAST_ENABLE_CUDA)
+  return()
+endif()
+if(NOT DEFINED ENV{CUDACXX} AND NOT CMAKE_CUDA_COMPILER)
+  # Its own folder is not on everybody's PATH.
+  find_program(BALLAST_NVCC nvcc PATHS /usr/local/cuda/bin)
+  mark_as_advanced(BALLAST_NVCC)
+  if(BALLAST_NVCC)
+    set(ENV{CUDACXX} ${BALLAST_NVCC})
+  endif()
+endif()
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75)  # and, through its PTX, everything newer
+endif()
+if(BALLAST_ENABLE_CUDA STREQUAL "AUTO")
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    return()
+  endif()
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+set(BALLAST_HAS_CUDA TRUE)

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+usage() {
+  cat <<'END'
+Usage: cmake/setup.sh demo|test
+
+  demo   build the program `ballast` and plan a demonstration batch with it
+         (and the lengths of BALLAST_TRACE=<file.csv> under BALLAST_LENGTH=<expression>)
+  test   build everything and run every test
+
+On Debian 12 what is missing is installed first with apt-get, as root or through sudo. Elsewhere
+install what the message lists. Results go to build/demo and build/test.
+END
+}
+
+demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
+test_packages=("${demo_packages[@]}" make pkgconf clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
+  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev librange-v3-dev libboost-dev
+  chromium fonts-dejavu-core)
+
+case "${1-}" in
+  demo) packages=("${demo_packages[@]}") ;;
+  test) packages=("${test_packages[@]}") ;;
+  -h | --help) usage; exit 0 ;;
+  *) usage >&2; exit 2 ;;
+esac
+preset=$1
+
+missing=()
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+  for package in "${packages[@]}"; do
+    status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [[ $status == installed ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} > 0)); then
+    as_root=()
+    if ((EUID != 0)); then
+      if ! command -v sudo >/dev/null; then
+        echo "setup: run this once as root, or install these packages: ${missing[*]}" >&2
+        exit 1
+      fi
+      as_root=(sudo)
+    fi
+    echo "setup: installing ${missing[*]}"
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
+    "${apt[@]}" update
+    "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  fi
+else
+  echo "setup: this is no Debian system; what Debian 12 calls ${packages[*]} must be installed" >&2
+  for tool in g++ cmake ninja; do
+    if ! command -v "$tool" >/dev/null; then
+      echo "setup: $tool is not among the programs found, so nothing can be built" >&2
+      exit 1
+    fi
+  done
+fi
+
+if [[ -n ${BALLAST_TRACE-} ]]; then
+  export BALLAST_TRACE
+  BALLAST_TRACE=$(realpath -- "$BALLAST_TRACE")  # it is relative to where the caller stands
+fi
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+exec cmake --workflow --preset "$preset"

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D SOURCE=<ballast> -D BINARY=<its build> -D STAGE=<folder> -P install.cmake
+#
+# Leaves an installation in STAGE/prefix and a source archive in STAGE/ballast.tar.gz. Both are made
+# anew, so that nothing a release would lack can linger.
+
+file(REMOVE_RECURSE ${STAGE})
+file(MAKE_DIRECTORY ${STAGE})
+execute_process(
+  COMMAND ${CMAKE_COMMAND} --install ${BINARY} --prefix ${STAGE}/prefix
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -E tar cz ${STAGE}/ballast.tar.gz CMakeLists.txt LICENSE cmake include
+  WORKING_DIRECTORY ${SOURCE} COMMAND_ERROR_IS_FATAL ANY)

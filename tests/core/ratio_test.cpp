@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/core/ratio.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace {
+
+using ballast::ratio;
+using exact = boost::multiprecision::cpp_rational;
+
+constexpr auto greatest = std::numeric_limits<std::int64_t>::max();
+
+static_assert(std::is_trivially_copyable_v<ratio>);
+static_assert(ratio{1, 3} < ratio{1, 2} && ratio{1, 2} == ratio{2, 4});
+
+exact exactly(ratio of)
+{
+  return exact(of.numerator, of.denominator);
+}
+
+bool compares_as_rationals_do(ratio a, ratio b)  // Ensures (1)
+{
+  exact const x = exactly(a);
+  exact const y = exactly(b);
+  return (a < b) == (x < y) && (a == b) == (x == y) && (a > b) == (x > y) && (a <= b) == (x <= y) &&
+         (a >= b) == (x >= y) && (a != b) == (x != y);
+}
+
+// Half of the denominators and of the differences are small, where ties and near misses live.
+rc::Gen<ratio> any_ratio()
+{
+  auto const numerator = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 10),
+                                        rc::gen::inRange<std::int64_t>(greatest - 10, greatest),
+                                        rc::gen::inRange<std::int64_t>(0, greatest));
+  auto const denominator = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 10),
+                                          rc::gen::inRange<std::int64_t>(greatest - 10, greatest),
+                                          rc::gen::inRange<std::int64_t>(1, greatest));
+  return rc::gen::construct<ratio>(numerator, denominator);
+}
+
+RC_GTEST_PROP(Ratio, ComparesAsRationalsDo, ())
+{
+  RC_ASSERT(compares_as_rationals_do(*any_ratio(), *any_ratio()));
+}
+
+TEST(Ratio, ComparesSmallFractionsAsRationalsDo)
+{
+  for (std::int64_t a = 0; a <= 6; ++a) {
+    for (std::int64_t b = 1; b <= 6; ++b) {
+      for (std::int64_t c = 0; c <= 6; ++c) {
+        for (std::int64_t d = 1; d <= 6; ++d) {
+          ASSERT_TRUE(compares_as_rationals_do({a, b}, {c, d}))
+              << a << '/' << b << ' ' << c << '/' << d;
+        }
+      }
+    }
+  }
+}
+
+TEST(Ratio, ComparesTheExtremesWithoutOverflow)  // Ensures (2)
+{
+  EXPECT_LT((ratio{0, greatest}), (ratio{1, greatest}));
+  EXPECT_LT((ratio{greatest - 1, greatest}), (ratio{greatest, greatest}));
+  EXPECT_LT((ratio{greatest - 2, greatest - 1}), (ratio{greatest - 1, greatest}));
+  EXPECT_EQ((ratio{greatest, greatest}), (ratio{1, 1}));
+  EXPECT_GT((ratio{greatest, 1}), (ratio{greatest - 1, 1}));
+}
+
+TEST(Ratio, IsZeroAtFirst)
+{
+  EXPECT_EQ(ratio{}, (ratio{0, 5}));
+  EXPECT_EQ(ratio{}.value(), 0.0);
+}
+
+TEST(Ratio, HasAValueForDisplay)
+{
+  EXPECT_EQ((ratio{3, 4}.value()), 0.75);
+  EXPECT_EQ((ratio{greatest, 1}.value()), 0x1p63);
+}
+
+}  // namespace

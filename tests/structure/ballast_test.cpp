@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/ballast.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+TEST(Ballast, BringsTheVersionAndTheVocabularyWithOneInclude)
+{
+  static_assert(BALLAST_VERSION > 0);
+  EXPECT_EQ(ballast::to_index(ballast::rank_id{3}), 3U);
+}
+
+}  // namespace

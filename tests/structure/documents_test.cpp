@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source_tree.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using structure::problems;
+using structure::source_file;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using lines = std::vector<std::string>;
+
+// What a path of the repository holds, or nothing where there is no such file.
+using repository = std::function<std::optional<std::string>(std::string const&)>;
+
+// Takes away the indentation that all lines share; empty lines have none to share.
+lines flush_left(lines block)
+{
+  std::size_t common = std::string::npos;
+  for (std::string const& line : block) { common = std::min(common, line.find_first_not_of(' ')); }
+  for (std::string& line : block) { line.erase(0, common); }
+  return block;
+}
+
+// The lines between the two that read `// [name]`; nothing unless there are exactly two.
+std::optional<lines> region(std::string const& text, std::string const& name)
+{
+  std::string const marker = "// [" + name + "]";
+  lines found;
+  int markers = 0;
+  for (std::string const& line : structure::lines_of(text)) {
+    std::size_t const first = line.find_first_not_of(' ');
+    if (first != std::string::npos && line.substr(first) == marker) {
+      ++markers;
+    } else if (markers == 1) {
+      found.push_back(line);
+    }
+  }
+  if (markers != 2) { return std::nullopt; }
+  return flush_left(found);
+}
+
+struct snippet {
+  std::size_t line;  // of the opening fence, from 1
+  std::string path;  // of its source; empty where the document does not say
+  std::string name;
+  lines text;
+};
+
+std::vector<snippet> snippets_of(source_file const& document)
+{
+  std::vector<snippet> all;
+  auto const text = structure::lines_of(document.text);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (!text[at].starts_with("```")) { continue; }
+    snippet block{at + 1, "", "", {}};
+    bool const is_cpp = text[at] == "```cpp" || text[at] == "```c++" || text[at] == "```cuda";
+    if (at > 0 && text[at - 1].starts_with("<!-- snippet: ")) {
+      std::istringstream words(text[at - 1].substr(14));
+      std::string end;
+      words >> block.path >> block.name >> end;
+      if (end != "-->") { block.name.clear(); }
+    }
+    for (++at; at < text.size() && !text[at].starts_with("```"); ++at) {
+      block.text.push_back(text[at]);
+    }
+    if (is_cpp) { all.push_back(block); }
+  }
+  return all;
+}
+
+problems of_snippets(source_file const& document, repository const& find)
+{
+  problems found;
+  for (snippet const& block : snippets_of(document)) {
+    auto const report = [&](std::string const& what) {
+      found.push_back(document.path + ":" + std::to_string(block.line) + ": " + what);
+    };
+    if (block.path.empty() || block.name.empty()) {
+      report("precede this block by <!-- snippet: path name -->");
+      continue;
+    }
+    auto const text = find(block.path);
+    auto const source = text ? region(*text, block.name) : std::nullopt;
+    if (!source) {
+      report(block.path + " has no region between two lines // [" + block.name + "]");
+    } else if (*source != flush_left(block.text)) {
+      report("differs from region [" + block.name + "] of " + block.path);
+    }
+  }
+  return found;
+}
+
+// Targets of [text](target) and ![text](target), outside of code.
+std::vector<std::string> links_of(std::string const& markdown)
+{
+  std::string prose;
+  bool in_block = false;
+  for (std::string const& line : structure::lines_of(markdown)) {
+    if (line.starts_with("```")) { in_block = !in_block; }
+    bool in_code = false;
+    for (char const c : in_block ? std::string() : line) {
+      if (c == '`') { in_code = !in_code; }
+      if (!in_code) { prose += c; }
+    }
+    prose += '\n';
+  }
+  std::vector<std::string> links;
+  for (std::size_t at = prose.find("]("); at != std::string::npos; at = prose.find("](", at + 1)) {
+    std::string const target = prose.substr(at + 2, prose.find(')', at) - at - 2);
+    links.push_back(target.substr(0, target.find(' ')));  // a title may follow
+  }
+  return links;
+}
+
+problems of_links(source_file const& document,
+                  std::function<bool(std::string const&)> const& exists)
+{
+  problems found;
+  auto const folder = std::filesystem::path(document.path).parent_path();
+  for (std::string const& link : links_of(document.text)) {
+    std::string const target = link.substr(0, link.find('#'));
+    if (target.empty() || target.find(':') != std::string::npos) { continue; }
+    if (!exists((folder / target).lexically_normal().generic_string())) {
+      found.push_back(document.path + ": links to " + link + ", which is not there");
+    }
+  }
+  return found;
+}
+
+std::vector<source_file> documents()
+{
+  auto all = structure::read_tree(structure::root() / "docs", {".md"});
+  for (source_file& document : all) { document.path.insert(0, "docs/"); }
+  for (auto const& entry : std::filesystem::directory_iterator(structure::root())) {
+    if (entry.path().extension() == ".md") {
+      all.push_back({entry.path().filename().string(), structure::read(entry.path())});
+    }
+  }
+  return all;
+}
+
+TEST(Documents, ShowOnlyCodeThatIsTested)
+{
+  repository const find = [](std::string const& path) -> std::optional<std::string> {
+    auto const full = structure::root() / path;
+    if (!std::filesystem::is_regular_file(full)) { return std::nullopt; }
+    return structure::read(full);
+  };
+  for (source_file const& document : documents()) {
+    EXPECT_THAT(of_snippets(document, find), IsEmpty());
+  }
+}
+
+TEST(Documents, LinkToWhatExists)
+{
+  auto const exists = [](std::string const& path) {
+    return std::filesystem::exists(structure::root() / path);
+  };
+  for (source_file const& document : documents()) {
+    EXPECT_THAT(of_links(document, exists), IsEmpty());
+  }
+}
+
+// From here on: the checks themselves, on documents that are wrong.
+
+std::optional<std::string> one_source(std::string const& path)
+{
+  if (path != "a.cpp") { return std::nullopt; }
+  return "int main()\n{\n  // [sum]\n  int a = 1;\n\n    a += 2;\n  // [sum]\n  // [open]\n}\n";
+}
+
+problems of_block(std::string const& before, std::string const& code)
+{
+  return of_snippets({"d.md", "Text.\n" + before + "```cpp\n" + code + "```\n"}, one_source);
+}
+
+TEST(Snippets, MayDifferInCommonIndentationOnly)
+{
+  std::string const from_sum = "<!-- snippet: a.cpp sum -->\n";
+  EXPECT_THAT(of_block(from_sum, "int a = 1;\n\n  a += 2;\n"), IsEmpty());
+  EXPECT_THAT(of_block(from_sum, "int a = 1;\n\na += 2;\n"), ElementsAre(HasSubstr("differs")));
+  EXPECT_THAT(of_block(from_sum, "int a = 1;\n"), ElementsAre(HasSubstr("d.md:3: differs")));
+}
+
+TEST(Snippets, NeedASourceThatExists)
+{
+  EXPECT_THAT(of_block("", "int a = 1;\n"), ElementsAre(HasSubstr("precede this block")));
+  EXPECT_THAT(of_block("<!-- snippet: a.cpp -->\n", ""), ElementsAre(HasSubstr("precede")));
+  EXPECT_THAT(of_block("<!-- snippet: b.cpp sum -->\n", ""), ElementsAre(HasSubstr("no region")));
+  EXPECT_THAT(of_block("<!-- snippet: a.cpp gone -->\n", ""), ElementsAre(HasSubstr("no region")));
+  EXPECT_THAT(of_block("<!-- snippet: a.cpp open -->\n", ""), ElementsAre(HasSubstr("no region")));
+}
+
+TEST(Snippets, LeaveOtherLanguagesAlone)
+{
+  EXPECT_THAT(of_snippets({"d.md", "```sh\nmake\n```\n\n```\n```cpp\n"}, one_source), IsEmpty());
+}
+
+TEST(Links, AreReadFromTheDocumentsFolder)
+{
+  auto const exists = [](std::string const& path) { return path == "docs/a.md"; };
+  EXPECT_THAT(of_links({"docs/b.md", "[a](a.md) [a](../docs/a.md#part) ![a](a.md \"A\")"}, exists),
+              IsEmpty());
+  EXPECT_THAT(of_links({"b.md", "see [a](a.md)"}, exists), ElementsAre(HasSubstr("a.md")));
+}
+
+TEST(Links, OutsideTheRepositoryAndInCodeAreNotFollowed)
+{
+  auto const nothing = [](std::string const&) { return false; };
+  EXPECT_THAT(of_links({"b.md",
+                        "[w](https://example.org/a) [p](#part) `[i](gone)`\n```\n"
+                        "[](scratch)\n```\n"},
+                       nothing),
+              IsEmpty());
+}
+
+}  // namespace

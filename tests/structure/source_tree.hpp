@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
+#define BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace structure {
+
+/// A file of the repository; checks take these, so that they can be tried on files that never were.
+struct source_file {
+  std::string path;  // from the folder it was read under, with '/'
+  std::string text;
+};
+
+/// What is wrong, as lines a person can act on; empty when nothing is.
+using problems = std::vector<std::string>;
+
+inline std::filesystem::path root()
+{
+  return BALLAST_SOURCE_DIR;
+}
+
+inline std::string read(std::filesystem::path const& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  if (!file) { throw std::runtime_error("cannot read " + path.string()); }
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// All files under `folder` with one of the extensions, by path.
+inline std::vector<source_file> read_tree(std::filesystem::path const& folder,
+                                          std::vector<std::string> const& extensions)
+{
+  std::vector<source_file> files;
+  if (!std::filesystem::exists(folder)) { return files; }
+  for (auto const& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    std::string const extension = entry.path().extension().string();
+    if (!entry.is_regular_file() || !std::ranges::count(extensions, extension)) { continue; }
+    files.push_back({entry.path().lexically_relative(folder).generic_string(), read(entry.path())});
+  }
+  std::ranges::sort(files, {}, &source_file::path);
+  return files;
+}
+
+/// The public headers, with paths as they are included: "ballast/core/ids.hpp".
+inline std::vector<source_file> public_headers()
+{
+  return read_tree(root() / "include", {".hpp", ".cuh"});
+}
+
+inline std::vector<std::string> lines_of(std::string_view text)
+{
+  std::vector<std::string> lines;
+  std::istringstream stream{std::string(text)};
+  for (std::string line; std::getline(stream, line);) { lines.push_back(line); }
+  return lines;
+}
+
+struct included {
+  std::string name;
+  bool quoted;  // "name", not <name>
+};
+
+inline std::vector<included> includes_of(source_file const& file)
+{
+  constexpr std::string_view directive = "#include ";
+  std::vector<included> all;
+  for (std::string const& line : lines_of(file.text)) {
+    if (!line.starts_with(directive) || line.size() < directive.size() + 2) { continue; }
+    bool const quoted = line[directive.size()] == '"';
+    std::size_t const first = directive.size() + 1;
+    std::size_t const last = line.find(quoted ? '"' : '>', first);
+    all.push_back({line.substr(first, last - first), quoted});
+  }
+  return all;
+}
+
+}  // namespace structure
+
+#endif  // BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
