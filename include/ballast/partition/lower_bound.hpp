@@ -27,8 +27,9 @@ namespace ballast::inline v0 {
 /// Expects     a valid partition_problem; bags start empty.
 /// Ensures     (1) no assignment of samples to bags they fit has a smaller makespan
 /// Complexity  O(n log sizes + m log m); 8 (n + m) bytes of scratch.
-/// Source      (a) (b) folklore; (c) M. Dell'Amico, S. Martello, "Optimal Scheduling of Tasks on
-///             Identical Parallel Processors", ORSA J. Computing 7(2):191-200, 1995, bound L2.
+/// Source      (a) (b) folklore; (c) for every k what bound L2 of M. Dell'Amico, S. Martello,
+///             "Optimal Scheduling of Tasks on Identical Parallel Processors", ORSA J. Computing
+///             7(2):191-200, 1995, is for k = 1.
 [[nodiscard]] inline ratio makespan_lower_bound(partition_problem const& problem, workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
