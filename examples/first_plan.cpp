@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twelve samples of very different lengths on eight GPUs, planned and printed.
 
-#include <cstdio>
 // [first_plan]
 #include <ballast/ballast.hpp>
+
+#include <cstdio>
+#include <vector>
 
 int main()
 {
@@ -13,7 +15,8 @@ int main()
   auto const model = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
   auto const bags = ballast::lay_out("g1n4+g4n1"_bags, ballast::cluster_of(8).value()).value();
 
-  auto const plan = ballast::partition(lengths, bags, ballast::greedy_knapsack{}, model.cost);
+  auto const plan =
+      ballast::partition(lengths, bags, ballast::longest_processing_time{}, model.cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
 
   for (auto const samples : plan->samples) {  // one group per bag

@@ -4,61 +4,99 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
+#include <new>
 #include <string>
 
 namespace {
 
-void add_plan(CLI::App& app, cli::plan_options& options)
+/// A number that is read as people write it: decimal, in full, within bounds. CLI11 itself takes
+/// "010" for 8 and "-1" for the largest number there is.
+template <class Number>
+CLI::Option* add_number(CLI::App& app, std::string const& name, Number& number, Number low,
+                        Number high, std::string const& help)
 {
-  auto* const plan = app.add_subcommand(
-      "plan", "Place the samples of training steps on GPU bags and say how even the work is");
-  auto const positive = CLI::Range(1.0, 1e9);
-  plan->add_option("--trace", options.trace, "CSV file of sample lengths, with a header row");
-  plan->add_option("--length", options.length,
-                   "Length of a sample: a column, or a sum such as text_tokens+visual_tokens");
-  plan->add_option("--codes", options.codes,
-                   "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0");
-  plan->add_option("--gpus", options.gpus, "GPUs of the job (default: as codes or bags say)")
-      ->check(CLI::Range(1, 1 << 24));
-  plan->add_option("--gpus-per-node", options.gpus_per_node, "GPUs of a node")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
-  plan->add_option("--bags", options.bags,
-                   "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
-                   "several times to compare (default: bags of one GPU)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  plan->add_flag("--relay", options.relay,
-                 "Re-lay bags that would straddle a node or be misaligned");
-  plan->add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
-      ->capture_default_str();
-  plan->add_option("--measured", options.measured,
-                   "CSV file with the columns length,seconds to fit the model's gamma to");
-  plan->add_option("--tflops", options.tflops, "TFLOP/s of a GPU, for predicted times")
-      ->check(positive)
-      ->capture_default_str();
-  plan->add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
-      ->capture_default_str();
-  plan->add_option("--batch", options.batch, "Samples per step over all GPUs (default: 8 per GPU)")
-      ->check(CLI::Range(1, 1 << 30));
-  plan->add_option("--steps", options.steps, "Steps to plan")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  plan->add_option("--seed", options.seed, "Seed of all that is drawn")->capture_default_str();
-  plan->add_option("--format", options.format, "How to print the result")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
-  plan->add_option("--picture", options.picture, "Write the work per GPU as an SVG file");
-  plan->add_option("--report", options.report, "Write an HTML page with pictures to this file");
-  plan->add_option("--timeline", options.timeline,
-                   "Write a timeline for ui.perfetto.dev to this file");
+  auto const read = [name, &number, low, high](std::string const& text) {
+    char const* const end = text.data() + text.size();
+    Number value{};
+    auto const parsed = std::from_chars(text.data(), end, value);
+    // Written so that a number that is none compares false.
+    bool const good =
+        parsed.ec == std::errc{} && parsed.ptr == end && value >= low && value <= high;
+    if (!good) {
+      throw CLI::ValidationError(
+          name, fmt::format("'{}' is no {} from {} to {}", text,
+                            std::is_integral_v<Number> ? "whole number" : "number", low, high));
+    }
+    number = value;
+  };
+  return app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
+void add_plan(CLI::App& app, cli::plan_options& options)
+{
+  constexpr std::size_t most = std::size_t{1} << 24;
+  auto& plan = *app.add_subcommand(
+      "plan", "Place the samples of training steps on GPU bags and say how even the work is");
+  plan.add_option("--trace", options.trace, "CSV file of sample lengths, with a header row")
+      ->type_name("FILE");
+  plan.add_option("--length", options.length,
+                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
+      ->type_name("EXPR");
+  plan.add_option("--codes", options.codes,
+                  "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
+      ->type_name("CODES");
+  add_number<std::size_t>(plan, "--gpus", options.gpus, 1, most,
+                          "GPUs of the job (default: as many as the codes or bags describe)");
+  add_number<std::size_t>(plan, "--gpus-per-node", options.gpus_per_node, 1, most,
+                          "GPUs of a node (default: 8)");
+  plan.add_option("--bags", options.bags,
+                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
+                  "several times to compare (default: bags of one GPU)")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  plan.add_flag("--relay", options.relay,
+                "Re-lay bags that would straddle a node or be misaligned");
+  plan.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
+      ->type_name("MODEL")
+      ->capture_default_str();
+  plan.add_option("--measured", options.measured,
+                  "CSV file with the columns length,seconds to fit the model's gamma to")
+      ->type_name("FILE");
+  add_number<double>(plan, "--tflops", options.tflops, 1e-3, 1e9,
+                     "TFLOP/s of a GPU, for predicted times (default: 400)");
+  plan.add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_number<std::size_t>(plan, "--batch", options.batch, 1, std::size_t{1} << 30,
+                          "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
+  add_number<std::size_t>(plan, "--steps", options.steps, 1, 10'000'000,
+                          "Steps to plan (default: 10)");
+  add_number<std::uint64_t>(plan, "--seed", options.seed, 0,
+                            std::numeric_limits<std::uint64_t>::max(),
+                            "Seed of all that is drawn (default: 1)");
+  plan.add_option("--format", options.format, "How to print the result: table or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  plan.add_option("--picture", options.picture, "Write the work per GPU as an SVG file")
+      ->type_name("FILE");
+  plan.add_option("--report", options.report, "Write an HTML page with pictures to this file")
+      ->type_name("FILE");
+  plan.add_option("--timeline", options.timeline,
+                  "Write a timeline of the first 100 steps for ui.perfetto.dev to this file")
+      ->type_name("FILE");
+}
+
+// Not fmt::print, which throws where standard error is full, and there is no one left to tell.
 int complain(int exit_code, std::string const& message)
 {
-  fmt::print(stderr, "ballast: {}\n", message);
+  std::fputs(("ballast: " + message + "\n").c_str(), stderr);
   return exit_code;
 }
 
@@ -78,7 +116,8 @@ int main(int argc, char** argv)
     try {
       app.parse(argc, argv);
     } catch (CLI::Success const& asked) {  // --help or --version
-      return app.exit(asked);
+      int const shown = app.exit(asked);
+      return std::fflush(stdout) == 0 ? shown : complain(1, "the help could not be written");
     } catch (CLI::ParseError const& wrong) {
       return complain(2, std::string(wrong.what()) + "; see ballast plan --help");
     }
@@ -87,6 +126,10 @@ int main(int argc, char** argv)
     if (!run) { return complain(run.error().exit_code, run.error().message); }
     auto const shown = cli::show_plan(*run);
     return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
+  } catch (std::bad_alloc const&) {
+    return complain(1,
+                    "there is not enough memory for so many samples per step; lower --batch or "
+                    "--gpus");
   } catch (std::exception const& problem) {
     return complain(1, problem.what());
   }

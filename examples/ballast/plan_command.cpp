@@ -9,12 +9,14 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
+#include <initializer_list>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace cli {
@@ -30,153 +32,151 @@ tl::unexpected<failure> usage(std::string_view option, ballast::error const& why
 {
   return usage(fmt::format("{}: {}", option, why.message));
 }
-tl::unexpected<failure> bad_data(ballast::error const& why)
+tl::unexpected<failure> bad_data(std::string message)
 {
-  return tl::unexpected(failure{1, why.message});
+  return tl::unexpected(failure{1, std::move(message)});
 }
 
-/// Measured times: a CSV file with the columns `length` (tokens) and `seconds`.
-outcome<std::vector<ballast::latency_measurement>> load_measurements(std::string const& path)
-{
-  std::ifstream file(path, std::ios::binary);
-  std::string const text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) {
-    return tl::unexpected(failure{1, fmt::format("'{}' cannot be read; check the path", path)});
+/// Where the samples of the steps come from; the same seed gives the same steps again.
+class step_source {
+ public:
+  step_source(std::vector<ballast::data_code> codes, std::size_t gpus, std::uint64_t seed)
+      : gpus_(gpus), from_(from_codes{std::move(codes), ballast::random_source(seed)})
+  {}
+  step_source(std::vector<tokens> trace, std::size_t batch, std::size_t gpus, std::uint64_t seed)
+      : gpus_(gpus), from_(ballast::batch_sampler(std::move(trace), batch, gpus, seed))
+  {}
+
+  [[nodiscard]] ballast::result<void> next(ballast::sample_batch& out)
+  {
+    if (auto* const codes = std::get_if<from_codes>(&from_)) {
+      return ballast::draw_batch(codes->codes, gpus_, {}, codes->random, out);
+    }
+    std::get<ballast::batch_sampler>(from_).next(out);
+    return {};
   }
-  auto const bad_row = [&](std::size_t line, std::string_view why) {
-    return tl::unexpected(failure{
-        1,
-        fmt::format("{}: line {}: {}; rows look like 4096,0.0123 under the header length,seconds",
-                    path, line, why)});
+
+ private:
+  struct from_codes {
+    std::vector<ballast::data_code> codes;
+    ballast::random_source random;
   };
-  ballast::csv_reader reader(text);
-  std::vector<ballast::latency_measurement> measured;
-  bool header = true;
-  while (true) {
+
+  std::size_t gpus_;
+  std::variant<from_codes, ballast::batch_sampler> from_;
+};
+
+/// Measured times: a CSV file with the columns `length` (tokens) and `seconds`.
+struct measurements {
+  std::vector<ballast::latency_measurement> times;
+  std::vector<std::size_t> lines;
+};
+
+outcome<measurements> load_measurements(std::string const& path)
+{
+  auto const text = ballast::read_file(path);
+  if (!text) { return bad_data(text.error().message); }
+  auto const bad_row = [&](std::size_t line, std::string_view why) {
+    return bad_data(
+        fmt::format("{}: line {}: {}; rows look like 4096,0.0123 under the header length,seconds",
+                    path, line, why));
+  };
+  auto const whole = [](std::string_view field, auto& number) {
+    auto const read = std::from_chars(field.data(), field.data() + field.size(), number);
+    return read.ec == std::errc{} && read.ptr == field.data() + field.size();
+  };
+  ballast::csv_reader reader(*text);
+  measurements found;
+  for (bool header = true;; header = false) {
     auto const row = reader.next();
-    if (!row) { return bad_data(row.error()); }
+    if (!row) { return bad_data(fmt::format("{}: {}", path, row.error().message)); }
     auto const fields = row->fields;
-    if (fields.empty()) { return measured; }
+    if (fields.empty()) { return found; }
     if (fields.size() != 2) { return bad_row(row->line, "expected two fields"); }
     if (header) {
       if (fields[0] != "length" || fields[1] != "seconds") {
         return bad_row(row->line, "expected the header length,seconds");
       }
-      header = false;
       continue;
     }
     ballast::latency_measurement each;
-    auto const whole = [](std::string_view field, auto& number) {
-      auto const read = std::from_chars(field.data(), field.data() + field.size(), number);
-      return read.ec == std::errc{} && read.ptr == field.data() + field.size();
-    };
     if (!whole(fields[0], each.length) || !whole(fields[1], each.seconds)) {
       return bad_row(row->line, "expected a whole number and a decimal number");
     }
-    measured.push_back(each);
+    found.times.push_back(each);
+    found.lines.push_back(row->line);
   }
-}
-
-/// The samples of every step, as the data loaders would leave them.
-outcome<void> draw_batches(plan_run& run, std::vector<ballast::data_code> const& codes,
-                           std::vector<tokens> trace)
-{
-  auto const& options = run.options;
-  run.batches.resize(options.steps);
-  if (!codes.empty()) {
-    ballast::random_source random(options.seed);
-    for (auto& batch : run.batches) {
-      auto const drawn = ballast::draw_batch(codes, run.gpus, {}, random, batch);
-      if (!drawn) { return usage("--codes", drawn.error()); }
-    }
-    return {};
-  }
-  std::size_t const samples = options.batch != 0 ? options.batch : 8 * run.gpus;
-  ballast::batch_sampler sampler(std::move(trace), samples, run.gpus, options.seed);
-  for (auto& batch : run.batches) { sampler.next(batch); }
-  return {};
 }
 
 /// The cost model, from the specification alone or fitted to measured times.
 outcome<void> price(plan_run& run)
 {
+  constexpr double usual_tflops = 400;
   auto const spec = ballast::parse_cost_spec(run.options.cost);
   if (!spec) { return usage("--cost", spec.error()); }
-  run.spec = *spec;
   run.cost = spec->cost;
   bool const in_tokens = spec->forward.linear == 0;
-  // A token has no time of its own; one per microsecond makes the pictures readable.
-  run.seconds_per_unit =
-      in_tokens ? 1e-6 : std::ldexp(1.0, spec->log2_flops_per_unit) / (run.options.tflops * 1e12);
-  if (run.options.measured.empty()) { return {}; }
-  if (in_tokens) { return usage("--measured needs --cost transformer:..., to fit its gamma"); }
+  if (run.options.measured.empty()) {
+    if (run.options.tflops == 0) { run.options.tflops = usual_tflops; }
+    // A token has no time of its own; one per microsecond makes the pictures readable.
+    run.seconds_per_unit =
+        in_tokens ? 1e-6 : std::ldexp(1.0, spec->log2_flops_per_unit) / (run.options.tflops * 1e12);
+    return {};
+  }
 
+  if (in_tokens) { return usage("--measured needs --cost transformer:..., to fit its gamma"); }
+  if (run.options.tflops != 0) {
+    return usage("--tflops predicts times and --measured brings them; give one of the two");
+  }
   auto measured = load_measurements(run.options.measured);
   if (!measured) { return tl::unexpected(measured.error()); }
-  auto const fit = ballast::fit_latency(*measured, spec->forward);
+  auto const fit = ballast::fit_latency(measured->times, spec->forward);
   if (!fit) {
-    return tl::unexpected(failure{1, run.options.measured + ": " + fit.error().message});
+    bool const one_row = fit.error().position < measured->lines.size() &&
+                         fit.error().message.starts_with("measurement ");
+    return bad_data(fmt::format(
+        "{}: {}{}", run.options.measured,
+        one_row ? fmt::format("line {}: ", measured->lines[fit.error().position]) : std::string(),
+        fit.error().message));
   }
   auto const cost = ballast::latency_cost(*fit, spec->forward);
-  if (!cost) { return bad_data(cost.error()); }
+  if (!cost) { return bad_data(cost.error().message); }
   run.fit = *fit;
-  run.spec.gamma = fit->gamma;
-  run.measured = std::move(*measured);
+  run.measured = std::move(measured->times);
   run.cost = *cost;
   run.seconds_per_unit = 1e-12;
   return {};
 }
 
-std::vector<ballast::cost_units> loads_before(ballast::sample_batch const& batch,
-                                              std::vector<ballast::cost_units> const& costs,
-                                              std::size_t gpus)
+/// No file that is written may be one that is read, or written as well.
+outcome<void> check_paths(plan_options const& options)
 {
-  std::vector<ballast::cost_units> loads(gpus, 0);
-  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-    loads[to_index(batch.source[sample])] += costs[sample];
+  std::vector<std::pair<std::string_view, std::string const*>> taken = {
+      {"--trace", &options.trace}, {"--measured", &options.measured}};
+  for (auto const& [name, path] :
+       std::initializer_list<std::pair<std::string_view, std::string const*>>{
+           {"--picture", &options.picture},
+           {"--report", &options.report},
+           {"--timeline", &options.timeline}}) {
+    if (path->empty()) { continue; }
+    std::error_code ignored;
+    auto const place = [&](std::string const& file) {
+      return std::filesystem::weakly_canonical(file, ignored);
+    };
+    bool const device = std::filesystem::exists(*path, ignored) &&
+                        !std::filesystem::is_regular_file(*path, ignored);
+    for (auto const& [other, file] : taken) {
+      if (!device && !file->empty() && place(*file) == place(*path)) {
+        return usage(fmt::format("{} and {} name the same file, {}; choose another for {}", other,
+                                 name, *path, name));
+      }
+    }
+    taken.emplace_back(name, path);
   }
-  return loads;
+  return {};
 }
 
-outcome<planned> plan_layout(plan_run const& run, std::string const& name,
-                             ballast::bag_layout const& layout, ballast::any_policy const& policy,
-                             progress& shown)
-{
-  planned result;
-  result.bags = name;
-  result.layout = layout;
-  std::vector<std::uint32_t> const one_gpu(run.gpus, 1);
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  for (std::size_t step = 0; step < run.batches.size(); ++step) {
-    shown.update(fmt::format("planning {}, step {} of {}", name, step + 1, run.batches.size()));
-    ballast::sample_batch const& batch = run.batches[step];
-    auto const start = std::chrono::steady_clock::now();
-    auto const done =
-        ballast::partition_into(plan, memory, batch.lengths, layout, policy, run.cost);
-    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
-    if (!done) {
-      return tl::unexpected(
-          failure{1, fmt::format("step {}, bags {}: {}", step, name, done.error().message)});
-    }
-    auto const before = loads_before(batch, plan.costs, run.gpus);
-    result.steps.push_back({batch.lengths.size(),
-                            std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
-                            ballast::measure_balance(before, one_gpu),
-                            ballast::measure_balance(plan.loads, layout.sizes()), plan.gap(),
-                            taken.count(), plan.digest()});
-    if (step == 0) {
-      result.first = plan;
-      result.first_before = before;
-    }
-    if (!run.options.timeline.empty()) { result.plans.push_back(plan); }
-  }
-  return result;
-}
-
-}  // namespace
-
-outcome<plan_run> run_plan(plan_options const& options)
+outcome<void> check_options(plan_options const& options)
 {
   if (options.trace.empty() == options.codes.empty()) {
     return usage("give the samples either as --trace FILE with --length EXPR or as --codes CODES");
@@ -190,6 +190,83 @@ outcome<plan_run> run_plan(plan_options const& options)
   if (options.bags.size() > 1 &&
       !(options.picture.empty() && options.report.empty() && options.timeline.empty())) {
     return usage("--picture, --report and --timeline show one layout; give one --bags with them");
+  }
+  return check_paths(options);
+}
+
+std::vector<ballast::cost_units> loads_as_read(ballast::sample_batch const& batch,
+                                               std::vector<ballast::cost_units> const& costs,
+                                               std::size_t gpus)
+{
+  std::vector<ballast::cost_units> loads(gpus, 0);
+  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+    loads[to_index(batch.source[sample])] += costs[sample];
+  }
+  return loads;
+}
+
+/// Plans all steps over one layout. Steps are drawn one by one, so that their number costs no memory.
+outcome<planned> plan_layout(plan_run& run, std::string const& name, ballast::bag_layout layout,
+                             ballast::any_policy const& policy, step_source source, progress& shown)
+{
+  constexpr std::size_t most_lengths = 1'000'000;
+  plan_options const& options = run.options;
+  bool const collect_lengths = run.layouts.empty() && !options.report.empty();
+  bool const draw = !(options.picture.empty() && options.report.empty());
+  planned result;
+  result.bags = name;
+  std::vector<std::uint32_t> const one_gpu(run.gpus, 1);
+  ballast::sample_batch batch;
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (std::size_t step = 0; step < options.steps; ++step) {
+    shown.update(
+        [&] { return fmt::format("planning {}, step {} of {}", name, step + 1, options.steps); });
+    if (auto const drawn = source.next(batch); !drawn) { return usage("--codes", drawn.error()); }
+    auto const start = std::chrono::steady_clock::now();
+    auto const done =
+        ballast::partition_into(plan, memory, batch.lengths, layout, policy, run.cost);
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
+    if (!done) {
+      std::string const row =
+          done.error().position < batch.rows.size()
+              ? fmt::format(" (row {} of the trace)", batch.rows[done.error().position] + 1)
+              : "";
+      return bad_data(
+          fmt::format("step {}, bags {}: {}{}", step + 1, name, done.error().message, row));
+    }
+    result.steps.push_back(
+        {batch.lengths.size(),
+         std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
+         ballast::measure_balance(loads_as_read(batch, plan.costs, run.gpus), one_gpu),
+         ballast::measure_balance(plan.loads, layout.sizes()), plan.gap(), taken.count(),
+         plan.digest()});
+
+    auto const as_planned = [&] {
+      return ballast::bars_as_planned(plan, layout, batch.lengths, run.seconds_per_unit);
+    };
+    if (step == 0) {
+      result.first_before =
+          ballast::bars_as_read(batch, plan.costs, run.gpus, run.seconds_per_unit);
+      result.first_after = as_planned();
+    }
+    if (!options.timeline.empty() && step < most_timeline_steps) {
+      result.timeline.push_back(as_planned());
+    }
+    if (collect_lengths && draw && run.lengths.size() + batch.lengths.size() <= most_lengths) {
+      run.lengths.insert(run.lengths.end(), batch.lengths.begin(), batch.lengths.end());
+    }
+  }
+  result.layout = std::move(layout);
+  return result;
+}
+
+}  // namespace
+
+outcome<plan_run> run_plan(plan_options const& options)
+{
+  if (auto const checked = check_options(options); !checked) {
+    return tl::unexpected(checked.error());
   }
   auto const policy = ballast::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
@@ -218,39 +295,45 @@ outcome<plan_run> run_plan(plan_options const& options)
   }
   if (run.gpus == 0) { run.gpus = specs.front().gpus(); }
   auto const machines = ballast::cluster_of(run.gpus, options.gpus_per_node);
-  if (!machines) { return usage("--gpus", machines.error()); }
+  if (!machines) { return usage("--gpus, --gpus-per-node", machines.error()); }
 
   std::vector<std::pair<std::string, ballast::bag_layout>> layouts;
   for (std::size_t index = 0; index < specs.size(); ++index) {
     auto layout = ballast::lay_out(
         specs[index], *machines,
         options.relay ? ballast::misplaced_bags::relay : ballast::misplaced_bags::refuse);
-    if (!layout) { return usage("--bags " + options.bags[index], layout.error()); }
+    if (!layout) {
+      return usage(
+          fmt::format("--bags {}{}", options.bags[index], options.relay ? "" : ", --relay"),
+          layout.error());
+    }
     layouts.emplace_back(options.bags[index], std::move(*layout));
   }
   if (layouts.empty()) {
     layouts.emplace_back(fmt::format("g1n{}", run.gpus), ballast::one_gpu_bags(run.gpus));
   }
-
   if (auto const priced = price(run); !priced) { return tl::unexpected(priced.error()); }
+
   progress shown;
   std::vector<tokens> trace;
   if (!options.trace.empty()) {
-    shown.update("reading " + options.trace);
     auto loaded = ballast::load_length_trace(options.trace, options.length);
     if (!loaded) {
-      return loaded.error().code == ballast::error_code::syntax ? usage("--length", loaded.error())
-                                                                : bad_data(loaded.error());
+      using ballast::error_code;
+      bool const expression = loaded.error().code == error_code::syntax ||
+                              loaded.error().code == error_code::out_of_range;
+      return expression ? usage("--length", loaded.error()) : bad_data(loaded.error().message);
     }
     trace = std::move(*loaded);
     run.trace_samples = trace.size();
     run.source = options.trace.substr(options.trace.find_last_of('/') + 1);
   }
-  if (auto const drawn = draw_batches(run, codes, std::move(trace)); !drawn) {
-    return tl::unexpected(drawn.error());
-  }
-  for (auto const& [name, layout] : layouts) {
-    auto result = plan_layout(run, name, layout, *policy, shown);
+  std::size_t const batch = options.batch != 0 ? options.batch : 8 * run.gpus;
+  step_source const source = codes.empty()
+                                 ? step_source(std::move(trace), batch, run.gpus, options.seed)
+                                 : step_source(std::move(codes), run.gpus, options.seed);
+  for (auto& [name, layout] : layouts) {
+    auto result = plan_layout(run, name, std::move(layout), *policy, source, shown);
     if (!result) { return tl::unexpected(result.error()); }
     run.layouts.push_back(std::move(*result));
   }

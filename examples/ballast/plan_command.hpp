@@ -23,8 +23,8 @@ struct plan_options {
   bool relay = false;
   std::string cost = "transformer:d=3072,gamma=0.405";
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
-  double tflops = 400;   ///< per GPU, turns FLOP into predicted time
-  std::string policy = "greedy_knapsack";
+  double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
+  std::string policy = "longest_processing_time";
   std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU
   std::size_t steps = 10;
   std::uint64_t seed = 1;
@@ -53,14 +53,16 @@ struct planned_step {
   std::uint64_t digest = 0;
 };
 
-/// All steps over one bag layout; the first one in full, for the pictures.
+/// All steps over one bag layout.
 struct planned {
   std::string bags;
   ballast::bag_layout layout;
   std::vector<planned_step> steps;
-  std::vector<ballast::partition_plan> plans;  ///< kept only where a timeline is asked for
-  ballast::partition_plan first;
-  std::vector<ballast::cost_units> first_before;  ///< load per GPU as the samples came
+  std::vector<ballast::gantt_bar>
+      first_before;  ///< the first step as read and as planned, in seconds
+  std::vector<ballast::gantt_bar> first_after;
+  std::vector<std::vector<ballast::gantt_bar>>
+      timeline;  ///< the first steps, where one is asked for
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.
@@ -69,19 +71,21 @@ struct plan_run {
   std::string source;             ///< what the samples are, for people
   std::size_t trace_samples = 0;  ///< rows of the trace; 0 with codes
   std::size_t gpus = 0;
-  ballast::cost_spec spec;
   ballast::quadratic_cost cost;
   double seconds_per_unit = 0;  ///< of cost
   std::optional<ballast::gamma_fit> fit;
   std::vector<ballast::latency_measurement> measured;
-  std::vector<ballast::sample_batch> batches;
-  std::vector<planned> layouts;  ///< one for each --bags
+  std::vector<ballast::tokens> lengths;  ///< of the first steps, at most a million, for the page
+  std::vector<planned> layouts;          ///< one for each --bags
 };
+
+/// A timeline holds no more steps than this: more make files that no viewer opens.
+inline constexpr std::size_t most_timeline_steps = 100;
 
 /// Reads, plans and measures. Shows progress on standard error where that is a terminal.
 [[nodiscard]] outcome<plan_run> run_plan(plan_options const& options);
 
-/// Prints the table or the JSON, and writes page and timeline where asked.
+/// Writes picture, page and timeline where asked, then prints the table or the JSON.
 [[nodiscard]] outcome<void> show_plan(plan_run const& run);
 
 }  // namespace cli

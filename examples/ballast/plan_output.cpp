@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <numeric>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,14 +22,14 @@
 namespace cli {
 namespace {
 
+using ballast::gantt_bar;
 using ballast::to_index;
 using ballast::tokens;
 
-/// Means over the steps of one layout.
+/// Over the steps of one layout: means, except where the name says otherwise.
 struct summary {
-  double samples = 0;
-  std::optional<double> wir_before = 0;  ///< none where some step has a GPU without work
-  std::optional<double> wir_after = 0;
+  std::optional<double> wir_before;  ///< none where some step has a GPU without work
+  std::optional<double> wir_after;
   double balance_ratio_before = 0;
   double balance_ratio_after = 0;
   double idle_before = 0;
@@ -53,7 +55,6 @@ summary summarise(planned const& layout)
     return finite ? std::optional(mean_of(wir)) : std::nullopt;
   };
   summary all;
-  all.samples = mean_of([](auto const& step) { return static_cast<double>(step.samples); });
   all.wir_before = mean_wir(&planned_step::before);
   all.wir_after = mean_wir(&planned_step::after);
   all.balance_ratio_before = mean_of([](auto const& step) { return step.before.balance_ratio(); });
@@ -77,27 +78,36 @@ summary summarise(planned const& layout)
 nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
 {
   summary const mean = summarise(layout);
+  plan_options const& options = run.options;
   auto const number = [](std::optional<double> value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
-  nlohmann::ordered_json json = {{"source", run.source},
-                                 {"bags", layout.bags},
-                                 {"policy", run.options.policy},
-                                 {"cost", run.options.cost},
-                                 {"seed", run.options.seed},
-                                 {"steps", layout.steps.size()},
-                                 {"gpus", run.gpus},
-                                 {"samples", mean.samples},
-                                 {"wir_before", number(mean.wir_before)},
-                                 {"wir_after", number(mean.wir_after)},
-                                 {"balance_ratio_before", mean.balance_ratio_before},
-                                 {"balance_ratio_after", mean.balance_ratio_after},
-                                 {"idle_share_before", mean.idle_before},
-                                 {"idle_share_after", mean.idle_after},
-                                 {"gap_mean", mean.gap_mean},
-                                 {"gap_max", mean.gap_max},
-                                 {"plan_ms_median", mean.plan_seconds_median * 1e3},
-                                 {"digest", mean.digest}};
+  nlohmann::ordered_json json;
+  if (options.codes.empty()) {
+    json["trace"] = options.trace;
+    json["length"] = options.length;
+  } else {
+    json["codes"] = options.codes;
+  }
+  json["bags"] = layout.bags;
+  json["gpus_per_node"] = options.gpus_per_node;
+  json["relay"] = options.relay;
+  json["policy"] = options.policy;
+  json["cost"] = options.cost;
+  json["seed"] = options.seed;
+  json["steps"] = layout.steps.size();
+  json["gpus"] = run.gpus;
+  json["samples"] = layout.steps.front().samples;
+  json["wir_before"] = number(mean.wir_before);
+  json["wir_after"] = number(mean.wir_after);
+  json["balance_ratio_before"] = mean.balance_ratio_before;
+  json["balance_ratio_after"] = mean.balance_ratio_after;
+  json["idle_share_before"] = mean.idle_before;
+  json["idle_share_after"] = mean.idle_after;
+  json["gap_mean"] = mean.gap_mean;
+  json["gap_max"] = mean.gap_max;
+  json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
+  json["digest"] = mean.digest;
   if (run.fit) {
     json["fit"] = {{"gamma", run.fit->gamma},
                    {"seconds_per_flop", run.fit->seconds_per_flop},
@@ -107,38 +117,18 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   return json;
 }
 
-/// One block character per GPU, its height the load; of many GPUs every k-th.
-std::string sparkline(std::vector<double> const& loads, double highest)
+/// One block character per GPU, its height the work; of many GPUs every k-th.
+std::string sparkline(std::vector<double> const& work, double highest)
 {
   constexpr std::array<std::string_view, 9> blocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   constexpr std::size_t width = 64;
   std::string line;
-  std::size_t const stride = (loads.size() + width - 1) / width;
-  for (std::size_t gpu = 0; gpu < loads.size(); gpu += stride) {
-    double const share = highest == 0 ? 0 : loads[gpu] / highest;
-    line += blocks[static_cast<std::size_t>(std::ceil(share * 8))];
+  std::size_t const stride = (work.size() + width - 1) / width;
+  for (std::size_t gpu = 0; gpu < work.size(); gpu += stride) {
+    double const share = highest == 0 ? 0 : work[gpu] / highest;
+    line += blocks[static_cast<std::size_t>(std::ceil(std::min(share, 1.0) * 8))];
   }
   return line;
-}
-
-std::vector<double> seconds_before(plan_run const& run, planned const& layout)
-{
-  std::vector<double> loads;
-  for (auto const load : layout.first_before) {
-    loads.push_back(static_cast<double>(load) * run.seconds_per_unit);
-  }
-  return loads;
-}
-
-std::vector<double> seconds_after(plan_run const& run, planned const& layout)
-{
-  std::vector<double> loads(run.gpus);
-  for (std::size_t gpu = 0; gpu < run.gpus; ++gpu) {
-    auto const bag = layout.layout.bag_of(ballast::to_id<ballast::rank_id>(gpu));
-    loads[gpu] = static_cast<double>(layout.first.loads[to_index(bag)]) * run.seconds_per_unit /
-                 layout.layout[bag].gpus;
-  }
-  return loads;
 }
 
 std::string ratio_text(std::optional<double> ratio)
@@ -152,118 +142,109 @@ std::string duration_text(double seconds)
                         : fmt::format("{:.2f} ms", seconds * 1e3);
 }
 
-void print_table(plan_run const& run)
+std::string count_of(std::size_t things, std::string_view name)
 {
-  auto const& first = run.layouts.front();
-  fmt::print("\n{}\n", run.source);
-  if (run.trace_samples != 0) { fmt::print("{} samples in the trace, ", run.trace_samples); }
-  fmt::print("{:.0f} samples per step, {} steps, {} GPUs\ncost {}, policy {}, seed {}\n",
-             summarise(first).samples, first.steps.size(), run.gpus, run.options.cost,
-             run.options.policy, run.options.seed);
-  if (run.fit) {
-    fmt::print("gamma {:.4f} fitted to {} measurements, R^2 {:.5f}, error {:.2f} % rms\n",
-               run.fit->gamma, run.measured.size(), run.fit->r_squared,
-               100 * run.fit->rms_relative_error);
-  }
-  fmt::print("\n{0:<16}  {1:^18}  {2:^18}  {3:^18}  {4:^16}  {5:>8}\n", "", "max / min",
-             "max / mean", "idle", "gap", "planning");
-  fmt::print("{0:<16}  {1:>9}{2:>9}  {1:>9}{2:>9}  {1:>9}{2:>9}  {3:>8}{4:>8}  {5:>8}\n", "bags",
-             "before", "after", "mean", "max", "median");
-  for (planned const& layout : run.layouts) {
-    summary const mean = summarise(layout);
-    fmt::print(
-        "{:<16}  {:>9}{:>9}  {:>9.3f}{:>9.3f}  {:>7.1f} %{:>7.1f} %  {:>6.2f} %{:>6.2f} %  "
-        "{:>8}\n",
-        layout.bags, ratio_text(mean.wir_before), ratio_text(mean.wir_after),
-        mean.balance_ratio_before, mean.balance_ratio_after, 100 * mean.idle_before,
-        100 * mean.idle_after, 100 * mean.gap_mean, 100 * mean.gap_max,
-        duration_text(mean.plan_seconds_median));
-  }
-  if (isatty(STDOUT_FILENO) == 1) {
-    auto const before = seconds_before(run, first);
-    double const highest = std::ranges::max(before);
-    fmt::print("\nwork per GPU in the first step\n{:<16}  {}\n", "before",
-               sparkline(before, highest));
-    for (planned const& layout : run.layouts) {
-      fmt::print("{:<16}  {}\n", layout.bags, sparkline(seconds_after(run, layout), highest));
-    }
-  }
-  fmt::print("\n");
+  return fmt::format("{} {}{}", things, name, things == 1 ? "" : "s");
 }
 
-/// Bars of the first step: each GPU works off its samples one after the other.
-std::vector<ballast::gantt_bar> bars(plan_run const& run, planned const& layout, bool balanced)
+std::string table_of(plan_run const& run)
 {
-  auto const& batch = run.batches.front();
-  std::vector<ballast::gantt_bar> result;
-  std::vector<double> busy_until(run.gpus, 0.0);
-  auto const add = [&](std::size_t gpu, std::size_t sample, std::uint32_t gpus) {
-    double const seconds =
-        static_cast<double>(layout.first.costs[sample]) * run.seconds_per_unit / gpus;
-    result.push_back({ballast::to_id<ballast::rank_id>(gpu), busy_until[gpu], seconds,
-                      fmt::format("sample {}, {} tokens{}", sample, batch.lengths[sample],
-                                  gpus == 1 ? "" : fmt::format(" over {} GPUs", gpus))});
-    busy_until[gpu] += seconds;
-  };
-  for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
-    if (!balanced) {
-      add(to_index(batch.source[sample]), sample, 1);
-      continue;
-    }
-    auto const bag = layout.layout[layout.first.owner[sample]];
-    for (std::size_t gpu = 0; gpu < bag.gpus; ++gpu) {
-      add(to_index(bag.first) + gpu, sample, bag.gpus);
+  auto const& first = run.layouts.front();
+  plan_options const& options = run.options;
+  std::string out = fmt::format("\n{}\n", run.source);
+  if (run.trace_samples != 0) { out += count_of(run.trace_samples, "row") + ", "; }
+  out += fmt::format("{} per step, {}, {}\n", count_of(first.steps.front().samples, "sample"),
+                     count_of(first.steps.size(), "step"), count_of(run.gpus, "GPU"));
+  out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
+                     run.fit ? " with gamma fitted" : "", options.policy, options.seed);
+  if (run.fit) {
+    out += fmt::format("gamma {:.4f} from {}, R^2 {:.5f}, error {:.2f} % rms\n", run.fit->gamma,
+                       count_of(run.measured.size(), "measurement"), run.fit->r_squared,
+                       100 * run.fit->rms_relative_error);
+  }
+  out += fmt::format("\n{0:<14}{1:>16}{2:>16}{3:>16}{4:>8}{5:>10}\n", "", "max / min", "max / mean",
+                     "idle", "gap", "planning");
+  out += fmt::format("{0:<14}{1:>8}{2:>8}{1:>8}{2:>8}{1:>8}{2:>8}{3:>8}{4:>10}\n", "bags", "before",
+                     "after", "at most", "median");
+  for (planned const& layout : run.layouts) {
+    summary const mean = summarise(layout);
+    out += fmt::format("{:<14}{:>8}{:>8}{:>8.3f}{:>8.3f}{:>6.1f} %{:>6.1f} %{:>6.2f} %{:>10}\n",
+                       layout.bags, ratio_text(mean.wir_before), ratio_text(mean.wir_after),
+                       mean.balance_ratio_before, mean.balance_ratio_after, 100 * mean.idle_before,
+                       100 * mean.idle_after, 100 * mean.gap_max,
+                       duration_text(mean.plan_seconds_median));
+  }
+  if (isatty(STDOUT_FILENO) == 1) {
+    auto const before = ballast::work_per_gpu(first.first_before, run.gpus);
+    double const highest = std::ranges::max(before);
+    out += fmt::format("\nwork per GPU in the first step\n{:<14}  {}\n", "before",
+                       sparkline(before, highest));
+    for (planned const& layout : run.layouts) {
+      out += fmt::format("{:<14}  {}\n", layout.bags,
+                         sparkline(ballast::work_per_gpu(layout.first_after, run.gpus), highest));
     }
   }
-  return result;
+  return out + "\n";
+}
+
+std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
+{
+  plan_options const& options = run.options;
+  auto const grouped = [](std::size_t count) {
+    return ballast::grouped_text(static_cast<std::int64_t>(count));
+  };
+  planned const& layout = run.layouts.front();
+  std::vector<ballast::html_page::setting> settings = {
+      {"Samples",
+       run.trace_samples == 0
+           ? "data codes " + options.codes
+           : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
+                         grouped(run.trace_samples), grouped(layout.steps.front().samples))},
+      {"GPUs", fmt::format("{} in nodes of {}", grouped(run.gpus), options.gpus_per_node)},
+      {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
+      {"Policy", options.policy},
+      {"Cost model", options.cost},
+      {"Time", run.fit ? "measured, " + options.measured
+                       : fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)},
+      {"Steps", fmt::format("{}, seed {}", grouped(layout.steps.size()), options.seed)}};
+  if (run.fit) {
+    settings.push_back(
+        {"Fit", fmt::format("gamma {:.4f}, R² {:.5f}, error {:.2f} % rms, {:.2f} % at most",
+                            run.fit->gamma, run.fit->r_squared, 100 * run.fit->rms_relative_error,
+                            100 * run.fit->largest_relative_error)});
+  }
+  return settings;
 }
 
 ballast::plan_page_data page_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
   ballast::plan_page_data page;
-  page.title = fmt::format("{} on {} GPUs in bags {}", run.source, run.gpus, layout.bags);
+  page.title =
+      fmt::format("{} on {} in bags {}", run.source, count_of(run.gpus, "GPU"), layout.bags);
   page.unit = "s";
-  page.settings = {
-      {"Samples", run.trace_samples == 0 ? fmt::format("data codes {}", run.options.codes)
-                                         : fmt::format("{} ({}), {} rows", run.options.trace,
-                                                       run.options.length, run.trace_samples)},
-      {"GPUs", fmt::format("{} in nodes of {}", run.gpus, run.options.gpus_per_node)},
-      {"Bags", layout.bags},
-      {"Policy", run.options.policy},
-      {"Cost model", run.options.cost},
-      {"Time", run.fit ? fmt::format("fitted to {}", run.options.measured)
-                       : fmt::format("predicted at {} TFLOP/s per GPU", run.options.tflops)},
-      {"Steps", fmt::format("{}, seed {}", layout.steps.size(), run.options.seed)}};
-  if (run.fit) {
-    page.settings.push_back(
-        {"Fit", fmt::format("gamma {:.4f}, R² {:.5f}, error {:.2f} % rms, {:.2f} % at most",
-                            run.fit->gamma, run.fit->r_squared, 100 * run.fit->rms_relative_error,
-                            100 * run.fit->largest_relative_error)});
-  }
+  page.settings = settings_of(run);
   for (planned_step const& step : layout.steps) {
     page.steps.push_back({static_cast<std::int64_t>(step.samples), step.length, step.before,
                           step.after, step.gap, step.seconds});
   }
-  page.load_before = seconds_before(run, layout);
-  page.load_after = seconds_after(run, layout);
-  page.timeline_before = bars(run, layout, false);
-  page.timeline_after = bars(run, layout, true);
-
-  std::vector<tokens> lengths;
-  for (auto const& batch : run.batches) {
-    lengths.insert(lengths.end(), batch.lengths.begin(), batch.lengths.end());
+  page.gpus = run.gpus;
+  page.timeline_before = layout.first_before;
+  page.timeline_after = layout.first_after;
+  for (auto const& each : run.measured) {
+    page.measured_costs.push_back({each.length, each.seconds});
   }
-  if (lengths.empty()) { return page; }
+  if (run.lengths.empty()) { return page; }
+
+  std::vector<tokens> lengths = run.lengths;
   std::ranges::sort(lengths);
+  page.lengths = ballast::length_histogram(lengths).bins(48);
   auto next = lengths.begin();
-  for (auto const& bin : ballast::length_histogram(lengths).bins(48)) {
-    double work = 0;
+  for (auto const& bin : page.lengths) {
+    double& work = page.length_work.emplace_back(0.0);
     for (; next != lengths.end() && *next <= bin.longest; ++next) {
       work += static_cast<double>(run.cost(*next)) * run.seconds_per_unit;
     }
-    page.lengths.push_back(
-        {bin.shortest, bin.longest, static_cast<std::int64_t>(bin.samples), work});
   }
   constexpr int points = 64;
   double const scale =
@@ -274,9 +255,6 @@ ballast::plan_page_data page_of(plan_run const& run)
     if (!page.cost_model.empty() && page.cost_model.back().length == length) { continue; }
     page.cost_model.push_back({length, static_cast<double>(run.cost.linear) * l * scale,
                                static_cast<double>(run.cost.quadratic) * l * l * scale});
-  }
-  for (auto const& each : run.measured) {
-    page.measured_costs.push_back({each.length, each.seconds});
   }
   for (auto const& [length, name] :
        {std::pair{lengths.front(), "shortest"}, std::pair{lengths[lengths.size() / 2], "median"},
@@ -292,37 +270,57 @@ ballast::plan_page_data page_of(plan_run const& run)
 ballast::result<std::string> timeline_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
-  auto const nanoseconds = [&](ballast::cost_units cost, std::uint32_t gpus) {
-    return static_cast<std::int64_t>(static_cast<double>(cost) / gpus * run.seconds_per_unit * 1e9);
-  };
   ballast::chrome_trace trace;
   trace.name_process(0, fmt::format("{} in bags {}", run.source, layout.bags));
   for (std::uint32_t gpu = 0; gpu < run.gpus; ++gpu) {
     auto const bag = layout.layout.bag_of(ballast::rank_id{gpu});
     trace.name_track({0, gpu}, fmt::format("GPU {} (bag {})", gpu, to_index(bag)));
   }
-  std::int64_t step_start = 0;
-  for (std::size_t step = 0; step < layout.plans.size(); ++step) {
-    auto const& plan = layout.plans[step];
-    std::int64_t step_end = step_start;
-    for (std::uint32_t gpu = 0; gpu < run.gpus; ++gpu) {
-      auto const id = layout.layout.bag_of(ballast::rank_id{gpu});
-      std::uint32_t const gpus = layout.layout[id].gpus;
-      std::int64_t at = step_start;
-      for (auto const sample : plan.samples[id]) {
-        tokens const length = run.batches[step].lengths[to_index(sample)];
-        std::int64_t const duration = nanoseconds(plan.costs[to_index(sample)], gpus);
-        trace.add({{0, gpu}, fmt::format("sample {}", to_index(sample)), "sample", at, duration},
-                  {{"tokens", length}, {"gpus", gpus}});
-        at += duration;
-      }
-      trace.add({{0, gpu}, fmt::format("step {}", step), "step", step_start, at - step_start},
-                {{"samples", static_cast<std::int64_t>(plan.samples[id].size())}});
-      step_end = std::max(step_end, at);
+  double now = 0;  // seconds; ends are rounded, not durations, so that what touches still does
+  auto const nanoseconds = [](double seconds) { return std::llround(seconds * 1e9); };
+  for (std::size_t step = 0; step < layout.timeline.size(); ++step) {
+    std::vector<double> busy_until(run.gpus, 0.0);
+    std::vector<std::int64_t> samples(run.gpus, 0);
+    for (gantt_bar const& bar : layout.timeline[step]) {
+      busy_until[to_index(bar.gpu)] = bar.start + bar.duration;
+      ++samples[to_index(bar.gpu)];
     }
-    step_start = step_end;
+    double const last = std::ranges::max(busy_until);
+    if (now + last > 9e9) {
+      return ballast::fail(ballast::error_code::out_of_range, step,
+                           "the steps last longer than a timeline can hold, 285 years; raise "
+                           "--tflops or use fewer steps");
+    }
+    for (std::uint32_t gpu = 0; gpu < run.gpus; ++gpu) {
+      auto const start = nanoseconds(now);
+      trace.add({{0, gpu},
+                 fmt::format("step {}", step + 1),
+                 "step",
+                 start,
+                 nanoseconds(now + busy_until[gpu]) - start},
+                {{"samples", samples[gpu]}});
+    }
+    for (gantt_bar const& bar : layout.timeline[step]) {
+      auto const start = nanoseconds(now + bar.start);
+      auto const end = nanoseconds(now + (bar.start + bar.duration));
+      trace.add(
+          {{0, static_cast<std::uint32_t>(bar.gpu)}, bar.label, "sample", start, end - start});
+    }
+    now += last;
   }
   return trace.json();
+}
+
+/// Prints all of it, or says why it could not.
+outcome<void> print(std::string const& text)
+{
+  bool const written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) { return {}; }
+  return tl::unexpected(
+      failure{1,
+              "the result could not be written to standard output; free some space or close no "
+              "pipe early"});
 }
 
 }  // namespace
@@ -340,7 +338,8 @@ outcome<void> show_plan(plan_run const& run)
   };
   auto const picture = [&] {
     return ballast::standalone_svg(
-        ballast::load_chart(seconds_before(run, first), seconds_after(run, first), "s"));
+        ballast::load_chart(ballast::work_per_gpu(first.first_before, run.gpus),
+                            ballast::work_per_gpu(first.first_after, run.gpus), "s"));
   };
   auto const done =
       write(run.options.picture, picture, "picture ")
@@ -352,16 +351,17 @@ outcome<void> show_plan(plan_run const& run)
             return write(run.options.timeline, [&] { return timeline_of(run); }, "timeline");
           });
   if (!done) { return tl::unexpected(failure{1, done.error().message}); }
-
-  if (run.options.format == "json") {
-    nlohmann::ordered_json json;
-    for (planned const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
-    fmt::print("{}\n", (run.layouts.size() == 1 ? json.front() : json).dump(2));
-  } else {
-    print_table(run);
-    fmt::print("{}", written);
+  if (!run.options.timeline.empty() && first.steps.size() > most_timeline_steps) {
+    written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
   }
-  return {};
+
+  if (run.options.format != "json") { return print(table_of(run) + written); }
+  nlohmann::ordered_json json;
+  for (planned const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
+  // Names of files need not be UTF-8.
+  return print((run.layouts.size() == 1 ? json.front() : json)
+                   .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+               "\n");
 }
 
 }  // namespace cli

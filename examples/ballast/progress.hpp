@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <string_view>
+#include <string>
 
 namespace cli {
 
 /// One line on standard error that says what is going on, once that has taken two seconds; nothing
-/// where standard error is no terminal.
+/// where standard error is no terminal. It is gone when the work is done or interrupted.
 class progress {
  public:
   progress() = default;
@@ -19,21 +20,38 @@ class progress {
   progress& operator=(progress const&) = delete;
   ~progress()
   {
-    if (visible_) { std::fputs("\r\033[K", stderr); }
+    if (visible_) { clear(); }
   }
 
-  void update(std::string_view what)
+  /// `what` answers the text; it is asked only when the line is due.
+  template <class Text>
+  void update(Text const& what)
   {
     auto const now = clock::now();
     if (!terminal_ || now < next_) { return; }
-    next_ = now + std::chrono::milliseconds(100);
+    if (!visible_) { std::signal(SIGINT, clear_and_stop); }
     visible_ = true;
-    std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(what.size()), what.data());
+    next_ = now + std::chrono::milliseconds(100);
+    std::string const line = "\r\033[K" + what();
+    std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   }
 
  private:
   using clock = std::chrono::steady_clock;
+
+  static void clear() noexcept
+  {
+    constexpr char erase[] = "\r\033[K";
+    // write() may be called from a signal handler; there is nobody to tell if it fails.
+    [[maybe_unused]] auto const written = write(STDERR_FILENO, erase, sizeof(erase) - 1);
+  }
+  static void clear_and_stop(int signal)
+  {
+    clear();
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
 
   bool terminal_ = isatty(STDERR_FILENO) == 1;
   bool visible_ = false;

@@ -13,6 +13,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/read_file.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -53,6 +54,7 @@
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plot_frame.hpp>
+#include <ballast/report/step_bars.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/report/text_escape.hpp>
 #include <ballast/report/write_file.hpp>

@@ -229,6 +229,22 @@ TEST_F(BallastPlan, PlansRealTraces)
   EXPECT_LT(plan.at("wir_after"), 1.1);
 }
 
+TEST_F(BallastPlan, DrawsTracesWhoseLengthsHardlyDiffer)
+{
+  for (std::string const rows : {"1000\n1000\n", "0\n", "1\n2\n3\n", "2147483647\n"}) {
+    auto const result = run("plan --trace " + file("t.csv", "a\n" + rows) +
+                            " --length a --gpus 2 --report " + path("page.html"));
+    EXPECT_EQ(result.exit_code, 0) << rows << result.error;
+  }
+}
+
+TEST_F(BallastPlan, SaysWhenItsOutputIsLost)
+{
+  auto const result = run("plan --codes g8b1i256f1s0 --format json >/dev/full");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, testing::HasSubstr("standard output"));
+}
+
 TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
 {
   expect_refused(run(""), 2, "subcommand");
@@ -245,10 +261,21 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --format yaml"), 2, "--format");
   expect_refused(run("plan --codes g8b1i256f1s0 --batch 5"), 2, "--batch");
   expect_refused(run("plan --codes g8b1i256f1s0 --trace x --length y"), 2, "either");
+  expect_refused(run("plan --codes g8b1i256f1s0 --tflops nan"), 2, "'nan' is no number");
+  expect_refused(run("plan --codes g8b1i256f1s0 --seed -1"), 2, "'-1' is no whole number");
+  expect_refused(run("plan --codes g8b1i256f1s0 --steps 1e3"), 2, "'1e3' is no whole number");
+  expect_refused(run("plan --codes g8b1i256f1s0 --report x --timeline x"), 2, "the same file");
+  expect_refused(run("plan --codes g8b1i256f1s0 --measured m --tflops 5"), 2, "one of the two");
+  expect_refused(run("plan --trace " + file("t.csv", "a\n1\n") + " --length a --gpus 1 --report " +
+                     path("t.csv")),
+                 2, "the same file");
+  EXPECT_EQ(content_of(path("t.csv")), "a\n1\n");
   expect_refused(run("plan --trace x"), 2, "--length");
   expect_refused(run("plan --trace x --length a"), 2, "--gpus");
   expect_refused(run("plan --trace " + file("t.csv", "a\n1\n") + " --length 'a+' --gpus 8"), 2,
                  "--length");
+  expect_refused(run("plan --trace " + file("t.csv", "1\n1\n") + " --length 1 --gpus 8"), 2,
+                 "names no column");
 }
 
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
@@ -259,6 +286,11 @@ TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
   expect_refused(run("plan --trace " + file("u.csv", "a\n1\n") + " --length b --gpus 8"), 1, "'b'");
   expect_refused(run("plan --trace " + file("v.csv", "a\n3\n") + " --length a --bags g4n2"), 1,
                  "sample 0 of 3 tokens");
+  expect_refused(run("plan --trace " + file("v.csv", "a\n3\n") + " --length a --bags g4n2"), 1,
+                 "(row 1 of the trace)");
+  expect_refused(run("plan --trace " + file("w.csv", "a\n2147483647\n") +
+                     " --length a --gpus 2 --tflops 0.001 --timeline " + path("t.json")),
+                 1, "raise --tflops");
   expect_refused(run("plan --codes g8b1i256f1s0 --report /no/such/folder/page.html"), 1,
                  "/no/such/folder/page.html");
   expect_refused(

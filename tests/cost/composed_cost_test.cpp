@@ -14,8 +14,8 @@ namespace {
 
 using ballast::cost_model;
 using ballast::cost_of;
-using ballast::cost_overflow;
 using ballast::cost_units;
+using ballast::no_cost;
 using ballast::quadratic_cost;
 using ballast::sum_of;
 using ballast::tokens;
@@ -66,10 +66,10 @@ TEST(SumOf, AddsWhatEveryModelCharges)  // Ensures (1)
 TEST(SumOf, OverflowsRatherThanWraps)  // Ensures (1)
 {
   constexpr cost_units half = cost_units{1} << 62;
-  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half - 1)), cost_overflow - 1);
-  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half)), cost_overflow);
-  EXPECT_EQ((sum_of{length_itself{}, length_itself{}, length_itself{}}(half)), cost_overflow);
-  EXPECT_EQ((sum_of{quadratic_cost{}, length_itself{}}(cost_overflow)), cost_overflow);
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half - 1)), no_cost - 1);
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}}(half)), no_cost);
+  EXPECT_EQ((sum_of{length_itself{}, length_itself{}, length_itself{}}(half)), no_cost);
+  EXPECT_EQ((sum_of{quadratic_cost{}, length_itself{}}(no_cost)), no_cost);
 }
 
 TEST(SumOf, IsEqualWhereItsModelsAre)

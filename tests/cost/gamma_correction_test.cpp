@@ -17,12 +17,12 @@
 namespace {
 
 using ballast::classic_transformer;
-using ballast::cost_overflow;
 using ballast::cost_units;
 using ballast::error_code;
 using ballast::flop_polynomial;
 using ballast::forward_flops;
 using ballast::gamma_corrected;
+using ballast::no_cost;
 using ballast::priced;
 using ballast::quadratic_cost;
 using ballast::tokens;
@@ -61,8 +61,8 @@ void expect_within_bound(quadratic_cost const& cost, cpp_rational const& true_co
       cpp_rational(1, 2) +
       cpp_rational(length) * length * power_of_two(1 - static_cast<int>(cost.fraction_bits));
   cost_units const found = cost(length);
-  if (found == cost_overflow) {
-    RC_ASSERT(true_cost + bound >= cost_overflow);
+  if (found == no_cost) {
+    RC_ASSERT(true_cost + bound >= no_cost);
   } else {
     RC_ASSERT(abs(true_cost - found) <= bound);
   }

@@ -16,11 +16,11 @@
 
 namespace {
 
-using ballast::cost_overflow;
 using ballast::cost_units;
 using ballast::error_code;
 using ballast::interpolated_throughput;
 using ballast::longest_sample;
+using ballast::no_cost;
 using ballast::tokens;
 using ballast::uint128;
 using ballast_test::cpp_int;
@@ -114,18 +114,18 @@ TEST(InterpolatedThroughput, SaysWhereTheTimeDoesNotFit)
         .value();
   };
   constexpr uint128 one = 1;
-  constexpr auto last = static_cast<std::uint64_t>(cost_overflow) - 1;
-  EXPECT_EQ(interpolated_throughput().picoseconds(last, 1), cost_overflow - 1);
-  EXPECT_EQ(interpolated_throughput().picoseconds(last + 1, 1), cost_overflow);
+  constexpr auto last = static_cast<std::uint64_t>(no_cost) - 1;
+  EXPECT_EQ(interpolated_throughput().picoseconds(last, 1), no_cost - 1);
+  EXPECT_EQ(interpolated_throughput().picoseconds(last + 1, 1), no_cost);
   for (double const per_second : {1.0, 12345.0, 1e12, 1e18}) {
     auto const curve = at(per_second);
-    EXPECT_EQ(curve.picoseconds(one << 127, 1), cost_overflow) << per_second;
+    EXPECT_EQ(curve.picoseconds(one << 127, 1), no_cost) << per_second;
     // The largest work that takes less than 2^63 - 1 ps, up to the rounding of the throughput.
-    auto const exact_limit = exact(per_second) * cost_overflow / 1'000'000'000'000;
+    auto const exact_limit = exact(per_second) * no_cost / 1'000'000'000'000;
     auto const limit =
         static_cast<uint128>(cpp_int(numerator(exact_limit) / denominator(exact_limit)));
-    EXPECT_LT(curve.picoseconds(limit - limit / 1000, 1), cost_overflow) << per_second;
-    EXPECT_EQ(curve.picoseconds(limit + limit / 1000 + 1, 1), cost_overflow) << per_second;
+    EXPECT_LT(curve.picoseconds(limit - limit / 1000, 1), no_cost) << per_second;
+    EXPECT_EQ(curve.picoseconds(limit + limit / 1000 + 1, 1), no_cost) << per_second;
   }
 }
 

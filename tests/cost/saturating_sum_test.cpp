@@ -8,35 +8,35 @@
 
 namespace {
 
-using ballast::cost_overflow;
 using ballast::cost_units;
+using ballast::no_cost;
 using ballast::saturating_sum;
 
 __extension__ typedef __int128 wide;
 
 RC_GTEST_PROP(SaturatingSum, IsTheSumOrOverflow, ())  // Ensures (1)
 {
-  auto const cost = [] { return *rc::gen::inRange<cost_units>(0, cost_overflow); };
+  auto const cost = [] { return *rc::gen::inRange<cost_units>(0, no_cost); };
   cost_units const a = cost();
   cost_units const b = cost();
   wide const exact = static_cast<wide>(a) + b;
   RC_ASSERT(saturating_sum(a, b) ==
-            static_cast<cost_units>(std::min(exact, static_cast<wide>(cost_overflow))));
+            static_cast<cost_units>(std::min(exact, static_cast<wide>(no_cost))));
 }
 
 TEST(SaturatingSum, IsExactUpToTheLastCost)
 {
   static_assert(saturating_sum(2, 3) == 5);
-  EXPECT_EQ(saturating_sum(cost_overflow - 2, 1), cost_overflow - 1);
-  EXPECT_EQ(saturating_sum(cost_overflow - 1, 1), cost_overflow);
-  EXPECT_EQ(saturating_sum(1, cost_overflow - 1), cost_overflow);
+  EXPECT_EQ(saturating_sum(no_cost - 2, 1), no_cost - 1);
+  EXPECT_EQ(saturating_sum(no_cost - 1, 1), no_cost);
+  EXPECT_EQ(saturating_sum(1, no_cost - 1), no_cost);
 }
 
 TEST(SaturatingSum, KeepsAnOverflow)
 {
-  EXPECT_EQ(saturating_sum(cost_overflow, 0), cost_overflow);
-  EXPECT_EQ(saturating_sum(0, cost_overflow), cost_overflow);
-  EXPECT_EQ(saturating_sum(cost_overflow, cost_overflow), cost_overflow);
+  EXPECT_EQ(saturating_sum(no_cost, 0), no_cost);
+  EXPECT_EQ(saturating_sum(0, no_cost), no_cost);
+  EXPECT_EQ(saturating_sum(no_cost, no_cost), no_cost);
 }
 
 TEST(SaturatingSumDeathTest, RejectsNegativeCosts)

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/cost/composed_cost.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/round_robin.hpp>
@@ -114,7 +116,12 @@ TEST(Partition, NamesTheSampleThatCannotBePlaced)
       });
   ASSERT_FALSE(negative);
   EXPECT_EQ(negative.error().position, 1U);
-  EXPECT_THAT(negative.error().message, testing::HasSubstr("negative length"));
+  EXPECT_THAT(negative.error().message, testing::HasSubstr("has a length that is not from 0"));
+  auto const endless = ballast::partition(std::vector<tokens>{9, ballast::longest_sample + 1}, wide,
+                                          greedy_knapsack{}, own_length);
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().position, 1U);
+  EXPECT_THAT(endless.error().message, testing::HasSubstr("correct its length"));
 
   auto const negative_cost = ballast::partition(std::vector<tokens>{9}, wide, greedy_knapsack{},
                                                 [](tokens) { return -5; });
@@ -131,32 +138,124 @@ TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
 {
   auto const one =
       ballast::partition(std::vector<tokens>{1, 2}, one_gpu_bags(2), greedy_knapsack{},
-                         [](tokens length) { return length == 1 ? 1 : ballast::cost_overflow; });
+                         [](tokens length) { return length == 1 ? 1 : ballast::no_cost; });
   ASSERT_FALSE(one);
   EXPECT_EQ(one.error().code, error_code::out_of_range);
   EXPECT_EQ(one.error().position, 1U);
   EXPECT_THAT(one.error().message, testing::HasSubstr("coarser unit"));
   auto const together =
       ballast::partition(std::vector<tokens>{1, 1, 1}, one_gpu_bags(2), greedy_knapsack{},
-                         [](tokens) { return ballast::cost_overflow / 2; });
+                         [](tokens) { return ballast::no_cost / 2; });
   ASSERT_FALSE(together);
   EXPECT_EQ(together.error().position, 2U);
 }
 
-TEST(Partition, HasADigestThatEveryOwnerEnters)  // Ensures (3)
+TEST(Partition, NamesTheSampleWhoseSecondLengthIsWrong)
+{
+  struct document {
+    tokens visual;
+    tokens all;
+  };
+  std::vector<document> const documents{{1, 10}, {-5, 10}};
+  ballast::quadratic_cost const cost{.linear = 1};
+  auto const plan = ballast::partition(documents, one_gpu_bags(2), longest_processing_time{},
+                                       ballast::sum_of{ballast::cost_of{cost, &document::visual},
+                                                       ballast::cost_of{cost, &document::all}},
+                                       &document::all);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().position, 1U);
+  EXPECT_THAT(plan.error().message, testing::HasSubstr("has no cost"));
+}
+
+template <class Cost>
+concept plannable = requires(std::vector<tokens> const& lengths, Cost const& cost) {
+  ballast::partition(lengths, one_gpu_bags(1), greedy_knapsack{}, cost);
+};
+constexpr auto in_floating_point = [](tokens length) { return static_cast<double>(length); };
+static_assert(plannable<decltype(own_length)>);
+static_assert(!plannable<decltype(in_floating_point)>);  // ranks would not agree
+
+TEST(Partition, HasADigestThatEveryBagOwnerCostAndLoadEnters)  // Ensures (3)
 {
   std::vector<tokens> const lengths{5, 4, 3, 2, 1};
-  auto plan = *ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, own_length);
-  auto const again =
-      *ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, own_length);
-  EXPECT_EQ(plan.digest(), again.digest());
+  auto const plan_over = [&](ballast::bag_layout const& bags) {
+    return *ballast::partition(lengths, bags, longest_processing_time{}, own_length);
+  };
+  auto const plan = plan_over(one_gpu_bags(2));
+  EXPECT_EQ(plan.digest(), plan_over(one_gpu_bags(2)).digest());
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     auto changed = plan;
     changed.owner[sample] = changed.owner[sample] == bag_id{0} ? bag_id{1} : bag_id{0};
     EXPECT_NE(changed.digest(), plan.digest()) << "owner of sample " << sample;
+    changed = plan;
+    changed.costs[sample] += 1;
+    EXPECT_NE(changed.digest(), plan.digest()) << "cost of sample " << sample;
   }
-  plan.loads[0] += 1;
-  EXPECT_NE(plan.digest(), again.digest());
+  auto changed = plan;
+  changed.loads[0] += 1;
+  EXPECT_NE(changed.digest(), plan.digest());
+  // The same owners and loads in bags that sit elsewhere send samples elsewhere.
+  ballast::bag_layout const swapped(
+      std::vector<ballast::bag>{{ballast::rank_id{1}, 1}, {ballast::rank_id{0}, 1}});
+  auto const elsewhere = plan_over(swapped);
+  EXPECT_EQ(elsewhere.owner, plan.owner);
+  EXPECT_NE(elsewhere.digest(), plan.digest());
+}
+
+// [policy]
+// Whole chunks of consecutive samples: the first to the first bag, and so on.
+struct contiguous_chunks {
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace&) const
+  {
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      std::size_t bag = sample * loads.size() / owner.size();
+      while (!ballast::partition_problem::fits(problem.lengths[sample], problem.gpus[bag])) {
+        bag = (bag + 1) % loads.size();
+      }
+      owner[sample] = ballast::to_id<ballast::bag_id>(bag);
+      loads[bag] += problem.costs[sample];
+    }
+  }
+  friend bool operator==(contiguous_chunks, contiguous_chunks) = default;
+};
+static_assert(ballast::partition_policy<contiguous_chunks>);
+// [policy]
+
+TEST(Partition, TakesAPolicyOfTheUsersOwn)
+{
+  ballast_test::expect_valid_plans(contiguous_chunks{}, 29);
+  EXPECT_EQ(contiguous_chunks{}, contiguous_chunks{});
+}
+
+// A policy that is wrong in one of three ways.
+struct wrong_policy {
+  enum class mistake { forgets_a_sample, forgets_loads, ignores_lengths } made{};
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<bag_id> owner, ballast::workspace&) const
+  {
+    std::size_t const first = made == mistake::forgets_a_sample ? 1 : 0;
+    std::size_t const bag = made == mistake::ignores_lengths ? 1 : 0;
+    for (std::size_t sample = first; sample < owner.size(); ++sample) {
+      owner[sample] = ballast::to_id<bag_id>(bag);
+      if (made != mistake::forgets_loads) { loads[bag] += problem.costs[sample]; }
+    }
+  }
+  friend bool operator==(wrong_policy, wrong_policy) = default;
+};
+
+TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
+{
+  using mistake = wrong_policy::mistake;
+  ballast::bag_layout const bags(
+      std::vector<ballast::bag>{{ballast::rank_id{0}, 1}, {ballast::rank_id{1}, 4}});
+  auto const plan_with = [&](mistake made) {
+    (void)ballast::partition(std::vector<tokens>{2, 2}, bags, wrong_policy{made}, own_length);
+  };
+  EXPECT_DEATH(plan_with(mistake::forgets_a_sample), "bag < loads.size");
+  EXPECT_DEATH(plan_with(mistake::forgets_loads), "recomputed");
+  EXPECT_DEATH(plan_with(mistake::ignores_lengths), "fits");
+  EXPECT_EQ(wrong_policy{}, wrong_policy{});
 }
 
 template <class Policy>

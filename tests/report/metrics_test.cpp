@@ -1,6 +1,8 @@
 #include <ballast/report/metrics.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/cost/transformer_shape.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -55,12 +57,25 @@ TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
   EXPECT_DEATH((void)measure_balance(loads{1}, sizes{1, 1}), "loads.size");
 }
 
-TEST(FlopsUtilization, CountsThreeForwardsAndFourWithRecomputation)
+TEST(FlopsUtilization, CountsThreeForwardPassesAndFourWithRecomputation)
 {
-  // 100 TFLOP forward in 2 s on 8 GPUs of 989 TFLOP/s.
-  double const peak = 8 * 989e12;
-  EXPECT_DOUBLE_EQ(ballast::model_flops_utilization(1e14, 2.0, peak), 3e14 / (2.0 * peak));
-  EXPECT_DOUBLE_EQ(ballast::hardware_flops_utilization(1e14, 2.0, peak), 4e14 / (2.0 * peak));
+  // [utilization]
+  auto const forward = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value();
+  auto const trained = ballast::step_flops(forward, {}).value();
+  auto const executed = ballast::step_flops(forward, {.recompute = 1}).value();
+  double const peak = 8 * 989e12;  // eight H100, dense bf16
+  double const mfu = ballast::flops_utilization(ballast::flops(trained, 8192), 0.5, peak);
+  double const hfu = ballast::flops_utilization(ballast::flops(executed, 8192), 0.5, peak);
+  // [utilization]
+  double const forward_flop = ballast::flops(forward, 8192);
+  EXPECT_DOUBLE_EQ(mfu, 3 * forward_flop / (0.5 * peak));
+  EXPECT_DOUBLE_EQ(hfu, 4 * forward_flop / (0.5 * peak));
+}
+
+TEST(FlopsUtilizationDeathTest, NeedsTimeAndPeak)
+{
+  EXPECT_DEATH((void)ballast::flops_utilization(1, 0, 1), "seconds > 0");
+  EXPECT_DEATH((void)ballast::flops_utilization(1, 1, 0), "peak_flops_per_second > 0");
 }
 
 }  // namespace

@@ -32,15 +32,15 @@ plan_page_data two_gpus()
                  .after = {.heaviest = 0.6, .lightest = 0.4, .mean = 0.5},
                  .gap = 0.2,
                  .plan_seconds = 31e-6}};
-  data.load_before = {0.9, 0.1};
-  data.load_after = {0.6, 0.4};
+  data.gpus = 2;
   data.timeline_before = {{rank_id{0}, 0, 0.6, "sample 0"},
                           {rank_id{0}, 0.6, 0.3, "sample 1"},
                           {rank_id{1}, 0, 0.1, "sample 2"}};
   data.timeline_after = {{rank_id{0}, 0, 0.6, "sample 0"},
                          {rank_id{1}, 0, 0.3, "sample 1"},
                          {rank_id{1}, 0.3, 0.1, "sample 2"}};
-  data.lengths = {{1000, 2000, 1, 0.1}, {2000, 4000, 1, 0.3}, {4000, 8000, 1, 0.6}};
+  data.lengths = {{1000, 1999, 1}, {2000, 3999, 1}, {4000, 7999, 1}};
+  data.length_work = {0.1, 0.3, 0.6};
   data.cost_model = {{0, 0, 0}, {3000, 0.25, 0.05}, {5000, 0.42, 0.18}};
   data.settings = {{"Trace", "example.csv"}, {"Policy", "greedy_knapsack"}};
   std::string const page = ballast::plan_page(data);  // and write_file("plan.html", page)
@@ -147,7 +147,7 @@ TEST(PlanPage, IsWellFormedForOneGpuWithoutWork)
 {
   plan_page_data data;
   data.steps.resize(1);
-  data.load_before = data.load_after = {0};
+  data.gpus = 1;
   std::string const page = plan_page(data);
   EXPECT_NO_THROW((void)markup::parse(page));
   EXPECT_THAT(page, HasSubstr("no shorter"));
@@ -157,8 +157,7 @@ TEST(PlanPage, StaysSmallForManyGpusSamplesAndSteps)
 {
   plan_page_data data;
   data.steps.resize(5000);
-  data.load_before.assign(4096, 1.0);
-  data.load_after.assign(4096, 1.0);
+  data.gpus = 4096;
   for (std::size_t gpu = 0; gpu < 4096; ++gpu) {
     for (int sample = 0; sample < 20; ++sample) {
       data.timeline_before.push_back(

@@ -27,6 +27,16 @@ TEST(BagLayout, AnswersBothWays)  // Ensures (1) (2)
   EXPECT_EQ(layout.bag_of(rank_id{3}), bag_id{0});
 }
 
+TEST(BagLayout, HasADigestThatEveryBagEnters)
+{
+  std::vector<bag> const bags{{rank_id{0}, 1}, {rank_id{1}, 1}, {rank_id{2}, 2}};
+  std::vector<bag> const swapped{{rank_id{1}, 1}, {rank_id{0}, 1}, {rank_id{2}, 2}};
+  std::vector<bag> const other_sizes{{rank_id{0}, 1}, {rank_id{1}, 2}, {rank_id{3}, 1}};
+  EXPECT_EQ(bag_layout(bags).digest(), bag_layout(bags).digest());
+  EXPECT_NE(bag_layout(bags).digest(), bag_layout(swapped).digest());
+  EXPECT_NE(bag_layout(bags).digest(), bag_layout(other_sizes).digest());
+}
+
 TEST(BagLayout, MayBeEmpty)
 {
   EXPECT_EQ(bag_layout{}.size(), 0U);

@@ -89,6 +89,19 @@ TEST(BatchSampler, RepeatsItselfForTheSameSeed)  // Ensures (3)
   EXPECT_EQ(all.value(), 10486522805881910763U);
 }
 
+TEST(BatchSampler, SaysWhichRowEverySampleIs)  // Ensures (4)
+{
+  std::vector<tokens> const trace = {50, 51, 52, 53, 54};
+  batch_sampler sampler(trace, 7, 2, 9);
+  for (int i = 0; i < 5; ++i) {
+    sample_batch const step = sampler.next();
+    ASSERT_EQ(step.rows.size(), 7U);
+    for (std::size_t sample = 0; sample < 7; ++sample) {
+      EXPECT_EQ(step.lengths[sample], trace.at(step.rows[sample]));
+    }
+  }
+}
+
 TEST(BatchSampler, ShufflesEveryPassAnew)
 {
   batch_sampler sampler(distinct(100), 100, 1, 3);

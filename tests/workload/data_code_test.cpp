@@ -76,7 +76,7 @@ TEST(DataCode, PointsAtTheByteThatIsWrong)
            {"g1i256", error_code::syntax, 2, "expected 'b' and the number of samples per GPU"},
            {"g1b2f1", error_code::syntax, 4, "expected 'i' and the side of the image in pixels"},
            {"g1b2i3s0", error_code::syntax, 6, "expected 'f' and the number of frames"},
-           {"g1b2i3f4", error_code::syntax, 8, "expected 's' and 0, or 1 for frames compressed"},
+           {"g1b2i3f4", error_code::syntax, 8, "expected 's' and 0, or more for frames compressed"},
            {"g1b2i3f4s0 ", error_code::syntax, 10, "expected ',' or the end"},
            {"g1b2i3f4s0,", error_code::syntax, 11, "expected 'g'"},
            {"g1b4294967296i1f1s0", error_code::out_of_range, 3, "does not fit 32 bits"},

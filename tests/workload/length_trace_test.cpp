@@ -49,7 +49,6 @@ TEST(LengthTrace, HasOneLengthPerRow)  // Ensures (1)
       "all\"\r\n\"a,b\",5,100\r\n\r\nc,0,0\r\n\"d\ne\",2147483647,\"0\"";
   EXPECT_THAT(read_length_trace(csv, "text+`visual, all`").value(),
               ElementsAre(105, 0, longest_sample));
-  EXPECT_THAT(read_length_trace("n\n1\n2\n3\n", "7").value(), ElementsAre(7, 7, 7));
 }
 
 TEST(LengthTrace, SaysWhichRowCannotBeUsed)  // Errors
@@ -60,11 +59,11 @@ TEST(LengthTrace, SaysWhichRowCannotBeUsed)  // Errors
   expect_bad_row("\na,b\n", "a", 2, "line 2: no row follows the header; add samples");
   expect_bad_row(
       "a,b\n1,2\n3\n", "a", 3,
-      "line 3: there are 1 fields below a header of 2; quote fields that hold commas, or "
+      "line 3: the number of fields is 1, but the header has 2; quote fields that hold commas, or "
       "remove the row");
   expect_bad_row(
       "a,b\n1,2,\n", "a", 2,
-      "line 2: there are 3 fields below a header of 2; quote fields that hold commas, or "
+      "line 2: the number of fields is 3, but the header has 2; quote fields that hold commas, or "
       "remove the row");
   expect_bad_row("a,b\n1,2\n1,x\n", "a+b", 3,
                  "line 3: column 'b' holds 'x', expected a whole number that fits 64 bits; fix the "
@@ -97,6 +96,9 @@ TEST(LengthTrace, PassesOnErrorsInTheExpression)
   EXPECT_EQ(unknown.code, error_code::unknown_name);
   EXPECT_EQ(unknown.position, 2U);
   EXPECT_EQ(read_length_trace("a\n1\n", "a+").error().code, error_code::syntax);
+  error const constant = read_length_trace("1,2\n3,4\n", "1").error();  // meant as a column
+  EXPECT_EQ(constant.code, error_code::syntax);
+  EXPECT_THAT(constant.message, testing::HasSubstr("'1' names no column"));
 }
 
 TEST(LengthTrace, LoadsAFileOfManyChunks)
@@ -123,7 +125,7 @@ TEST(LengthTrace, RefusesFilesThatCannotBeRead)
   std::string const missing = testing::TempDir() + "ballast_no_such_file.csv";
   EXPECT_EQ(load_length_trace(missing, "text").error().code, error_code::unreadable);
   EXPECT_EQ(load_length_trace(missing, "text").error().message,
-            missing + ": No such file or directory; name a CSV file that can be read");
+            missing + ": No such file or directory; name a file that can be read");
 
   EXPECT_EQ(load_length_trace(testing::TempDir(), "text").error().code, error_code::unreadable);
   EXPECT_THAT(load_length_trace(testing::TempDir(), "text").error().message,

@@ -88,7 +88,7 @@ struct sum_terms<std::index_sequence<Positions...>, Models...> : sum_term<Positi
 /// All models have one unit. Where the modules run on different GPUs they are balanced each on its
 /// own instead, since their sum says nothing about either.
 ///
-/// Ensures     (1) the sum of the models' costs, cost_overflow where it does not fit
+/// Ensures     (1) the sum of the models' costs, no_cost where it does not fit
 /// Complexity  that of the models.
 template <class... Models>
   requires(sizeof...(Models) >= 1)

@@ -11,7 +11,7 @@ namespace ballast::inline v0 {
 /// What prices a sample: a number of tokens, or the caller's own type.
 ///
 /// It answers the same for the same sample in every process and build, never less than 0, and
-/// `cost_overflow` where the cost does not fit. The models of this library are regular as well;
+/// `no_cost` where the cost does not fit. The models of this library are regular as well;
 /// that is not asked for, so that a lambda over the caller's samples is a cost model too.
 template <class Model, class Sample = tokens>
 concept cost_model = std::copyable<Model> && requires(Model const& model, Sample const& sample) {

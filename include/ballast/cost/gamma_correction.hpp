@@ -31,7 +31,7 @@ struct priced {
 /// Units       2^log2_flops_per_unit FLOP.
 /// Expects     -64 <= log2_flops_per_unit <= 64.
 /// Ensures     (1) the cost is within 1/2 + l^2 2^(1 - fraction_bits) units of the formula, or
-///                 cost_overflow
+///                 no_cost
 /// Errors      out_of_range, position 0: gamma is negative, infinite or NaN, or a token costs 2^64
 ///             units or more.
 /// Complexity  O(1).

@@ -3,7 +3,6 @@
 #define BALLAST_COST_INTERPOLATED_COST_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
@@ -22,9 +21,8 @@ namespace ballast::inline v0 {
 /// faster than its work, the longer sample is the cheaper one, as measured.
 ///
 /// Units       picoseconds; `flops` counts the work whose throughput the tables hold.
-/// Expects     length >= 0.
 /// Ensures     (1) linear l / T_linear(l) + quadratic l^2 / T_attention(l), each rounded to nearest
-///             (2) cost_overflow where l > longest_sample, or where (1) is not below cost_overflow
+///             (2) no_cost where l < 0 or l > longest_sample, or where (1) is not below no_cost
 ///             (3) the same bits on every compiler, flag and device
 /// Complexity  O(measurements), no allocation.
 /// Source      H. An et al., arXiv:2603.25120, 2026.
@@ -35,8 +33,7 @@ struct interpolated_cost {
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
   {
-    BALLAST_EXPECTS(length >= 0);
-    if (length > longest_sample) { return cost_overflow; }
+    if (length < 0 || length > longest_sample) { return no_cost; }
     auto const l = static_cast<std::uint64_t>(length);
     std::uint64_t const squared = l * l;  // below 2^62
     return saturating_sum(

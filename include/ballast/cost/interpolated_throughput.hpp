@@ -127,17 +127,16 @@ class interpolated_throughput {
   }
 
   /// How long `work` takes at the throughput of `length`, rounded to nearest, halves up;
-  /// cost_overflow where it does not fit. Expects length >= 0. One cost unit is a picosecond.
+  /// no_cost where it does not fit. Expects length >= 0. One cost unit is a picosecond.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units picoseconds(uint128 work,
                                                                      tokens length) const
   {
     BALLAST_EXPECTS(length >= 0);
     // A throughput is at most 2^63, so work from here on takes 2^63 picoseconds or more.
-    if (work >> (126 - fraction_bits_) != 0) { return cost_overflow; }
+    if (work >> (126 - fraction_bits_) != 0) { return no_cost; }
     std::uint64_t const throughput = at(length);
     uint128 const time = ((work << fraction_bits_) + throughput / 2) / throughput;
-    return time < static_cast<uint128>(cost_overflow) ? static_cast<cost_units>(time)
-                                                      : cost_overflow;
+    return time < static_cast<uint128>(no_cost) ? static_cast<cost_units>(time) : no_cost;
   }
 
   friend bool operator==(interpolated_throughput const&, interpolated_throughput const&) = default;

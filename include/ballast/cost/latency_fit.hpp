@@ -147,7 +147,7 @@ struct gamma_fit {
 ///
 /// Units       picoseconds: one cost unit is 1e-12 s, and costs reach 106 days.
 /// Ensures     (1) the cost is within 1/2 + l^2 2^(3 - fraction_bits) ps of the formula, or it is
-///                 cost_overflow
+///                 no_cost
 /// Errors      out_of_range, position 0: a number of the fit is not finite, seconds_per_flop is not
 ///             positive, gamma is negative, or a token takes 2^64 ps or more.
 /// Complexity  O(1).

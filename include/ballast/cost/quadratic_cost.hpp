@@ -19,9 +19,9 @@ namespace ballast::inline v0 {
 /// no fraction bits they are plain integers, and `quadratic_cost{1}` charges the number of tokens.
 ///
 /// Units       linear and quadratic count 2^-fraction_bits units, per token and per token^2.
-/// Expects     length >= 0; fraction_bits <= 127.
+/// Expects     fraction_bits <= 127.
 /// Ensures     (1) (linear l + quadratic l^2) / 2^fraction_bits, rounded to nearest, halves up
-///             (2) cost_overflow where l > longest_sample, or where (1) is not below cost_overflow
+///             (2) no_cost where l < 0 or l > longest_sample, or where (1) is not below no_cost
 ///             (3) a longer sample never costs less
 /// Complexity  O(1), without division or branch on the coefficients.
 struct quadratic_cost {
@@ -31,9 +31,8 @@ struct quadratic_cost {
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
   {
-    BALLAST_EXPECTS(length >= 0);
     BALLAST_EXPECTS(fraction_bits <= 127);
-    if (length > longest_sample) { return cost_overflow; }
+    if (length < 0 || length > longest_sample) { return no_cost; }
 
     auto const l = static_cast<std::uint64_t>(length);
     std::uint64_t const squared = l * l;  // below 2^62
@@ -42,8 +41,7 @@ struct quadratic_cost {
         static_cast<uint128>(linear) * l + static_cast<uint128>(quadratic) * squared;
     uint128 const half = (uint128{1} << fraction_bits) >> 1;
     uint128 const cost = (work + half) >> fraction_bits;
-    return cost < static_cast<uint128>(cost_overflow) ? static_cast<cost_units>(cost)
-                                                      : cost_overflow;
+    return cost < static_cast<uint128>(no_cost) ? static_cast<cost_units>(cost) : no_cost;
   }
 
   friend bool operator==(quadratic_cost const&, quadratic_cost const&) = default;

@@ -8,16 +8,16 @@
 
 namespace ballast::inline v0 {
 
-/// The sum of two costs, where `cost_overflow` swallows everything added to it.
+/// The sum of two costs, where `no_cost` swallows everything added to it.
 ///
 /// Expects     a >= 0 and b >= 0.
-/// Ensures     (1) a + b where that is below cost_overflow, else cost_overflow
+/// Ensures     (1) a + b where that is below no_cost, else no_cost
 /// Complexity  O(1).
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units saturating_sum(cost_units a, cost_units b)
 {
   BALLAST_EXPECTS(a >= 0);
   BALLAST_EXPECTS(b >= 0);
-  return b < cost_overflow - a ? a + b : cost_overflow;
+  return b < no_cost - a ? a + b : no_cost;
 }
 
 }  // namespace ballast::inline v0

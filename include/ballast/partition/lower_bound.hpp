@@ -4,10 +4,13 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -26,7 +29,7 @@ namespace ballast::inline v0 {
 ///
 /// Expects     a valid partition_problem; bags start empty.
 /// Ensures     (1) no assignment of samples to bags they fit has a smaller makespan
-/// Complexity  O(n log sizes + m log m); 8 (n + m) bytes of scratch.
+/// Complexity  O((n + m) log m); 8 (n + m) bytes of scratch.
 /// Source      (a) (b) folklore; (c) for every k what bound L2 of M. Dell'Amico, S. Martello,
 ///             "Optimal Scheduling of Tasks on Identical Parallel Processors", ORSA J. Computing
 ///             7(2):191-200, 1995, is for k = 1.

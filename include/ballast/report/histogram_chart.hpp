@@ -8,8 +8,10 @@
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
+#include <ballast/workload/length_histogram.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,74 +20,79 @@
 
 namespace ballast::inline v0 {
 
-/// The samples whose length is in [low, high), and the work they cause.
-struct histogram_bin {
-  tokens low = 0;
-  tokens high = 0;
-  std::int64_t samples = 0;
-  double work = 0;  ///< in any unit, the same in all bins; 0 in all of them where it is unknown
-};
-
 /// How long the samples are, and which lengths cause the work, over a logarithmic length axis.
 ///
 /// Bars are shares of the samples, the line is shares of the work. Where they part, few samples
 /// decide how long a step takes.
 ///
-/// Expects     bins are increasing and do not overlap: 0 <= low < high <= the next low; counts and
-///             work are finite and not negative.
+/// Shapes      bins[n]; work[n] in any unit, or empty where it is unknown.
+/// Expects     bins are increasing and do not overlap, as those of `length_histogram`; work is finite
+///             and not negative.
 /// Ensures     (1) heights of bars are proportional to samples, those of the line to work
 ///             (2) the line is absent where no bin has work
 /// Complexity  O(bins).
-[[nodiscard]] inline std::string histogram_chart(std::span<histogram_bin const> bins)
+[[nodiscard]] inline std::string histogram_chart(std::span<length_bin const> bins,
+                                                 std::span<double const> work = {})
 {
   // A length of 0 has no logarithm: it is shown half an octave left of 1.
   auto const place = [](tokens length) { return std::max(static_cast<double>(length), 0.7); };
 
-  double samples = 0;
-  double work = 0;
-  for (histogram_bin const& bin : bins) {
-    BALLAST_EXPECTS(0 <= bin.low && bin.low < bin.high && bin.samples >= 0 && bin.work >= 0);
-    samples += static_cast<double>(bin.samples);
-    work += bin.work;
+  BALLAST_EXPECTS(work.empty() || work.size() == bins.size());
+  auto const work_of = [work](std::size_t bin) { return work.empty() ? 0.0 : work[bin]; };
+  double all_samples = 0;
+  double all_work = 0;
+  for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+    BALLAST_EXPECTS(0 <= bins[bin].shortest && bins[bin].shortest <= bins[bin].longest);
+    BALLAST_EXPECTS(work_of(bin) >= 0);
+    all_samples += static_cast<double>(bins[bin].samples);
+    all_work += work_of(bin);
   }
   auto const share = [](double part, double whole) { return whole > 0 ? 100 * part / whole : 0; };
+  auto const sample_share = [&](std::size_t bin) {
+    return share(static_cast<double>(bins[bin].samples), all_samples);
+  };
   double highest = 0;
-  for (histogram_bin const& bin : bins) {
-    highest = std::max(
-        {highest, share(static_cast<double>(bin.samples), samples), share(bin.work, work)});
+  for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+    highest = std::max({highest, sample_share(bin), share(work_of(bin), all_work)});
+  }
+
+  // At least a factor of two from end to end, or all ticks would have the same three digits.
+  double lowest = bins.empty() ? 1 : place(bins.front().shortest);
+  double longest = bins.empty() ? 1000 : std::max(place(bins.back().longest + 1), 10.0);
+  if (longest < 2 * lowest) {
+    lowest /= 1.5;
+    longest *= 1.5;
   }
 
   svg_drawing drawing(detail::chart_width, detail::chart_height,
-                      "Histogram of " + grouped_text(static_cast<std::int64_t>(samples)) +
+                      "Histogram of " + grouped_text(static_cast<std::int64_t>(all_samples)) +
                           " sample lengths in tokens, and the share of the work by length");
   plot_frame const frame{
       {detail::plot_left, detail::plot_top, detail::plot_width, detail::plot_height},
-      bins.empty()
-          ? axis::logarithmic(1, 1000)
-          : axis::logarithmic(place(bins.front().low), std::max(place(bins.back().high), 10.0)),
+      axis::logarithmic(lowest, longest),
       axis::linear(highest * 1.06, 5)};
   drawing.rectangle({76, 8, 12, 12}, "samples");
   drawing.text({94, 18}, "note", "share of the samples");
   frame.draw_up(drawing, "share of all", "%");
 
   std::vector<svg_drawing::point> line;
-  for (histogram_bin const& bin : bins) {
-    double const sample_share = share(static_cast<double>(bin.samples), samples);
-    double const work_share = share(bin.work, work);
-    auto const top_left = frame.at(place(bin.low), sample_share);
-    auto const bottom_right = frame.at(place(bin.high), 0);
-    std::string tooltip = grouped_text(bin.low) + " to " + grouped_text(bin.high - 1) +
-                          " tokens: " + grouped_text(bin.samples) + " samples (" +
-                          decimal_text(sample_share, 1) + " %)";
-    if (work > 0) { tooltip += ", " + decimal_text(work_share, 1) + " % of the work"; }
+  for (std::size_t index = 0; index < bins.size(); ++index) {
+    length_bin const& bin = bins[index];
+    double const work_share = share(work_of(index), all_work);
+    auto const top_left = frame.at(place(bin.shortest), sample_share(index));
+    auto const bottom_right = frame.at(place(bin.longest + 1), 0);
+    std::string tooltip = grouped_text(bin.shortest) + " to " + grouped_text(bin.longest) +
+                          " tokens: " + grouped_text(static_cast<std::int64_t>(bin.samples)) +
+                          " samples (" + decimal_text(sample_share(index), 1) + " %)";
+    if (all_work > 0) { tooltip += ", " + decimal_text(work_share, 1) + " % of the work"; }
     double const gap = std::min(2.0, (bottom_right.x - top_left.x) / 4);
     drawing.rectangle({top_left.x + gap / 2, top_left.y, bottom_right.x - top_left.x - gap,
                        bottom_right.y - top_left.y},
                       "samples", tooltip);
-    line.push_back(frame.at(place(bin.low), work_share));
-    line.push_back(frame.at(place(bin.high), work_share));
+    line.push_back(frame.at(place(bin.shortest), work_share));
+    line.push_back(frame.at(place(bin.longest + 1), work_share));
   }
-  if (work > 0) {
+  if (all_work > 0) {
     drawing.line({244, 14}, {262, 14}, "work");
     drawing.text({268, 18}, "note", "share of the work");
     drawing.polyline(line, "work");

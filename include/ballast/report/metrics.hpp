@@ -67,26 +67,21 @@ struct balance_metrics {
   return metrics;
 }
 
-/// MFU, model FLOP utilization: the useful part of a training step, which is the forward pass and a
-/// backward pass of twice its work, over what the GPUs could have done in that time.
+/// The FLOP of a training step over what the GPUs could have done in that time: MFU or HFU.
 ///
-/// Units       forward_flops: FLOP of the forward pass over all GPUs; peak: FLOP/s of all GPUs.
+/// Which of the two it is depends on what is counted as work. MFU, model FLOP utilization, counts a
+/// forward and a backward pass, `step_flops(forward, {})`; HFU, hardware FLOP utilization, counts as
+/// well the forward pass that activation recomputation runs again, `step_flops(forward, {.recompute
+/// = 1})`: three and four times the forward FLOP. Frozen modules have fewer passes.
+///
+/// Units       flops of all samples of the step; peak in FLOP/s of all GPUs together.
 /// Expects     seconds > 0 and peak_flops_per_second > 0.
 /// Source      A. Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", JMLR 24, 2023.
-[[nodiscard]] inline double model_flops_utilization(double forward_flops, double seconds,
-                                                    double peak_flops_per_second)
+[[nodiscard]] inline double flops_utilization(double flops, double seconds,
+                                              double peak_flops_per_second)
 {
   BALLAST_EXPECTS(seconds > 0 && peak_flops_per_second > 0);
-  return 3.0 * forward_flops / (seconds * peak_flops_per_second);
-}
-
-/// HFU, hardware FLOP utilization: as MFU, counting also the forward pass that full activation
-/// recomputation runs again, so four times the forward FLOP.
-[[nodiscard]] inline double hardware_flops_utilization(double forward_flops, double seconds,
-                                                       double peak_flops_per_second)
-{
-  BALLAST_EXPECTS(seconds > 0 && peak_flops_per_second > 0);
-  return 4.0 * forward_flops / (seconds * peak_flops_per_second);
+  return flops / (seconds * peak_flops_per_second);
 }
 
 }  // namespace ballast::inline v0

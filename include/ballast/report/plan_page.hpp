@@ -11,6 +11,8 @@
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/report/step_bars.hpp>
+#include <ballast/workload/length_histogram.hpp>
 
 #include <algorithm>
 #include <array>
@@ -41,13 +43,13 @@ struct plan_page_data {
   std::vector<html_page::setting> settings;  ///< what was planned: trace, bags, cost, policy, seed
   std::vector<plan_page_step> steps;
   std::string unit;                 ///< of all work and time: "s", "FLOP", or none
-  std::vector<double> load_before;  ///< per GPU, in rank order
-  std::vector<double> load_after;
-  std::vector<histogram_bin> lengths;  ///< over all steps
+  std::vector<length_bin> lengths;  ///< over all steps
+  std::vector<double> length_work;  ///< of each bin; empty where it is unknown
   std::vector<cost_point> cost_model;
   std::vector<measured_cost> measured_costs;
   std::vector<length_mark> length_marks;
-  std::vector<gantt_bar> timeline_before;
+  std::size_t gpus = 0;
+  std::vector<gantt_bar> timeline_before;  ///< what each GPU does; its sum is the work per GPU
   std::vector<gantt_bar> timeline_after;
 };
 
@@ -175,27 +177,27 @@ template <class Ratio>
 [[nodiscard]] inline std::string plan_page(plan_page_data const& data)
 {
   constexpr std::size_t most_step_rows = 100;
-  std::size_t const gpus = std::max(data.load_before.size(), data.load_after.size());
 
   html_page page(data.title, detail::lead_of(data.steps));
   page.add_figures(detail::figures_of(data.steps));
   page.add_chart("Work per GPU",
                  "The first step. It is over when the tallest bar is; what the other bars lack is "
                  "waiting.",
-                 load_chart(data.load_before, data.load_after, data.unit));
+                 load_chart(work_per_gpu(data.timeline_before, data.gpus),
+                            work_per_gpu(data.timeline_after, data.gpus), data.unit));
   std::string timeline =
       "The first step again, over time. Each row is a GPU, each bar a sample (stronger colour: "
       "longer), and grey is a GPU that waits.";
-  if (gpus > 64) {
-    timeline += " Shown are 64 of " + grouped_text(static_cast<std::int64_t>(gpus)) +
+  if (data.gpus > 64) {
+    timeline += " Shown are 64 of " + grouped_text(static_cast<std::int64_t>(data.gpus)) +
                 " GPUs, from the last to finish to the first.";
   }
   page.add_chart("Step timeline", timeline,
-                 gantt_chart(data.timeline_before, data.timeline_after, gpus, data.unit));
+                 gantt_chart(data.timeline_before, data.timeline_after, data.gpus, data.unit));
   page.add_chart("Sample lengths",
                  "Bars count samples, the line counts their work. Where the line rises above the "
                  "bars, few samples cause much of the work. The length axis is logarithmic.",
-                 histogram_chart(data.lengths));
+                 histogram_chart(data.lengths, data.length_work));
   page.add_chart("Cost of a sample",
                  "What the plan assumes. Attention grows with the square of the length, so one "
                  "long sample costs more than many short ones with as many tokens.",

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 
 #include <cstddef>
@@ -37,6 +38,8 @@ class bag_layout {
     for (bag const each : bags) { gpus += each.gpus; }
     constexpr auto nobody = to_id<bag_id>(std::numeric_limits<std::uint32_t>::max());
     bag_of_.assign(gpus, nobody);
+    first_.reserve(bags.size());
+    sizes_.reserve(bags.size());
     for (bag const each : bags) {
       std::size_t const first = to_index(each.first);
       BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus);
@@ -69,6 +72,15 @@ class bag_layout {
 
   /// GPUs of every bag, in bag order: what a partition policy balances over.
   [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return sizes_; }
+
+  /// One word that differs where any bag does. O(bags).
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    return ballast::digest{}
+        .add(std::span<rank_id const>(first_))
+        .add(std::span<std::uint32_t const>(sizes_))
+        .value();
+  }
 
   friend bool operator==(bag_layout const&, bag_layout const&) = default;
 

@@ -4,6 +4,7 @@
 
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,17 +31,28 @@ struct bag_group {
 ///
 /// Source      K. Zhang et al., "KnapFormer: An Online Load Balancer for Efficient Diffusion
 ///             Transformers Training", arXiv 2508.06001, 2025 (its planner sorts groups by size).
-struct bag_spec {
+class bag_spec {
+ public:
   /// More groups or GPUs than this in one specification are refused.
   static constexpr std::size_t max_groups = 16;
   static constexpr std::size_t max_gpus = std::size_t{1} << 24;
 
-  std::array<bag_group, max_groups> storage{};
-  std::size_t count = 0;
+  /// Why a group cannot be added.
+  enum class fault : std::uint8_t { none, zero, too_large, too_many_groups };
+
+  /// Adds a group behind the others, unless that would leave the limits or it has a zero.
+  [[nodiscard]] constexpr fault add(bag_group group)
+  {
+    if (group.gpus == 0 || group.bags == 0) { return fault::zero; }
+    if (count_ == max_groups) { return fault::too_many_groups; }
+    if (gpus() + std::size_t{group.gpus} * group.bags > max_gpus) { return fault::too_large; }
+    groups_[count_++] = group;
+    return fault::none;
+  }
 
   [[nodiscard]] constexpr std::span<bag_group const> groups() const noexcept
   {
-    return std::span(storage).first(count);
+    return std::span(groups_).first(count_);
   }
 
   /// GPUs of one replica.
@@ -60,16 +72,19 @@ struct bag_spec {
   }
 
   friend constexpr bool operator==(bag_spec const&, bag_spec const&) = default;
+
+ private:
+  std::array<bag_group, max_groups> groups_{};
+  std::size_t count_ = 0;
 };
 
 namespace detail {
 
-enum class bag_fault : std::uint8_t { none, syntax, zero, too_large, too_many_groups };
-
 struct bag_parse {
   bag_spec spec;
-  bag_fault fault = bag_fault::none;
-  std::size_t position = 0;
+  bool readable = false;
+  bag_spec::fault fault = bag_spec::fault::none;
+  std::size_t position = 0;  // of what is wrong, or the end
 };
 
 /// `group ("+" group)*` where `group` is `g` digits `n` digits, with spaces around groups ignored.
@@ -86,44 +101,34 @@ struct bag_parse {
     return found;
   };
   auto const take_number = [&](char name, std::uint32_t& number) {
-    if (!take(name) || at == text.size() || text[at] < '0' || text[at] > '9') {
-      return bag_fault::syntax;
-    }
+    if (!take(name)) { return false; }
     std::size_t const first = at;
     std::size_t value = 0;
     for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
-      value = value * 10 + static_cast<std::size_t>(text[at] - '0');
-      if (value > bag_spec::max_gpus) { return bag_fault::too_large; }
+      // Stays above the limit once it is there, so that no number of digits overflows.
+      value =
+          std::min(value * 10 + static_cast<std::size_t>(text[at] - '0'), bag_spec::max_gpus + 1);
     }
     number = static_cast<std::uint32_t>(value);
-    if (value == 0) { at = first; }  // point at the zero, not behind it
-    return value == 0 ? bag_fault::zero : bag_fault::none;
+    return at > first;
   };
 
   while (true) {
     skip_spaces();
     std::size_t const start = at;
     bag_group group;
-    out.fault = take_number('g', group.gpus);
-    if (out.fault == bag_fault::none) { out.fault = take_number('n', group.bags); }
-    if (out.fault != bag_fault::none) { return out; }
-    if (out.spec.count == bag_spec::max_groups) {
+    if (!take_number('g', group.gpus) || !take_number('n', group.bags)) { return out; }
+    out.fault = out.spec.add(group);
+    if (out.fault != bag_spec::fault::none) {
       at = start;
-      out.fault = bag_fault::too_many_groups;
-      return out;
-    }
-    out.spec.storage[out.spec.count++] = group;
-    if (out.spec.gpus() > bag_spec::max_gpus) {
-      at = start;
-      out.fault = bag_fault::too_large;
       return out;
     }
     skip_spaces();
-    if (at == text.size()) { return out; }
-    if (!take('+')) {
-      out.fault = bag_fault::syntax;
+    if (at == text.size()) {
+      out.readable = true;
       return out;
     }
+    if (!take('+')) { return out; }
   }
 }
 
@@ -136,31 +141,30 @@ inline void a_bag_specification_has_at_most_16_groups_and_16777216_gpus() {}
 
 /// Reads a bag specification from text.
 ///
-/// Errors      syntax with the byte offset where reading stopped; out_of_range for a zero, more
-///             than `bag_spec::max_groups` groups or more than `bag_spec::max_gpus` GPUs.
+/// Errors      syntax with the byte offset where reading stopped; out_of_range with that of the group
+///             that has a zero or leaves the limits of `bag_spec`.
 /// Complexity  O(text).
 [[nodiscard]] inline result<bag_spec> parse_bags(std::string_view text)
 {
-  using detail::bag_fault;
   detail::bag_parse const parsed = detail::parse_bag_text(text);
+  if (parsed.readable) { return parsed.spec; }
   auto const refuse = [&](error_code code, char const* why) -> result<bag_spec> {
     return fail(code, parsed.position,
                 "bag specification '" + std::string(text) + "', at offset " +
                     std::to_string(parsed.position) + ": " + why);
   };
   switch (parsed.fault) {
-    case bag_fault::none: return parsed.spec;
-    case bag_fault::zero:
+    case bag_spec::fault::zero:
       return refuse(error_code::out_of_range,
                     "a bag needs at least one GPU and a group at least one bag; remove the group "
                     "or write a number from 1");
-    case bag_fault::too_large:
+    case bag_spec::fault::too_large:
       return refuse(error_code::out_of_range,
                     "more than 16777216 GPUs; write the bags of one replica only");
-    case bag_fault::too_many_groups:
+    case bag_spec::fault::too_many_groups:
       return refuse(error_code::out_of_range,
                     "more than 16 groups; join groups of the same size into one");
-    case bag_fault::syntax: break;
+    case bag_spec::fault::none: break;
   }
   return refuse(error_code::syntax,
                 "expected groups such as g1n2+g4n1 (two bags of one GPU, one bag of four)");
@@ -171,14 +175,13 @@ inline namespace literals {
 /// A bag specification checked by the compiler: `constexpr auto bags = "g1n2+g2n1"_bags;`
 [[nodiscard]] consteval bag_spec operator""_bags(char const* text, std::size_t size)
 {
-  using detail::bag_fault;
   detail::bag_parse const parsed = detail::parse_bag_text({text, size});
+  if (parsed.readable) { return parsed.spec; }
   switch (parsed.fault) {
-    case bag_fault::none: break;
-    case bag_fault::syntax: detail::a_bag_specification_reads_like_g1n2_plus_g4n1(); break;
-    case bag_fault::zero: detail::a_bag_specification_has_no_zero(); break;
-    case bag_fault::too_large:
-    case bag_fault::too_many_groups:
+    case bag_spec::fault::none: detail::a_bag_specification_reads_like_g1n2_plus_g4n1(); break;
+    case bag_spec::fault::zero: detail::a_bag_specification_has_no_zero(); break;
+    case bag_spec::fault::too_large:
+    case bag_spec::fault::too_many_groups:
       detail::a_bag_specification_has_at_most_16_groups_and_16777216_gpus();
       break;
   }

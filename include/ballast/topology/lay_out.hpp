@@ -83,11 +83,12 @@ namespace detail {
   }
   if (misfit == gpus) { return bag_layout(bags); }
   if (misplaced == misplaced_bags::refuse) {
-    return fail(error_code::infeasible, misfit,
-                detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-                    std::to_string(to_index(bags[misfit].first)) +
-                    ", across or out of step with nodes of " + std::to_string(per_node) +
-                    " GPUs; write larger bags first or ask for them to be re-laid");
+    return fail(
+        error_code::infeasible, misfit,
+        detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
+            std::to_string(to_index(bags[misfit].first)) +
+            ", across or out of step with nodes of " + std::to_string(per_node) +
+            " GPUs; write larger bags first, have them re-laid, or use sizes that divide a node");
   }
 
   // Larger first: a smaller bag laid before could cut every gap that a larger one fits.

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -29,13 +30,18 @@ namespace ballast::inline v0 {
 ///             (2) every step has `batch` samples; GPU r has floor(batch / gpus) of them, one more
 ///                 if r < batch mod gpus, and sources are non-decreasing
 ///             (3) equal arguments give equal steps on every machine
-///             (4) next(out) allocates nothing where `out` has held a step before
+///             (4) out.rows says which row of the trace each sample is, so that a trainer knows what to
+///                 read, and can look up more about the sample than its length
+///             (5) next(out) allocates nothing where `out` has held a step before
 /// Complexity  next: O(batch), plus O(trace) for each new pass.
 class batch_sampler {
  public:
   batch_sampler(std::vector<tokens> trace, std::size_t batch, std::size_t gpus, std::uint64_t seed)
       : trace_(std::move(trace)), batch_(batch), gpus_(gpus), at_(trace_.size()), random_(seed)
   {
+    BALLAST_EXPECTS(trace_.size() < (std::uint64_t{1} << 32));
+    order_.resize(trace_.size());
+    std::iota(order_.begin(), order_.end(), std::uint32_t{0});
     BALLAST_EXPECTS(!trace_.empty());
     BALLAST_EXPECTS(gpus_ >= 1 && gpus_ < (std::uint64_t{1} << 32));
     BALLAST_EXPECTS(batch_ < (std::uint64_t{1} << 32));
@@ -45,12 +51,14 @@ class batch_sampler {
   void next(sample_batch& out)
   {
     out.lengths.resize(batch_);
-    for (tokens& length : out.lengths) {
-      if (at_ == trace_.size()) {
-        random_.shuffle(std::span(trace_));
+    out.rows.resize(batch_);
+    for (std::size_t sample = 0; sample < batch_; ++sample) {
+      if (at_ == order_.size()) {
+        random_.shuffle(std::span(order_));
         at_ = 0;
       }
-      length = trace_[at_++];
+      out.rows[sample] = order_[at_++];
+      out.lengths[sample] = trace_[out.rows[sample]];
     }
 
     out.source.clear();
@@ -69,6 +77,7 @@ class batch_sampler {
 
  private:
   std::vector<tokens> trace_;
+  std::vector<std::uint32_t> order_;  // rows as this pass reads them
   std::size_t batch_;
   std::size_t gpus_;
   std::size_t at_;

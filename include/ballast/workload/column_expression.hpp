@@ -67,6 +67,15 @@ class column_expression {
     return pending[0];
   }
 
+  /// Whether rows can differ at all: 4 * 1024 is the same for every row.
+  [[nodiscard]] bool names_a_column() const noexcept
+  {
+    for (step const& each : steps_) {
+      if (each.kind == 'f') { return true; }
+    }
+    return false;
+  }
+
  private:
   column_expression() = default;
   class parser;
@@ -85,11 +94,9 @@ class column_expression {
 
   [[nodiscard]] static bool combine(char kind, std::int64_t& left, std::int64_t right) noexcept
   {
-    switch (kind) {
-      case '+': return !__builtin_add_overflow(left, right, &left);
-      case '-': return !__builtin_sub_overflow(left, right, &left);
-      default: return !__builtin_mul_overflow(left, right, &left);
-    }
+    if (kind == '+') { return !__builtin_add_overflow(left, right, &left); }
+    if (kind == '-') { return !__builtin_sub_overflow(left, right, &left); }
+    return !__builtin_mul_overflow(left, right, &left);
   }
 
   std::string text_;

@@ -57,17 +57,18 @@ struct data_code_options {
 ///             Transformers Training", arXiv 2508.06001, 2025, and its public simulator.
 [[nodiscard]] inline result<std::vector<data_code>> parse_data_codes(std::string_view text)
 {
+  using number_of_code = std::uint32_t data_code::*;
   struct part {
     char letter;
     char const* meaning;
-    std::uint32_t data_code::* number;
+    number_of_code number;
   };
   static constexpr std::array<part, 5> parts = {{
       {'g', "the number of GPUs", &data_code::gpus},
       {'b', "the number of samples per GPU", &data_code::samples},
       {'i', "the side of the image in pixels", &data_code::pixels},
       {'f', "the number of frames", &data_code::frames},
-      {'s', "0, or 1 for frames compressed in time", &data_code::smoothness},
+      {'s', "0, or more for frames compressed in time", &data_code::smoothness},
   }};
 
   std::size_t at = 0;
@@ -174,6 +175,7 @@ namespace detail {
 
   out.lengths.clear();
   out.source.clear();
+  out.rows.clear();
   for (std::size_t gpu = 0; gpu < gpus;) {
     for (data_code const& code : codes) {
       for (std::size_t const end = gpu + code.gpus; gpu < end; ++gpu) {

@@ -2,49 +2,19 @@
 #ifndef BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 #define BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 
+#include <ballast/core/read_file.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/workload/column_expression.hpp>
 #include <ballast/workload/csv.hpp>
 #include <ballast/workload/excerpt.hpp>
 
-#include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-/// All bytes of a file, or the reason as a part of a sentence.
-[[nodiscard]] inline tl::expected<std::string, std::string> file_bytes(std::string const& path)
-{
-  struct closer {
-    void operator()(std::FILE* file) const noexcept { (void)std::fclose(file); }
-  };
-  errno = 0;
-  std::unique_ptr<std::FILE, closer> const file(std::fopen(path.c_str(), "rb"));
-  if (!file) { return tl::unexpected(std::generic_category().message(errno)); }
-
-  std::string bytes;
-  std::array<char, 1 << 16> chunk;  // filled by fread before it is read
-  while (std::size_t const read = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
-    bytes.append(chunk.data(), read);
-  }
-  // A directory opens as if it were a file and fails here.
-  if (std::ferror(file.get()) != 0) {
-    return tl::unexpected(std::generic_category().message(errno));
-  }
-  return bytes;
-}
-
-}  // namespace detail
 
 /// The lengths of real samples: one per row of a CSV text, in its order.
 ///
@@ -71,6 +41,12 @@ namespace detail {
   std::size_t const columns = header->fields.size();
   auto const length_of = parse_column_expression(expression, header->fields);
   if (!length_of) { return tl::unexpected(length_of.error()); }
+  if (!length_of->names_a_column()) {
+    return fail(error_code::syntax, 0,
+                detail::excerpt(expression) +
+                    " names no column, so all lengths would be equal; put a column whose name is a "
+                    "number between backticks");
+  }
 
   std::vector<tokens> lengths;
   while (true) {
@@ -78,8 +54,8 @@ namespace detail {
     if (!row) { return tl::unexpected(row.error()); }
     if (row->fields.empty()) { break; }
     if (row->fields.size() != columns) {
-      return bad_row(row->line, "there are " + std::to_string(row->fields.size()) +
-                                    " fields below a header of " + std::to_string(columns) +
+      return bad_row(row->line, "the number of fields is " + std::to_string(row->fields.size()) +
+                                    ", but the header has " + std::to_string(columns) +
                                     "; quote fields that hold commas, or remove the row");
     }
     auto const length = length_of->evaluate(*row);
@@ -101,11 +77,8 @@ namespace detail {
 [[nodiscard]] inline result<std::vector<tokens>> load_length_trace(std::string const& path,
                                                                    std::string_view expression)
 {
-  auto const csv = detail::file_bytes(path);
-  if (!csv) {
-    return fail(error_code::unreadable, 0,
-                path + ": " + csv.error() + "; name a CSV file that can be read");
-  }
+  auto const csv = read_file(path);
+  if (!csv) { return tl::unexpected(csv.error()); }
   auto lengths = read_length_trace(*csv, expression);
   if (!lengths) { lengths.error().message.insert(0, path + ": "); }
   return lengths;

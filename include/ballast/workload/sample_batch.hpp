@@ -5,6 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -14,13 +15,14 @@ namespace ballast::inline v0 {
 /// Sample i is the i-th in gathered order, all of rank 0's and then all of rank 1's, which is the
 /// order that an all-gather of the ranks' lengths gives and that `sample_id` counts.
 ///
-/// Shapes      lengths[n], source[n]; n >= 0. A rank may have no sample.
+/// Shapes      lengths[n], source[n]; rows[n] or empty; n >= 0. A rank may have no sample.
 /// Units       tokens; 0 is a valid length.
 /// Ensures     what fills one leaves (1) as many sources as lengths, (2) sources in rank order,
 ///             (3) lengths in [0, longest_sample].
 struct sample_batch {
-  std::vector<tokens> lengths;
-  std::vector<rank_id> source;  ///< the GPU whose data loader read the sample
+  std::vector<tokens> lengths = {};
+  std::vector<rank_id> source = {};      ///< the GPU whose data loader read the sample
+  std::vector<std::uint32_t> rows = {};  ///< which row of the trace it is; empty without a trace
 
   friend bool operator==(sample_batch const&, sample_batch const&) = default;
 };

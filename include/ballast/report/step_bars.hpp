@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_STEP_BARS_HPP
+#define BALLAST_REPORT_STEP_BARS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/report/gantt_chart.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Appends bars GPU by GPU, each behind the last one of its GPU.
+class bar_stacker {
+ public:
+  bar_stacker(std::size_t gpus, double time_per_unit)
+      : busy_until_(gpus, 0.0), time_per_unit_(time_per_unit)
+  {}
+
+  void add(std::size_t gpu, std::size_t sample, tokens length, cost_units cost, std::uint32_t gpus)
+  {
+    std::string label =
+        "sample " + std::to_string(sample) + ", " + std::to_string(length) + " tokens";
+    if (gpus > 1) { label += " over " + std::to_string(gpus) + " GPUs"; }
+    double const duration = static_cast<double>(cost) / gpus * time_per_unit_;
+    bars.push_back({to_id<rank_id>(gpu), busy_until_[gpu], duration, std::move(label)});
+    busy_until_[gpu] += duration;
+  }
+
+  std::vector<gantt_bar> bars;
+
+ private:
+  std::vector<double> busy_until_;
+  double time_per_unit_;
+};
+
+}  // namespace detail
+
+/// What every GPU does in a step that is not balanced: the samples that it read, one after the other.
+///
+/// Shapes      batch of n samples on GPUs below `gpus`, costs[n].
+/// Units       time_per_unit is what one cost unit takes; bars are in its unit.
+/// Ensures     (1) one bar per sample, on its source; the bars of a GPU follow each other without gaps
+/// Complexity  O(n).
+[[nodiscard]] inline std::vector<gantt_bar> bars_as_read(sample_batch const& batch,
+                                                         std::span<cost_units const> costs,
+                                                         std::size_t gpus, double time_per_unit)
+{
+  BALLAST_EXPECTS(costs.size() == batch.lengths.size());
+  detail::bar_stacker stack(gpus, time_per_unit);
+  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+    BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus);
+    stack.add(to_index(batch.source[sample]), sample, batch.lengths[sample], costs[sample], 1);
+  }
+  return stack.bars;
+}
+
+/// What every GPU does in a step that follows a plan: the GPUs of a bag work on each of its samples
+/// together, one sample after the other.
+///
+/// Shapes      a plan of n samples over `bags`, lengths[n].
+/// Units       as bars_as_read.
+/// Ensures     (1) one bar per sample and GPU of its bag, of 1 / GPUs of the sample's time; the bars of
+///                 a GPU follow each other in sample order without gaps
+/// Complexity  O(n * GPUs of a bag).
+[[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
+                                                            bag_layout const& bags,
+                                                            std::span<tokens const> lengths,
+                                                            double time_per_unit)
+{
+  BALLAST_EXPECTS(lengths.size() == plan.owner.size() && plan.loads.size() == bags.size());
+  detail::bar_stacker stack(bags.gpus(), time_per_unit);
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    bag const owner = bags[plan.owner[sample]];
+    for (std::size_t gpu = 0; gpu < owner.gpus; ++gpu) {
+      stack.add(to_index(owner.first) + gpu, sample, lengths[sample], plan.costs[sample],
+                owner.gpus);
+    }
+  }
+  return stack.bars;
+}
+
+/// How long each GPU is busy: the sum of its bars. O(bars + gpus).
+[[nodiscard]] inline std::vector<double> work_per_gpu(std::span<gantt_bar const> bars,
+                                                      std::size_t gpus)
+{
+  std::vector<double> work(gpus, 0.0);
+  for (gantt_bar const& bar : bars) {
+    BALLAST_EXPECTS(to_index(bar.gpu) < gpus);
+    work[to_index(bar.gpu)] += bar.duration;
+  }
+  return work;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_STEP_BARS_HPP

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/step_bars.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/partition/round_robin.hpp>
+
+#include <vector>
+
+namespace {
+
+using ballast::gantt_bar;
+using ballast::rank_id;
+using testing::AllOf;
+using testing::DoubleEq;
+using testing::ElementsAre;
+using testing::Field;
+
+auto a_bar(std::uint32_t gpu, double start, double duration, char const* label)
+{
+  return AllOf(Field(&gantt_bar::gpu, rank_id{gpu}), Field(&gantt_bar::start, DoubleEq(start)),
+               Field(&gantt_bar::duration, DoubleEq(duration)), Field(&gantt_bar::label, label));
+}
+
+ballast::sample_batch three_samples()
+{
+  return {.lengths = {10, 20, 30}, .source = {rank_id{0}, rank_id{0}, rank_id{2}}, .rows = {}};
+}
+
+TEST(BarsAsRead, PutEverySampleOnItsSourceBehindTheOnesBefore)
+{
+  std::vector<ballast::cost_units> const costs{4, 2, 8};
+  auto const bars = ballast::bars_as_read(three_samples(), costs, 3, 0.5);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 2, "sample 0, 10 tokens"),
+                                a_bar(0, 2, 1, "sample 1, 20 tokens"),
+                                a_bar(2, 0, 4, "sample 2, 30 tokens")));
+  EXPECT_THAT(ballast::work_per_gpu(bars, 3), ElementsAre(3, 0, 4));
+}
+
+TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
+{
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
+  auto const batch = three_samples();
+  auto const plan = ballast::partition(batch.lengths, bags, ballast::round_robin{},
+                                       [](ballast::tokens length) { return 2 * length; });
+  ASSERT_TRUE(plan);
+  auto const bars = ballast::bars_as_planned(*plan, bags, batch.lengths, 0.5);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 10, "sample 0, 10 tokens"),
+                                a_bar(1, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(2, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(0, 10, 30, "sample 2, 30 tokens")));
+  // What the bars add up to is what the plan says: loads of 80 on one GPU and 40 on two.
+  EXPECT_THAT(plan->loads, ElementsAre(80, 40));
+  EXPECT_THAT(ballast::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
+}
+
+TEST(StepBars, MayBeNone)
+{
+  EXPECT_TRUE(ballast::bars_as_read({}, {}, 4, 1.0).empty());
+  EXPECT_THAT(ballast::work_per_gpu({}, 2), ElementsAre(0, 0));
+}
+
+TEST(StepBarsDeathTest, RefuseGpusAndSizesThatDoNotMatch)
+{
+  std::vector<ballast::cost_units> const costs{4, 2, 8};
+  EXPECT_DEATH((void)ballast::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
+  EXPECT_DEATH((void)ballast::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
+}
+
+}  // namespace
