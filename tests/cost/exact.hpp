@@ -38,8 +38,7 @@ inline cpp_int round_half_up(cpp_rational const& value)
 inline ballast::cost_units as_cost(cpp_rational const& value)
 {
   cpp_int const rounded = round_half_up(value);
-  return rounded < ballast::no_cost ? static_cast<ballast::cost_units>(rounded)
-                                          : ballast::no_cost;
+  return rounded < ballast::no_cost ? static_cast<ballast::cost_units>(rounded) : ballast::no_cost;
 }
 
 }  // namespace ballast_test

@@ -51,15 +51,17 @@ TEST(Partition, DescribesThePlanItMakes)  // Ensures (1), partition_plan (1) to 
 
 TEST(Partition, TakesSamplesOfAnyTypeByProjection)
 {
+  // [projection]
   struct sample {
-    tokens text;
-    tokens visual;
+    ballast::tokens text;
+    ballast::tokens visual;
   };
   std::vector<sample> const samples{{10, 90}, {20, 0}, {5, 5}};
   auto const plan = ballast::partition(
-      samples, one_gpu_bags(2), longest_processing_time{},
-      [](sample const& s) { return 2 * s.text + 3 * s.visual; },
-      [](sample const& s) { return s.text + s.visual; });
+      samples, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+      [](sample const& s) { return 2 * s.text + 3 * s.visual; },  // what it costs
+      [](sample const& s) { return s.text + s.visual; });         // what a bag would split
+  // [projection]
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->costs, testing::ElementsAre(290, 40, 25));
 }

@@ -181,8 +181,9 @@ template <class Number>
 ///
 /// Keys of a transformer, in any order: d (hidden size, needed), layers (1), heads (1), kv_heads
 /// (as many as heads), head_dim (d / heads), ffn (4 d), gated (0), causal (0), vocab (0: no head),
-/// recompute (0), gamma (1: FLOP as they are). gated, causal and recompute are 0 or 1. Nothing may
-/// surround the parts, not even spaces.
+/// recompute (0), gamma (1: FLOP as they are). gated, causal and recompute are 0 or 1; recompute
+/// changes `passes` and not `cost`, which is that of one forward pass. Nothing may surround the
+/// parts, not even spaces.
 ///
 /// Ensures     (1) the numbers are those of `forward_flops` and `gamma_corrected`
 /// Errors      position is a byte offset, at most text.size(). syntax: not of this form, d is

@@ -30,7 +30,7 @@ namespace ballast::inline v0 {
 ///             (2) on each track, any two events are apart or one is inside the other
 ///             (3) an event comes after every event around it; of two over the same interval, the
 ///                 one added first is around the other
-///             (4) processes and tracks are shown in the order of their numbers
+///             (4) processes and tracks that have a name are shown in the order of their numbers
 /// Errors      json: out_of_range for an event that breaks (2); position is its number, from 0, in
 ///             the order of adding.
 /// Complexity  add: O(size of its text). json: O(n log n) for n events.

@@ -19,7 +19,10 @@ body {
   font: 16px/1.55 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
 }
 main { max-width: 1060px; margin: 0 auto; padding: 40px 20px 56px; }
-h1 { margin: 0 0 10px; font-size: 30px; line-height: 1.2; letter-spacing: -0.01em; }
+h1 {
+  margin: 0 0 10px; font-size: 30px; line-height: 1.2; letter-spacing: -0.01em;
+  overflow-wrap: anywhere;
+}
 h2 { margin: 0 0 4px; font-size: 19px; line-height: 1.3; }
 p { margin: 0; max-width: 88ch; text-wrap: pretty; }
 .brand { color: var(--muted); font-size: 14px; font-weight: 600; margin-bottom: 6px; }
