@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/groups.hpp>
-#include <ballast/core/ids.hpp>
-#include <ballast/core/result.hpp>
-#include <ballast/version.hpp>
+#include <ballast/ballast.hpp>
 
 #include <cstdio>
 #include <vector>
 
 static_assert(BALLAST_VERSION >= 100);
 
-// Three samples on two GPUs, grouped by the GPU that owns each.
+// Three samples on two GPUs: the long one by itself.
 int main()
 {
-  using ballast::rank_id;
-  std::vector<rank_id> const owner = {rank_id{1}, rank_id{0}, rank_id{1}};
-  ballast::groups<rank_id, ballast::sample_id> samples;
-  samples.regroup(owner, 2);
-
-  ballast::result<std::size_t> const count = samples[rank_id{1}].size();
-  std::printf("GPU 1 owns %zu samples\n", *count);
-  return *count == 2 ? 0 : 1;
+  std::vector<ballast::tokens> const lengths = {100, 900, 200};
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+                         ballast::quadratic_cost{.linear = 1});
+  if (!plan) { return 1; }
+  std::printf("loads %ld and %ld\n", plan->loads[0], plan->loads[1]);
+  return plan->loads == std::vector<ballast::cost_units>{900, 300} ? 0 : 1;
 }

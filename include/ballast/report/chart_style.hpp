@@ -57,7 +57,7 @@ svg .before-ink { fill: var(--before-ink); }
 svg .after-ink { fill: var(--after-ink); }
 svg .middle { text-anchor: middle; }
 svg .end { text-anchor: end; }
-svg .halo { paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; }
+svg .halo { paint-order: stroke; stroke: var(--card); stroke-width: 6px; stroke-linejoin: round; }
 svg .grid { stroke: var(--grid); }
 svg .base { stroke: var(--muted); }
 svg .mean { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 5 4; }

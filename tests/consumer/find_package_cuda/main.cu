@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/ids.hpp>
-#include <ballast/core/ratio.hpp>
+#include <ballast/ballast.hpp>
 
 #include <cstdio>
 
-__global__ void heaviest(ballast::ratio const* work, std::size_t gpus, ballast::rank_id* answer)
+// The model that prices samples for the planner prices them on the device as well.
+__global__ void price(ballast::quadratic_cost cost, ballast::tokens const* lengths,
+                      ballast::cost_units* costs)
 {
-  std::size_t best = 0;
-  for (std::size_t gpu = 1; gpu < gpus; ++gpu) {
-    if (work[best] < work[gpu]) { best = gpu; }
-  }
-  *answer = ballast::to_id<ballast::rank_id>(best);
+  costs[threadIdx.x] = cost(lengths[threadIdx.x]);
 }
 
 // Without a GPU it is enough that this compiles, links and starts.
