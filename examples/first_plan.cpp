@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twelve samples of very different lengths on eight GPUs, planned and printed.
+// Ten samples of very different lengths on eight GPUs, planned and printed.
 
 // [first_plan]
 #include <ballast/ballast.hpp>
@@ -9,16 +9,12 @@
 
 int main()
 {
-  using namespace ballast::literals;
-  std::vector<ballast::tokens> const lengths{16000, 3900, 2800, 2600, 2200, 1800,
-                                             1700,  1300, 900,  700,  400,  120};
-  auto const model = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
-  auto const bags = ballast::lay_out("g1n4+g4n1"_bags, ballast::cluster_of(8).value()).value();
-
-  auto const plan =
-      ballast::partition(lengths, bags, ballast::longest_processing_time{}, model.cost);
+  using namespace ballast;
+  std::vector<tokens> const lengths{16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700};
+  auto const cost = parse_cost_spec("transformer:d=3072,gamma=0.405").value().cost;
+  auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
+  auto const plan = ballast::partition(lengths, bags, longest_processing_time{}, cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
-
   for (auto const samples : plan->samples) {  // one group per bag
     for (auto const sample : samples) { std::printf("%6ld", lengths[to_index(sample)]); }
     std::puts("");
