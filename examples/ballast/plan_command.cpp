@@ -3,12 +3,16 @@
 
 #include "progress.hpp"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <numeric>
@@ -132,12 +136,10 @@ outcome<void> price(plan_run& run)
   if (!measured) { return tl::unexpected(measured.error()); }
   auto const fit = ballast::fit_latency(measured->times, spec->forward);
   if (!fit) {
-    bool const one_row = fit.error().position < measured->lines.size() &&
-                         fit.error().message.starts_with("measurement ");
-    return bad_data(fmt::format(
-        "{}: {}{}", run.options.measured,
-        one_row ? fmt::format("line {}: ", measured->lines[fit.error().position]) : std::string(),
-        fit.error().message));
+    bool const one_row = fit.error().code == ballast::error_code::out_of_range;
+    std::string const line =
+        one_row ? fmt::format("line {}: ", measured->lines[fit.error().position]) : "";
+    return bad_data(fmt::format("{}: {}{}", run.options.measured, line, fit.error().message));
   }
   auto const cost = ballast::latency_cost(*fit, spec->forward);
   if (!cost) { return bad_data(cost.error().message); }
@@ -194,28 +196,16 @@ outcome<void> check_options(plan_options const& options)
   return check_paths(options);
 }
 
-std::vector<ballast::cost_units> loads_as_read(ballast::sample_batch const& batch,
-                                               std::vector<ballast::cost_units> const& costs,
-                                               std::size_t gpus)
-{
-  std::vector<ballast::cost_units> loads(gpus, 0);
-  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-    loads[to_index(batch.source[sample])] += costs[sample];
-  }
-  return loads;
-}
-
 /// Plans all steps over one layout. Steps are drawn one by one, so that their number costs no memory.
 outcome<planned> plan_layout(plan_run& run, std::string const& name, ballast::bag_layout layout,
                              ballast::any_policy const& policy, step_source source, progress& shown)
 {
   constexpr std::size_t most_lengths = 1'000'000;
   plan_options const& options = run.options;
-  bool const collect_lengths = run.layouts.empty() && !options.report.empty();
-  bool const draw = !(options.picture.empty() && options.report.empty());
+  bool const first_shown =
+      !options.picture.empty() || !options.report.empty() || prints_picture(options);
   planned result;
   result.bags = name;
-  std::vector<std::uint32_t> const one_gpu(run.gpus, 1);
   ballast::sample_batch batch;
   ballast::partition_plan plan;
   ballast::workspace memory;
@@ -236,16 +226,18 @@ outcome<planned> plan_layout(plan_run& run, std::string const& name, ballast::ba
           fmt::format("step {}, bags {}: {}{}", step + 1, name, done.error().message, row));
     }
     result.steps.push_back(
-        {batch.lengths.size(),
-         std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
-         ballast::measure_balance(loads_as_read(batch, plan.costs, run.gpus), one_gpu),
-         ballast::measure_balance(plan.loads, layout.sizes()), plan.gap(), taken.count(),
-         plan.digest()});
+        {.samples = static_cast<std::int64_t>(batch.lengths.size()),
+         .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
+         .before = ballast::measure_as_read(batch, plan.costs, run.gpus),
+         .after = ballast::measure_balance(plan.loads, layout.sizes()),
+         .gap = plan.gap(),
+         .plan_seconds = taken.count()});
+    result.digest.add(plan.digest());
 
     auto const as_planned = [&] {
       return ballast::bars_as_planned(plan, layout, batch.lengths, run.seconds_per_unit);
     };
-    if (step == 0) {
+    if (step == 0 && first_shown) {
       result.first_before =
           ballast::bars_as_read(batch, plan.costs, run.gpus, run.seconds_per_unit);
       result.first_after = as_planned();
@@ -253,7 +245,7 @@ outcome<planned> plan_layout(plan_run& run, std::string const& name, ballast::ba
     if (!options.timeline.empty() && step < most_timeline_steps) {
       result.timeline.push_back(as_planned());
     }
-    if (collect_lengths && draw && run.lengths.size() + batch.lengths.size() <= most_lengths) {
+    if (!options.report.empty() && run.lengths.size() < most_lengths) {
       run.lengths.insert(run.lengths.end(), batch.lengths.begin(), batch.lengths.end());
     }
   }
@@ -262,6 +254,11 @@ outcome<planned> plan_layout(plan_run& run, std::string const& name, ballast::ba
 }
 
 }  // namespace
+
+bool prints_picture(plan_options const& options)
+{
+  return options.format == "table" && isatty(STDOUT_FILENO) == 1;
+}
 
 outcome<plan_run> run_plan(plan_options const& options)
 {

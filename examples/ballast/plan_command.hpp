@@ -42,27 +42,17 @@ struct failure {
 template <class T>
 using outcome = tl::expected<T, failure>;
 
-/// How one step came out.
-struct planned_step {
-  std::size_t samples = 0;
-  ballast::tokens length = 0;  ///< of all samples together
-  ballast::balance_metrics before;
-  ballast::balance_metrics after;
-  double gap = 0;
-  double seconds = 0;  ///< taken by planning
-  std::uint64_t digest = 0;
-};
-
-/// All steps over one bag layout.
+/// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
 struct planned {
+  using bars = std::vector<ballast::gantt_bar>;
+
   std::string bags;
   ballast::bag_layout layout;
-  std::vector<planned_step> steps;
-  std::vector<ballast::gantt_bar>
-      first_before;  ///< the first step as read and as planned, in seconds
-  std::vector<ballast::gantt_bar> first_after;
-  std::vector<std::vector<ballast::gantt_bar>>
-      timeline;  ///< the first steps, where one is asked for
+  std::vector<ballast::plan_page_step> steps;
+  ballast::digest digest;      ///< of the plans of all steps
+  bars first_before;           ///< the first step as its samples were read
+  bars first_after;            ///< and as planned
+  std::vector<bars> timeline;  ///< the first steps as planned
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.
@@ -81,6 +71,9 @@ struct plan_run {
 
 /// A timeline holds no more steps than this: more make files that no viewer opens.
 inline constexpr std::size_t most_timeline_steps = 100;
+
+/// Whether the table ends with a picture of the first step: only for people who look at it.
+[[nodiscard]] bool prints_picture(plan_options const& options);
 
 /// Reads, plans and measures. Shows progress on standard error where that is a terminal.
 [[nodiscard]] outcome<plan_run> run_plan(plan_options const& options);

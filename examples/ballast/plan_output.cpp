@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_command.hpp"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +34,6 @@ struct summary {
   double gap_mean = 0;
   double gap_max = 0;
   double plan_seconds_median = 0;
-  std::uint64_t digest = 0;  ///< of the digests of all steps
 };
 
 summary summarise(planned const& layout)
@@ -45,33 +41,28 @@ summary summarise(planned const& layout)
   auto const& steps = layout.steps;
   auto const mean_of = [&steps](auto value) {
     double sum = 0;
-    for (planned_step const& step : steps) { sum += value(step); }
+    for (ballast::plan_page_step const& step : steps) { sum += value(step); }
     return sum / static_cast<double>(steps.size());
   };
-  auto const mean_wir = [&](ballast::balance_metrics planned_step::* when) {
+  auto const mean_wir = [&](ballast::balance_metrics ballast::plan_page_step::* when) {
     bool const finite = std::ranges::all_of(
         steps, [when](auto const& step) { return (step.*when).imbalance_ratio().has_value(); });
     auto const wir = [when](auto const& step) { return (step.*when).imbalance_ratio().value(); };
     return finite ? std::optional(mean_of(wir)) : std::nullopt;
   };
   summary all;
-  all.wir_before = mean_wir(&planned_step::before);
-  all.wir_after = mean_wir(&planned_step::after);
+  all.wir_before = mean_wir(&ballast::plan_page_step::before);
+  all.wir_after = mean_wir(&ballast::plan_page_step::after);
   all.balance_ratio_before = mean_of([](auto const& step) { return step.before.balance_ratio(); });
   all.balance_ratio_after = mean_of([](auto const& step) { return step.after.balance_ratio(); });
   all.idle_before = mean_of([](auto const& step) { return step.before.idle_share(); });
   all.idle_after = mean_of([](auto const& step) { return step.after.idle_share(); });
   all.gap_mean = mean_of([](auto const& step) { return step.gap; });
-  all.gap_max = std::ranges::max(steps, {}, &planned_step::gap).gap;
+  all.gap_max = std::ranges::max(steps, {}, &ballast::plan_page_step::gap).gap;
   std::vector<double> seconds;
-  ballast::digest digest;
-  for (planned_step const& step : steps) {
-    seconds.push_back(step.seconds);
-    digest.add(step.digest);
-  }
+  for (ballast::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
   std::ranges::sort(seconds);
   all.plan_seconds_median = (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
-  all.digest = digest.value();
   return all;
 }
 
@@ -107,7 +98,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["gap_mean"] = mean.gap_mean;
   json["gap_max"] = mean.gap_max;
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
-  json["digest"] = mean.digest;
+  json["digest"] = layout.digest.value();
   if (run.fit) {
     json["fit"] = {{"gamma", run.fit->gamma},
                    {"seconds_per_flop", run.fit->seconds_per_flop},
@@ -153,7 +144,8 @@ std::string table_of(plan_run const& run)
   plan_options const& options = run.options;
   std::string out = fmt::format("\n{}\n", run.source);
   if (run.trace_samples != 0) { out += count_of(run.trace_samples, "row") + ", "; }
-  out += fmt::format("{} per step, {}, {}\n", count_of(first.steps.front().samples, "sample"),
+  out += fmt::format("{} per step, {}, {}\n",
+                     count_of(static_cast<std::size_t>(first.steps.front().samples), "sample"),
                      count_of(first.steps.size(), "step"), count_of(run.gpus, "GPU"));
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
                      run.fit ? " with gamma fitted" : "", options.policy, options.seed);
@@ -174,7 +166,7 @@ std::string table_of(plan_run const& run)
                        100 * mean.idle_after, 100 * mean.gap_max,
                        duration_text(mean.plan_seconds_median));
   }
-  if (isatty(STDOUT_FILENO) == 1) {
+  if (prints_picture(options)) {
     auto const before = ballast::work_per_gpu(first.first_before, run.gpus);
     double const highest = std::ranges::max(before);
     out += fmt::format("\nwork per GPU in the first step\n{:<14}  {}\n", "before",
@@ -195,11 +187,11 @@ std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
   };
   planned const& layout = run.layouts.front();
   std::vector<ballast::html_page::setting> settings = {
-      {"Samples",
-       run.trace_samples == 0
-           ? "data codes " + options.codes
-           : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
-                         grouped(run.trace_samples), grouped(layout.steps.front().samples))},
+      {"Samples", run.trace_samples == 0
+                      ? "data codes " + options.codes
+                      : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
+                                    grouped(run.trace_samples),
+                                    ballast::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in nodes of {}", grouped(run.gpus), options.gpus_per_node)},
       {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
       {"Policy", options.policy},
@@ -224,10 +216,7 @@ ballast::plan_page_data page_of(plan_run const& run)
       fmt::format("{} on {} in bags {}", run.source, count_of(run.gpus, "GPU"), layout.bags);
   page.unit = "s";
   page.settings = settings_of(run);
-  for (planned_step const& step : layout.steps) {
-    page.steps.push_back({static_cast<std::int64_t>(step.samples), step.length, step.before,
-                          step.after, step.gap, step.seconds});
-  }
+  page.steps = layout.steps;
   page.gpus = run.gpus;
   page.timeline_before = layout.first_before;
   page.timeline_after = layout.first_after;

@@ -296,6 +296,12 @@ TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
   expect_refused(
       run("plan --codes g8b1i256f1s0 --measured " + file("m.csv", "length,seconds\n5,0.1\nx,1\n")),
       1, "line 3");
+  expect_refused(run("plan --codes g8b1i256f1s0 --measured " +
+                     file("n.csv", "length,seconds\n5,0.1\n\n6,-1\n")),
+                 1, "n.csv: line 4: measurement 1");
+  expect_refused(run("plan --codes g8b1i256f1s0 --measured " +
+                     file("o.csv", "length,seconds\n5,0.1\n5,0.1\n")),
+                 1, "o.csv: two unknowns");
 }
 
 TEST_F(BallastPlan, ExplainsItself)

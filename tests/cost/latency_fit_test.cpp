@@ -178,8 +178,9 @@ TEST(LatencyFit, NeedsTwoLengths)
 {
   for (measurements const& samples :
        {measurements{}, measurements{{5, 1.0}}, measurements{{5, 1.0}, {5, 2.0}, {5, 3.0}}}) {
-    EXPECT_THAT(fit_latency(samples, width_3072).error().message,
-                HasSubstr("two different lengths"));
+    auto const failed = fit_latency(samples, width_3072);
+    EXPECT_EQ(failed.error().code, ballast::error_code::infeasible);
+    EXPECT_THAT(failed.error().message, HasSubstr("two different lengths"));
   }
 }
 

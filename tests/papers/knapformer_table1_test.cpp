@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -45,12 +44,9 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
   std::vector<double> with(layouts.size(), 0.0);
   for (int batch = 0; batch < batches; ++batch) {
     auto const step = ballast::draw_batch(codes, gpus, {}, random).value();
-    std::vector<ballast::cost_units> loads(gpus, 0);
-    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
-      loads[to_index(step.source[sample])] += spec.cost(step.lengths[sample]);
-    }
-    std::vector<std::uint32_t> const one_gpu(gpus, 1);
-    without += ballast::measure_balance(loads, one_gpu).imbalance_ratio().value();
+    std::vector<ballast::cost_units> costs;
+    for (tokens const length : step.lengths) { costs.push_back(spec.cost(length)); }
+    without += ballast::measure_as_read(step, costs, gpus).imbalance_ratio().value();
     for (std::size_t layout = 0; layout < layouts.size(); ++layout) {
       auto const plan =
           ballast::partition(step.lengths, layouts[layout], ballast::greedy_knapsack{}, spec.cost);

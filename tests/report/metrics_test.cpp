@@ -51,6 +51,25 @@ TEST(BalanceMetrics, IsEvenWhenThereIsNoWorkAtAll)
   EXPECT_EQ(metrics.idle_share(), 0.0);
 }
 
+TEST(BalanceMetrics, CountsTheSamplesThatEveryGpuReadBeforeBalancing)
+{
+  using ballast::rank_id;
+  ballast::sample_batch const batch{.lengths = {1, 1, 1, 1},
+                                    .source = {rank_id{0}, rank_id{0}, rank_id{1}, rank_id{2}}};
+  auto const metrics = ballast::measure_as_read(batch, loads{5, 7, 4, 2}, 3);
+  EXPECT_DOUBLE_EQ(metrics.heaviest, 12.0);
+  EXPECT_DOUBLE_EQ(metrics.lightest, 2.0);
+  EXPECT_DOUBLE_EQ(metrics.mean, 6.0);
+  EXPECT_DOUBLE_EQ(ballast::measure_as_read(batch, loads{5, 7, 4, 2}, 4).lightest, 0.0);
+}
+
+TEST(BalanceMetricsDeathTest, NeedsAGpuForEverySampleAndACostForEach)
+{
+  ballast::sample_batch const batch{.lengths = {1}, .source = {ballast::rank_id{2}}};
+  EXPECT_DEATH((void)ballast::measure_as_read(batch, loads{5}, 2), "gpus");
+  EXPECT_DEATH((void)ballast::measure_as_read(batch, loads{}, 3), "costs.size");
+}
+
 TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
 {
   EXPECT_DEATH((void)measure_balance(loads{}, sizes{}), "!loads.empty");

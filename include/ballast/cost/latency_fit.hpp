@@ -51,10 +51,10 @@ struct gamma_fit {
 /// Expects     both coefficients of `flops` are at least 1.
 /// Ensures     (1) no other pair of non-negative numbers has a smaller sum of squared errors, up to
 ///                 floating-point rounding
-/// Errors      out_of_range: a length is not in [1, longest_sample] or a time not in [1e-12, 1e9]
-///             seconds (position is its index), or fewer than two lengths differ;
-///             infeasible: the times have no part that grows with the length alone, so that gamma
-///             would be infinite.
+/// Errors      out_of_range: measurement `position` has a length outside [1, longest_sample] or a
+///             time outside [1e-12, 1e9] seconds; infeasible: fewer than two lengths differ, or
+///             the times have no part that grows with the length alone, so that gamma would be
+///             infinite.
 /// Complexity  O(n), no allocation.
 /// Source      Non-negative least squares: C. L. Lawson, R. J. Hanson, "Solving Least Squares
 ///             Problems", 1974, chapter 23; here with two unknowns, so by cases.
@@ -80,7 +80,7 @@ struct gamma_fit {
   }
   if (std::ranges::adjacent_find(measurements, std::ranges::not_equal_to{},
                                  &latency_measurement::length) == measurements.end()) {
-    return fail(error_code::out_of_range, 0,
+    return fail(error_code::infeasible, 0,
                 "two unknowns need measurements of at least two different lengths");
   }
 

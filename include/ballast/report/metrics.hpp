@@ -3,13 +3,16 @@
 #define BALLAST_REPORT_METRICS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -65,6 +68,25 @@ struct balance_metrics {
   }
   metrics.mean = total / all_gpus;
   return metrics;
+}
+
+/// Measures a step as its samples were read, before balancing: every GPU has what its own data
+/// loader brought, and works on it by itself.
+///
+/// Shapes      batch of n samples on GPUs below `gpus`, costs[n]; gpus >= 1.
+/// Expects     equal sizes; costs are not negative.
+/// Complexity  O(n + gpus).
+[[nodiscard]] inline balance_metrics measure_as_read(sample_batch const& batch,
+                                                     std::span<cost_units const> costs,
+                                                     std::size_t gpus)
+{
+  BALLAST_EXPECTS(costs.size() == batch.source.size());
+  std::vector<cost_units> loads(gpus, 0);
+  for (std::size_t sample = 0; sample < costs.size(); ++sample) {
+    BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus);
+    loads[to_index(batch.source[sample])] += costs[sample];
+  }
+  return measure_balance(loads, std::vector<std::uint32_t>(gpus, 1));
 }
 
 /// The FLOP of a training step over what the GPUs could have done in that time: MFU or HFU.
