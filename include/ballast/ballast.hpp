@@ -5,6 +5,14 @@
 /// Everything that needs only the host compiler, the standard library and tl::expected. Headers of
 /// optional parts (range-v3, CUDA, MPI, NCCL) are included one by one.
 
+#include <ballast/comm/agree.hpp>
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/descending_order.hpp>
@@ -58,6 +66,20 @@
 #include <ballast/report/svg.hpp>
 #include <ballast/report/text_escape.hpp>
 #include <ballast/report/write_file.hpp>
+#include <ballast/route/all_gather_dispatch.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/overlaps.hpp>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/route_volume.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses_pack.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -59,6 +59,7 @@ TEST(Error, IsEqualOnlyInAllItsParts)
   EXPECT_NE(one, (error{error_code::syntax, 3, "a"}));
   EXPECT_NE(one, (error{error_code::bad_row, 4, "a"}));
   EXPECT_NE(one, (error{error_code::bad_row, 3, "b"}));
+  EXPECT_NE(one, (error{error_code::bad_row, 3, "a", {ballast::rank_id{0}}}));
 }
 
 }  // namespace

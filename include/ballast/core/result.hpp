@@ -2,11 +2,14 @@
 #ifndef BALLAST_CORE_RESULT_HPP
 #define BALLAST_CORE_RESULT_HPP
 
+#include <ballast/core/ids.hpp>
+
 #include <tl/expected.hpp>
 
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -19,6 +22,10 @@ enum class error_code {
   infeasible,    ///< no valid plan exists; position is the index of the sample or bag in the way
   unreadable,    ///< a file cannot be opened or read; position is 0
   unwritable,    ///< a file cannot be written; position is 0
+  mismatch,      ///< ranks called for different things, and nothing was moved; position is 0
+  timed_out,     ///< ranks did not come within the deadline; position is 0
+  peer_lost,     ///< ranks died or gave up; position is 0
+  transport,     ///< MPI, NCCL or CUDA failed; position is that library's own code
 };
 
 /// Why an operation on data from outside has no answer.
@@ -26,6 +33,7 @@ struct error {
   error_code code{};
   std::size_t position = 0;  ///< what it counts is said at each code
   std::string message;       ///< one sentence: what was wrong, where, and what to do
+  std::vector<rank_id> ranks = {};  ///< who differs (mismatch), is missing (timed_out) or lost
 
   friend bool operator==(error const&, error const&) = default;
 };

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP
+#define BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+/// The arithmetic of a transformer block in float64, each function followed by its gradient, which
+/// adds to what its outputs hold. Matrices are row-major; loops are as plain as the formulas.
+namespace block {
+
+using values = std::vector<double>;
+using in = std::span<double const>;
+using out = std::span<double>;
+
+/// y[rows][n] += x[rows][m] w[m][n]
+inline void linear(in x, in w, std::size_t m, std::size_t n, out y)
+{
+  for (std::size_t row = 0; row < y.size() / n; ++row) {
+    for (std::size_t i = 0; i < m; ++i) {
+      double const value = x[row * m + i];
+      for (std::size_t j = 0; j < n; ++j) { y[row * n + j] += value * w[i * n + j]; }
+    }
+  }
+}
+
+inline void linear_gradient(in x, in w, std::size_t m, std::size_t n, in dy, out dx, out dw)
+{
+  for (std::size_t row = 0; row < dy.size() / n; ++row) {
+    for (std::size_t i = 0; i < m; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        dx[row * m + i] += dy[row * n + j] * w[i * n + j];
+        dw[i * n + j] += dy[row * n + j] * x[row * m + i];
+      }
+    }
+  }
+}
+
+/// y = x / rms(x) * gain, row by row
+inline void rms_norm(in x, in gain, out y)
+{
+  std::size_t const n = gain.size();
+  for (std::size_t row = 0; row < x.size() / n; ++row) {
+    double squares = 1e-6;
+    for (double const value : x.subspan(row * n, n)) { squares += value * value; }
+    double const scale = 1 / std::sqrt(squares / static_cast<double>(n));
+    for (std::size_t i = 0; i < n; ++i) { y[row * n + i] = x[row * n + i] * scale * gain[i]; }
+  }
+}
+
+inline void rms_norm_gradient(in x, in gain, in dy, out dx, out dgain)
+{
+  std::size_t const n = gain.size();
+  for (std::size_t row = 0; row < x.size() / n; ++row) {
+    double squares = 1e-6;
+    double along = 0;  // of x, in what arrives
+    for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
+      squares += x[i] * x[i];
+      along += dy[i] * gain[i - row * n] * x[i];
+    }
+    double const scale = 1 / std::sqrt(squares / static_cast<double>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      std::size_t const at = row * n + i;
+      dx[at] += scale * (dy[at] * gain[i] - x[at] * along / squares);
+      dgain[i] += dy[at] * x[at] * scale;
+    }
+  }
+}
+
+/// y = x sigmoid(x)
+inline void silu(in x, out y)
+{
+  for (std::size_t i = 0; i < x.size(); ++i) { y[i] = x[i] / (1 + std::exp(-x[i])); }
+}
+
+inline void silu_gradient(in x, in dy, out dx)
+{
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    double const sigmoid = 1 / (1 + std::exp(-x[i]));
+    dx[i] += dy[i] * sigmoid * (1 + x[i] * (1 - sigmoid));
+  }
+}
+
+/// One head of one sequence, as it lies in an array [rows][heads][dim].
+template <class T>
+struct head_view {
+  std::span<T> array;
+  std::size_t row_stride;
+  std::size_t first;
+
+  [[nodiscard]] T& at(std::size_t row, std::size_t i) const
+  {
+    return array[row * row_stride + first + i];
+  }
+};
+
+/// The weights with which token `row` attends to tokens 0 to `row`.
+inline void attention_weights(head_view<double const> q, head_view<double const> k, std::size_t row,
+                              std::size_t dim, values& weights)
+{
+  weights.assign(row + 1, 0);
+  double largest = -INFINITY;
+  for (std::size_t other = 0; other <= row; ++other) {
+    for (std::size_t i = 0; i < dim; ++i) { weights[other] += q.at(row, i) * k.at(other, i); }
+    weights[other] /= std::sqrt(static_cast<double>(dim));
+    largest = std::fmax(largest, weights[other]);
+  }
+  double sum = 0;
+  for (double& weight : weights) { sum += weight = std::exp(weight - largest); }
+  for (double& weight : weights) { weight /= sum; }
+}
+
+/// Causal attention of one head over one sequence.
+inline void attention(head_view<double const> q, head_view<double const> k,
+                      head_view<double const> v, std::size_t rows, std::size_t dim,
+                      head_view<double> y)
+{
+  values weights;
+  for (std::size_t row = 0; row < rows; ++row) {
+    attention_weights(q, k, row, dim, weights);
+    for (std::size_t other = 0; other <= row; ++other) {
+      for (std::size_t i = 0; i < dim; ++i) { y.at(row, i) += weights[other] * v.at(other, i); }
+    }
+  }
+}
+
+inline void attention_gradient(head_view<double const> q, head_view<double const> k,
+                               head_view<double const> v, std::size_t rows, std::size_t dim,
+                               head_view<double const> dy, head_view<double> dq,
+                               head_view<double> dk, head_view<double> dv)
+{
+  values weights;
+  values dweights;
+  double const scale = 1 / std::sqrt(static_cast<double>(dim));
+  for (std::size_t row = 0; row < rows; ++row) {
+    attention_weights(q, k, row, dim, weights);
+    dweights.assign(row + 1, 0);
+    double mean = 0;
+    for (std::size_t other = 0; other <= row; ++other) {
+      for (std::size_t i = 0; i < dim; ++i) {
+        dv.at(other, i) += weights[other] * dy.at(row, i);
+        dweights[other] += v.at(other, i) * dy.at(row, i);
+      }
+      mean += weights[other] * dweights[other];
+    }
+    for (std::size_t other = 0; other <= row; ++other) {
+      double const dscore = weights[other] * (dweights[other] - mean) * scale;
+      for (std::size_t i = 0; i < dim; ++i) {
+        dq.at(row, i) += dscore * k.at(other, i);
+        dk.at(other, i) += dscore * q.at(row, i);
+      }
+    }
+  }
+}
+
+}  // namespace block
+
+#endif  // BALLAST_EXAMPLES_COMMON_BLOCK_MATH_HPP

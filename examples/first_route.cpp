@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Four ranks, here threads, that read samples of different lengths, move them to where the plan wants
+// them, and back.
+
+// [first_route]
+#include <ballast/ballast.hpp>
+
+#include <cstdio>
+#include <vector>
+
+int main()
+{
+  using namespace ballast;
+  auto const cost = parse_cost_spec("transformer:d=3072,gamma=0.405").value().cost;
+  auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
+  std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
+
+  run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator are used in the same way
+    gathered_samples<tokens> all;
+    if (!gather_samples<tokens>(comm, read[to_index(comm.rank())], 8, all)) { return; }
+    auto const plan =
+        ballast::partition(all.samples, bags, longest_processing_time{}, cost).value();
+
+    placement as_read;
+    placement as_planned;
+    as_read.assign_whole(all.samples, all.source, comm.size());
+    as_planned.assign_chunks(all.samples, plan.owner, bags);
+    auto const way = plan_route(as_read, as_planned, comm.rank());
+
+    workspace memory;
+    std::vector<float> x(static_cast<std::size_t>(way.rows_before) * 16);
+    std::vector<float> x_there(static_cast<std::size_t>(way.rows_after) * 16);
+    bool const moved = route(comm, way, memory, rows_of<float>(x, x_there, 16)) &&
+                       reverse_route(comm, way, memory, rows_of<float>(x_there, x, 16));
+    std::printf("rank %zu: %5ld tokens read, %5ld to compute%s\n", to_index(comm.rank()),
+                way.rows_before, way.rows_after, moved ? "" : ", failed");
+  });
+}
+// [first_route]

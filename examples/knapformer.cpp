@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// KnapFormer (K. Zhang et al., arXiv 2508.06001): compute bags filled by a greedy knapsack, one
+// all-to-all to get there, one to come back. Eight ranks train a transformer block on images of three
+// sizes; a single rank that computes all of them finds the same loss and the same gradients.
+
+#include "common/transformer_block.hpp"  // defines: block::{transformer_block, parameters, values}
+
+#include <ballast/ballast.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using namespace ballast;
+
+template <class T>
+T check(result<T> outcome)
+{
+  if (!outcome) { throw std::runtime_error(outcome.error().message); }
+  if constexpr (!std::is_void_v<T>) { return *std::move(outcome); }
+}
+
+struct step_outcome {
+  double loss;
+  block::values gradients;  // this rank's share
+  balance_metrics as_read;
+  balance_metrics balanced;
+};
+
+// [knapformer]
+step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sample_batch const& data)
+{
+  block::shape const shape;
+  auto const weights = block::random_parameters(shape, /*seed=*/1);
+  auto const cost = check(parse_cost_spec("transformer:d=16,gamma=0.405")).cost;
+
+  // One small collective tells everyone what everyone has read; all find the same plan.
+  std::vector<tokens> mine;
+  for (std::size_t sample = 0; sample < data.lengths.size(); ++sample) {
+    if (data.source[sample] == comm.rank()) { mine.push_back(data.lengths[sample]); }
+  }
+  gathered_samples<tokens> all;
+  check(gather_samples<tokens>(comm, mine, 64, all));
+  auto const plan = check(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
+  check(agree(comm, plan.digest(), "the plan"));
+
+  placement read;
+  placement computed;
+  read.assign_whole(all.samples, all.source, comm.size());
+  computed.assign_chunks(all.samples, plan.owner, bags);
+  auto const way = plan_route(read, computed, comm.rank());
+  auto const bag = bags.bag_of(comm.rank());
+  auto in_bag = check(comm.split(static_cast<std::uint32_t>(bag)));
+  ulysses_plan heads;
+  heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
+
+  block::values const x = block::pixels(read, comm.rank(), shape.width);
+  block::values x_there(static_cast<std::size_t>(way.rows_after) * shape.width);
+  block::values y_there(x_there.size());
+  block::values y(x.size());
+  workspace memory;
+  block::transformer_block layer(shape, weights, in_bag);
+  check(route(comm, way, memory, rows_of<double>(x, x_there, shape.width)));
+  check(layer.forward(heads, x_there, y_there));
+  check(reverse_route(comm, way, memory, rows_of<double>(y_there, y, shape.width)));
+
+  // The loss is where the data were read, and its gradient takes the same two ways.
+  double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
+  block::values const& dy = y;
+  block::values dx(x.size());
+  block::parameters gradients(shape);
+  check(route(comm, way, memory, rows_of<double>(dy, y_there, shape.width)));
+  check(layer.backward(y_there, x_there, gradients));
+  check(reverse_route(comm, way, memory, rows_of<double>(x_there, dx, shape.width)));
+  return {loss, gradients.flat(), measure_as_read(data, plan.costs, comm.size()),
+          measure_balance(plan.loads, bags.sizes())};
+}
+// [knapformer]
+
+// Ranks that are threads need no collective to add up.
+step_outcome over_all_ranks(bag_layout const& bags, sample_batch const& data)
+{
+  auto const shares = run_ranks(
+      bags.gpus(), [&](thread_communicator& comm) { return train_step(comm, bags, data); });
+  step_outcome all = shares.front();
+  for (std::size_t rank = 1; rank < shares.size(); ++rank) {
+    all.loss += shares[rank].loss;
+    std::ranges::transform(all.gradients, shares[rank].gradients, all.gradients.begin(),
+                           std::plus{});
+  }
+  return all;
+}
+
+}  // namespace
+
+int main()
+{
+  try {
+    sample_batch data;
+    random_source random(7);
+    auto const codes = check(parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
+    check(draw_batch(codes, 8, {}, random, data));
+    auto const bags = check(lay_out("g1n4+g4n1"_bags, check(cluster_of(8))));
+    auto const eight = over_all_ranks(bags, data);
+
+    std::ranges::fill(data.source, rank_id{0});
+    auto const one = over_all_ranks(one_gpu_bags(1), data);
+    double largest = 0;
+    double difference = 0;
+    for (std::size_t at = 0; at < one.gradients.size(); ++at) {
+      largest = std::max(largest, std::abs(one.gradients[at]));
+      difference = std::max(difference, std::abs(one.gradients[at] - eight.gradients[at]));
+    }
+    std::printf("busiest / mean GPU  %.2f as read, %.2f balanced\n", eight.as_read.balance_ratio(),
+                eight.balanced.balance_ratio());
+    std::printf("loss                %.12g on one rank, %.12g on eight\n", one.loss, eight.loss);
+    std::printf("gradients           differ by %.1e of the largest\n", difference / largest);
+    bool const same =
+        std::abs(one.loss - eight.loss) <= 1e-10 * one.loss && difference <= 1e-10 * largest;
+    return same ? 0 : 1;
+  } catch (std::exception const& problem) {
+    return std::fprintf(stderr, "knapformer: %s\n", problem.what()), 1;
+  }
+}

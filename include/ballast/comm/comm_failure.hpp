@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_COMM_FAILURE_HPP
+#define BALLAST_COMM_COMM_FAILURE_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// How long a rank waits for the others unless it is told otherwise: long enough for a checkpoint
+/// to be written, short enough to notice before a night is over.
+inline constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
+
+/// The failures of every communicator, so that all models say the same thing in the same words.
+///
+/// `operation` is the name of the call: "all_to_all_v".
+namespace comm_failure {
+
+/// "rank 3", "ranks 0, 2 and 5", and above ten "ranks 0, 1, ..., 9 and 22 more".
+[[nodiscard]] inline std::string ranks_text(std::vector<rank_id> const& ranks)
+{
+  constexpr std::size_t most = 10;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t index = 0; index < ranks.size(); ++index) {
+    if (index == most) { return text + " and " + std::to_string(ranks.size() - most) + " more"; }
+    bool const last = index + 1 == ranks.size();
+    if (index > 0) { text += last ? " and " : ", "; }
+    text += std::to_string(to_index(ranks[index]));
+  }
+  return text;
+}
+
+[[nodiscard]] inline tl::unexpected<error> with_ranks(error_code code, std::string message,
+                                                      std::vector<rank_id> ranks)
+{
+  return tl::unexpected<error>(error{code, 0, std::move(message), std::move(ranks)});
+}
+
+/// Ranks called for different things; `differing` is empty where a rank agrees with its own peers.
+[[nodiscard]] inline tl::unexpected<error> mismatch(std::string_view operation,
+                                                    std::string_view what,
+                                                    std::vector<rank_id> differing)
+{
+  std::string message = std::string(operation).append(": ranks disagree on ").append(what);
+  if (!differing.empty()) {
+    message += " (" + ranks_text(differing) + (differing.size() == 1 ? " differs)" : " differ)");
+  }
+  message += "; nothing was sent. Make every rank plan from the same gathered lengths and settings";
+  return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
+}
+
+/// The deadline passed; `missing` may be empty where the model cannot tell who is missing.
+[[nodiscard]] inline tl::unexpected<error> timed_out(std::string_view operation,
+                                                     std::chrono::milliseconds deadline,
+                                                     std::vector<rank_id> missing)
+{
+  std::string message = std::string(operation).append(": ");
+  message += missing.empty() ? "some ranks" : ranks_text(missing);
+  message += " did not arrive within " + std::to_string(deadline.count()) +
+             " ms; look for what holds them up, or raise the deadline";
+  return with_ranks(error_code::timed_out, std::move(message), std::move(missing));
+}
+
+/// Ranks ended, or gave up, before the operation was complete.
+[[nodiscard]] inline tl::unexpected<error> peer_lost(std::string_view operation,
+                                                     std::vector<rank_id> lost)
+{
+  std::string message = std::string(operation).append(": ");
+  message += lost.empty() ? "a rank" : ranks_text(lost);
+  message += " left before it was complete; look at the first failure there";
+  return with_ranks(error_code::peer_lost, std::move(message), std::move(lost));
+}
+
+/// A call of the library beneath failed: its name, its own code, its own text.
+[[nodiscard]] inline tl::unexpected<error> transport(std::string_view call, int code,
+                                                     std::string_view text)
+{
+  return fail(error_code::transport, static_cast<std::size_t>(code),
+              std::string(call)
+                  .append(" failed with code ")
+                  .append(std::to_string(code))
+                  .append(": ")
+                  .append(text));
+}
+
+}  // namespace comm_failure
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COMM_COMM_FAILURE_HPP

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_GATHER_SAMPLES_HPP
+#define BALLAST_COMM_GATHER_SAMPLES_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// The samples of all ranks, all of rank 0's and then all of rank 1's: what `sample_id` counts.
+template <class Sample>
+struct gathered_samples {
+  std::vector<Sample> samples = {};
+  std::vector<rank_id> source = {};  ///< the rank that read each
+
+  friend bool operator==(gathered_samples const&, gathered_samples const&) = default;
+};
+
+/// Tells every rank what every other has read, in one small collective: the only communication that
+/// planning needs.
+///
+/// A sample is what the plan looks at: a length, or a few numbers of each modality. Ranks may have
+/// different numbers of samples, up to a common capacity that is agreed on beforehand: a collective
+/// of fixed size needs no second one for the counts.
+///
+///     gathered_samples<tokens> all;
+///     if (auto done = gather_samples<tokens>(comm, mine, 64, all); !done) { ... }
+///
+/// Shapes      mine[m], 0 <= m; all: n samples, the sum of m over all ranks.
+/// Expects     capacity >= 1, the same on every rank.
+/// In, out     all is overwritten, and keeps its memory for the next step.
+/// Ensures     all ranks have the same samples, in rank order
+/// Errors      out_of_range on every rank when some rank has more samples than `capacity`; position
+///             is that rank. Else those of the communicator.
+/// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
+template <class Sample, communicator C>
+  requires(std::is_trivially_copyable_v<Sample>)
+[[nodiscard]] result<void> gather_samples(C& comm, std::span<Sample const> mine,
+                                          std::size_t capacity, gathered_samples<Sample>& all)
+{
+  BALLAST_EXPECTS(capacity >= 1);
+  std::uint64_t const count = mine.size();
+  std::size_t const message = sizeof(count) + capacity * sizeof(Sample);
+  std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
+  std::span<std::byte> const sent = memory.first(message);
+  std::span<std::byte> const received = memory.subspan(message, message * comm.size());
+  bool const fits = mine.size() <= capacity;
+  std::size_t const bytes = fits ? mine.size_bytes() : 0;
+  std::memcpy(sent.data(), &count, sizeof(count));
+  if (bytes > 0) { std::memcpy(&sent[sizeof(count)], mine.data(), bytes); }
+  std::memset(sent.data() + sizeof(count) + bytes, 0, message - sizeof(count) - bytes);
+  if (auto gathered = comm.all_gather(sent, received); !gathered) { return gathered; }
+  if (auto done = comm.wait(); !done) { return done; }
+
+  all.samples.clear();
+  all.source.clear();
+  for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+    std::byte const* const from = &received[rank * message];
+    std::uint64_t samples = 0;
+    std::memcpy(&samples, from, sizeof(samples));
+    if (samples > capacity) {
+      return fail(error_code::out_of_range, rank,
+                  std::string("rank ")
+                      .append(std::to_string(rank))
+                      .append(" has ")
+                      .append(std::to_string(samples))
+                      .append(" samples and the gather has room for ")
+                      .append(std::to_string(capacity))
+                      .append("; raise the capacity on every rank"));
+    }
+    if (samples == 0) { continue; }
+    std::size_t const before = all.samples.size();
+    all.samples.resize(before + samples);
+    std::memcpy(&all.samples[before], from + sizeof(samples), samples * sizeof(Sample));
+    all.source.resize(before + samples, to_id<rank_id>(rank));
+  }
+  return {};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COMM_GATHER_SAMPLES_HPP

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_THREAD_COMMUNICATOR_HPP
+#define BALLAST_COMM_THREAD_COMMUNICATOR_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/thread_meeting.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A communicator for ranks that are threads of one process: each takes the bytes that are for it
+/// straight from its peers' arrays, one copy per message.
+///
+/// A rank's communicator is used by one thread at a time. To destroy it is to leave the group: who
+/// waits for this rank, or calls later, is told at once. run_ranks starts the threads as well.
+///
+/// Expects     as `communicator` says; deadline > 0.
+/// Ensures     (1) operations and all sizes are compared on every call, before a byte moves
+///             (2) no rank touches another's arrays after that one's call has returned, with or
+///                 without an error
+///             (3) in the steady state nothing is allocated; scratch is aligned to 64 bytes
+/// Errors      mismatch, timed_out, peer_lost. The deadline is for ranks to arrive: once all are
+///             there, only copies remain. A broken group gives everyone the same error, those who
+///             come late too. Groups made by split have the deadline and break on their own.
+/// Complexity  per call and rank O(P) and the bytes it receives; the last one compares P^2 counts.
+class thread_communicator {
+ public:
+  /// One communicator for each rank of a new group, in rank order, to be handed to its threads.
+  [[nodiscard]] static std::vector<thread_communicator> make(
+      std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
+  {
+    BALLAST_EXPECTS(ranks >= 1 && deadline > std::chrono::milliseconds(0));
+    auto const group = std::make_shared<detail::thread_meeting>(ranks, deadline);
+    std::vector<thread_communicator> communicators;
+    communicators.reserve(ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      communicators.push_back(thread_communicator(group, rank));
+    }
+    return communicators;
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(rank_); }
+  [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
+
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    BALLAST_EXPECTS(receive.size() == size() * send.size());
+    detail::thread_offer const offer{{collective::all_gather, send.size()}, send};
+    return meet(offer, [&] {
+      auto* to = receive.data();
+      for (std::size_t peer = 0; peer < size(); ++peer) {
+        to = copy(group_->offer_of(peer).send, to);
+      }
+    });
+  }
+
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes)
+  {
+    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
+    BALLAST_EXPECTS(send.size() == total(send_bytes) && receive.size() == total(receive_bytes));
+    detail::thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
+    return meet(offer, [&] {
+      auto* to = receive.data();
+      for (std::size_t peer = 0; peer < size(); ++peer) {
+        to = copy(group_->message(peer, rank_), to);
+      }
+    });
+  }
+
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    BALLAST_EXPECTS(to_index(root) < size());
+    detail::thread_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
+    return meet(offer, [&] {
+      if (root != rank()) { copy(group_->offer_of(to_index(root)).send, bytes.data()); }
+    });
+  }
+
+  [[nodiscard]] result<void> barrier()
+  {
+    return meet({{collective::barrier}}, [] {});
+  }
+
+  [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
+  {
+    detail::thread_offer const offer{{collective::split}, {}, {}, {}, colour};
+    detail::thread_meeting::place place;
+    return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
+      return thread_communicator(place.group, place.rank);
+    });
+  }
+
+  /// Nothing is ever under way here; a broken communicator repeats its error.
+  [[nodiscard]] result<void> wait() { return health_; }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    std::size_t const lines = (bytes + sizeof(line) - 1) / sizeof(line);
+    if (lines > scratch_.size()) {
+      scratch_.clear();  // or what it holds would be copied
+      scratch_.resize(lines);
+    }
+    return {reinterpret_cast<std::byte*>(scratch_.data()), bytes};
+  }
+
+ private:
+  struct alignas(64) line {
+    std::byte bytes[64];
+  };
+
+  thread_communicator(std::shared_ptr<detail::thread_meeting> const& group,
+                      std::size_t rank) noexcept
+      : group_(group.get(), leave{group, rank}), rank_(rank)
+  {}
+
+  [[nodiscard]] static std::size_t total(std::span<std::size_t const> bytes)
+  {
+    return std::reduce(bytes.begin(), bytes.end());
+  }
+
+  // std::ranges::copy is a loop over single bytes in libstdc++ 12; memcpy wants no null pointers.
+  static std::byte* copy(std::span<std::byte const> from, std::byte* to)
+  {
+    if (!from.empty()) { std::memcpy(to, from.data(), from.size()); }
+    return to + from.size();
+  }
+
+  template <class Move>
+  [[nodiscard]] result<void> meet(detail::thread_offer const& offer, Move move)
+  {
+    if (!health_) { return health_; }
+    auto met = group_->meet(rank_, offer, move);
+    if (!met && met.error().code != error_code::mismatch) { health_ = met; }
+    return met;
+  }
+
+  struct leave {
+    std::shared_ptr<detail::thread_meeting> group;
+    std::size_t rank;
+    void operator()(detail::thread_meeting*) const noexcept { group->leave(rank); }
+  };
+
+  std::unique_ptr<detail::thread_meeting, leave> group_;  // borrowed: its end is a rank's leaving
+  std::size_t rank_;
+  result<void> health_;  // once it is an error, every further call gives that
+  std::vector<line> scratch_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COMM_THREAD_COMMUNICATOR_HPP

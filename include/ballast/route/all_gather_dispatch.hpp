@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
+#define BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/overlaps.hpp>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+[[nodiscard]] inline tokens most_rows(placement const& where)
+{
+  tokens most = 0;
+  for (std::size_t rank = 0; rank < where.ranks(); ++rank) {
+    most = std::max(most, where.rows(to_id<rank_id>(rank)));
+  }
+  return most;
+}
+
+}  // namespace detail
+
+/// Prices the dispatch by all-gather: what route() is measured against.
+///
+/// Every rank contributes as many rows as the rank with most, since an all-gather takes equal parts
+/// of all. The prediction is that of price_route, for an all-gather at its best: the GPUs of a node
+/// share out what comes from other nodes, so that every part enters a node once, and pass it on
+/// inside. A rank then receives nodes - 1 parts from other nodes and the rest from its own.
+///
+/// Units       as price_route.
+/// Ensures     memory_bytes is (ranks + 1) parts: what is gathered, and the padded part of one's own
+/// Complexity  O(ranks).
+[[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
+                                                    double bytes_per_token)
+{
+  BALLAST_EXPECTS(from.ranks() == machines.gpus() && bytes_per_token >= 0);
+  auto const ranks = static_cast<double>(machines.gpus());
+  double const nodes = machines.nodes;
+  double const part = static_cast<double>(detail::most_rows(from)) * bytes_per_token;
+  double const within_node = (ranks - nodes) * part;
+  double const between_nodes = (nodes - 1) * part;
+
+  exchange_cost cost;
+  cost.memory_bytes = (ranks + 1) * part;
+  if (detail::most_rows(from) == 0 || machines.gpus() == 1) {
+    cost.kept_share = 1;
+    return cost;
+  }
+  cost.messages_mean = nodes - 1 + machines.gpus_per_node - 1;
+  cost.messages_max = cost.messages_mean;
+  cost.bytes_mean = within_node + between_nodes;
+  cost.bytes_max = cost.bytes_mean;
+  cost.within_node_bytes = ranks * within_node;
+  cost.between_nodes_bytes = ranks * between_nodes;
+  cost.seconds =
+      machines.latency_seconds + detail::transfer_seconds(machines, within_node, between_nodes);
+  return cost;
+}
+
+/// Moves arrays as route() does, in the way that needs no plan: every rank gathers the rows of all
+/// ranks and keeps its own. A baseline; what is gathered grows with the number of ranks.
+///
+/// Collective: every rank calls it with the same two placements and with arrays of the same row
+/// widths. All arrays are gathered at once.
+///
+/// Shapes      each array: from[from.rows(comm.rank())], to[to.rows(comm.rank())] rows.
+/// Expects     both place the same samples over the ranks of comm; arrays in host memory, which do
+///             not overlap.
+/// Ensures     (1) every token's row is where `to` says, byte for byte
+///             (2) the steady state allocates nothing
+/// Errors      those of the communicator's all_gather and wait; the arrays' `to` is then unspecified.
+/// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
+///             ranks + 1 padded parts.
+/// Source      the baseline of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+template <communicator C, std::same_as<row_array>... Arrays>
+[[nodiscard]] result<void> all_gather_dispatch(C& comm, placement const& from, placement const& to,
+                                               Arrays const&... arrays)
+{
+  BALLAST_EXPECTS(from.ranks() == comm.size() && to.ranks() == comm.size());
+  std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+  rank_id const self = comm.rank();
+  tokens const rows = detail::most_rows(from);
+  std::size_t part = 0;  // bytes: array after array, each padded to the rank with most rows
+  for (row_array const& array : all) {
+    BALLAST_EXPECTS(array.from.size() ==
+                    static_cast<std::size_t>(from.rows(self)) * array.row_bytes);
+    BALLAST_EXPECTS(array.to.size() == static_cast<std::size_t>(to.rows(self)) * array.row_bytes);
+    part += block_bytes(rows, array.row_bytes);
+  }
+
+  std::span<std::byte> const memory = comm.scratch((comm.size() + 1) * part);
+  std::span<std::byte> const own = memory.first(part);
+  std::span<std::byte> const gathered = memory.subspan(part);
+  std::size_t block = 0;
+  for (row_array const& array : all) {
+    std::ranges::copy(array.from, own.subspan(block).begin());
+    block += block_bytes(rows, array.row_bytes);
+  }
+  if (auto done = comm.all_gather(own, gathered); !done) { return done; }
+  if (auto done = comm.wait(); !done) { return done; }
+
+  for_each_overlap(from, to, [&](overlap const& shared) {
+    if (shared.to != self) { return; }
+    std::size_t offset = to_index(shared.from) * part;
+    for (row_array const& array : all) {
+      std::memcpy(&array.to[static_cast<std::size_t>(shared.to_row) * array.row_bytes],
+                  &gathered[offset + static_cast<std::size_t>(shared.from_row) * array.row_bytes],
+                  static_cast<std::size_t>(shared.count) * array.row_bytes);
+      offset += block_bytes(rows, array.row_bytes);
+    }
+  });
+  return {};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_EXCHANGE_COST_HPP
+#define BALLAST_ROUTE_EXCHANGE_COST_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/route_volume.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#include <algorithm>
+
+namespace ballast::inline v0 {
+
+/// What one exchange costs, in a few figures. Those of a route are those of its reverse, too.
+///
+/// Units       bytes are whole numbers as long as they are below 2^53.
+struct exchange_cost {
+  double kept_share = 0;           ///< share of the tokens that enter no message; 1 without tokens
+  double messages_mean = 0;        ///< that a rank sends; it receives as many on average
+  double messages_max = 0;         ///< sent or received by one rank
+  double bytes_mean = 0;           ///< that a rank sends; it receives as many on average
+  double bytes_max = 0;            ///< sent or received by one rank
+  double within_node_bytes = 0;    ///< that all ranks together send inside nodes
+  double between_nodes_bytes = 0;  ///< that all ranks together send to other nodes
+  double memory_bytes = 0;         ///< of messages sent and received, for the rank with most
+  double seconds = 0;              ///< predicted
+
+  friend bool operator==(exchange_cost const&, exchange_cost const&) = default;
+};
+
+namespace detail {
+
+/// Time to move bytes over both kinds of links at once.
+[[nodiscard]] inline double transfer_seconds(cluster const& machines, double within_node_bytes,
+                                             double between_nodes_bytes)
+{
+  BALLAST_EXPECTS(machines.within_node_bytes_per_second > 0 &&
+                  machines.between_nodes_bytes_per_second > 0);
+  return std::max(within_node_bytes / machines.within_node_bytes_per_second,
+                  between_nodes_bytes / machines.between_nodes_bytes_per_second);
+}
+
+}  // namespace detail
+
+/// Prices a route on a cluster.
+///
+/// The prediction is the latency once, plus the longest time that any rank needs, in either
+/// direction and on either kind of link, for its bytes / bandwidth; 0 where nothing moves. It
+/// assumes that a rank sends and receives at the same time, that the links inside a node and those
+/// between nodes work side by side, that all messages are in flight together, and that the network
+/// has full bisection bandwidth. Packing and unpacking are not in it, nor are rows that stay.
+///
+/// Units       bytes_per_token: of all arrays of the exchange together. The up to 15 bytes by which
+///             route() pads an array's part of a message do not count.
+/// Expects     what cluster says of its bandwidths, which are above 0; bytes_per_token >= 0.
+/// Complexity  O(ranks).
+[[nodiscard]] inline exchange_cost price_route(route_volume const& volume, cluster const& machines,
+                                               double bytes_per_token)
+{
+  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus() && bytes_per_token >= 0);
+  auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
+  exchange_cost cost;
+  for (auto const& [sent, received, kept] : volume.ranks) {
+    cost.messages_mean += sent.messages;
+    cost.within_node_bytes += bytes(sent.within_node);
+    cost.between_nodes_bytes += bytes(sent.between_nodes);
+    cost.memory_bytes = std::max(cost.memory_bytes, bytes(sent.all() + received.all()));
+    for (rank_traffic const& way : {sent, received}) {
+      cost.messages_max = std::max(cost.messages_max, static_cast<double>(way.messages));
+      cost.bytes_max = std::max(cost.bytes_max, bytes(way.all()));
+      cost.seconds = std::max(
+          cost.seconds,
+          detail::transfer_seconds(machines, bytes(way.within_node), bytes(way.between_nodes)));
+    }
+  }
+  auto const ranks = static_cast<double>(volume.ranks.size());
+  tokens const moved = volume.moved();
+  tokens const kept = volume.kept();
+  cost.messages_mean /= ranks;
+  cost.bytes_mean = bytes(moved) / ranks;
+  cost.kept_share =
+      moved == 0 ? 1.0 : static_cast<double>(kept) / static_cast<double>(moved + kept);
+  if (moved > 0) { cost.seconds += machines.latency_seconds; }
+  return cost;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_EXCHANGE_COST_HPP

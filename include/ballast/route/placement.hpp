@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_PLACEMENT_HPP
+#define BALLAST_ROUTE_PLACEMENT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Consecutive tokens of one sample that lie on one rank.
+struct piece {
+  rank_id rank{};
+  tokens first = 0;  ///< of the sample's tokens
+  tokens count = 0;
+  tokens row = 0;  ///< of the rank's arrays, where `first` is; the others follow
+
+  friend constexpr bool operator==(piece const&, piece const&) = default;
+};
+
+/// Where every token of a step lies: which rank, and which row of that rank's arrays.
+///
+/// A rank's arrays have one row per token: the samples in increasing order, each sample's tokens in
+/// order, nothing between them. Routes take tokens from one placement to another: from where they
+/// were read to where they are computed, back, or from one model's placement to the next model's.
+///
+/// Ensures     (1) a sample's pieces, in order, cover its tokens, each token once
+///             (2) no piece is empty; a sample of length 0 has none
+///             (3) rows 0 to rows(r) - 1 of rank r hold one token each
+/// Complexity  every assign: O(samples + pieces + ranks), and it allocates only when there are more
+///             of them than ever before. Questions O(1), digest O(pieces).
+class placement {
+ public:
+  /// Whole samples on the ranks that own them: as data loaders leave them, or in bags of one GPU.
+  ///
+  /// Shapes      lengths[n], owner[n]; ranks >= 1.
+  /// Expects     lengths from 0 to longest_sample, owners below `ranks`.
+  void assign_whole(std::span<tokens const> lengths, std::span<rank_id const> owner,
+                    std::size_t ranks)
+  {
+    start(lengths.size(), owner.size(), ranks);
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      if (lengths[sample] > 0) { append(owner[sample], {0, lengths[sample]}); }
+      offsets_.push_back(pieces_.size());
+    }
+  }
+
+  /// Every sample in chunks over the bag that owns it, chunk g on the bag's GPU g.
+  ///
+  /// Shapes      lengths[n], owner[n].
+  /// Expects     lengths from 0 to longest_sample; owners below bags.size(); no sample that is
+  ///             shorter than its bag has GPUs, except of length 0: what partition() guarantees.
+  void assign_chunks(std::span<tokens const> lengths, std::span<bag_id const> owner,
+                     bag_layout const& bags)
+  {
+    start(lengths.size(), owner.size(), bags.gpus());
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      bag const home = bags[owner[sample]];
+      BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= home.gpus);
+      for (std::uint32_t gpu = 0; gpu < home.gpus && lengths[sample] > 0; ++gpu) {
+        append(to_id<rank_id>(to_index(home.first) + gpu),
+               chunk_of(lengths[sample], home.gpus, gpu));
+      }
+      offsets_.push_back(pieces_.size());
+    }
+  }
+
+  /// Number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
+
+  [[nodiscard]] std::size_t ranks() const noexcept { return rows_.size(); }
+
+  /// The pieces of a sample in token order.
+  [[nodiscard]] std::span<piece const> operator[](sample_id sample) const
+  {
+    BALLAST_EXPECTS(to_index(sample) < size());
+    std::size_t const first = offsets_[to_index(sample)];
+    return std::span(pieces_).subspan(first, offsets_[to_index(sample) + 1] - first);
+  }
+
+  /// The pieces of all samples, sample after sample.
+  [[nodiscard]] std::span<piece const> pieces() const noexcept { return pieces_; }
+
+  [[nodiscard]] tokens length(sample_id sample) const
+  {
+    auto const all = (*this)[sample];
+    return all.empty() ? 0 : all.back().first + all.back().count;
+  }
+
+  /// Tokens on a rank: the rows that its arrays have.
+  [[nodiscard]] tokens rows(rank_id rank) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < ranks());
+    return rows_[to_index(rank)];
+  }
+
+  /// One word that differs where any piece does.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    ballast::digest all;
+    all.add(ranks()).add(std::span<std::size_t const>(offsets_));
+    for (piece const& each : pieces_) {
+      all.add(to_index(each.rank)).add(static_cast<std::uint64_t>(each.count));
+    }
+    return all.value();
+  }
+
+  friend bool operator==(placement const&, placement const&) = default;
+
+ private:
+  void start(std::size_t samples, std::size_t owners, std::size_t ranks)
+  {
+    BALLAST_EXPECTS(samples == owners && ranks >= 1);
+    rows_.assign(ranks, 0);
+    pieces_.clear();
+    offsets_.clear();
+    offsets_.reserve(samples + 1);
+    offsets_.push_back(0);
+  }
+
+  void append(rank_id rank, chunk part)
+  {
+    BALLAST_EXPECTS(to_index(rank) < rows_.size() && part.count > 0);
+    tokens& rows = rows_[to_index(rank)];
+    pieces_.push_back({rank, part.first, part.count, rows});
+    rows += part.count;
+  }
+
+  std::vector<piece> pieces_;
+  std::vector<std::size_t> offsets_ = {0};  ///< of each sample's pieces
+  std::vector<tokens> rows_;                ///< of each rank
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_PLACEMENT_HPP

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_ROUTE_PLAN_HPP
+#define BALLAST_ROUTE_ROUTE_PLAN_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/overlaps.hpp>
+#include <ballast/route/placement.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Consecutive rows of a rank's arrays.
+struct row_range {
+  tokens first = 0;
+  tokens count = 0;
+
+  friend constexpr bool operator==(row_range, row_range) = default;
+};
+
+/// Which rows of one rank travel, to or from each peer: one side of an exchange.
+class route_table {
+ public:
+  /// Forgets everything and prepares for `ranks` peers.
+  void start(std::size_t ranks)
+  {
+    found_.clear();
+    rows_.assign(ranks, 0);
+    offsets_.assign(ranks + 1, 0);
+  }
+
+  void add(rank_id peer, row_range rows)
+  {
+    found_.emplace_back(peer, rows);
+    rows_[to_index(peer)] += rows.count;
+    ++offsets_[to_index(peer) + 1];
+  }
+
+  /// Sorts what was added by peer; ranges of one peer stay in the order of add.
+  void finish()
+  {
+    for (std::size_t peer = 0; peer < rows_.size(); ++peer) {
+      offsets_[peer + 1] += offsets_[peer];
+    }
+    ranges_.resize(found_.size());
+    // Each peer's offset serves as its write position, which leaves it one peer further on.
+    for (auto const& [peer, rows] : found_) { ranges_[offsets_[to_index(peer)]++] = rows; }
+    for (std::size_t peer = rows_.size(); peer > 0; --peer) { offsets_[peer] = offsets_[peer - 1]; }
+    offsets_[0] = 0;
+  }
+
+  /// The ranges that one peer's message is made of, in this order.
+  [[nodiscard]] std::span<row_range const> operator[](rank_id peer) const
+  {
+    BALLAST_EXPECTS(to_index(peer) < rows_.size());
+    std::size_t const first = offsets_[to_index(peer)];
+    return std::span(ranges_).subspan(first, offsets_[to_index(peer) + 1] - first);
+  }
+
+  /// Rows to or from each peer; none to the rank itself.
+  [[nodiscard]] std::span<tokens const> rows() const noexcept { return rows_; }
+
+ private:
+  std::vector<std::pair<rank_id, row_range>> found_;
+  std::vector<row_range> ranges_;
+  std::vector<std::size_t> offsets_;
+  std::vector<tokens> rows_;
+};
+
+/// Rows that stay on their rank and only change their place.
+struct kept_rows {
+  tokens from_row = 0;
+  tokens to_row = 0;
+  tokens count = 0;
+
+  friend constexpr bool operator==(kept_rows, kept_rows) = default;
+};
+
+/// What one rank sends, receives and keeps to get from one placement to another; walked backwards it
+/// is the exact inverse, the reverse route.
+///
+/// Ensures     (1) every row before is sent or kept once, every row after received or kept once
+///             (2) a message holds its rows sample by sample and token by token, so that sender and
+///                 receiver agree on it without talking
+///             (3) a rank sends nothing to itself
+struct route_plan {
+  rank_id rank{};
+  tokens rows_before = 0;  ///< of this rank's arrays, in the placement it comes from
+  tokens rows_after = 0;   ///< and in the one it goes to
+  route_table sent;
+  route_table received;
+  std::vector<kept_rows> kept;
+
+  [[nodiscard]] std::size_t ranks() const noexcept { return sent.rows().size(); }
+};
+
+/// Plans the route of one rank from one placement to another.
+///
+/// Routes compose by themselves: from A to B and then from B to C is from A to C, in one exchange.
+///
+/// In, out     plan is overwritten, and keeps its memory for the next step.
+/// Expects     both place the same samples over the same ranks, of which `rank` is one.
+/// Complexity  O(samples + pieces of both + ranks); no allocation once it has seen a step as large.
+/// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
+///             the composition that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of Pi_E).
+inline void plan_route_into(route_plan& plan, placement const& from, placement const& to,
+                            rank_id rank)
+{
+  plan.rank = rank;
+  plan.rows_before = from.rows(rank);
+  plan.rows_after = to.rows(rank);
+  plan.sent.start(from.ranks());
+  plan.received.start(from.ranks());
+  plan.kept.clear();
+  for_each_overlap(from, to, [&](overlap const& part) {
+    if (part.from == rank && part.to == rank) {
+      plan.kept.push_back({part.from_row, part.to_row, part.count});
+    } else if (part.from == rank) {
+      plan.sent.add(part.to, {part.from_row, part.count});
+    } else if (part.to == rank) {
+      plan.received.add(part.from, {part.to_row, part.count});
+    }
+  });
+  plan.sent.finish();
+  plan.received.finish();
+}
+
+/// The same, once: returns a new plan.
+[[nodiscard]] inline route_plan plan_route(placement const& from, placement const& to, rank_id rank)
+{
+  route_plan plan;
+  plan_route_into(plan, from, to, rank);
+  return plan;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_ROUTE_PLAN_HPP

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_ROUTE_VOLUME_HPP
+#define BALLAST_ROUTE_ROUTE_VOLUME_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/route/overlaps.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What one rank sends in an exchange, or what it receives.
+struct rank_traffic {
+  tokens within_node = 0;
+  tokens between_nodes = 0;
+  std::uint32_t messages = 0;  ///< peers that they go to, or come from
+
+  [[nodiscard]] constexpr tokens all() const noexcept { return within_node + between_nodes; }
+
+  friend constexpr bool operator==(rank_traffic const&, rank_traffic const&) = default;
+};
+
+/// What a route moves, rank by rank.
+///
+/// Ensures     (1) what all ranks send is what all ranks receive, in tokens and in messages
+///             (2) sent + kept are the rank's rows before, received + kept its rows after
+///             (3) the reverse route has the same with sent and received exchanged
+struct route_volume {
+  struct rank_volume {
+    rank_traffic sent = {};
+    rank_traffic received = {};
+    tokens kept = 0;  ///< tokens that stay on the rank, and enter no message
+
+    friend constexpr bool operator==(rank_volume const&, rank_volume const&) = default;
+  };
+
+  std::vector<rank_volume> ranks;
+
+  /// Tokens that change their rank.
+  [[nodiscard]] tokens moved() const noexcept
+  {
+    tokens all = 0;
+    for (rank_volume const& each : ranks) { all += each.sent.all(); }
+    return all;
+  }
+
+  /// Tokens that stay where they are.
+  [[nodiscard]] tokens kept() const noexcept
+  {
+    tokens all = 0;
+    for (rank_volume const& each : ranks) { all += each.kept; }
+    return all;
+  }
+
+  friend bool operator==(route_volume const&, route_volume const&) = default;
+};
+
+/// Measures what the route from one placement to another moves.
+///
+/// Composing two routes saves what their volumes differ by: an encoder's output that goes from where
+/// it was encoded, E, to where the language model wants it, M, need not pass where it was read, R:
+///
+///     auto const moved = [&](auto& a, auto& b) { return measure_route(a, b, machines).moved(); };
+///     tokens const saved = moved(E, R) + moved(R, M) - moved(E, M);  // never negative
+///
+/// In, out     volume is overwritten, and keeps its memory for the next step.
+/// Expects     both place the same samples over the GPUs of `machines`.
+/// Complexity  O(samples + pieces of both + ranks); no allocation once volume and memory have seen a
+///             step as large.
+/// Source      the composition is that of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
+                               placement const& to, cluster const& machines)
+{
+  BALLAST_EXPECTS(from.ranks() == machines.gpus());
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  struct transfer {
+    std::size_t to;
+    std::size_t next;  // of the same sender
+  };
+  auto scratch = memory.open();
+  // A sample in a and in b pieces overlaps in at most a + b - 1.
+  auto const transfers = scratch.take<transfer>(from.pieces().size() + to.pieces().size());
+  auto const first = scratch.take<std::size_t>(from.ranks());  // transfer of each sender
+  std::ranges::fill(first, none);
+  std::size_t found = 0;
+
+  volume.ranks.assign(from.ranks(), {});
+  for_each_overlap(from, to, [&](overlap const& part) {
+    auto& sender = volume.ranks[to_index(part.from)];
+    auto& receiver = volume.ranks[to_index(part.to)];
+    if (part.from == part.to) {
+      sender.kept += part.count;
+      return;
+    }
+    bool const near = machines.node_of(part.from) == machines.node_of(part.to);
+    auto const link = near ? &rank_traffic::within_node : &rank_traffic::between_nodes;
+    sender.sent.*link += part.count;
+    receiver.received.*link += part.count;
+    transfers[found] = {to_index(part.to), first[to_index(part.from)]};
+    first[to_index(part.from)] = found++;
+  });
+
+  auto const last_sender = scratch.take<std::size_t>(from.ranks());  // that each receiver met
+  std::ranges::fill(last_sender, none);
+  for (std::size_t rank = 0; rank < from.ranks(); ++rank) {
+    for (std::size_t at = first[rank]; at != none; at = transfers[at].next) {
+      std::size_t const peer = transfers[at].to;
+      if (last_sender[peer] == rank) { continue; }
+      last_sender[peer] = rank;
+      ++volume.ranks[rank].sent.messages;
+      ++volume.ranks[peer].received.messages;
+    }
+  }
+}
+
+/// The same, once: returns a new volume.
+[[nodiscard]] inline route_volume measure_route(placement const& from, placement const& to,
+                                                cluster const& machines)
+{
+  route_volume volume;
+  workspace memory;
+  measure_route_into(volume, memory, from, to, machines);
+  return volume;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_ROUTE_VOLUME_HPP

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP
+#define BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+enum class head_exchange { to_heads, to_tokens };
+
+inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_exchange way,
+                        std::span<head_array const> arrays)
+{
+  for (head_array const& array : arrays) {
+    head_shape const shape = array.shape;
+    std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
+    std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
+    bool const to_heads = way == head_exchange::to_heads;
+    BALLAST_EXPECTS(array.from.size() == (to_heads ? chunks : sequences));
+    BALLAST_EXPECTS(array.to.size() == (to_heads ? sequences : chunks));
+    bool const in_place = !array.to.empty() && array.to.data() == array.from.data();
+    BALLAST_EXPECTS(!in_place || plan.gpus() == 1);
+    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads));
+  }
+}
+
+template <communicator C>
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
+                                          std::span<head_array const> arrays, workspace& memory)
+{
+  BALLAST_EXPECTS(plan.gpus() == bag.size());
+  auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
+  check_heads(plan, gpu, way, arrays);
+  if (plan.gpus() == 1) {
+    for (head_array const& array : arrays) {
+      if (array.to.data() != array.from.data()) { std::ranges::copy(array.from, array.to.begin()); }
+    }
+    return {};
+  }
+
+  auto scratch = memory.open();
+  std::span<std::size_t> const sent = scratch.take<std::size_t>(plan.gpus());
+  std::span<std::size_t> const received = scratch.take<std::size_t>(plan.gpus());
+  bool const to_heads = way == head_exchange::to_heads;
+  for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+    bool const stays = peer == gpu;
+    std::size_t const own_tokens = stays ? 0 : message_bytes(plan, gpu, peer, arrays);
+    std::size_t const own_heads = stays ? 0 : message_bytes(plan, peer, gpu, arrays);
+    sent[peer] = to_heads ? own_tokens : own_heads;
+    received[peer] = to_heads ? own_heads : own_tokens;
+  }
+  std::size_t const all_sent = std::reduce(sent.begin(), sent.end());
+  std::size_t const all_received = std::reduce(received.begin(), received.end());
+
+  std::span<std::byte> const messages = bag.scratch(all_sent + all_received);
+  std::span<std::byte> const outgoing = messages.first(all_sent);
+  std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
+  (to_heads ? pack_to_heads : pack_to_tokens)(plan, gpu, arrays, outgoing);
+  if (auto moved = bag.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
+  if (auto done = bag.wait(); !done) { return done; }
+  (to_heads ? unpack_to_heads : unpack_to_tokens)(plan, gpu, arrays, incoming);
+  return {};
+}
+
+}  // namespace detail
+
+/// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with its
+/// share of the heads. Any number of arrays goes in one all-to-all.
+///
+///     to_heads(bag, plan, memory, heads_of<bf16>(q, q_whole, 32, 128),
+///              heads_of<bf16>(k, k_whole, 8, 128), heads_of<bf16>(v, v_whole, 8, 128))
+///
+/// Collective in the bag: every GPU calls it with an equal plan and arrays of the same heads and
+/// types. Unequal plans whose messages happen to be as long are not noticed here: compare digests
+/// with agree(bag, plan.digest(), "the bag's plan") where lengths do not come from one gather.
+/// It is also the gradient of to_tokens for an array of which no two GPUs have the same head.
+///
+/// A bag of one is free: the two layouts are the same, so an array whose `to` is its `from` is left
+/// alone, another is copied once, and no collective is called.
+///
+/// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
+///             is bag.rank() and share the count of plan.share(gpu, heads).
+/// Expects     bag.size() == plan.gpus(); arrays in host memory, which overlap in a bag of one only.
+/// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share, byte
+///                 for byte
+///             (2) the steady state allocates nothing
+/// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
+///             as before.
+/// Complexity  that of packing and unpacking: each byte that moves is copied once on either side,
+///             each that stays once. bag.scratch holds all messages of the GPU, both ways.
+template <communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_heads(C& bag, ulysses_plan const& plan, workspace& memory,
+                                    Arrays const&... arrays)
+{
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_heads(bag, plan, detail::head_exchange::to_heads, all, memory);
+}
+
+/// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with all
+/// heads. It is also the gradient of to_heads: what several GPUs have a copy of, they have a gradient
+/// each of, and these are summed in the order of the GPUs, so that every run gives the same bits.
+///
+/// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
+/// Expects     that of to_heads; where several GPUs have the same head, elements that can be added.
+/// Ensures     (1) to[row][head] is the sum, over the GPUs that have the head, of their from: one
+///                 after another in the elements' own type, and byte for byte where only one has it
+///             (2) the steady state allocates nothing
+/// The rest is as for to_heads.
+template <communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_tokens(C& bag, ulysses_plan const& plan, workspace& memory,
+                                     Arrays const&... arrays)
+{
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_heads(bag, plan, detail::head_exchange::to_tokens, all, memory);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_ULYSSES_PACK_HPP
+#define BALLAST_ROUTE_ULYSSES_PACK_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/ulysses.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Bytes of the message that takes the tokens of one GPU to, or brings them from, the heads of
+/// another: one block per array, in the order of the arrays. A block is [rows(of_tokens)][share of
+/// of_heads][head_bytes], and zeros up to a multiple of message_alignment.
+[[nodiscard]] inline std::size_t message_bytes(ulysses_plan const& plan, std::uint32_t of_tokens,
+                                               std::uint32_t of_heads,
+                                               std::span<head_array const> arrays)
+{
+  std::size_t bytes = 0;
+  for (head_array const& array : arrays) {
+    auto const heads = static_cast<std::size_t>(plan.share(of_heads, array.shape.heads).count);
+    bytes += block_bytes(plan.rows(of_tokens), heads * array.shape.head_bytes);
+  }
+  return bytes;
+}
+
+namespace detail {
+
+/// Some tokens of one GPU with the heads of another or the same, all sizes in bytes.
+struct head_block {
+  std::uint32_t peer;
+  head_array const& array;
+  tokens rows;
+  std::size_t row;     // a token with all heads
+  std::size_t first;   // where in it the share of heads begins
+  std::size_t run;     // the share
+  std::size_t shared;  // how much of the beginning of the share a GPU before has too
+  std::size_t offset;  // of the block in the messages
+};
+
+enum class block_side { own_tokens, own_heads };
+
+/// Calls visit(head_block) for every block of the messages between one GPU and its peers, peer after
+/// peer and array after array, and for the blocks that stay, which take no room.
+///
+/// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with the
+/// GPU's own heads.
+template <class Visit>
+void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
+                 std::span<head_array const> arrays, Visit const& visit)
+{
+  std::size_t offset = 0;
+  for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+    std::uint32_t const of_tokens = side == block_side::own_tokens ? gpu : peer;
+    std::uint32_t const of_heads = side == block_side::own_tokens ? peer : gpu;
+    tokens const rows = plan.rows(of_tokens);
+    for (head_array const& array : arrays) {
+      head_shape const shape = array.shape;
+      auto const bytes = [shape](std::int64_t heads) {
+        return static_cast<std::size_t>(heads) * shape.head_bytes;
+      };
+      chunk const share = plan.share(of_heads, shape.heads);
+      std::size_t const run = bytes(share.count);
+      if (rows == 0 || run == 0) { continue; }
+      visit(head_block{peer, array, rows, bytes(shape.heads), bytes(share.first), run,
+                       bytes(plan.shared(of_heads, shape.heads)), offset});
+      if (peer != gpu) { offset += block_bytes(rows, run); }
+    }
+  }
+}
+
+/// Copies `rows` runs of bytes (there may be none in a run), whose beginnings are a stride apart.
+inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* from,
+                      std::size_t from_stride, std::size_t run, tokens rows)
+{
+  auto const count = static_cast<std::size_t>(rows);
+  if (run == 0) { return; }
+  if (to_stride == run && from_stride == run) {
+    std::memcpy(to, from, run * count);
+    return;
+  }
+  for (std::size_t row = 0; row < count; ++row) {
+    std::memcpy(to + row * to_stride, from + row * from_stride, run);
+  }
+}
+
+/// Puts `rows` runs where they belong in tokens with all heads: a head that a GPU before has brought
+/// is added to, the others are written.
+inline void place_runs(head_block const& block, std::byte* to, std::byte const* from, tokens rows)
+{
+  if (block.shared > 0) {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+      block.array.add(to + row * block.row, from + row * block.run, block.shared);
+    }
+  }
+  copy_runs(to + block.shared, block.row, from + block.shared, block.run, block.run - block.shared,
+            rows);
+}
+
+/// Zeros after a block, so that no byte of a message is left unwritten.
+inline void pad_block(head_block const& block, std::byte* message)
+{
+  std::size_t const bytes = static_cast<std::size_t>(block.rows) * block.run;
+  std::size_t const padding = block_bytes(block.rows, block.run) - bytes;
+  if (padding > 0) { std::memset(message + bytes, 0, padding); }
+}
+
+}  // namespace detail
+
+/// Gathers a GPU's tokens into messages, for each peer with the peer's heads.
+///
+/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for the
+///             GPU itself.
+/// Complexity  one copy of the bytes, in runs of a share of the heads, or in one where the share is
+///             all heads; O(GPUs x arrays) beside that.
+inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
+                          std::span<head_array const> arrays, std::span<std::byte> messages)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, [&](head_block const& block) {
+    if (block.peer == gpu) { return; }
+    std::byte* const message = messages.data() + block.offset;
+    copy_runs(message, block.run, block.array.from.data() + block.first, block.row, block.run,
+              block.rows);
+    pad_block(block, message);
+  });
+}
+
+/// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies what
+/// stays on the GPU.
+///
+/// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
+/// Complexity  one copy of the bytes, in runs of a chunk; O(GPUs x arrays x sequences) beside that.
+inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
+                            std::span<head_array const> arrays, std::span<std::byte const> messages)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, [&](head_block const& block) {
+    bool const stays = block.peer == gpu;
+    std::byte const* const from =
+        stays ? block.array.from.data() + block.first : messages.data() + block.offset;
+    std::size_t const stride = stays ? block.row : block.run;
+    plan.for_each_chunk(block.peer, [&](bag_chunk const& part) {
+      copy_runs(block.array.to.data() + static_cast<std::size_t>(part.row) * block.run, block.run,
+                from + static_cast<std::size_t>(part.own_row) * stride, stride, block.run,
+                part.count);
+    });
+  });
+}
+
+/// Gathers whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
+///
+/// Shapes      messages: message_bytes(plan, peer, gpu, arrays) for each peer in order.
+/// Complexity  that of unpack_to_heads.
+inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
+                           std::span<head_array const> arrays, std::span<std::byte> messages)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, [&](head_block const& block) {
+    if (block.peer == gpu) { return; }
+    std::byte* const message = messages.data() + block.offset;
+    plan.for_each_chunk(block.peer, [&](bag_chunk const& part) {
+      copy_runs(message + static_cast<std::size_t>(part.own_row) * block.run, block.run,
+                block.array.from.data() + static_cast<std::size_t>(part.row) * block.run, block.run,
+                block.run, part.count);
+    });
+    pad_block(block, message);
+  });
+}
+
+/// Scatters the messages of pack_to_tokens, and what stays, into the GPU's tokens with all heads; a
+/// head that several GPUs have is summed in the order of the GPUs.
+///
+/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) from each peer in order.
+/// Expects     arrays of which a head is with several GPUs have elements that can be added.
+/// Complexity  that of pack_to_heads, and as many additions as there are copies of heads beyond one.
+inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
+                             std::span<head_array const> arrays,
+                             std::span<std::byte const> messages)
+{
+  using namespace detail;
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, [&](head_block const& block) {
+    BALLAST_EXPECTS(block.shared == 0 || block.array.add != nullptr);
+    std::byte* const to = block.array.to.data() + block.first;
+    if (block.peer != gpu) {
+      place_runs(block, to, messages.data() + block.offset, block.rows);
+      return;
+    }
+    plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
+      place_runs(block, to + static_cast<std::size_t>(part.own_row) * block.row,
+                 block.array.from.data() + static_cast<std::size_t>(part.row) * block.run,
+                 part.count);
+    });
+  });
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_ULYSSES_PACK_HPP

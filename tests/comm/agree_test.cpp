@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/agree.hpp>
+
+#include "../support/counted_allocations.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::rank_id;
+using ballast::thread_communicator;
+using ballast::to_index;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What every rank is told where rank r brings words[r].
+std::vector<ballast::result<void>> told(std::vector<std::uint64_t> const& words)
+{
+  return ballast::run_ranks(words.size(), [&](thread_communicator& comm) {
+    return ballast::agree(comm, words[to_index(comm.rank())], "the plan");
+  });
+}
+
+TEST(Agree, IsSilentWhereAllWordsAreEqual)
+{
+  for (std::size_t const ranks : {1U, 2U, 7U}) {
+    for (auto const& each : told(std::vector<std::uint64_t>(ranks, 0xfeedU))) {
+      EXPECT_TRUE(each.has_value());
+    }
+  }
+}
+
+TEST(Agree, NamesTheDissenterToEveryRank)
+{
+  for (auto const& each : told({7, 7, 8, 7})) {
+    ASSERT_FALSE(each.has_value());
+    EXPECT_EQ(each.error().code, ballast::error_code::mismatch);
+    EXPECT_THAT(each.error().ranks, ElementsAre(rank_id{2}));
+    EXPECT_THAT(each.error().message, HasSubstr("disagree on the plan (rank 2 differs)"));
+  }
+}
+
+TEST(Agree, TakesTheSideOfTheMostAndOfTheLowestRankInATie)
+{
+  EXPECT_THAT(told({1, 2, 2})[1].error().ranks, ElementsAre(rank_id{0}));
+  EXPECT_THAT(told({1, 2})[0].error().ranks, ElementsAre(rank_id{1}));
+  EXPECT_THAT(told({3, 1, 2, 1, 3})[4].error().ranks,
+              ElementsAre(rank_id{1}, rank_id{2}, rank_id{3}));
+}
+
+TEST(Agree, LeavesTheCommunicatorUsable)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    EXPECT_FALSE(ballast::agree(comm, to_index(comm.rank()), "the plan"));
+    EXPECT_TRUE(ballast::agree(comm, 5, "the plan"));
+  });
+}
+
+TEST(Agree, AllocatesNothingInTheSteadyState)
+{
+  auto comms = thread_communicator::make(1);
+  ASSERT_TRUE(ballast::agree(comms[0], 1, "the plan"));
+  auto const before = ballast_test::allocations();
+  ASSERT_TRUE(ballast::agree(comms[0], 2, "the plan"));
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+}  // namespace

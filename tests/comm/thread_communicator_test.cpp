@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/thread_communicator.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include "conformance.hpp"  // defines: ballast_test::conformance
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using ballast::error_code;
+using ballast::rank_id;
+using ballast::result;
+using ballast::thread_communicator;
+using testing::HasSubstr;
+using suite = ballast_test::conformance<thread_communicator>;
+using ranks = std::vector<rank_id>;
+
+static_assert(ballast::communicator<thread_communicator>);
+static_assert(!std::is_copy_constructible_v<thread_communicator>, "a rank has one end");
+
+// ---- What every communicator promises ----
+
+class ThreadCommunicator : public testing::TestWithParam<std::tuple<std::size_t, suite::check>> {};
+
+TEST_P(ThreadCommunicator, Conforms)
+{
+  auto const& [size, check] = GetParam();
+  ballast::run_ranks(size, [&](thread_communicator& comm) {
+    SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
+    check.run(comm);
+  });
+}
+
+std::string name_of(testing::TestParamInfo<ThreadCommunicator::ParamType> const& info)
+{
+  auto const& [size, check] = info.param;
+  return std::string(check.name).append("On").append(std::to_string(size));
+}
+
+auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8, 16);
+INSTANTIATE_TEST_SUITE_P(Data, ThreadCommunicator,
+                         testing::Combine(sizes, testing::ValuesIn(suite::data_checks())), name_of);
+INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadCommunicator,
+                         testing::Combine(sizes, testing::ValuesIn(suite::mismatch_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadCommunicator,
+                         testing::Combine(sizes, testing::ValuesIn(suite::steady_state_checks())),
+                         name_of);
+
+TEST(ThreadCommunicatorGroup, OfManyRanks)
+{
+  ballast::run_ranks(256, [](thread_communicator& comm) {
+    std::size_t const self = to_index(comm.rank());
+    std::vector<std::size_t> const counts(comm.size(), 1);
+    std::vector<std::byte> send(comm.size());
+    std::vector<std::byte> receive(comm.size());
+    for (std::size_t peer = 0; peer < comm.size(); ++peer) {
+      send[peer] = static_cast<std::byte>(self ^ (3 * peer));
+    }
+    EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
+    for (std::size_t peer = 0; peer < comm.size(); ++peer) {
+      EXPECT_EQ(receive[peer], static_cast<std::byte>(peer ^ (3 * self)));
+    }
+  });
+}
+
+TEST(ThreadCommunicatorGroup, CanWaitForAsLongAsTheClockCounts)
+{
+  ballast::run_ranks(
+      2, [](thread_communicator& comm) { EXPECT_TRUE(comm.barrier()); },
+      std::chrono::milliseconds::max());
+}
+
+// ---- Ranks that do not come, come late, or leave ----
+
+// Far more than a rank needs to come, on a busy machine too: it must not be missed by accident.
+constexpr auto time_to_come = 2s;
+
+TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
+{
+  struct scenario {
+    std::vector<thread_communicator> comms;
+    ranks absent;
+  };
+  std::vector<scenario> scenarios;
+  for (std::size_t const size : {2U, 5U}) {
+    for (ranks const& absent : suite::absences(size)) {
+      scenarios.push_back({thread_communicator::make(size, time_to_come), absent});
+    }
+  }
+  {
+    std::vector<std::jthread> threads;  // of all groups at once, since all take as long
+    for (auto& [comms, absent] : scenarios) {
+      for (thread_communicator& comm : comms) {
+        threads.emplace_back([&comm, &missing = absent] {
+          EXPECT_TRUE(comm.barrier());
+          if (std::ranges::count(missing, comm.rank()) == 0) {
+            suite::expect_broken(comm, error_code::timed_out, missing);
+          }
+        });
+      }
+    }
+  }
+  for (auto& [comms, absent] : scenarios) {
+    for (rank_id const late : absent) {  // told at once, and the same
+      suite::expect_broken(comms[to_index(late)], error_code::timed_out, absent);
+    }
+  }
+}
+
+// A communicator is destroyed by whoever holds it: here, before the others call.
+TEST(ThreadCommunicatorGroup, NamesWhoLeftBefore)
+{
+  for (std::size_t const size : {2U, 3U, 8U}) {
+    for (ranks const& absent : suite::absences(size)) {
+      auto comms = thread_communicator::make(size, 60s);
+      for (rank_id const rank : absent) {
+        thread_communicator const leaving = std::move(comms[to_index(rank)]);
+      }
+      std::erase_if(comms,
+                    [&](auto const& comm) { return std::ranges::count(absent, comm.rank()) != 0; });
+      std::vector<std::jthread> threads;
+      for (thread_communicator& comm : comms) {
+        threads.emplace_back([&] { suite::expect_broken(comm, error_code::peer_lost, absent); });
+      }
+    }
+  }
+}
+
+TEST(ThreadCommunicatorGroup, NamesWhoLeavesWhileOthersWait)
+{
+  for (std::size_t leaving = 0; leaving < 4; ++leaving) {
+    auto comms = thread_communicator::make(4, 60s);
+    ranks const lost{ballast::to_id<rank_id>(leaving)};
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&lost, rank, leaving, comm = std::move(comms[rank])]() mutable {
+        EXPECT_TRUE(comm.barrier());
+        if (rank == leaving) { return std::this_thread::sleep_for(5ms); }
+        suite::expect_broken(comm, error_code::peer_lost, lost);
+      });
+    }
+  }
+}
+
+TEST(ThreadCommunicatorGroup, TellsWhatToDo)
+{
+  auto comms = thread_communicator::make(3, 20ms);
+  auto const waited = comms[0].barrier();
+  ASSERT_FALSE(waited);
+  EXPECT_THAT(waited.error().message,
+              HasSubstr("barrier: ranks 1 and 2 did not arrive within 20 ms"));
+  EXPECT_TRUE(comms[1].wait()) << "it has called for nothing";
+}
+
+// Each rank gives its arrays back the moment its call has failed: a sanitizer sees who still reads.
+TEST(ThreadCommunicatorGroup, NeverReadsTheArraysOfWhoGaveUp)
+{
+  constexpr std::size_t size = 4;
+  for (std::uint64_t trial = 0; trial < 200; ++trial) {
+    auto const outcomes = ballast::run_ranks(
+        size,
+        [trial](thread_communicator& comm) {
+          std::size_t const self = to_index(comm.rank());
+          ballast::random_source random(size * trial + self);
+          std::this_thread::sleep_for(std::chrono::microseconds(random.below(1500)));
+          result<void> gathered;
+          {
+            std::vector<std::byte> const send(1000, static_cast<std::byte>(self));
+            std::vector<std::byte> receive(size * send.size());
+            gathered = comm.all_gather(send, receive);
+            for (std::size_t place = 0; place < receive.size() && gathered; ++place) {
+              EXPECT_EQ(receive[place], static_cast<std::byte>(place / send.size()));
+            }
+          }
+          return gathered;
+        },
+        1ms);
+    for (auto const& outcome : outcomes) {
+      EXPECT_EQ(outcome.has_value(), outcomes[0].has_value());
+      if (!outcome && !outcomes[0]) { EXPECT_TRUE(outcome.error() == outcomes[0].error()); }
+    }
+  }
+}
+
+TEST(ThreadCommunicatorGroup, PassesItsDeadlineToPartsThatBreakAlone)
+{
+  auto comms = thread_communicator::make(4, time_to_come);
+  std::vector<std::optional<thread_communicator>> parts(4);
+  auto const on_ranks = [&](std::size_t count, auto call) {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < count; ++rank) { threads.emplace_back(call, rank); }
+  };
+  on_ranks(4, [&](std::size_t rank) {
+    auto part = comms[rank].split(static_cast<std::uint32_t>(rank / 2));
+    ASSERT_TRUE(part);
+    parts[rank] = *std::move(part);
+  });
+  on_ranks(3, [&](std::size_t rank) {
+    auto const met = parts[rank]->barrier();
+    EXPECT_EQ(met.has_value(), rank != 2);
+    if (!met) {
+      EXPECT_EQ(met.error().code, error_code::timed_out);
+      EXPECT_EQ(met.error().ranks, ranks{rank_id{1}});
+      EXPECT_THAT(met.error().message, HasSubstr("2000 ms"));
+    }
+  });
+  on_ranks(4, [&](std::size_t rank) { EXPECT_TRUE(comms[rank].barrier()); });
+}
+
+TEST(ThreadCommunicatorGroup, IsLeftByAssignment)
+{
+  auto first = thread_communicator::make(2, 60s);
+  auto second = thread_communicator::make(1, 60s);
+  first[1] = std::move(second[0]);
+  EXPECT_EQ(first[1].size(), 1U);
+  EXPECT_TRUE(first[1].barrier());
+  suite::expect_broken(first[0], error_code::peer_lost, {rank_id{1}});
+}
+
+// ---- Expects ----
+
+TEST(ThreadCommunicatorDeathTest, RefusesAGroupOfNobodyOrWithoutTime)
+{
+  EXPECT_DEATH((void)thread_communicator::make(0), "ranks >= 1");
+  EXPECT_DEATH((void)thread_communicator::make(1, 0ms), "deadline");
+}
+
+TEST(ThreadCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
+{
+  auto comm = std::move(thread_communicator::make(1).front());
+  std::vector<std::byte> four(4), five(5);
+  std::vector<std::size_t> const count{4}, counts{2, 2};
+  EXPECT_DEATH((void)comm.all_gather(four, five), "receive.size\\(\\) == size\\(\\)");
+  EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count), "total\\(send_bytes\\)");
+  EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count), "total\\(receive_bytes\\)");
+  EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "send_bytes.size\\(\\)");
+  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "root");
+}
+
+}  // namespace

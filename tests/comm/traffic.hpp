@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_COMM_TRAFFIC_HPP
+#define BALLAST_TESTS_COMM_TRAFFIC_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace ballast_test {
+
+/// How many bytes each rank sends to each, the same on every rank.
+class traffic {
+ public:
+  /// bytes_of(from, to) for all pairs, row by row.
+  template <class BytesOf>
+  traffic(std::size_t ranks, BytesOf bytes_of) : ranks_(ranks)
+  {
+    for (std::size_t from = 0; from < ranks; ++from) {
+      for (std::size_t to = 0; to < ranks; ++to) {
+        bytes_.push_back(static_cast<std::size_t>(bytes_of(from, to)));
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<std::size_t> sent_by(std::size_t rank) const
+  {
+    std::vector<std::size_t> bytes;
+    for (std::size_t to = 0; to < ranks_; ++to) { bytes.push_back(bytes_[rank * ranks_ + to]); }
+    return bytes;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> received_by(std::size_t rank) const
+  {
+    std::vector<std::size_t> bytes;
+    for (std::size_t from = 0; from < ranks_; ++from) {
+      bytes.push_back(bytes_[from * ranks_ + rank]);
+    }
+    return bytes;
+  }
+
+ private:
+  std::size_t ranks_;
+  std::vector<std::size_t> bytes_;
+};
+
+/// Uneven counts up to `most`: a third are zero, some ranks send nothing and some receive nothing.
+inline traffic random_traffic(ballast::random_source& random, std::size_t ranks, std::size_t most)
+{
+  std::uint64_t const senders = random();
+  std::uint64_t const receivers = random();
+  bool const some_silent = random.below(2) == 0;
+  return {ranks, [&](std::size_t from, std::size_t to) -> std::uint64_t {
+            bool const silent =
+                some_silent && ((senders >> from % 64) % 2 == 0 || (receivers >> to % 64) % 2 == 0);
+            return silent || random.below(3) == 0 ? 0 : 1 + random.below(most);
+          }};
+}
+
+inline std::size_t total(std::vector<std::size_t> const& bytes)
+{
+  return std::reduce(bytes.begin(), bytes.end());
+}
+
+/// The content of what `from` sends to `to`: no two messages are alike.
+struct message {
+  std::uint64_t salt;
+  std::size_t from;
+  std::size_t to;
+
+  void write(std::span<std::byte> bytes) const
+  {
+    std::uint64_t word = first();
+    for (std::byte& byte : bytes) { byte = next(word); }
+  }
+
+  /// Where `bytes` departs from it; bytes.size() where it does not.
+  [[nodiscard]] std::size_t first_difference(std::span<std::byte const> bytes) const
+  {
+    std::uint64_t word = first();
+    std::size_t index = 0;
+    while (index < bytes.size() && bytes[index] == next(word)) { ++index; }
+    return index;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t first() const
+  {
+    return ballast::digest{}.add(salt).add(from).add(to).value();
+  }
+  static std::byte next(std::uint64_t& word)
+  {
+    word += 0x9e3779b97f4a7c15U;
+    return static_cast<std::byte>(word >> 56);
+  }
+};
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_COMM_TRAFFIC_HPP

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/all_gather_dispatch.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/route/route.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::cluster;
+using ballast::exchange_cost;
+using ballast::placement;
+using ballast::price_all_gather;
+using ballast::rank_id;
+using ballast::result;
+using ballast::to_id;
+using ballast::to_index;
+using ballast::tokens;
+
+constexpr std::chrono::seconds patience(20);
+
+// A communicator that notes how much extra memory an exchange asks for.
+class watched_communicator {
+ public:
+  explicit watched_communicator(ballast::thread_communicator inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] rank_id rank() const { return inner_.rank(); }
+  [[nodiscard]] std::size_t size() const { return inner_.size(); }
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    return inner_.all_gather(send, receive);
+  }
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes)
+  {
+    return inner_.all_to_all_v(send, send_bytes, receive, receive_bytes);
+  }
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    return inner_.broadcast(bytes, root);
+  }
+  [[nodiscard]] result<void> barrier() { return inner_.barrier(); }
+  [[nodiscard]] result<watched_communicator> split(std::uint32_t colour)
+  {
+    auto part = inner_.split(colour);
+    if (!part) { return tl::unexpected(part.error()); }
+    return watched_communicator(std::move(*part));
+  }
+  [[nodiscard]] result<void> wait() { return inner_.wait(); }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    peak_bytes = std::max(peak_bytes, bytes);
+    return inner_.scratch(bytes);
+  }
+
+  std::size_t peak_bytes = 0;
+
+ private:
+  ballast::thread_communicator inner_;
+};
+static_assert(ballast::communicator<watched_communicator>);
+
+// Three arrays of different widths and types, filled so that every row of every rank differs.
+struct local_arrays {
+  std::vector<float> activation;
+  std::vector<std::int32_t> tag;
+  std::vector<std::array<std::byte, 5>> odd;
+
+  static constexpr std::size_t width = 3;
+
+  explicit local_arrays(tokens rows, std::uint64_t seed = 0)
+      : activation(static_cast<std::size_t>(rows) * width),
+        tag(static_cast<std::size_t>(rows)),
+        odd(static_cast<std::size_t>(rows))
+  {
+    ballast::random_source random(seed);
+    for (float& each : activation) { each = static_cast<float>(random.below(1 << 20)); }
+    for (std::int32_t& each : tag) { each = static_cast<std::int32_t>(random.below(1 << 20)); }
+    for (auto& each : odd) {
+      for (std::byte& byte : each) { byte = static_cast<std::byte>(random.below(256)); }
+    }
+  }
+
+  friend bool operator==(local_arrays const&, local_arrays const&) = default;
+};
+
+template <class Exchange>
+result<void> exchange(local_arrays const& from, local_arrays& to, Exchange const& run)
+{
+  return run(ballast::rows_of<float>(from.activation, to.activation, local_arrays::width),
+             ballast::rows_of<std::int32_t>(from.tag, to.tag),
+             ballast::rows_of<std::array<std::byte, 5>>(from.odd, to.odd));
+}
+
+void expect_the_result_of_a_route(std::size_t ranks, placement const& read,
+                                  placement const& computed)
+{
+  ballast::run_ranks(
+      ranks,
+      [&](ballast::thread_communicator& comm) {
+        local_arrays const before(read.rows(comm.rank()), 1 + to_index(comm.rank()));
+        local_arrays routed(computed.rows(comm.rank()));
+        local_arrays gathered(computed.rows(comm.rank()));
+        auto const plan = ballast::plan_route(read, computed, comm.rank());
+        ballast::workspace memory;
+        EXPECT_TRUE(exchange(before, routed, [&](auto const&... arrays) {
+          return ballast::route(comm, plan, memory, arrays...);
+        }));
+        EXPECT_TRUE(exchange(before, gathered, [&](auto const&... arrays) {
+          return ballast::all_gather_dispatch(comm, read, computed, arrays...);
+        }));
+        EXPECT_EQ(gathered, routed);
+      },
+      patience);
+}
+
+TEST(AllGatherDispatch, DoesWhatRouteDoesByteForByte)  // Ensures (1)
+{
+  ballast::random_source random(20240607);
+  for (std::size_t ranks = 1; ranks <= 8; ++ranks) {
+    for (std::size_t const samples : {0U, 1U, 5U, 60U}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << samples << " samples");
+      auto const bags = ballast_test::random_bags(ranks, random);
+      ballast_test::random_step const step(samples, bags, random);
+      expect_the_result_of_a_route(ranks, step.read, step.computed);
+      expect_the_result_of_a_route(ranks, step.computed, step.read);
+    }
+  }
+}
+
+TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
+{
+  ballast::random_source random(11);
+  constexpr std::size_t ranks = 4;
+  constexpr std::size_t row_bytes = 64;  // whole messages: nothing is padded
+  cluster const machines{.nodes = 2, .gpus_per_node = 2};
+  auto const bags = ballast_test::random_bags(ranks, random);
+  ballast_test::random_step const step(50, bags, random);
+  auto const volume = ballast::measure_route(step.read, step.computed, machines);
+
+  struct peaks {
+    std::size_t gathered;
+    std::size_t routed;
+  };
+  auto const peak = ballast::run_ranks(
+      ranks,
+      [&](ballast::thread_communicator& inner) {
+        std::vector<std::byte> const before(static_cast<std::size_t>(step.read.rows(inner.rank())) *
+                                            row_bytes);
+        std::vector<std::byte> after(static_cast<std::size_t>(step.computed.rows(inner.rank())) *
+                                     row_bytes);
+        auto const rows = ballast::rows_of<std::byte>(before, after, row_bytes);
+        auto const plan = ballast::plan_route(step.read, step.computed, inner.rank());
+        ballast::workspace memory;
+        watched_communicator comm(std::move(inner));
+        EXPECT_TRUE(ballast::all_gather_dispatch(comm, step.read, step.computed, rows));
+        std::size_t const gathered = std::exchange(comm.peak_bytes, 0);
+        EXPECT_TRUE(ballast::route(comm, plan, memory, rows));
+        return peaks{gathered, comm.peak_bytes};
+      },
+      patience);
+
+  double most_routed = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    EXPECT_EQ(static_cast<double>(peak[rank].gathered),
+              price_all_gather(step.read, machines, row_bytes).memory_bytes);
+    auto const& [sent, received, kept] = volume.ranks[rank];
+    EXPECT_EQ(peak[rank].routed, static_cast<std::size_t>(sent.all() + received.all()) * row_bytes);
+    most_routed = std::max(most_routed, static_cast<double>(peak[rank].routed));
+  }
+  EXPECT_EQ(ballast::price_route(volume, machines, row_bytes).memory_bytes, most_routed);
+}
+
+TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
+{
+  std::array<tokens, 3> const lengths{4, 0, 9};
+  placement read;
+  placement computed;
+  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{0}, rank_id{1}}, 2);
+  computed.assign_whole(lengths, std::array{rank_id{1}, rank_id{1}, rank_id{0}}, 2);
+  ballast::run_ranks(
+      2,
+      [&](ballast::thread_communicator& comm) {
+        local_arrays const before(read.rows(comm.rank()), 5);
+        local_arrays after(computed.rows(comm.rank()));
+        auto const step = [&] {
+          return exchange(before, after, [&](auto const&... arrays) {
+            return ballast::all_gather_dispatch(comm, read, computed, arrays...);
+          });
+        };
+        EXPECT_TRUE(step());
+        EXPECT_TRUE(comm.barrier());
+        auto const warm = ballast_test::allocations();
+        EXPECT_TRUE(step());
+        EXPECT_TRUE(comm.barrier());
+        EXPECT_EQ(ballast_test::allocations(), warm);
+        EXPECT_TRUE(comm.barrier());  // nobody leaves, which may allocate, before all have counted
+      },
+      patience);
+}
+
+TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
+{
+  std::array<tokens, 1> const lengths{4};
+  placement read;
+  read.assign_whole(lengths, std::array{rank_id{0}}, 2);
+  auto const codes = ballast::run_ranks(
+      2,
+      [&](ballast::thread_communicator& comm) {
+        if (to_index(comm.rank()) == 1) { return ballast::error_code::peer_lost; }  // it leaves
+        std::vector<std::byte> const before(4);
+        std::vector<std::byte> after(4);
+        auto const done = ballast::all_gather_dispatch(comm, read, read,
+                                                       ballast::rows_of<std::byte>(before, after));
+        return done ? ballast::error_code{} : done.error().code;
+      },
+      patience);
+  EXPECT_EQ(codes[0], ballast::error_code::peer_lost);
+}
+
+TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
+{
+  // Two nodes of three; rank 1 has most, 5 rows: a part is 10 bytes.
+  cluster const machines{.nodes = 2,
+                         .gpus_per_node = 3,
+                         .within_node_bytes_per_second = 100,
+                         .between_nodes_bytes_per_second = 50,
+                         .latency_seconds = 0.25};
+  std::array<tokens, 3> const lengths{2, 5, 1};
+  placement read;
+  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}, rank_id{5}}, 6);
+  exchange_cost const cost = price_all_gather(read, machines, 2);
+  EXPECT_DOUBLE_EQ(cost.bytes_mean, 5 * 10);  // of everyone else
+  EXPECT_DOUBLE_EQ(cost.bytes_max, 5 * 10);
+  EXPECT_DOUBLE_EQ(cost.between_nodes_bytes, 2 * 3 * 10);  // a node's three parts to the other
+  EXPECT_DOUBLE_EQ(cost.within_node_bytes + cost.between_nodes_bytes, 6 * 5 * 10);
+  EXPECT_DOUBLE_EQ(cost.messages_mean, 1 + 2);
+  EXPECT_DOUBLE_EQ(cost.memory_bytes, 7 * 10);
+  EXPECT_DOUBLE_EQ(cost.kept_share, 0);
+  EXPECT_DOUBLE_EQ(cost.seconds, 0.25 + 40.0 / 100);
+}
+
+TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
+{
+  std::array<tokens, 1> const lengths{7};
+  placement alone;
+  alone.assign_whole(lengths, std::array{rank_id{0}}, 1);
+  exchange_cost nothing;
+  nothing.kept_share = 1;
+  nothing.memory_bytes = 2 * 7;
+  EXPECT_EQ(price_all_gather(alone, cluster{.nodes = 1, .gpus_per_node = 1}, 1), nothing);
+
+  placement empty;
+  empty.assign_whole({}, {}, 8);
+  nothing.memory_bytes = 0;
+  EXPECT_EQ(price_all_gather(empty, cluster{}, 1), nothing);
+}
+
+TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
+{
+  ballast::random_source random(12);
+  cluster const machines{.nodes = 2, .gpus_per_node = 4};
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const bags = ballast_test::random_bags(machines.gpus(), random);
+    ballast_test::random_step const step(1 + random.below(60), bags, random);
+    auto const gather = price_all_gather(step.read, machines, 8);
+    auto const route = ballast::price_route(
+        ballast::measure_route(step.read, step.computed, machines), machines, 8);
+    EXPECT_GE(gather.bytes_max, route.bytes_max);
+    EXPECT_GE(gather.memory_bytes, route.memory_bytes);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_ROUTE_INSTANCES_HPP
+#define BALLAST_TESTS_ROUTE_INSTANCES_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ballast_test {
+
+/// Bags of random sizes that together have `gpus` GPUs.
+inline ballast::bag_layout random_bags(std::size_t gpus, ballast::random_source& random)
+{
+  std::vector<ballast::bag> bags;
+  for (std::size_t first = 0; first < gpus;) {
+    auto const size =
+        static_cast<std::uint32_t>(1 + random.below(std::min<std::size_t>(gpus - first, 4)));
+    bags.push_back({ballast::to_id<ballast::rank_id>(first), size});
+    first += size;
+  }
+  return ballast::bag_layout(bags);
+}
+
+/// A step: samples of random lengths, zero among them, read somewhere and placed somewhere.
+struct random_step {
+  std::vector<ballast::tokens> lengths;
+  std::vector<ballast::rank_id> source;
+  std::vector<ballast::bag_id> owner;
+  ballast::placement read;
+  ballast::placement computed;
+
+  random_step(std::size_t samples, ballast::bag_layout const& bags, ballast::random_source& random)
+  {
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      auto const bag = ballast::to_id<ballast::bag_id>(random.below(bags.size()));
+      auto const longest = static_cast<ballast::tokens>(random.below(40));
+      owner.push_back(bag);
+      lengths.push_back(longest < bags[bag].gpus ? 0 : longest);  // shorter ones never go there
+      source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
+    }
+    std::ranges::sort(source);  // gathered order
+    read.assign_whole(lengths, source, bags.gpus());
+    computed.assign_chunks(lengths, owner, bags);
+  }
+};
+
+/// A number for every token of every sample, no two the same.
+inline std::int64_t token_name(std::size_t sample, ballast::tokens token)
+{
+  return static_cast<std::int64_t>(sample) * 1'000'000 + token;
+}
+
+/// What the arrays of every rank hold where each token carries its name: written down from the
+/// definition, sample by sample, with no help of a piece's row.
+inline std::vector<std::vector<std::int64_t>> named_rows(ballast::placement const& where)
+{
+  std::vector<std::vector<std::int64_t>> rows(where.ranks());
+  for (std::size_t sample = 0; sample < where.size(); ++sample) {
+    for (ballast::piece const& each : where[ballast::to_id<ballast::sample_id>(sample)]) {
+      for (ballast::tokens token = each.first; token < each.first + each.count; ++token) {
+        rows[ballast::to_index(each.rank)].push_back(token_name(sample, token));
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_ROUTE_INSTANCES_HPP

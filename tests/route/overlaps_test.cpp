@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/overlaps.hpp>
+
+#include "instances.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::bag;
+using ballast::bag_id;
+using ballast::overlap;
+using ballast::placement;
+using ballast::rank_id;
+using ballast::tokens;
+using testing::ElementsAre;
+
+std::vector<overlap> overlaps_of(placement const& from, placement const& to)
+{
+  std::vector<overlap> found;
+  ballast::for_each_overlap(from, to, [&](overlap const& part) { found.push_back(part); });
+  return found;
+}
+
+TEST(Overlaps, CutAtThePiecesOfBothSides)
+{
+  std::array<tokens, 1> const lengths{10};
+  ballast::bag_layout const halves(std::array{bag{rank_id{0}, 2}, bag{rank_id{2}, 1}});
+  ballast::bag_layout const thirds(std::array{bag{rank_id{0}, 3}});
+  placement from;
+  placement to;
+  from.assign_chunks(lengths, std::array{bag_id{0}}, halves);  // 5, 5
+  to.assign_chunks(lengths, std::array{bag_id{0}}, thirds);    // 4, 3, 3
+  EXPECT_THAT(overlaps_of(from, to), ElementsAre(overlap{rank_id{0}, rank_id{0}, 0, 0, 4},
+                                                 overlap{rank_id{0}, rank_id{1}, 4, 0, 1},
+                                                 overlap{rank_id{1}, rank_id{1}, 0, 1, 2},
+                                                 overlap{rank_id{1}, rank_id{2}, 2, 0, 3}));
+}
+
+TEST(Overlaps, SayOfEveryTokenWhereItWasAndWhereItGoes)
+{
+  ballast::random_source random(11);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::size_t const gpus = 1 + random.below(12);
+    auto const bags = ballast_test::random_bags(gpus, random);
+    ballast_test::random_step const step(random.below(20), bags, random);
+    auto const before = ballast_test::named_rows(step.read);
+    auto const after = ballast_test::named_rows(step.computed);
+    std::vector<std::int64_t> moved;
+    for (overlap const& part : overlaps_of(step.read, step.computed)) {
+      for (tokens row = 0; row < part.count; ++row) {
+        auto const token =
+            before[to_index(part.from)][static_cast<std::size_t>(part.from_row + row)];
+        ASSERT_EQ(token, after[to_index(part.to)][static_cast<std::size_t>(part.to_row + row)]);
+        moved.push_back(token);
+      }
+    }
+    std::vector<std::int64_t> all;  // in the order of samples and tokens
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      for (tokens token = 0; token < step.lengths[sample]; ++token) {
+        all.push_back(ballast_test::token_name(sample, token));
+      }
+    }
+    ASSERT_EQ(moved, all);
+  }
+}
+
+TEST(OverlapsDeathTest, NeedTheSameSamplesOnBothSides)
+{
+  placement one;
+  placement other;
+  one.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 2);
+  other.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
+  EXPECT_DEATH((void)overlaps_of(one, other), "length");
+  other.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
+  EXPECT_DEATH((void)overlaps_of(one, other), "ranks");
+  other.assign_whole(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  EXPECT_DEATH((void)overlaps_of(one, other), "size");
+}
+
+}  // namespace

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/placement.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::bag;
+using ballast::bag_id;
+using ballast::bag_layout;
+using ballast::piece;
+using ballast::placement;
+using ballast::rank_id;
+using ballast::sample_id;
+using ballast::tokens;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+bag_layout one_and_three()
+{
+  return bag_layout(std::array{bag{rank_id{0}, 1}, bag{rank_id{1}, 3}});
+}
+
+TEST(Placement, PutsWholeSamplesOneAfterTheOther)
+{
+  placement where;
+  where.assign_whole(std::array<tokens, 4>{5, 0, 2, 3},
+                     std::array{rank_id{1}, rank_id{1}, rank_id{0}, rank_id{1}}, 3);
+
+  EXPECT_EQ(where.size(), 4U);
+  EXPECT_EQ(where.ranks(), 3U);
+  EXPECT_THAT(where[sample_id{0}], ElementsAre(piece{rank_id{1}, 0, 5, 0}));
+  EXPECT_THAT(where[sample_id{1}], IsEmpty());
+  EXPECT_THAT(where[sample_id{2}], ElementsAre(piece{rank_id{0}, 0, 2, 0}));
+  EXPECT_THAT(where[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 3, 5}));
+  EXPECT_EQ(where.rows(rank_id{0}), 2);
+  EXPECT_EQ(where.rows(rank_id{1}), 8);
+  EXPECT_EQ(where.rows(rank_id{2}), 0);
+  EXPECT_EQ(where.length(sample_id{3}), 3);
+  EXPECT_EQ(where.length(sample_id{1}), 0);
+}
+
+TEST(Placement, GivesChunkGToGpuGOfTheBag)
+{
+  placement where;
+  where.assign_chunks(std::array<tokens, 3>{7, 4, 5}, std::array{bag_id{1}, bag_id{0}, bag_id{1}},
+                      one_and_three());
+
+  EXPECT_THAT(where[sample_id{0}],
+              ElementsAre(piece{rank_id{1}, 0, 3, 0}, piece{rank_id{2}, 3, 2, 0},
+                          piece{rank_id{3}, 5, 2, 0}));
+  EXPECT_THAT(where[sample_id{1}], ElementsAre(piece{rank_id{0}, 0, 4, 0}));
+  EXPECT_THAT(where[sample_id{2}],
+              ElementsAre(piece{rank_id{1}, 0, 2, 3}, piece{rank_id{2}, 2, 2, 2},
+                          piece{rank_id{3}, 4, 1, 2}));
+}
+
+TEST(Placement, CoversEveryTokenOnceAndEveryRowOnce)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(7);
+  for (int trial = 0; trial < 300; ++trial) {
+    auto const bags = ballast_test::random_bags(1 + random.below(12), random);
+    ballast_test::random_step const step(random.below(20), bags, random);
+    for (placement const* where : {&step.read, &step.computed}) {
+      std::vector<tokens> next_row(bags.gpus(), 0);
+      for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+        tokens next = 0;
+        for (piece const& each : (*where)[ballast::to_id<sample_id>(sample)]) {
+          ASSERT_EQ(each.first, next);
+          ASSERT_GT(each.count, 0);
+          ASSERT_EQ(each.row, next_row[ballast::to_index(each.rank)]);
+          next += each.count;
+          next_row[ballast::to_index(each.rank)] += each.count;
+        }
+        ASSERT_EQ(next, step.lengths[sample]);
+      }
+      for (std::size_t rank = 0; rank < bags.gpus(); ++rank) {
+        ASSERT_EQ(where->rows(ballast::to_id<rank_id>(rank)), next_row[rank]);
+      }
+    }
+  }
+}
+
+TEST(Placement, DigestsDifferWhereAPieceDoes)
+{
+  std::array<tokens, 2> const lengths{4, 4};
+  auto const whole = [&](rank_id first, rank_id second, std::size_t ranks) {
+    placement where;
+    where.assign_whole(lengths, std::array{first, second}, ranks);
+    return where.digest();
+  };
+  placement chunks;
+  chunks.assign_chunks(lengths, std::array{bag_id{0}, bag_id{0}}, one_and_three());
+  auto const digest = whole(rank_id{0}, rank_id{0}, 4);
+  EXPECT_EQ(digest, chunks.digest());  // a bag of one GPU is that GPU
+  EXPECT_NE(digest, whole(rank_id{0}, rank_id{1}, 4));
+  EXPECT_NE(digest, whole(rank_id{1}, rank_id{0}, 4));
+  EXPECT_NE(digest, whole(rank_id{0}, rank_id{0}, 5));
+}
+
+TEST(Placement, AllocatesNothingInTheSteadyState)
+{
+  std::vector<tokens> const lengths(100, 12);
+  std::vector<bag_id> const owner(100, bag_id{1});
+  std::vector<rank_id> const source(100, rank_id{2});
+  auto const bags = one_and_three();
+  placement read;
+  placement computed;
+  read.assign_whole(lengths, source, 4);
+  computed.assign_chunks(lengths, owner, bags);
+  auto const before = ballast_test::allocations();
+  read.assign_whole(lengths, source, 4);
+  computed.assign_chunks(std::span(lengths).first(50), std::span(owner).first(50), bags);
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
+{
+  placement where;
+  std::array<tokens, 1> const two{2};
+  EXPECT_DEATH(where.assign_whole(two, std::array{rank_id{3}}, 3), "ballast");
+  EXPECT_DEATH(where.assign_whole(two, std::vector<rank_id>{}, 3), "samples == owners");
+  EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()), "home.gpus");
+}
+
+}  // namespace

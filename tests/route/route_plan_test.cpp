@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/route_plan.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::bag;
+using ballast::bag_id;
+using ballast::kept_rows;
+using ballast::placement;
+using ballast::rank_id;
+using ballast::route_plan;
+using ballast::row_range;
+using ballast::tokens;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Carries the rows of all ranks out in one process, message by message.
+std::vector<std::vector<std::int64_t>> carry_out(std::vector<route_plan> const& plans,
+                                                 std::vector<std::vector<std::int64_t>> const& rows)
+{
+  std::size_t const ranks = plans.size();
+  std::vector<std::vector<std::int64_t>> arrived(ranks);
+  for (std::size_t to = 0; to < ranks; ++to) {
+    arrived[to].assign(static_cast<std::size_t>(plans[to].rows_after), -1);
+    for (kept_rows const kept : plans[to].kept) {
+      for (tokens row = 0; row < kept.count; ++row) {
+        arrived[to].at(static_cast<std::size_t>(kept.to_row + row)) =
+            rows[to].at(static_cast<std::size_t>(kept.from_row + row));
+      }
+    }
+    for (std::size_t from = 0; from < ranks; ++from) {
+      std::vector<std::int64_t> message;
+      for (row_range const range : plans[from].sent[ballast::to_id<rank_id>(to)]) {
+        for (tokens row = 0; row < range.count; ++row) {
+          message.push_back(rows[from].at(static_cast<std::size_t>(range.first + row)));
+        }
+      }
+      std::size_t next = 0;
+      for (row_range const range : plans[to].received[ballast::to_id<rank_id>(from)]) {
+        for (tokens row = 0; row < range.count; ++row) {
+          arrived[to].at(static_cast<std::size_t>(range.first + row)) = message.at(next++);
+        }
+      }
+      EXPECT_EQ(next, message.size());
+      EXPECT_EQ(plans[from].sent.rows()[to], static_cast<tokens>(message.size()));
+      EXPECT_EQ(plans[to].received.rows()[from], static_cast<tokens>(message.size()));
+    }
+  }
+  return arrived;
+}
+
+std::vector<route_plan> plans_of(placement const& from, placement const& to)
+{
+  std::vector<route_plan> plans;
+  for (std::size_t rank = 0; rank < from.ranks(); ++rank) {
+    plans.push_back(ballast::plan_route(from, to, ballast::to_id<rank_id>(rank)));
+  }
+  return plans;
+}
+
+TEST(RoutePlan, SendsReceivesAndKeeps)
+{
+  std::array<tokens, 2> const lengths{5, 3};
+  placement read;
+  placement computed;
+  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
+  computed.assign_chunks(lengths, std::array{bag_id{0}, bag_id{0}},
+                         ballast::bag_layout(std::array{bag{rank_id{0}, 2}}));
+  auto const plan = ballast::plan_route(read, computed, rank_id{0});
+  EXPECT_EQ(plan.rows_before, 5);
+  EXPECT_EQ(plan.rows_after, 5);
+  EXPECT_THAT(plan.kept, ElementsAre(kept_rows{0, 0, 3}));
+  EXPECT_THAT(plan.sent[rank_id{0}], IsEmpty());
+  EXPECT_THAT(plan.sent[rank_id{1}], ElementsAre(row_range{3, 2}));
+  EXPECT_THAT(plan.received[rank_id{1}], ElementsAre(row_range{3, 2}));
+}
+
+TEST(RoutePlan, BringsEveryTokenToItsRow)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(3);
+  for (int trial = 0; trial < 300; ++trial) {
+    auto const bags = ballast_test::random_bags(1 + random.below(12), random);
+    ballast_test::random_step const step(random.below(20), bags, random);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const before = ballast_test::named_rows(step.read);
+    auto const after = ballast_test::named_rows(step.computed);
+    auto const plans = plans_of(step.read, step.computed);
+    ASSERT_EQ(carry_out(plans, before), after);
+    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+      ASSERT_EQ(plans[rank].sent.rows()[rank], 0);
+      ASSERT_EQ(plans[rank].received.rows()[rank], 0);
+    }
+    ASSERT_EQ(carry_out(plans_of(step.computed, step.read), after), before);
+  }
+}
+
+TEST(RoutePlan, ComposedIsTheTwoRoutesOneAfterTheOther)
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::size_t const gpus = 1 + random.below(12);
+    auto const encoder_bags = ballast_test::random_bags(gpus, random);
+    ballast_test::random_step const step(random.below(20), encoder_bags, random);
+    placement llm;
+    std::vector<rank_id> owner;
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      owner.push_back(ballast::to_id<rank_id>(random.below(gpus)));
+    }
+    llm.assign_whole(step.lengths, owner, gpus);
+
+    auto const encoded = ballast_test::named_rows(step.computed);
+    auto const home = carry_out(plans_of(step.computed, step.read), encoded);
+    auto const two = carry_out(plans_of(step.read, llm), home);
+    ASSERT_EQ(carry_out(plans_of(step.computed, llm), encoded), two);
+    ASSERT_EQ(two, ballast_test::named_rows(llm));
+  }
+}
+
+TEST(RoutePlan, MovesNothingWhereNothingChanges)
+{
+  placement read;
+  read.assign_whole(std::array<tokens, 3>{4, 0, 2}, std::array{rank_id{0}, rank_id{0}, rank_id{1}},
+                    3);
+  for (route_plan const& plan : plans_of(read, read)) {
+    EXPECT_THAT(plan.sent.rows(), ElementsAre(0, 0, 0));
+    EXPECT_THAT(plan.received.rows(), ElementsAre(0, 0, 0));
+  }
+}
+
+TEST(RoutePlan, OfNoSamplesIsEmpty)
+{
+  placement nothing;
+  nothing.assign_whole(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  auto const plan = ballast::plan_route(nothing, nothing, rank_id{1});
+  EXPECT_EQ(plan.ranks(), 2U);
+  EXPECT_EQ(plan.rows_before + plan.rows_after, 0);
+  EXPECT_THAT(plan.kept, IsEmpty());
+}
+
+TEST(RoutePlan, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(9);
+  auto const bags = ballast_test::random_bags(8, random);
+  ballast_test::random_step const step(200, bags, random);
+  ballast_test::random_step const smaller(100, bags, random);
+  route_plan plan;
+  ballast::plan_route_into(plan, step.read, step.computed, rank_id{2});
+  auto const before = ballast_test::allocations();
+  ballast::plan_route_into(plan, step.read, step.computed, rank_id{2});
+  EXPECT_EQ(ballast_test::allocations(), before);
+  auto const again = ballast::plan_route(smaller.read, smaller.computed, rank_id{2});
+  ballast::plan_route_into(plan, smaller.read, smaller.computed, rank_id{2});
+  EXPECT_TRUE(std::ranges::equal(plan.sent.rows(), again.sent.rows()));
+  EXPECT_EQ(plan.kept, again.kept);
+}
+
+}  // namespace

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/route.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::placement;
+using ballast::rank_id;
+using ballast::rows_of;
+using ballast::thread_communicator;
+using ballast::to_index;
+using ballast::tokens;
+using testing::ElementsAre;
+
+// Activations of two bytes that no arithmetic understands, as bf16 is to the host.
+struct bf16 {
+  std::uint16_t bits;
+  friend bool operator==(bf16, bf16) = default;
+};
+
+constexpr std::size_t width = 3;
+
+struct rank_arrays {
+  std::vector<bf16> activations;
+  std::vector<std::int32_t> tags;
+  std::vector<float> positions;
+
+  explicit rank_arrays(tokens rows)
+      : activations(static_cast<std::size_t>(rows) * width),
+        tags(static_cast<std::size_t>(rows)),
+        positions(static_cast<std::size_t>(rows) * 2)
+  {}
+  // Values that tell tokens apart; the floats include bit patterns that are no number.
+  explicit rank_arrays(std::vector<std::int64_t> const& names)
+      : rank_arrays(static_cast<tokens>(names.size()))
+  {
+    for (std::size_t row = 0; row < names.size(); ++row) {
+      for (std::size_t at = 0; at < width; ++at) {
+        activations[row * width + at] = {
+            static_cast<std::uint16_t>(names[row] * 31 + static_cast<std::int64_t>(at))};
+      }
+      tags[row] = static_cast<std::int32_t>(names[row]);
+      std::uint32_t const bits = 0x7f800001U + static_cast<std::uint32_t>(names[row]);
+      std::memcpy(&positions[2 * row], &bits, sizeof(bits));
+      positions[2 * row + 1] = -0.0F;
+    }
+  }
+  [[nodiscard]] std::vector<std::byte> bytes() const
+  {
+    std::vector<std::byte> all;
+    for (auto const part : {std::as_bytes(std::span(activations)), std::as_bytes(std::span(tags)),
+                            std::as_bytes(std::span(positions))}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+};
+
+auto forward(thread_communicator& comm, ballast::route_plan const& plan, ballast::workspace& memory,
+             rank_arrays const& from, rank_arrays& to)
+{
+  return ballast::route(comm, plan, memory, rows_of<bf16>(from.activations, to.activations, width),
+                        rows_of<std::int32_t>(from.tags, to.tags),
+                        rows_of<float>(from.positions, to.positions, 2));
+}
+
+auto backward(thread_communicator& comm, ballast::route_plan const& plan,
+              ballast::workspace& memory, rank_arrays const& from, rank_arrays& to)
+{
+  return ballast::reverse_route(
+      comm, plan, memory, rows_of<bf16>(from.activations, to.activations, width),
+      rows_of<std::int32_t>(from.tags, to.tags), rows_of<float>(from.positions, to.positions, 2));
+}
+
+TEST(Route, BringsArraysOfDifferentTypesByteForByteAndBack)  // Ensures (1)
+{
+  ballast::random_source random(1);
+  for (int trial = 0; trial < 60; ++trial) {
+    std::size_t const ranks = 1 + random.below(9);
+    auto const bags = ballast_test::random_bags(ranks, random);
+    ballast_test::random_step const step(random.below(30), bags, random);
+    auto const before = ballast_test::named_rows(step.read);
+    auto const after = ballast_test::named_rows(step.computed);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << ranks << " ranks");
+    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+      auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
+      ballast::workspace memory;
+      rank_arrays const read(before[to_index(comm.rank())]);
+      rank_arrays computed(plan.rows_after);
+      EXPECT_TRUE(forward(comm, plan, memory, read, computed).has_value());
+      EXPECT_EQ(computed.bytes(), rank_arrays(after[to_index(comm.rank())]).bytes());
+      rank_arrays back(plan.rows_before);
+      EXPECT_TRUE(backward(comm, plan, memory, computed, back).has_value());
+      EXPECT_EQ(back.bytes(), read.bytes());
+    });
+  }
+}
+
+TEST(Route, ComposedEqualsTheTwoExchangesByteForByte)
+{
+  ballast::random_source random(2);
+  for (int trial = 0; trial < 30; ++trial) {
+    std::size_t const ranks = 2 + random.below(7);
+    auto const encoder_bags = ballast_test::random_bags(ranks, random);
+    ballast_test::random_step const step(random.below(30), encoder_bags, random);
+    placement llm;
+    std::vector<rank_id> owner(step.lengths.size());
+    for (rank_id& each : owner) { each = ballast::to_id<rank_id>(random.below(ranks)); }
+    llm.assign_whole(step.lengths, owner, ranks);
+    auto const encoded_names = ballast_test::named_rows(step.computed);
+    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+      ballast::workspace memory;
+      rank_arrays const encoded(encoded_names[to_index(comm.rank())]);
+      auto const to_encoder = ballast::plan_route(step.read, step.computed, comm.rank());
+      auto const to_llm = ballast::plan_route(step.read, llm, comm.rank());
+      rank_arrays home(to_encoder.rows_before);
+      rank_arrays twice(to_llm.rows_after);
+      EXPECT_TRUE(backward(comm, to_encoder, memory, encoded, home).has_value());
+      EXPECT_TRUE(forward(comm, to_llm, memory, home, twice).has_value());
+
+      auto const composed = ballast::plan_route(step.computed, llm, comm.rank());
+      rank_arrays once(composed.rows_after);
+      EXPECT_TRUE(forward(comm, composed, memory, encoded, once).has_value());
+      EXPECT_EQ(once.bytes(), twice.bytes());
+    });
+  }
+}
+
+// The loss is a weighted sum of squares of what arrives, so that its gradient before the route is
+// the reverse route of its gradient after it. Central differences are exact for it.
+TEST(Route, HasTheReverseRouteAsItsGradientAndTheOtherWayRound)
+{
+  ballast::random_source random(3);
+  for (bool const reversed : {false, true}) {
+    auto const bags = ballast_test::random_bags(4, random);
+    ballast_test::random_step const step(6, bags, random);
+    placement const& from = reversed ? step.computed : step.read;
+    placement const& to = reversed ? step.read : step.computed;
+    ballast::run_ranks(4, [&](thread_communicator& comm) {
+      ballast::workspace memory;
+      auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
+      auto const move = [&](bool back, std::vector<double> const& x, std::vector<double>& y) {
+        bool const moved =
+            back ? reverse_route(comm, plan, memory, rows_of<double>(x, y)).has_value()
+                 : route(comm, plan, memory, rows_of<double>(x, y)).has_value();
+        EXPECT_TRUE(moved);
+      };
+      auto const own = static_cast<std::size_t>(from.rows(comm.rank()));
+      std::vector<double> x(own);
+      std::vector<double> y(static_cast<std::size_t>(to.rows(comm.rank())));
+      std::iota(x.begin(), x.end(), 1.0 + 100.0 * static_cast<double>(to_index(comm.rank())));
+      auto const weight = [&](std::size_t row) {
+        return 1.0 + static_cast<double>((row * 7 + to_index(comm.rank())) % 5);
+      };
+      auto const loss = [&] {  // over all ranks, in whole numbers: nothing is rounded
+        move(reversed, x, y);
+        double sum = 0;
+        for (std::size_t row = 0; row < y.size(); ++row) { sum += weight(row) * y[row] * y[row]; }
+        std::vector<double> sums(comm.size());
+        EXPECT_TRUE(comm.all_gather(std::as_bytes(std::span(&sum, 1)),
+                                    std::as_writable_bytes(std::span(sums))));
+        return std::accumulate(sums.begin(), sums.end(), 0.0);
+      };
+      (void)loss();
+      std::vector<double> dy(y.size());
+      for (std::size_t row = 0; row < y.size(); ++row) { dy[row] = 2 * weight(row) * y[row]; }
+      std::vector<double> dx(own);
+      move(!reversed, dy, dx);
+
+      for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+        auto const rows = static_cast<std::size_t>(from.rows(ballast::to_id<rank_id>(rank)));
+        for (std::size_t row = 0; row < rows; ++row) {
+          bool const mine = rank == to_index(comm.rank());
+          if (mine) { x[row] += 1; }
+          double const above = loss();
+          if (mine) { x[row] -= 2; }
+          double const below = loss();
+          if (mine) {
+            x[row] += 1;
+            EXPECT_EQ((above - below) / 2, dx[row]) << "rank " << rank << " row " << row;
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST(Route, AllocatesNothingInTheSteadyState)  // Ensures (2)
+{
+  ballast::random_source random(4);
+  auto const bags = ballast_test::random_bags(4, random);
+  ballast_test::random_step const step(40, bags, random);
+  auto const names = ballast_test::named_rows(step.read);
+  std::atomic<bool> allocated = false;
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
+    ballast::workspace memory;
+    rank_arrays const read(names[to_index(comm.rank())]);
+    rank_arrays computed(plan.rows_after);
+    rank_arrays back(plan.rows_before);
+    auto const both = [&] {
+      return forward(comm, plan, memory, read, computed).has_value() &&
+             backward(comm, plan, memory, computed, back).has_value();
+    };
+    EXPECT_TRUE(both());
+    EXPECT_TRUE(comm.barrier());
+    auto const before = ballast_test::allocations();  // of all ranks, which do nothing else
+    bool const moved = both() && comm.barrier().has_value();
+    if (ballast_test::allocations() != before) { allocated = true; }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_TRUE(moved);
+  });
+  EXPECT_FALSE(allocated);
+}
+
+TEST(Route, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
+{
+  placement read;
+  placement computed;
+  std::array<tokens, 1> const lengths{6};
+  read.assign_whole(lengths, std::array{rank_id{2}}, 3);
+  computed.assign_whole(lengths, std::array{rank_id{0}}, 3);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto const plan = ballast::plan_route(read, computed, comm.rank());
+    ballast::workspace memory;
+    std::vector<std::int64_t> x(static_cast<std::size_t>(plan.rows_before), 5);
+    std::vector<std::int64_t> y(static_cast<std::size_t>(plan.rows_after), -1);
+    EXPECT_TRUE(ballast::route(comm, plan, memory, rows_of<std::int64_t>(x, y)));
+    EXPECT_TRUE(ballast::route(comm, plan, memory));
+    if (comm.rank() == rank_id{0}) {
+      EXPECT_THAT(y, ElementsAre(5, 5, 5, 5, 5, 5));
+    } else {
+      EXPECT_TRUE(y.empty());
+    }
+  });
+}
+
+TEST(Route, IsPlannedFromTwoPlacements)
+{
+  std::vector<tokens> const lengths{7, 3};
+  std::vector<rank_id> const source{rank_id{0}, rank_id{1}};
+  std::vector<ballast::bag_id> const owner{ballast::bag_id{0}, ballast::bag_id{0}};
+  ballast::bag_layout const bags(std::array{ballast::bag{rank_id{0}, 2}});
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    ballast::workspace memory;
+    // [route]
+    placement read;
+    placement computed;
+    read.assign_whole(lengths, source, comm.size());  // where the data loaders left them
+    computed.assign_chunks(lengths, owner, bags);     // where the plan wants them
+    auto const way = ballast::plan_route(read, computed, comm.rank());
+
+    auto const before = static_cast<std::size_t>(way.rows_before);
+    auto const after = static_cast<std::size_t>(way.rows_after);
+    std::vector<float> x(before * 64);
+    std::vector<float> x_there(after * 64);
+    std::vector<std::int32_t> position(before);
+    std::vector<std::int32_t> position_there(after);
+    auto const moved = ballast::route(comm, way, memory, rows_of<float>(x, x_there, 64),
+                                      rows_of<std::int32_t>(position, position_there));
+    auto const back = ballast::reverse_route(comm, way, memory, rows_of<float>(x_there, x, 64));
+    // [route]
+    EXPECT_TRUE(moved && back);
+    EXPECT_EQ(after, comm.rank() == rank_id{0} ? 6U : 4U);
+  });
+}
+
+TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
+{
+  placement read;
+  placement computed;
+  placement other;
+  std::array<tokens, 2> const lengths{6, 4};
+  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
+  computed.assign_whole(lengths, std::array{rank_id{2}, rank_id{2}}, 3);
+  other.assign_whole(lengths, std::array{rank_id{2}, rank_id{0}}, 3);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    bool const differs = comm.rank() == rank_id{1};
+    auto const plan = ballast::plan_route(read, differs ? other : computed, comm.rank());
+    ballast::workspace memory;
+    std::vector<int> x(static_cast<std::size_t>(plan.rows_before), 5);
+    std::vector<int> y(static_cast<std::size_t>(plan.rows_after), -1);
+    auto const moved = ballast::route(comm, plan, memory, rows_of<int>(x, y));
+    ASSERT_FALSE(moved.has_value());
+    EXPECT_EQ(moved.error().code, ballast::error_code::mismatch);
+    EXPECT_THAT(y, testing::Each(-1));
+  });
+}
+
+TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
+{
+  placement where;
+  where.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);
+  auto const plan = ballast::plan_route(where, where, rank_id{0});
+  auto comms = thread_communicator::make(1);
+  ballast::workspace memory;
+  std::vector<int> two(2);
+  std::vector<int> three(3);
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of<int>(three, two)), "before");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of<int>(two, three)), "after");
+  placement wider;
+  wider.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 2);
+  auto const of_two = ballast::plan_route(wider, wider, rank_id{0});
+  EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of<int>(two, two)), "size");
+}
+
+}  // namespace

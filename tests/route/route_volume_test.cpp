@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/route_volume.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::cluster;
+using ballast::placement;
+using ballast::rank_id;
+using ballast::rank_traffic;
+using ballast::route_volume;
+using ballast::sample_id;
+using ballast::to_id;
+using ballast::to_index;
+using ballast::tokens;
+
+cluster machines_of(std::uint32_t nodes, std::uint32_t gpus_per_node)
+{
+  return {.nodes = nodes, .gpus_per_node = gpus_per_node};
+}
+
+// Where each token of a sample lies, one entry per token.
+std::vector<std::size_t> rank_of_tokens(placement const& where, sample_id sample)
+{
+  std::vector<std::size_t> ranks;
+  for (ballast::piece const& each : where[sample]) {
+    ranks.insert(ranks.end(), static_cast<std::size_t>(each.count), to_index(each.rank));
+  }
+  return ranks;
+}
+
+// From the definition: token by token, and one message for every pair of ranks that a token connects.
+route_volume token_by_token(placement const& from, placement const& to, std::size_t gpus_per_node)
+{
+  route_volume volume;
+  volume.ranks.resize(from.ranks());
+  std::set<std::pair<std::size_t, std::size_t>> messages;
+  for (std::size_t sample = 0; sample < from.size(); ++sample) {
+    auto const sources = rank_of_tokens(from, to_id<sample_id>(sample));
+    auto const targets = rank_of_tokens(to, to_id<sample_id>(sample));
+    for (std::size_t token = 0; token < sources.size(); ++token) {
+      std::size_t const a = sources[token];
+      std::size_t const b = targets.at(token);
+      if (a == b) {
+        ++volume.ranks[a].kept;
+      } else if (a / gpus_per_node == b / gpus_per_node) {
+        ++volume.ranks[a].sent.within_node;
+        ++volume.ranks[b].received.within_node;
+      } else {
+        ++volume.ranks[a].sent.between_nodes;
+        ++volume.ranks[b].received.between_nodes;
+      }
+      if (a != b) { messages.emplace(a, b); }
+    }
+  }
+  for (auto const& [a, b] : messages) {
+    ++volume.ranks[a].sent.messages;
+    ++volume.ranks[b].received.messages;
+  }
+  return volume;
+}
+
+placement on_ranks(std::vector<tokens> const& lengths, std::vector<std::uint32_t> const& owners,
+                   std::size_t ranks)
+{
+  std::vector<rank_id> owner;
+  for (std::uint32_t const each : owners) { owner.push_back(rank_id{each}); }
+  placement where;
+  where.assign_whole(lengths, owner, ranks);
+  return where;
+}
+
+TEST(RouteVolume, CountsTokensPerLinkAndMessagesPerPeer)
+{
+  // Two nodes of two. Samples of 5, 3, 2 and 7 tokens; two of them go from rank 0 to rank 3.
+  std::vector<tokens> const lengths{5, 3, 2, 7};
+  auto const read = on_ranks(lengths, {0, 0, 0, 2}, 4);
+  auto const computed = on_ranks(lengths, {3, 1, 3, 2}, 4);
+  auto const volume = ballast::measure_route(read, computed, machines_of(2, 2));
+  EXPECT_EQ(volume.ranks[0].sent,
+            (rank_traffic{.within_node = 3, .between_nodes = 7, .messages = 2}));
+  EXPECT_EQ(volume.ranks[0].received, rank_traffic{});
+  EXPECT_EQ(volume.ranks[1].received,
+            (rank_traffic{.within_node = 3, .between_nodes = 0, .messages = 1}));
+  EXPECT_EQ(volume.ranks[2], (route_volume::rank_volume{.kept = 7}));
+  EXPECT_EQ(volume.ranks[3].received,
+            (rank_traffic{.within_node = 0, .between_nodes = 7, .messages = 1}));
+  EXPECT_EQ(volume.ranks[0].sent.all(), 10);
+  EXPECT_EQ(volume.moved(), 10);
+  EXPECT_EQ(volume.kept(), 7);
+}
+
+TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)
+{
+  ballast::random_source random(20240607);
+  route_volume volume;
+  ballast::workspace memory;
+  for (int trial = 0; trial < 100; ++trial) {
+    auto const machines = machines_of(static_cast<std::uint32_t>(1 + random.below(4)),
+                                      static_cast<std::uint32_t>(1 + random.below(4)));
+    auto const bags = ballast_test::random_bags(machines.gpus(), random);
+    ballast_test::random_step const step(random.below(40), bags, random);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << machines.gpus() << " GPUs");
+
+    ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
+    EXPECT_EQ(volume, token_by_token(step.read, step.computed, machines.gpus_per_node));
+  }
+}
+
+TEST(RouteVolume, Balances)  // Ensures (1) (2)
+{
+  ballast::random_source random(7);
+  auto const machines = machines_of(3, 4);
+  auto const bags = ballast_test::random_bags(machines.gpus(), random);
+  ballast_test::random_step const step(200, bags, random);
+  auto const volume = ballast::measure_route(step.read, step.computed, machines);
+  rank_traffic sent;
+  rank_traffic received;
+  for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
+    auto const& each = volume.ranks[rank];
+    EXPECT_EQ(each.sent.all() + each.kept, step.read.rows(to_id<rank_id>(rank)));
+    EXPECT_EQ(each.received.all() + each.kept, step.computed.rows(to_id<rank_id>(rank)));
+    for (auto const& [sum, part] : {std::pair{&sent, each.sent}, {&received, each.received}}) {
+      sum->within_node += part.within_node;
+      sum->between_nodes += part.between_nodes;
+      sum->messages += part.messages;
+    }
+  }
+  EXPECT_EQ(sent, received);
+  EXPECT_GT(sent.within_node, 0);
+  EXPECT_GT(sent.between_nodes, 0);
+}
+
+TEST(RouteVolume, OfTheReverseRouteIsTheMirror)  // Ensures (3)
+{
+  ballast::random_source random(8);
+  auto const machines = machines_of(2, 4);
+  auto const bags = ballast_test::random_bags(machines.gpus(), random);
+  ballast_test::random_step const step(100, bags, random);
+  auto const forward = ballast::measure_route(step.read, step.computed, machines);
+  auto const reverse = ballast::measure_route(step.computed, step.read, machines);
+  for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
+    EXPECT_EQ(forward.ranks[rank].sent, reverse.ranks[rank].received);
+    EXPECT_EQ(forward.ranks[rank].received, reverse.ranks[rank].sent);
+    EXPECT_EQ(forward.ranks[rank].kept, reverse.ranks[rank].kept);
+  }
+}
+
+TEST(RouteVolume, SaysWhatComposingTwoRoutesSaves)
+{
+  // Sample 0 changes its rank twice and could once, sample 1 twice and need not, sample 2 once
+  // either way.
+  std::vector<tokens> const lengths{5, 3, 2};
+  auto const R = on_ranks(lengths, {0, 0, 0}, 3);
+  auto const E = on_ranks(lengths, {1, 1, 0}, 3);
+  auto const M = on_ranks(lengths, {2, 1, 2}, 3);
+  auto const machines = machines_of(1, 3);
+  auto const moved = [&](auto const& a, auto const& b) {
+    return ballast::measure_route(a, b, machines).moved();
+  };
+  tokens const saved = moved(E, R) + moved(R, M) - moved(E, M);
+  EXPECT_EQ(saved, 5 + 2 * 3 + 0);
+
+  ballast::random_source random(9);
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const bags = ballast_test::random_bags(8, random);
+    ballast_test::random_step const step(60, bags, random);
+    std::vector<rank_id> encoder;
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      encoder.push_back(to_id<rank_id>(random.below(8)));
+    }
+    placement encoded;
+    encoded.assign_whole(step.lengths, encoder, 8);
+    auto const volume = [&](placement const& from, placement const& to) {
+      return ballast::measure_route(from, to, machines_of(2, 4)).moved();
+    };
+    EXPECT_GE(volume(encoded, step.read) + volume(step.read, step.computed),
+              volume(encoded, step.computed));
+  }
+}
+
+TEST(RouteVolume, OfNothingIsNothing)
+{
+  for (std::vector<tokens> const& lengths :
+       {std::vector<tokens>{}, std::vector<tokens>{0, 0}, std::vector<tokens>{4, 0}}) {
+    std::vector<std::uint32_t> const owners(lengths.size(), 0);
+    auto const where = on_ranks(lengths, owners, 1);
+    auto const volume = ballast::measure_route(where, where, machines_of(1, 1));
+    EXPECT_EQ(volume.moved(), 0);
+    EXPECT_EQ(volume.kept(), where.rows(rank_id{0}));
+    EXPECT_EQ(volume.ranks[0].sent.messages, 0U);
+  }
+}
+
+TEST(RouteVolume, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(10);
+  auto const bags = ballast_test::random_bags(16, random);
+  ballast_test::random_step const step(300, bags, random);
+  route_volume volume;
+  ballast::workspace memory;
+  auto const measure = [&] {
+    ballast::measure_route_into(volume, memory, step.read, step.computed, machines_of(2, 8));
+  };
+  measure();
+  auto const before = ballast_test::allocations();
+  measure();
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+TEST(RouteVolumeDeathTest, RefusesAnotherCluster)  // Expects
+{
+  auto const where = on_ranks({1}, {0}, 4);
+  EXPECT_DEATH((void)ballast::measure_route(where, where, machines_of(1, 8)), "machines.gpus");
+}
+
+}  // namespace

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/row_array.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+template <class T>
+concept can_travel =
+    requires(std::span<T const> from, std::span<T> to) { ballast::rows_of<T>(from, to); };
+static_assert(can_travel<float>);
+static_assert(!can_travel<std::string>);  // bytes of a string are not the string
+
+TEST(RowArray, CountsBytesPerToken)
+{
+  std::vector<std::uint16_t> const from(12);
+  std::vector<std::uint16_t> to(6);
+  auto const array = ballast::rows_of<std::uint16_t>(from, to, 3);
+  EXPECT_EQ(array.row_bytes, 6U);
+  EXPECT_EQ(array.from.size(), 24U);
+  EXPECT_EQ(array.to.size(), 12U);
+  EXPECT_EQ(static_cast<void const*>(array.to.data()), to.data());
+}
+
+TEST(RowArrayDeathTest, HasAtLeastOneElementAToken)
+{
+  std::vector<float> data(3);
+  EXPECT_DEATH((void)ballast::rows_of<float>(data, data, 0), "width >= 1");
+}
+
+}  // namespace

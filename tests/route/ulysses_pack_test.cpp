@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/ulysses_pack.hpp>
+
+#include "bag_arrays.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using ballast::heads_of;
+using ballast_test::bag_case;
+using ballast_test::whole_array;
+using testing::ElementsAre;
+
+using byte_list = std::vector<std::byte>;
+
+// Offset and size, in the messages of one GPU, of what it sends to or gets from each peer.
+template <class BytesOf>
+std::vector<std::size_t> offsets(std::uint32_t gpus, std::uint32_t gpu, BytesOf bytes_of)
+{
+  std::vector<std::size_t> all{0};
+  for (std::uint32_t peer = 0; peer < gpus; ++peer) {
+    all.push_back(all.back() + (peer == gpu ? 0 : bytes_of(peer)));
+  }
+  return all;
+}
+
+// All GPUs of a bag in turn, with arrays_of(gpu) for each; messages are carried by hand.
+template <class ArraysOf>
+void exchange(bag_case const& bag, bool to_heads, ArraysOf arrays_of)
+{
+  auto const plan = bag.plan();
+  std::vector<byte_list> sent(bag.gpus);
+  std::vector<std::vector<std::size_t>> sent_at(bag.gpus);
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    auto const arrays = arrays_of(gpu);
+    sent_at[gpu] = offsets(bag.gpus, gpu, [&](std::uint32_t peer) {
+      return ballast::message_bytes(plan, to_heads ? gpu : peer, to_heads ? peer : gpu, arrays);
+    });
+    sent[gpu].assign(sent_at[gpu].back(), std::byte{0xee});
+    (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, sent[gpu]);
+  }
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    byte_list received;
+    for (std::uint32_t peer = 0; peer < bag.gpus; ++peer) {
+      auto const first = sent[peer].begin() + static_cast<std::ptrdiff_t>(sent_at[peer][gpu]);
+      auto const last = sent[peer].begin() + static_cast<std::ptrdiff_t>(sent_at[peer][gpu + 1]);
+      received.insert(received.end(), first, last);
+    }
+    auto const arrays = arrays_of(gpu);
+    (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, received);
+  }
+}
+
+// What all GPUs hold of one array on both sides of an exchange.
+template <class T>
+struct sides {
+  std::vector<std::vector<T>> tokens;
+  std::vector<std::vector<T>> heads;
+
+  explicit sides(whole_array<T> const& whole)
+  {
+    for (std::uint32_t gpu = 0; gpu < whole.bag->gpus; ++gpu) {
+      tokens.push_back(whole.tokens_of(gpu));
+      heads.push_back(whole.heads_of(gpu));
+    }
+  }
+};
+
+template <class T>
+std::vector<std::vector<T>> blank(std::vector<std::vector<T>> shaped_like)
+{
+  for (auto& each : shaped_like) { std::ranges::fill(each, T{}); }
+  return shaped_like;
+}
+
+struct colour {
+  std::array<std::uint8_t, 3> channels{};
+
+  colour() = default;
+  explicit colour(std::size_t index)
+      : channels{static_cast<std::uint8_t>(index), static_cast<std::uint8_t>(index >> 8), 7}
+  {}
+  friend bool operator==(colour const&, colour const&) = default;
+};
+
+RC_GTEST_PROP(UlyssesPack, TakesSeveralArraysOfSeveralTypesToHeads, ())
+{
+  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
+  bag_case const bag = ballast_test::random_bag(random, 8);
+  auto const same = [](std::size_t index) { return index; };
+  whole_array<double> const q(bag, bag.query_heads, 1 + random.below(3), same);
+  whole_array<std::uint16_t> const k(bag, ballast_test::random_heads(random, bag), 3, same);
+  whole_array<colour> const v(bag, ballast_test::random_heads(random, bag), 1, same);
+  sides const q_sides(q);
+  sides const k_sides(k);
+  sides const v_sides(v);
+  auto q_heads = blank(q_sides.heads);
+  auto k_heads = blank(k_sides.heads);
+  auto v_heads = blank(v_sides.heads);
+  exchange(bag, true, [&](std::uint32_t gpu) {
+    return std::array{heads_of<double>(q_sides.tokens[gpu], q_heads[gpu], q.heads, q.dim),
+                      heads_of<std::uint16_t>(k_sides.tokens[gpu], k_heads[gpu], k.heads, k.dim),
+                      heads_of<colour>(v_sides.tokens[gpu], v_heads[gpu], v.heads, v.dim)};
+  });
+  RC_ASSERT(q_heads == q_sides.heads);
+  RC_ASSERT(k_heads == k_sides.heads);
+  RC_ASSERT(v_heads == v_sides.heads);
+}
+
+RC_GTEST_PROP(UlyssesPack, TakesEveryHeadBackAndSumsItsCopies, ())
+{
+  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
+  bag_case const bag = ballast_test::random_bag(random, 8);
+  auto const same = [](std::size_t index) { return index; };
+  whole_array<std::int64_t> const k(bag, ballast_test::random_heads(random, bag), 2, same);
+  whole_array<colour> const out(bag, bag.query_heads, 2, same);
+  sides const k_sides(k);
+  sides const out_sides(out);
+  auto k_tokens = blank(k_sides.tokens);
+  auto out_tokens = blank(out_sides.tokens);
+  exchange(bag, false, [&](std::uint32_t gpu) {
+    return std::array{heads_of<std::int64_t>(k_sides.heads[gpu], k_tokens[gpu], k.heads, k.dim),
+                      heads_of<colour>(out_sides.heads[gpu], out_tokens[gpu], out.heads, out.dim)};
+  });
+  RC_ASSERT(out_tokens == out_sides.tokens);
+  whole_array<std::int64_t> const sums(bag, k.heads, k.dim, [&](std::size_t index) {
+    auto const head = static_cast<std::uint32_t>(index / k.dim % k.heads);
+    return k.elements[index] * bag.copies(head, k.heads);
+  });
+  RC_ASSERT(k_tokens == sides(sums).tokens);
+}
+
+// Moving to heads is a matrix of zeros and ones, and moving to tokens its transpose: with whole
+// numbers both sides of <to_heads(x), y> = <x, to_tokens(y)> are exact.
+RC_GTEST_PROP(UlyssesPack, ToTokensIsTheAdjointOfToHeads, ())
+{
+  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
+  bag_case const bag = ballast_test::random_bag(random, 8);
+  auto const number = [&](std::size_t) { return random.between(-9, 9); };
+  whole_array<double> const x(bag, ballast_test::random_heads(random, bag), 2, number);
+  sides const x_sides(x);
+  auto moved_x = blank(x_sides.heads);
+  auto y = x_sides.heads;  // copies of a head differ, as gradients do
+  for (auto& of_gpu : y) {
+    for (double& element : of_gpu) { element = static_cast<double>(number(0)); }
+  }
+  auto moved_y = blank(x_sides.tokens);
+  exchange(bag, true, [&](std::uint32_t gpu) {
+    return std::array{heads_of<double>(x_sides.tokens[gpu], moved_x[gpu], x.heads, x.dim)};
+  });
+  exchange(bag, false, [&](std::uint32_t gpu) {
+    return std::array{heads_of<double>(y[gpu], moved_y[gpu], x.heads, x.dim)};
+  });
+  auto const product = [](auto const& a, auto const& b) {
+    double sum = 0;
+    for (std::size_t gpu = 0; gpu < a.size(); ++gpu) {
+      for (std::size_t at = 0; at < a[gpu].size(); ++at) { sum += a[gpu][at] * b[gpu][at]; }
+    }
+    return sum;
+  };
+  RC_ASSERT(product(moved_x, y) == product(x_sides.tokens, moved_y));
+}
+
+TEST(UlyssesPack, SumsInTheOrderOfTheGpus)
+{
+  bag_case const bag{4, {4}, 4};
+  std::array<double, 4> const parts{1e16, 1, -1e16, 1};  // any other order gives another sum
+  std::vector<std::vector<double>> from;
+  for (double const part : parts) { from.emplace_back(4, part); }
+  std::vector<std::vector<double>> to(4, std::vector<double>(1, -1));
+  exchange(bag, false, [&](std::uint32_t gpu) {
+    return std::array{heads_of<double>(from[gpu], to[gpu], 1, 1)};
+  });
+  double const in_order = ((parts[0] + parts[1]) + parts[2]) + parts[3];
+  ASSERT_NE(in_order, parts[0] + parts[2] + parts[1] + parts[3]);
+  for (auto const& own : to) { EXPECT_THAT(own, ElementsAre(in_order)); }
+}
+
+TEST(UlyssesPack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
+{
+  bag_case const bag{2, {2, 3}, 3};  // GPU 0 has tokens 0, 2 and 3 and heads 0 and 1
+  auto const plan = bag.plan();
+  std::vector<char> const q{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'};
+  std::vector<std::int16_t> const position{10, 12, 13};
+  std::array const arrays{heads_of<char>(q, {}, 3, 1), heads_of<std::int16_t>(position, {}, 1, 1)};
+  ASSERT_EQ(ballast::message_bytes(plan, 0, 1, arrays), 32U);
+
+  byte_list message(32, std::byte{0xee});
+  ballast::pack_to_heads(plan, 0, arrays, message);
+  byte_list expected(32, std::byte{0});
+  std::memcpy(&expected[0], "cfi", 3);  // the third head of each token
+  std::memcpy(&expected[16], position.data(), 6);
+  EXPECT_EQ(message, expected);
+}
+
+TEST(UlyssesPackDeathTest, RefusesToSumWhatHasNoSum)
+{
+  bag_case const bag{2, {2}, 2};
+  auto const plan = bag.plan();
+  byte_list const from(2);
+  byte_list to(1);
+  byte_list const message(16);
+  std::array const arrays{heads_of<std::byte>(from, to, 1, 1)};
+  EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message), "add != nullptr");
+}
+
+}  // namespace

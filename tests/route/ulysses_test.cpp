@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/ulysses.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "bag_arrays.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::bag_chunk;
+using ballast::chunk;
+using ballast::head_shape;
+using ballast::sample_id;
+using ballast::tokens;
+using ballast::ulysses_plan;
+using ballast_test::bag_case;
+using testing::ElementsAre;
+
+std::vector<chunk> shares(bag_case const& bag, std::uint32_t heads)
+{
+  std::vector<chunk> all;
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    all.push_back(bag.plan().share(gpu, heads));
+  }
+  return all;
+}
+
+bag_case any_bag()
+{
+  ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
+  return ballast_test::random_bag(random, 8);
+}
+
+RC_GTEST_PROP(UlyssesPlan, GivesEveryRowToOneGpu, ())  // Ensures (1)
+{
+  bag_case const bag = any_bag();
+  auto const plan = bag.plan();
+  auto const owners = bag.row_owners();
+  RC_ASSERT(plan.gpus() == bag.gpus);
+  RC_ASSERT(plan.rows() == static_cast<tokens>(owners.size()));
+  std::size_t seen = 0;
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    tokens own_row = 0;
+    plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
+      RC_ASSERT(part.count > 0);
+      RC_ASSERT(part.own_row == own_row);  // nothing between the chunks, and they come in order
+      own_row += part.count;
+      for (tokens row = part.row; row < part.row + part.count; ++row) {
+        RC_ASSERT(owners[static_cast<std::size_t>(row)] == gpu);
+        ++seen;
+      }
+    });
+    RC_ASSERT(plan.rows(gpu) == own_row);
+    RC_ASSERT(plan.heads_of_chunks(gpu, 1) == static_cast<std::size_t>(own_row));
+  }
+  RC_ASSERT(seen == owners.size());
+}
+
+RC_GTEST_PROP(UlyssesPlan, GivesEveryGpuTheHeadsThatItsQueryHeadsUse, ())  // Ensures (2) (3) (4)
+{
+  bag_case const bag = any_bag();
+  auto const heads = *rc::gen::inRange<std::uint32_t>(1, bag.query_heads + 1);
+  auto const plan = bag.plan();
+  bool replicates = false;
+  chunk before{0, 0};
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    chunk const share = plan.share(gpu, heads);
+    std::int64_t shared = 0;
+    for (std::uint32_t head = 0; head < heads; ++head) {
+      bool const used = bag.uses(gpu, head, heads);
+      RC_ASSERT(used == (share.first <= head && head < share.first + share.count));
+      bool earlier = false;
+      for (std::uint32_t other = 0; other < gpu; ++other) {
+        earlier = earlier || bag.uses(other, head, heads);
+      }
+      shared += used && earlier ? 1 : 0;
+    }
+    RC_ASSERT(plan.shared(gpu, heads) == shared);
+    RC_ASSERT(plan.heads_of_sequences(gpu, heads) ==
+              bag.rows() * static_cast<std::size_t>(share.count));
+    replicates = replicates || shared > 0;
+    if (share.count > 0) {
+      RC_ASSERT(gpu == 0 || before.count > 0);
+      RC_ASSERT(before.first <= share.first);
+      RC_ASSERT(before.first + before.count <= share.first + share.count);
+    }
+    before = share;
+  }
+  RC_ASSERT(plan.replicates(heads) == replicates);
+  RC_ASSERT(!plan.replicates(bag.query_heads));
+  for (std::uint32_t head = 0; head < heads; ++head) { RC_ASSERT(bag.copies(head, heads) > 0U); }
+}
+
+RC_GTEST_PROP(UlyssesPlan, CountsWhatIsOnTheWire, ())
+{
+  bag_case const bag = any_bag();
+  auto const few = *rc::gen::inRange<std::uint32_t>(1, bag.query_heads + 1);
+  std::array const arrays{head_shape{bag.query_heads, 12}, head_shape{few, 2}};
+  auto const plan = bag.plan();
+  auto const owners = bag.row_owners();
+  std::vector<std::vector<std::uint64_t>> bytes(bag.gpus, std::vector<std::uint64_t>(bag.gpus, 0));
+  for (std::uint32_t const from : owners) {
+    for (std::uint32_t to = 0; to < bag.gpus; ++to) {
+      for (head_shape const array : arrays) {
+        for (std::uint32_t head = 0; head < array.heads && from != to; ++head) {
+          bytes[from][to] += bag.uses(to, head, array.heads) ? array.head_bytes : 0;
+        }
+      }
+    }
+  }
+  for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+    ballast::ulysses_volume expected;
+    for (std::uint32_t peer = 0; peer < bag.gpus; ++peer) {
+      expected.bytes_sent += bytes[gpu][peer];
+      expected.bytes_received += bytes[peer][gpu];
+      expected.messages_sent += bytes[gpu][peer] > 0 ? 1 : 0;
+      expected.messages_received += bytes[peer][gpu] > 0 ? 1 : 0;
+    }
+    RC_ASSERT(plan.to_heads_volume(gpu, arrays) == expected);
+  }
+}
+
+TEST(UlyssesPlan, SplitsHeadsThatDoNotDivide)
+{
+  EXPECT_THAT(shares({4, {}, 6}, 6),
+              ElementsAre(chunk{0, 2}, chunk{2, 2}, chunk{4, 1}, chunk{5, 1}));
+  EXPECT_THAT(shares({4, {}, 2}, 2),
+              ElementsAre(chunk{0, 1}, chunk{1, 1}, chunk{2, 0}, chunk{2, 0}));
+}
+
+TEST(UlyssesPlan, ReplicatesHeadsThatSeveralGpusUse)
+{
+  // Six query heads use two others, three each: the second GPU has query heads of both.
+  EXPECT_THAT(shares({4, {}, 6}, 2),
+              ElementsAre(chunk{0, 1}, chunk{0, 2}, chunk{1, 1}, chunk{1, 1}));
+  EXPECT_THAT(shares({3, {}, 8}, 1), ElementsAre(chunk{0, 1}, chunk{0, 1}, chunk{0, 1}));
+  // Llama 3 70B in a bag of 16 GPUs: 64 query heads, 8 key-value heads, each with two GPUs.
+  bag_case const large{16, {}, 64};
+  for (std::uint32_t gpu = 0; gpu < 16; ++gpu) {
+    EXPECT_EQ(large.plan().share(gpu, 8), (chunk{gpu / 2, 1}));
+    EXPECT_EQ(large.plan().shared(gpu, 8), gpu % 2);
+  }
+  EXPECT_EQ(large.plan().head_used_by(63, 8), 7);
+  EXPECT_FALSE((bag_case{8, {}, 64}.plan().replicates(8)));
+}
+
+TEST(UlyssesPlan, GivesABagOfOneEverything)
+{
+  bag_case const bag{1, {5, 0, 3}, 4};
+  auto const plan = bag.plan();
+  EXPECT_EQ(plan.rows(0), plan.rows());
+  EXPECT_EQ(plan.share(0, 2), (chunk{0, 2}));
+  EXPECT_EQ(plan.to_heads_volume(0, std::array{head_shape{4, 8}}), ballast::ulysses_volume{});
+}
+
+TEST(UlyssesPlan, MayBeWithoutTokens)
+{
+  for (auto const& lengths : {std::vector<tokens>{}, std::vector<tokens>{0, 0}}) {
+    auto const plan = bag_case{4, lengths, 8}.plan();
+    EXPECT_EQ(plan.rows(), 0);
+    EXPECT_EQ(plan.rows(3), 0);
+    plan.for_each_chunk(0, [](bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
+    EXPECT_EQ(plan.to_heads_volume(1, std::array{head_shape{8, 8}}), ballast::ulysses_volume{});
+  }
+}
+
+TEST(UlyssesPlan, LaysRowsOutAsAPlacementDoes)
+{
+  std::vector<tokens> const lengths{9, 0, 4, 7, 30, 5, 8};
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{ballast::rank_id{0}, 1},
+                                                           {ballast::rank_id{1}, 1},
+                                                           {ballast::rank_id{2}, 2},
+                                                           {ballast::rank_id{4}, 4}});
+  auto const step =
+      ballast::partition(lengths, bags, ballast::greedy_knapsack{}, [](tokens length) {
+        return length * length;
+      }).value();
+  ballast::placement placed;
+  placed.assign_chunks(lengths, step.owner, bags);
+
+  ulysses_plan plan;
+  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+    auto const id = ballast::to_id<ballast::bag_id>(bag);
+    plan.assign(lengths, step.samples[id], bags[id].gpus, 8);
+    for (std::uint32_t gpu = 0; gpu < bags[id].gpus; ++gpu) {
+      auto const rank = ballast::to_id<ballast::rank_id>(ballast::to_index(bags[id].first) + gpu);
+      EXPECT_EQ(plan.rows(gpu), placed.rows(rank));
+      std::vector<tokens> rows;
+      std::vector<tokens> placed_rows;
+      plan.for_each_chunk(gpu, [&](bag_chunk const& part) { rows.push_back(part.own_row); });
+      for (sample_id const sample : step.samples[id]) {
+        for (ballast::piece const& each : placed[sample]) {
+          if (each.rank == rank) { placed_rows.push_back(each.row); }
+        }
+      }
+      EXPECT_EQ(rows, placed_rows) << "bag " << bag << " GPU " << gpu;
+    }
+  }
+}
+
+TEST(UlyssesPlan, TakesSamplesOfAStep)
+{
+  std::vector<tokens> const lengths{9, 0, 4, 7, 30};
+  std::vector<sample_id> const samples{sample_id{1}, sample_id{3}, sample_id{4}};
+  ulysses_plan plan;
+  plan.assign(lengths, samples, 4, 8);
+  EXPECT_EQ(plan, (bag_case{4, {0, 7, 30}, 8}.plan()));
+  EXPECT_THAT(plan.lengths(), ElementsAre(0, 7, 30));
+}
+
+TEST(UlyssesPlan, HasADigestOfItsOwn)
+{
+  auto const digest = [](bag_case const& bag) { return bag.plan().digest(); };
+  EXPECT_EQ(digest({2, {5, 6}, 4}), digest({2, {5, 6}, 4}));
+  EXPECT_NE(digest({2, {5, 6}, 4}), digest({2, {6, 5}, 4}));
+  EXPECT_NE(digest({2, {5, 6}, 4}), digest({2, {5, 6, 0}, 4}));
+  EXPECT_NE(digest({2, {5, 6}, 4}), digest({4, {5, 6}, 4}));
+  EXPECT_NE(digest({2, {5, 6}, 4}), digest({2, {5, 6}, 8}));
+  EXPECT_NE(digest({1, {}, 1}), ulysses_plan{}.digest());
+}
+
+TEST(UlyssesPlan, IsMadeAnewWithoutAllocating)
+{
+  ballast::random_source random(20240607);
+  ulysses_plan plan;
+  plan.assign(std::vector<tokens>(64, 100), 8, 32);
+  std::vector<bag_case> steps;
+  for (int step = 0; step < 20; ++step) { steps.push_back(ballast_test::random_bag(random, 8)); }
+  std::size_t const before = ballast_test::allocations();
+  for (bag_case const& step : steps) { plan.assign(step.lengths, step.gpus, step.query_heads); }
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_EQ(plan, steps.back().plan());
+}
+
+TEST(UlyssesPlanDeathTest, RejectsSequencesThatTheBagCannotSplit)
+{
+  EXPECT_DEATH((void)(bag_case{4, {8, 3}, 8}.plan()), "length >= gpus");
+  EXPECT_DEATH((void)(bag_case{4, {-1}, 8}.plan()), "length >= gpus");
+  EXPECT_DEATH((void)(bag_case{1, {ballast::longest_sample + 1}, 8}.plan()), "longest_sample");
+}
+
+TEST(UlyssesPlanDeathTest, RejectsWhatIsNotThere)
+{
+  EXPECT_DEATH((void)(bag_case{0, {}, 8}.plan()), "gpus >= 1");
+  EXPECT_DEATH((void)(bag_case{2, {}, 0}.plan()), "query_heads >= 1");
+  auto const plan = bag_case{2, {4}, 4}.plan();
+  EXPECT_DEATH((void)plan.rows(2), "gpu < gpus");
+  EXPECT_DEATH((void)plan.share(2, 4), "index < parts");
+  EXPECT_DEATH((void)plan.share(0, 5), "heads <= query_heads");
+  EXPECT_DEATH((void)plan.share(0, 0), "1 <= heads");
+  EXPECT_DEATH((void)plan.head_used_by(4, 4), "query_head < query_heads");
+  ulysses_plan other;
+  EXPECT_DEATH(other.assign(plan.lengths(), std::vector{sample_id{1}}, 2, 4), "lengths.size");
+}
+
+}  // namespace
