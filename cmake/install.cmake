@@ -7,7 +7,7 @@ include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ballast)
 
-foreach(component IN ITEMS core cuda range_v3)
+foreach(component IN ITEMS core cuda mpi nccl range_v3)
   set(files "")
   if(component STREQUAL "core")
     set(files FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -30,6 +30,7 @@ install(
   FILES
     ${PROJECT_BINARY_DIR}/ballast-config.cmake
     ${PROJECT_BINARY_DIR}/ballast-config-version.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/Findnccl.cmake
     ${PROJECT_SOURCE_DIR}/cmake/Findtl-expected.cmake
   DESTINATION ${package_dir})
 

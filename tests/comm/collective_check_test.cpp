@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/collective_check.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic}
@@ -9,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -127,25 +127,6 @@ TEST(CheckWordDeathTest, RefusesARankBeyondTheGroup)
   EXPECT_DEATH((void)check_word(rank_id{2}, 2, {}), "rank");
 }
 
-TEST(Outvoted, NamesAllButTheLargestParty)
-{
-  auto const named = [](std::vector<int> const& words) {
-    std::vector<std::size_t> ranks;
-    for (rank_id const rank : ballast::outvoted(std::span(words))) {
-      ranks.push_back(to_index(rank));
-    }
-    return ranks;
-  };
-  using ranks = std::vector<std::size_t>;
-  EXPECT_EQ(named({7}), ranks{});
-  EXPECT_EQ(named({7, 7, 7}), ranks{});
-  EXPECT_EQ(named({7, 7, 8}), ranks{2});
-  EXPECT_EQ(named({8, 7, 7}), ranks{0});
-  EXPECT_EQ(named({1, 2, 2, 3, 1, 2}), (ranks{0, 3, 4}));
-  EXPECT_EQ(named({4, 5}), ranks{1}) << "of equal parties the lowest rank's is right";
-  EXPECT_EQ(named({5, 4, 4, 5}), (ranks{1, 2}));
-}
-
 TEST(Collective, HasTheNameOfTheCall)
 {
   EXPECT_STREQ(name_of(collective::all_gather), "all_gather");
@@ -153,6 +134,18 @@ TEST(Collective, HasTheNameOfTheCall)
   EXPECT_STREQ(name_of(collective::broadcast), "broadcast");
   EXPECT_STREQ(name_of(collective::barrier), "barrier");
   EXPECT_STREQ(name_of(collective::split), "split");
+}
+
+TEST(Dissenters, AreThoseWhoseWordFewerHaveAndInATieNotTheLowestRank)
+{
+  using words = std::vector<std::uint64_t>;
+  auto const dissenters = [](words const& each) { return ballast::detail::dissenters(each); };
+  EXPECT_THAT(dissenters({}), testing::IsEmpty());
+  EXPECT_THAT(dissenters({4, 4, 4}), testing::IsEmpty());
+  EXPECT_THAT(dissenters({1, 2, 2}), testing::ElementsAre(rank_id{0}));
+  EXPECT_THAT(dissenters({1, 2}), testing::ElementsAre(rank_id{1}));
+  EXPECT_THAT(dissenters({3, 1, 2, 1, 3}),
+              testing::ElementsAre(rank_id{1}, rank_id{2}, rank_id{3}));
 }
 
 }  // namespace

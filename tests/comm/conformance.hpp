@@ -118,7 +118,7 @@ struct conformance {
     expect_same(comm.wait());
   }
 
-  /// Ranks that stay away, for groups of at least two: the first, the last, every other, all but one.
+  /// Ranks that stay away, for two ranks or more: the first, the last, every other, all but one.
   static std::vector<std::vector<ballast::rank_id>> absences(std::size_t ranks)
   {
     std::vector<std::vector<ballast::rank_id>> sets(4);
@@ -449,7 +449,7 @@ struct conformance {
     exchange(comm, traffic(comm.size(), [](auto from, auto to) { return 2 * from + to; }), 77);
   }
 
-  /// Calls f(whether this rank is the odd one out) with each rank as the odd one. Everyone names it;
+  /// call(whether this rank is the odd one out), with each rank as the odd one. Everyone names it;
   /// of two ranks the lowest is right.
   template <class Call>
   static void expect_odd_one_named(C& comm, Call call)

@@ -107,6 +107,7 @@ class pipe_communicator {
   }
 
  private:
+  // [pipe_communicator]
   /// A thread sends while this one receives: no two ranks wait for each other to read first. Where
   /// a peer is lost the rest goes on: nobody is left in the middle of a message.
   template <class Outgoing, class Incoming>
@@ -143,7 +144,6 @@ class pipe_communicator {
   std::vector<line> scratch_;
   ballast::result<void> health_;  // once it is an error, every further call gives that
 };
-// [pipe_communicator]
 
 /// A connected group, in rank order.
 inline std::vector<pipe_communicator> pipe_group(std::size_t ranks, std::chrono::seconds patience)

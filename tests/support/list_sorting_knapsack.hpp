@@ -32,8 +32,8 @@ struct floating_occupancy {
   }
 };
 
-/// KnapFormer's planner as it is published: every sample, heaviest first, collects the bags that may
-/// take it into a list, sorts the list by occupancy and takes the front. O(n m log m).
+/// KnapFormer's planner as it is published: every sample, heaviest first, collects the bags that
+/// may take it into a list, sorts the list by occupancy and takes the front. O(n m log m).
 template <class Occupancy>
 std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units const> costs,
                                                    std::span<ballast::tokens const> lengths,

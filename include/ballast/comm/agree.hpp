@@ -2,6 +2,7 @@
 #ifndef BALLAST_COMM_AGREE_HPP
 #define BALLAST_COMM_AGREE_HPP
 
+#include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/ids.hpp>
@@ -15,31 +16,6 @@
 #include <vector>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-/// Those whose word differs from what most ranks have; where two words are equally common, the one
-/// of the lowest rank counts. Only called where words differ, so that it need not be fast.
-[[nodiscard]] inline std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
-{
-  std::uint64_t common = 0;
-  std::size_t most = 0;
-  for (std::uint64_t const word : words) {
-    std::size_t votes = 0;
-    for (std::uint64_t const other : words) { votes += other == word ? 1U : 0U; }
-    if (votes > most) {
-      most = votes;
-      common = word;
-    }
-  }
-  std::vector<rank_id> differing;
-  for (std::size_t rank = 0; rank < words.size(); ++rank) {
-    if (words[rank] != common) { differing.push_back(to_id<rank_id>(rank)); }
-  }
-  return differing;
-}
-
-}  // namespace detail
 
 /// Compares one word over all ranks, such as a plan's digest, before the first byte moves:
 ///

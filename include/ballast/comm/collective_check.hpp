@@ -6,8 +6,6 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 
-#include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,22 +47,6 @@ struct collective_call {
   friend bool operator==(collective_call const&, collective_call const&) = default;
 };
 
-/// The ranks whose call is not the most common one: those to look at. Where two calls are equally
-/// common, the one of the lower rank counts.
-///
-/// Complexity  O(P^2), for when there is a mismatch to be told.
-template <std::equality_comparable Call>
-[[nodiscard]] std::vector<rank_id> outvoted(std::span<Call const> calls)
-{
-  auto const votes = [&](Call const& call) { return std::ranges::count(calls, call); };
-  auto const common = std::ranges::max_element(calls, {}, votes);  // the first of the largest
-  std::vector<rank_id> ranks;
-  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
-    if (!(calls[rank] == *common)) { ranks.push_back(to_id<rank_id>(rank)); }
-  }
-  return ranks;
-}
-
 /// One word per rank whose sum over all ranks, modulo 2^64, is zero when all ranks called for the
 /// same: a single 8-byte reduction checks every count of an all-to-all, and every rank learns of a
 /// mismatch between any two others.
@@ -94,6 +76,31 @@ template <std::equality_comparable Call>
   }
   return sum;
 }
+
+namespace detail {
+
+/// Those whose word differs from what most ranks have; where two words are equally common, the one
+/// of the lowest rank counts. Only called where words differ, so that it need not be fast.
+[[nodiscard]] inline std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
+{
+  std::uint64_t common = 0;
+  std::size_t most = 0;
+  for (std::uint64_t const word : words) {
+    std::size_t votes = 0;
+    for (std::uint64_t const other : words) { votes += other == word ? 1U : 0U; }
+    if (votes > most) {
+      most = votes;
+      common = word;
+    }
+  }
+  std::vector<rank_id> differing;
+  for (std::size_t rank = 0; rank < words.size(); ++rank) {
+    if (words[rank] != common) { differing.push_back(to_id<rank_id>(rank)); }
+  }
+  return differing;
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

@@ -188,10 +188,10 @@ class thread_meeting {
   [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
   {
     char const* const operation = name_of(seats_[self].offer.call.operation);
-    std::vector<collective_call> calls;
+    std::vector<std::uint64_t> calls;
     calls.reserve(size());
-    for (seat const& each : seats_) { calls.push_back(each.offer.call); }
-    std::vector<rank_id> differing = outvoted(std::span<collective_call const>(calls));
+    for (seat const& each : seats_) { calls.push_back(each.offer.call.word()); }
+    std::vector<rank_id> differing = dissenters(calls);
     if (!differing.empty()) {
       return comm_failure::mismatch(operation, "the operation, its size or its root",
                                     std::move(differing));

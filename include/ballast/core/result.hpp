@@ -31,8 +31,8 @@ enum class error_code {
 /// Why an operation on data from outside has no answer.
 struct error {
   error_code code{};
-  std::size_t position = 0;  ///< what it counts is said at each code
-  std::string message;       ///< one sentence: what was wrong, where, and what to do
+  std::size_t position = 0;         ///< what it counts is said at each code
+  std::string message;              ///< one sentence: what was wrong, where, and what to do
   std::vector<rank_id> ranks = {};  ///< who differs (mismatch), is missing (timed_out) or lost
 
   friend bool operator==(error const&, error const&) = default;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_MPI_COMMUNICATOR_HPP
+#define BALLAST_COMM_MPI_COMMUNICATOR_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/mpi_group.hpp>
+#include <ballast/comm/mpi_requests.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
+///
+/// It works on duplicates of the communicator that it is given, so that its messages never meet the
+/// caller's. All calls wait, and while they do they give way to other processes on the same core.
+///
+/// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE where
+///             several threads have one each; all ranks destroy theirs, before MPI_Finalize.
+/// Ensures     (1) those of `communicator`; what is not allocated is ballast's, MPI does as it
+///                 likes
+///             (2) a call ends within the deadline, counted from the last message that came, and a
+///                 grace of about a quarter of it, at least 100 ms and at most 5 s, in which the
+///                 ranks that are there find out who is not
+/// Errors      mismatch, with `verify`. timed_out: `ranks` had not come when the first rank gave
+///             up; one that comes later is told at its next call, and is among them. Who died is
+///             missing too, unless mpirun ends the job before, as it does by default. transport:
+///             MPI's code and text. `over` cannot name ranks, and split trusts MPI_Comm_split to
+///             end once all ranks have come.
+///             After timed_out and transport MPI may still hold the arrays of the call that failed:
+///             receives are taken back where they can be, but neither sends nor MPI's own
+///             collectives. So those arrays must stay as long as MPI does, as what the communicator
+///             has allocated stays. Such a job ends by MPI_Abort: MPI_Finalize waits for the
+///             missing.
+/// Complexity  all_to_all_v: a message per peer, none for no bytes, more above `largest_message`.
+class mpi_communicator {
+ public:
+  /// This rank's end of a new group, of those of `borrowed`, which stays the caller's. Collective.
+  [[nodiscard]] static result<mpi_communicator> over(MPI_Comm borrowed,
+                                                     mpi_communicator_options options = {})
+  {
+    BALLAST_EXPECTS(detail::mpi_is_running());
+    BALLAST_EXPECTS(options.largest_message >= 1 &&
+                    options.largest_message <= std::numeric_limits<int>::max());
+    return detail::mpi_group::over(borrowed, options).map(wrap);
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(group_->rank()); }
+  [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
+
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    std::size_t const bytes = send.size();
+    BALLAST_EXPECTS(receive.size() == size() * bytes);
+    return group_->run({collective::all_gather, bytes, {}}, {}, {}, [&]() -> result<void> {
+      if (bytes > group_->largest_message()) {
+        return exchange(
+            "all_gather", [&](std::size_t) { return send; },
+            [&](std::size_t peer) { return receive.subspan(peer * bytes, bytes); });
+      }
+      if (bytes == 0) { return {}; }
+      int const count = static_cast<int>(bytes);
+      detail::mpi_requests& requests = group_->requests();
+      requests.started("MPI_Iallgather",
+                       MPI_Iallgather(send.data(), count, MPI_BYTE, receive.data(), count, MPI_BYTE,
+                                      group_->data(), requests.next()));
+      return requests.wait("all_gather");
+    });
+  }
+
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes)
+  {
+    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
+    BALLAST_EXPECTS(send.size() == lay_out(send_bytes, send_at_));
+    BALLAST_EXPECTS(receive.size() == lay_out(receive_bytes, receive_at_));
+    return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
+      return exchange(
+          "all_to_all_v",
+          [&](std::size_t peer) { return send.subspan(send_at_[peer], send_bytes[peer]); },
+          [&](std::size_t peer) {
+            return receive.subspan(receive_at_[peer], receive_bytes[peer]);
+          });
+    });
+  }
+
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    BALLAST_EXPECTS(to_index(root) < size());
+    return group_->run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
+      detail::mpi_requests& requests = group_->requests();
+      in_messages(bytes, [&](std::span<std::byte> part, int count) {
+        requests.started("MPI_Ibcast",
+                         MPI_Ibcast(part.data(), count, MPI_BYTE, static_cast<int>(to_index(root)),
+                                    group_->data(), requests.next()));
+      });
+      return requests.wait("broadcast");
+    });
+  }
+
+  [[nodiscard]] result<void> barrier()
+  {
+    return group_->run({collective::barrier, 0, {}}, {}, {}, [] { return result<void>{}; });
+  }
+
+  [[nodiscard]] result<mpi_communicator> split(std::uint32_t colour)
+  {
+    result<detail::mpi_group::handle> part;
+    auto const done = group_->run({collective::split, 0, {}}, {}, {}, [&]() -> result<void> {
+      part = group_->part(colour);
+      return part ? result<void>{} : tl::unexpected(part.error());
+    });
+    if (!done) { return tl::unexpected(done.error()); }
+    return wrap(*std::move(part));
+  }
+
+  /// Nothing is left to wait for: an answer only where the communicator is broken.
+  [[nodiscard]] result<void> wait() { return group_->state(); }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return group_->scratch(bytes); }
+
+ private:
+  explicit mpi_communicator(detail::mpi_group::handle group)
+      : group_(std::move(group)), send_at_(group_->size()), receive_at_(group_->size())
+  {}
+
+  static mpi_communicator wrap(detail::mpi_group::handle group)
+  {
+    return mpi_communicator(std::move(group));
+  }
+
+  /// Where each peer's bytes begin; returns where the last end.
+  static std::size_t lay_out(std::span<std::size_t const> bytes, std::vector<std::size_t>& begins)
+  {
+    std::exclusive_scan(bytes.begin(), bytes.end(), begins.begin(), std::size_t{0});
+    return begins.back() + bytes.back();
+  }
+
+  /// Calls f(part, count) for as many parts as messages are needed.
+  template <class Byte, class F>
+  void in_messages(std::span<Byte> bytes, F f) const
+  {
+    while (!bytes.empty()) {
+      auto const part = bytes.first(std::min(bytes.size(), group_->largest_message()));
+      f(part, static_cast<int>(part.size()));
+      bytes = bytes.subspan(part.size());
+    }
+  }
+
+  /// Sends outgoing(peer) to each peer and fills incoming(peer) from it.
+  template <class Outgoing, class Incoming>
+  [[nodiscard]] result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
+  {
+    detail::mpi_requests& requests = group_->requests();
+    std::size_t const self = group_->rank();
+    // Each rank begins with another peer, so that no rank is everybody's first.
+    for (std::size_t step = 1; step < size(); ++step) {
+      std::size_t const peer = (self + size() - step) % size();
+      in_messages(incoming(peer), [&](std::span<std::byte> part, int count) {
+        requests.started("MPI_Irecv",
+                         MPI_Irecv(part.data(), count, MPI_BYTE, static_cast<int>(peer), 0,
+                                   group_->data(), requests.next_receive()));
+      });
+    }
+    for (std::size_t step = 1; step < size(); ++step) {
+      std::size_t const peer = (self + step) % size();
+      in_messages(outgoing(peer), [&](std::span<std::byte const> part, int count) {
+        requests.started("MPI_Isend",
+                         MPI_Isend(part.data(), count, MPI_BYTE, static_cast<int>(peer), 0,
+                                   group_->data(), requests.next()));
+      });
+    }
+    if (std::span<std::byte const> const own = outgoing(self); !own.empty()) {
+      std::memcpy(incoming(self).data(), own.data(), own.size());
+    }
+    return requests.wait(operation);
+  }
+
+  detail::mpi_group::handle group_;
+  std::vector<std::size_t> send_at_;
+  std::vector<std::size_t> receive_at_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COMM_MPI_COMMUNICATOR_HPP

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/nccl_communicator.hpp>
+
+// Without a GPU there is no communicator to be had, but NCCL can say so.
+int main()
+{
+  auto const comm = ballast::nccl_communicator<>::over(nullptr, nullptr);
+  return !comm && comm.error().code == ballast::error_code::transport ? 0 : 1;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
+#define BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstddef>
+#include <cstdint>
+
+/// NCCL and the little of CUDA that goes with it, for machines without a GPU: nccl_shim.cpp defines
+/// the functions that <ballast/comm/nccl_*.hpp> calls. Ranks are threads and memory is the host's.
+///
+/// It keeps what makes NCCL hard to use right. A stream is a queue with a thread of its own, so
+/// calls return before data moves; what one group holds proceeds together, and what is queued
+/// behind it waits. A send meets its receive by the order between two ranks, a collective its peers
+/// by the order of collectives. What meets nothing, or meets another size, waits until
+/// ncclCommAbort. A communicator that is not blocking must be asked before it can be used again.
+///
+/// It is stricter in two things: all work of a group must be for one communicator and stream, and
+/// misuse that NCCL leaves undefined is ncclInvalidUsage.
+namespace ballast_test {
+
+/// From now on the communicator is not blocking: a call that queues or splits leaves it in
+/// progress, its work not yet queued, until ncclCommGetAsyncError has said so `polls` times.
+void make_non_blocking(ncclComm_t comm, std::size_t polls);
+
+/// A number of polls that a communicator never sees: it does not come to connect.
+inline constexpr std::size_t never = SIZE_MAX;
+
+/// After `calls_before` more calls that queue or split, the next one gives this instead.
+void fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code);
+
+/// ncclCommGetAsyncError says this from now on, and nothing that is queued there proceeds.
+void fail_asynchronously(ncclComm_t comm, ncclResult_t code);
+
+/// cudaStreamQuery says this from now on.
+void fail_stream(cudaStream_t stream, cudaError_t code);
+
+/// cudaMallocHost refuses from now on, or no more.
+void refuse_pinned_memory(bool refuse);
+
+/// Communicators that were neither destroyed nor aborted.
+[[nodiscard]] std::size_t live_communicators();
+
+/// Messages that were handed to ncclSend since the start, empty ones too.
+[[nodiscard]] std::size_t messages_queued();
+
+/// Pinned arrays that were not freed.
+[[nodiscard]] std::size_t live_pinned_arrays();
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
