@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four ranks, here threads, that read samples of different lengths, move them to where the plan wants
-// them, and back.
+// Four ranks, here threads, that read samples of different lengths, move them to where the plan
+// wants them, and back.
 
 // [first_route]
 #include <ballast/ballast.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // KnapFormer (K. Zhang et al., arXiv 2508.06001): compute bags filled by a greedy knapsack, one
-// all-to-all to get there, one to come back. Eight ranks train a transformer block on images of three
-// sizes; a single rank that computes all of them finds the same loss and the same gradients.
+// all-to-all to get there, one to come back. Eight ranks train a transformer block on images of
+// three sizes; a single rank that computes all of them finds the same loss and the same gradients.
 
 #include "common/transformer_block.hpp"  // defines: block::{transformer_block, parameters, values}
 

@@ -86,8 +86,8 @@ inline values pixels(ballast::placement const& where, ballast::rank_id rank, std
   return x;
 }
 
-/// y = h + mlp(norm(h)) with h = x + attention(norm(x)), over the sequences of a compute bag: causal
-/// grouped-query attention within each sequence, the GPUs of the bag sharing it by Ulysses.
+/// y = h + mlp(norm(h)) with h = x + attention(norm(x)), over the sequences of a compute bag:
+/// causal grouped-query attention within each sequence, the GPUs of the bag sharing it by Ulysses.
 ///
 /// A rank calls forward() and then backward() with what it has of the bag: chunks of its sequences,
 /// one row per token. Both are collective in the bag.

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
+#define BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
+
+#include <ballast/ballast.hpp>
+#include <ballast/comm/mpi_communicator.hpp>
+
+#include <torch/torch.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+// The four exchanges of a balanced step as functions that LibTorch can differentiate. Each is
+// linear, so that its backward is its adjoint: the exchange that goes the other way. Activations
+// are float64.
+
+namespace trainer {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+/// LibTorch reports failures by exceptions, and a backward pass has no other way.
+inline void require(ballast::result<void> const& done)
+{
+  if (!done) { throw std::runtime_error(done.error().message); }
+}
+template <class T>
+[[nodiscard]] T require(ballast::result<T> made)
+{
+  if (!made) { throw std::runtime_error(made.error().message); }
+  return *std::move(made);
+}
+
+/// What this rank exchanges in a step, and with whom. Graphs refer to it until their backward pass
+/// is done; after that the next step may be planned in its place.
+struct exchange_plan : torch::CustomClassHolder {
+  exchange_plan(ballast::mpi_communicator all_ranks, ballast::mpi_communicator own_bag)
+      : world(std::move(all_ranks)), bag(std::move(own_bag))
+  {}
+
+  /// This rank's share of an array's heads in attention.
+  [[nodiscard]] ballast::chunk share(std::int64_t all_heads) const
+  {
+    return heads.share(gpu(), static_cast<std::uint32_t>(all_heads));
+  }
+
+  /// Rows of this rank between attentions.
+  [[nodiscard]] ballast::tokens own_rows() const { return heads.rows(gpu()); }
+
+  ballast::mpi_communicator world;
+  ballast::mpi_communicator bag;
+  ballast::route_plan route;    ///< from where tokens were read to where they are computed
+  ballast::ulysses_plan heads;  ///< of this rank's bag
+  ballast::workspace memory;
+
+ private:
+  [[nodiscard]] std::uint32_t gpu() const
+  {
+    return static_cast<std::uint32_t>(ballast::to_index(bag.rank()));
+  }
+};
+using exchange_plan_pointer = c10::intrusive_ptr<exchange_plan>;
+
+namespace detail {
+
+inline void save(AutogradContext* context, exchange_plan_pointer const& plan)
+{
+  context->saved_data["plan"] = c10::IValue::make_capsule(plan);
+}
+
+[[nodiscard]] inline exchange_plan_pointer saved(AutogradContext* context)
+{
+  return c10::static_intrusive_pointer_cast<exchange_plan>(context->saved_data["plan"].toCapsule());
+}
+
+/// A tensor, and the one of another shape that an exchange makes of it.
+struct exchanged {
+  exchanged(Tensor const& tensor, at::IntArrayRef shape)
+      : from(tensor.contiguous()), to(torch::empty(shape, tensor.options()))
+  {}
+
+  /// As an array with a row per token.
+  template <class T>
+  [[nodiscard]] ballast::row_array rows() const
+  {
+    auto const width = static_cast<std::size_t>(from.dim() == 1 ? 1 : from.size(1));
+    return ballast::rows_of(std::span<T const>(elements<T>(from)), elements<T>(to), width);
+  }
+
+  /// As an array with heads, of which there are `all` in all.
+  [[nodiscard]] ballast::head_array heads(std::int64_t all) const
+  {
+    return ballast::heads_of(std::span<double const>(elements<double>(from)), elements<double>(to),
+                             static_cast<std::uint32_t>(all),
+                             static_cast<std::size_t>(from.size(2)));
+  }
+
+  Tensor from;
+  Tensor to;
+
+ private:
+  template <class T>
+  [[nodiscard]] static std::span<T> elements(Tensor const& tensor)
+  {
+    return {tensor.data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
+  }
+};
+
+/// [own rows][heads][dim], to become [rows of the bag][own heads][dim].
+[[nodiscard]] inline exchanged to_own_heads(exchange_plan const& plan, Tensor const& tensor)
+{
+  return {tensor, {plan.heads.rows(), plan.share(tensor.size(1)).count, tensor.size(2)}};
+}
+
+/// [rows of the bag][own heads][dim], to become [own rows][heads][dim].
+[[nodiscard]] inline exchanged to_all_heads(exchange_plan const& plan, Tensor const& tensor,
+                                            std::int64_t heads)
+{
+  return {tensor, {plan.own_rows(), heads, tensor.size(2)}};
+}
+
+[[nodiscard]] inline Tensor reverse_routed(exchange_plan& plan, Tensor const& computed)
+{
+  exchanged const x(computed, {plan.route.rows_before, computed.size(1)});
+  require(ballast::reverse_route(plan.world, plan.route, plan.memory, x.rows<double>()));
+  return x.to;
+}
+
+}  // namespace detail
+
+/// Activations [rows][width] and positions [rows] from where their tokens were read to where they
+/// are computed: arrays of two types in one exchange.
+struct route_to_bags : Function<route_to_bags> {
+  static variable_list forward(AutogradContext* context, exchange_plan_pointer const& plan,
+                               Tensor const& activations, Tensor const& positions)
+  {
+    detail::save(context, plan);
+    detail::exchanged const x(activations, {plan->route.rows_after, activations.size(1)});
+    detail::exchanged const position(positions, {plan->route.rows_after});
+    require(ballast::route(plan->world, plan->route, plan->memory, x.rows<double>(),
+                           position.rows<std::int32_t>()));
+    return {x.to, position.to};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients)
+  {
+    return {Tensor(), detail::reverse_routed(*detail::saved(context), gradients[0]), Tensor()};
+  }
+};
+
+/// Activations [rows][width] back to where their tokens were read, in the order they were read in.
+// [libtorch_function]
+struct route_back : Function<route_back> {
+  static Tensor forward(AutogradContext* context, exchange_plan_pointer const& plan,
+                        Tensor const& computed)
+  {
+    detail::save(context, plan);
+    return detail::reverse_routed(*plan, computed);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients)
+  {
+    auto const plan = detail::saved(context);
+    detail::exchanged const x(gradients[0], {plan->route.rows_after, gradients[0].size(1)});
+    require(ballast::route(plan->world, plan->route, plan->memory, x.rows<double>()));
+    return {Tensor(), x.to};
+  }
+};
+// [libtorch_function]
+
+/// Queries, keys and values [rows][heads][dim] of this rank's tokens to those of all tokens of its
+/// bag, but of its own heads only. The gradients of a key-value head that several ranks use add up.
+struct tokens_to_heads : Function<tokens_to_heads> {
+  static variable_list forward(AutogradContext* context, exchange_plan_pointer const& plan,
+                               Tensor const& queries, Tensor const& keys, Tensor const& values)
+  {
+    detail::save(context, plan);
+    context->saved_data["kv_heads"] = keys.size(1);
+    auto const q = detail::to_own_heads(*plan, queries);
+    auto const k = detail::to_own_heads(*plan, keys);
+    auto const v = detail::to_own_heads(*plan, values);
+    require(ballast::to_heads(plan->bag, plan->heads, plan->memory, q.heads(queries.size(1)),
+                              k.heads(keys.size(1)), v.heads(values.size(1))));
+    return {q.to, k.to, v.to};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients)
+  {
+    auto const plan = detail::saved(context);
+    std::int64_t const heads = plan->heads.query_heads();
+    std::int64_t const kv_heads = context->saved_data["kv_heads"].toInt();
+    auto const q = detail::to_all_heads(*plan, gradients[0], heads);
+    auto const k = detail::to_all_heads(*plan, gradients[1], kv_heads);
+    auto const v = detail::to_all_heads(*plan, gradients[2], kv_heads);
+    require(ballast::to_tokens(plan->bag, plan->heads, plan->memory, q.heads(heads),
+                               k.heads(kv_heads), v.heads(kv_heads)));
+    return {Tensor(), q.to, k.to, v.to};
+  }
+};
+
+/// What attention made of this rank's heads, to all heads of this rank's tokens.
+struct heads_to_tokens : Function<heads_to_tokens> {
+  static Tensor forward(AutogradContext* context, exchange_plan_pointer const& plan,
+                        Tensor const& attended)
+  {
+    detail::save(context, plan);
+    std::int64_t const heads = plan->heads.query_heads();
+    auto const x = detail::to_all_heads(*plan, attended, heads);
+    require(ballast::to_tokens(plan->bag, plan->heads, plan->memory, x.heads(heads)));
+    return x.to;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients)
+  {
+    auto const plan = detail::saved(context);
+    auto const x = detail::to_own_heads(*plan, gradients[0]);
+    require(ballast::to_heads(plan->bag, plan->heads, plan->memory,
+                              x.heads(plan->heads.query_heads())));
+    return {Tensor(), x.to};
+  }
+};
+
+}  // namespace trainer
+
+#endif  // BALLAST_EXAMPLES_LIBTORCH_TRAINER_BALLAST_FUNCTIONS_HPP
