@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "job.hpp"
+#include "outcome.hpp"
 #include "plan_command.hpp"
+#include "route_command.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -17,11 +20,11 @@ namespace {
 
 /// A number that is read as people write it: decimal, in full, within bounds. CLI11 itself takes
 /// "010" for 8 and "-1" for the largest number there is.
-template <class Number>
-CLI::Option* add_number(CLI::App& app, std::string const& name, Number& number, Number low,
-                        Number high, std::string const& help)
+template <class Number, class Target>
+void add_number(CLI::App& app, std::string const& name, Target& target, Number low, Number high,
+                std::string const& help)
 {
-  auto const read = [name, &number, low, high](std::string const& text) {
+  auto const read = [name, &target, low, high](std::string const& text) {
     char const* const end = text.data() + text.size();
     Number value{};
     auto const parsed = std::from_chars(text.data(), end, value);
@@ -33,57 +36,70 @@ CLI::Option* add_number(CLI::App& app, std::string const& name, Number& number, 
           name, fmt::format("'{}' is no {} from {} to {}", text,
                             std::is_integral_v<Number> ? "whole number" : "number", low, high));
     }
-    number = value;
+    target = value;
   };
-  return app.add_option_function<std::string>(name, read, help)->type_name("N");
+  app.add_option_function<std::string>(name, read, help)->type_name("N");
+}
+
+/// The options that say which job is looked at, the same for every subcommand.
+void add_job(CLI::App& app, cli::job_options& options)
+{
+  constexpr std::size_t most = std::size_t{1} << 24;
+  app.add_option("--trace", options.trace, "CSV file of sample lengths, with a header row")
+      ->type_name("FILE");
+  app.add_option("--length", options.length,
+                 "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
+      ->type_name("EXPR");
+  app.add_option("--codes", options.codes,
+                 "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
+      ->type_name("CODES");
+  add_number<std::size_t>(app, "--gpus", options.gpus, 1, most,
+                          "GPUs of the job (default: as many as the codes or bags describe)");
+  add_number<std::size_t>(app, "--gpus-per-node", options.gpus_per_node, 1, most,
+                          "GPUs of a node (default: 8)");
+  app.add_option("--bags", options.bags,
+                 "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
+                 "several times to compare (default: bags of one GPU)")
+      ->type_name("SPEC")
+      ->allow_extra_args(false);
+  app.add_flag("--relay", options.relay, "Re-lay bags that would straddle a node or be misaligned");
+  app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
+      ->type_name("MODEL")
+      ->capture_default_str();
+  app.add_option("--measured", options.measured,
+                 "CSV file with the columns length,seconds to fit the model's gamma to")
+      ->type_name("FILE");
+  add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
+                     "TFLOP/s of a GPU, for predicted times (default: 400)");
+  app.add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_number<std::size_t>(app, "--batch", options.batch, 1, std::size_t{1} << 30,
+                          "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
+  add_number<std::size_t>(app, "--steps", options.steps, 1, 10'000'000,
+                          "Steps to plan (default: 10)");
+  add_number<std::uint64_t>(app, "--seed", options.seed, 0,
+                            std::numeric_limits<std::uint64_t>::max(),
+                            "Seed of all that is drawn (default: 1)");
+  add_number<std::size_t>(app, "--bytes-per-token", options.bytes_per_token, 1, 1 << 30,
+                          "Width of the array that is moved (default: the cost model's d in bf16)");
+  add_number<double>(app, "--within-node-bandwidth", options.within_node_gb_per_s, 1e-6, 1e9,
+                     "GB/s of a GPU inside its node, each way (default: 450)");
+  add_number<double>(app, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
+                     "GB/s of a GPU to other nodes, each way (default: 50)");
+  add_number<double>(app, "--latency-us", options.latency_us, 0, 1e9,
+                     "Microseconds that an exchange takes at least (default: 10)");
+  app.add_option("--format", options.format, "How to print the result: table or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
 }
 
 void add_plan(CLI::App& app, cli::plan_options& options)
 {
-  constexpr std::size_t most = std::size_t{1} << 24;
   auto& plan = *app.add_subcommand(
       "plan", "Place the samples of training steps on GPU bags and say how even the work is");
-  plan.add_option("--trace", options.trace, "CSV file of sample lengths, with a header row")
-      ->type_name("FILE");
-  plan.add_option("--length", options.length,
-                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
-      ->type_name("EXPR");
-  plan.add_option("--codes", options.codes,
-                  "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
-      ->type_name("CODES");
-  add_number<std::size_t>(plan, "--gpus", options.gpus, 1, most,
-                          "GPUs of the job (default: as many as the codes or bags describe)");
-  add_number<std::size_t>(plan, "--gpus-per-node", options.gpus_per_node, 1, most,
-                          "GPUs of a node (default: 8)");
-  plan.add_option("--bags", options.bags,
-                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
-                  "several times to compare (default: bags of one GPU)")
-      ->type_name("SPEC")
-      ->allow_extra_args(false);
-  plan.add_flag("--relay", options.relay,
-                "Re-lay bags that would straddle a node or be misaligned");
-  plan.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
-      ->type_name("MODEL")
-      ->capture_default_str();
-  plan.add_option("--measured", options.measured,
-                  "CSV file with the columns length,seconds to fit the model's gamma to")
-      ->type_name("FILE");
-  add_number<double>(plan, "--tflops", options.tflops, 1e-3, 1e9,
-                     "TFLOP/s of a GPU, for predicted times (default: 400)");
-  plan.add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
-      ->type_name("NAME")
-      ->capture_default_str();
-  add_number<std::size_t>(plan, "--batch", options.batch, 1, std::size_t{1} << 30,
-                          "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
-  add_number<std::size_t>(plan, "--steps", options.steps, 1, 10'000'000,
-                          "Steps to plan (default: 10)");
-  add_number<std::uint64_t>(plan, "--seed", options.seed, 0,
-                            std::numeric_limits<std::uint64_t>::max(),
-                            "Seed of all that is drawn (default: 1)");
-  plan.add_option("--format", options.format, "How to print the result: table or json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  add_job(plan, options.job);
   plan.add_option("--picture", options.picture, "Write the work per GPU as an SVG file")
       ->type_name("FILE");
   plan.add_option("--report", options.report, "Write an HTML page with pictures to this file")
@@ -91,6 +107,14 @@ void add_plan(CLI::App& app, cli::plan_options& options)
   plan.add_option("--timeline", options.timeline,
                   "Write a timeline of the first 100 steps for ui.perfetto.dev to this file")
       ->type_name("FILE");
+}
+
+CLI::App& add_route(CLI::App& app, cli::job_options& options)
+{
+  auto& route = *app.add_subcommand(
+      "route", "Say what it takes to bring the samples of training steps to their GPU bags");
+  add_job(route, options);
+  return route;
 }
 
 // Not fmt::print, which throws where standard error is full, and there is no one left to tell.
@@ -112,19 +136,21 @@ int main(int argc, char** argv)
         "--version", fmt::format("{}.{}.{}", BALLAST_VERSION / 10000, BALLAST_VERSION / 100 % 100,
                                  BALLAST_VERSION % 100));
     cli::plan_options plan;
+    cli::job_options route;
     add_plan(app, plan);
+    CLI::App const& route_command = add_route(app, route);
     try {
       app.parse(argc, argv);
     } catch (CLI::Success const& asked) {  // --help or --version
       int const shown = app.exit(asked);
       return std::fflush(stdout) == 0 ? shown : complain(1, "the help could not be written");
     } catch (CLI::ParseError const& wrong) {
-      return complain(2, std::string(wrong.what()) + "; see ballast plan --help");
+      return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(),
+                                     route_command.parsed() ? "route" : "plan"));
     }
 
-    auto const run = cli::run_plan(plan);
-    if (!run) { return complain(run.error().exit_code, run.error().message); }
-    auto const shown = cli::show_plan(*run);
+    auto const shown = route_command.parsed() ? cli::run_route(route).and_then(cli::show_route)
+                                              : cli::run_plan(plan).and_then(cli::show_plan);
     return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
   } catch (std::bad_alloc const&) {
     return complain(1,

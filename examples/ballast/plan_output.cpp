@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
 #include "plan_command.hpp"
 
 #include <fmt/format.h>
@@ -69,26 +70,10 @@ summary summarise(planned const& layout)
 nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
 {
   summary const mean = summarise(layout);
-  plan_options const& options = run.options;
   auto const number = [](std::optional<double> value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
-  nlohmann::ordered_json json;
-  if (options.codes.empty()) {
-    json["trace"] = options.trace;
-    json["length"] = options.length;
-  } else {
-    json["codes"] = options.codes;
-  }
-  json["bags"] = layout.bags;
-  json["gpus_per_node"] = options.gpus_per_node;
-  json["relay"] = options.relay;
-  json["policy"] = options.policy;
-  json["cost"] = options.cost;
-  json["seed"] = options.seed;
-  json["steps"] = layout.steps.size();
-  json["gpus"] = run.gpus;
-  json["samples"] = layout.steps.front().samples;
+  nlohmann::ordered_json json = settings_json(run.job, layout.bags, layout.steps.front().samples);
   json["wir_before"] = number(mean.wir_before);
   json["wir_after"] = number(mean.wir_after);
   json["balance_ratio_before"] = mean.balance_ratio_before;
@@ -99,12 +84,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["gap_max"] = mean.gap_max;
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
   json["digest"] = layout.digest.value();
-  if (run.fit) {
-    json["fit"] = {{"gamma", run.fit->gamma},
-                   {"seconds_per_flop", run.fit->seconds_per_flop},
-                   {"r_squared", run.fit->r_squared},
-                   {"rms_relative_error", run.fit->rms_relative_error}};
-  }
+  if (run.job.fit) { json["fit"] = fit_json(run.job); }
   return json;
 }
 
@@ -127,33 +107,10 @@ std::string ratio_text(std::optional<double> ratio)
   return ratio ? fmt::format("{:.2f}", *ratio) : "inf";
 }
 
-std::string duration_text(double seconds)
-{
-  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6)
-                        : fmt::format("{:.2f} ms", seconds * 1e3);
-}
-
-std::string count_of(std::size_t things, std::string_view name)
-{
-  return fmt::format("{} {}{}", things, name, things == 1 ? "" : "s");
-}
-
 std::string table_of(plan_run const& run)
 {
   auto const& first = run.layouts.front();
-  plan_options const& options = run.options;
-  std::string out = fmt::format("\n{}\n", run.source);
-  if (run.trace_samples != 0) { out += count_of(run.trace_samples, "row") + ", "; }
-  out += fmt::format("{} per step, {}, {}\n",
-                     count_of(static_cast<std::size_t>(first.steps.front().samples), "sample"),
-                     count_of(first.steps.size(), "step"), count_of(run.gpus, "GPU"));
-  out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
-                     run.fit ? " with gamma fitted" : "", options.policy, options.seed);
-  if (run.fit) {
-    out += fmt::format("gamma {:.4f} from {}, R^2 {:.5f}, error {:.2f} % rms\n", run.fit->gamma,
-                       count_of(run.measured.size(), "measurement"), run.fit->r_squared,
-                       100 * run.fit->rms_relative_error);
-  }
+  std::string out = heading_of(run.job, first.steps.front().samples);
   out += fmt::format("\n{0:<14}{1:>16}{2:>16}{3:>16}{4:>8}{5:>10}\n", "", "max / min", "max / mean",
                      "idle", "gap", "planning");
   out += fmt::format("{0:<14}{1:>8}{2:>8}{1:>8}{2:>8}{1:>8}{2:>8}{3:>8}{4:>10}\n", "bags", "before",
@@ -166,14 +123,15 @@ std::string table_of(plan_run const& run)
                        100 * mean.idle_after, 100 * mean.gap_max,
                        duration_text(mean.plan_seconds_median));
   }
-  if (prints_picture(options)) {
-    auto const before = ballast::work_per_gpu(first.first_before, run.gpus);
+  if (prints_picture(run.options)) {
+    auto const before = ballast::work_per_gpu(first.first_before, run.job.gpus());
     double const highest = std::ranges::max(before);
     out += fmt::format("\nwork per GPU in the first step\n{:<14}  {}\n", "before",
                        sparkline(before, highest));
     for (planned const& layout : run.layouts) {
-      out += fmt::format("{:<14}  {}\n", layout.bags,
-                         sparkline(ballast::work_per_gpu(layout.first_after, run.gpus), highest));
+      out += fmt::format(
+          "{:<14}  {}\n", layout.bags,
+          sparkline(ballast::work_per_gpu(layout.first_after, run.job.gpus()), highest));
     }
   }
   return out + "\n";
@@ -181,29 +139,34 @@ std::string table_of(plan_run const& run)
 
 std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
 {
-  plan_options const& options = run.options;
+  job const& work = run.job;
+  job_options const& options = work.options;
   auto const grouped = [](std::size_t count) {
     return ballast::grouped_text(static_cast<std::int64_t>(count));
   };
   planned const& layout = run.layouts.front();
   std::vector<ballast::html_page::setting> settings = {
-      {"Samples", run.trace_samples == 0
+      {"Samples", work.trace.empty()
                       ? "data codes " + options.codes
                       : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
-                                    grouped(run.trace_samples),
+                                    grouped(work.trace.size()),
                                     ballast::grouped_text(layout.steps.front().samples))},
-      {"GPUs", fmt::format("{} in nodes of {}", grouped(run.gpus), options.gpus_per_node)},
+      {"GPUs", fmt::format("{} in nodes of {}", grouped(work.gpus()), options.gpus_per_node)},
       {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
       {"Policy", options.policy},
       {"Cost model", options.cost},
-      {"Time", run.fit ? "measured, " + options.measured
-                       : fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)},
+      {"Time", work.fit ? "measured, " + options.measured
+                        : fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)},
       {"Steps", fmt::format("{}, seed {}", grouped(layout.steps.size()), options.seed)}};
-  if (run.fit) {
+  if (!layout.first_moved.ranks.empty()) {
+    settings.push_back({"Network", network_text(work.machines)});
+  }
+  if (work.fit) {
     settings.push_back(
-        {"Fit", fmt::format("gamma {:.4f}, R² {:.5f}, error {:.2f} % rms, {:.2f} % at most",
-                            run.fit->gamma, run.fit->r_squared, 100 * run.fit->rms_relative_error,
-                            100 * run.fit->largest_relative_error)});
+        {"Fit",
+         fmt::format("gamma {:.4f}, R² {:.5f}, error {:.2f} % rms, {:.2f} % at most",
+                     work.fit->gamma, work.fit->r_squared, 100 * work.fit->rms_relative_error,
+                     100 * work.fit->largest_relative_error)});
   }
   return settings;
 }
@@ -212,15 +175,17 @@ ballast::plan_page_data page_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
   ballast::plan_page_data page;
-  page.title =
-      fmt::format("{} on {} in bags {}", run.source, count_of(run.gpus, "GPU"), layout.bags);
+  page.title = fmt::format("{} on {} in bags {}", run.job.source, count_of(run.job.gpus(), "GPU"),
+                           layout.bags);
   page.unit = "s";
   page.settings = settings_of(run);
   page.steps = layout.steps;
-  page.gpus = run.gpus;
+  page.gpus = run.job.gpus();
   page.timeline_before = layout.first_before;
   page.timeline_after = layout.first_after;
-  for (auto const& each : run.measured) {
+  page.moved = layout.first_moved;
+  page.bytes_per_token = run.job.bytes_per_token;
+  for (auto const& each : run.job.measured) {
     page.measured_costs.push_back({each.length, each.seconds});
   }
   if (run.lengths.empty()) { return page; }
@@ -232,18 +197,18 @@ ballast::plan_page_data page_of(plan_run const& run)
   for (auto const& bin : page.lengths) {
     double& work = page.length_work.emplace_back(0.0);
     for (; next != lengths.end() && *next <= bin.longest; ++next) {
-      work += static_cast<double>(run.cost(*next)) * run.seconds_per_unit;
+      work += static_cast<double>(run.job.cost(*next)) * run.job.seconds_per_unit;
     }
   }
   constexpr int points = 64;
   double const scale =
-      run.seconds_per_unit / std::ldexp(1.0, static_cast<int>(run.cost.fraction_bits));
+      run.job.seconds_per_unit / std::ldexp(1.0, static_cast<int>(run.job.cost.fraction_bits));
   for (int point = 0; point <= points; ++point) {
     auto const length = lengths.back() * point / points;
     auto const l = static_cast<double>(length);
     if (!page.cost_model.empty() && page.cost_model.back().length == length) { continue; }
-    page.cost_model.push_back({length, static_cast<double>(run.cost.linear) * l * scale,
-                               static_cast<double>(run.cost.quadratic) * l * l * scale});
+    page.cost_model.push_back({length, static_cast<double>(run.job.cost.linear) * l * scale,
+                               static_cast<double>(run.job.cost.quadratic) * l * l * scale});
   }
   for (auto const& [length, name] :
        {std::pair{lengths.front(), "shortest"}, std::pair{lengths[lengths.size() / 2], "median"},
@@ -260,16 +225,16 @@ ballast::result<std::string> timeline_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
   ballast::chrome_trace trace;
-  trace.name_process(0, fmt::format("{} in bags {}", run.source, layout.bags));
-  for (std::uint32_t gpu = 0; gpu < run.gpus; ++gpu) {
+  trace.name_process(0, fmt::format("{} in bags {}", run.job.source, layout.bags));
+  for (std::uint32_t gpu = 0; gpu < run.job.gpus(); ++gpu) {
     auto const bag = layout.layout.bag_of(ballast::rank_id{gpu});
     trace.name_track({0, gpu}, fmt::format("GPU {} (bag {})", gpu, to_index(bag)));
   }
   double now = 0;  // seconds; ends are rounded, not durations, so that what touches still does
   auto const nanoseconds = [](double seconds) { return std::llround(seconds * 1e9); };
   for (std::size_t step = 0; step < layout.timeline.size(); ++step) {
-    std::vector<double> busy_until(run.gpus, 0.0);
-    std::vector<std::int64_t> samples(run.gpus, 0);
+    std::vector<double> busy_until(run.job.gpus(), 0.0);
+    std::vector<std::int64_t> samples(run.job.gpus(), 0);
     for (gantt_bar const& bar : layout.timeline[step]) {
       busy_until[to_index(bar.gpu)] = bar.start + bar.duration;
       ++samples[to_index(bar.gpu)];
@@ -280,7 +245,7 @@ ballast::result<std::string> timeline_of(plan_run const& run)
                            "the steps last longer than a timeline can hold, 285 years; raise "
                            "--tflops or use fewer steps");
     }
-    for (std::uint32_t gpu = 0; gpu < run.gpus; ++gpu) {
+    for (std::uint32_t gpu = 0; gpu < run.job.gpus(); ++gpu) {
       auto const start = nanoseconds(now);
       trace.add({{0, gpu},
                  fmt::format("step {}", step + 1),
@@ -300,18 +265,6 @@ ballast::result<std::string> timeline_of(plan_run const& run)
   return trace.json();
 }
 
-/// Prints all of it, or says why it could not.
-outcome<void> print(std::string const& text)
-{
-  bool const written =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (written) { return {}; }
-  return tl::unexpected(
-      failure{1,
-              "the result could not be written to standard output; free some space or close no "
-              "pipe early"});
-}
-
 }  // namespace
 
 outcome<void> show_plan(plan_run const& run)
@@ -327,8 +280,8 @@ outcome<void> show_plan(plan_run const& run)
   };
   auto const picture = [&] {
     return ballast::standalone_svg(
-        ballast::load_chart(ballast::work_per_gpu(first.first_before, run.gpus),
-                            ballast::work_per_gpu(first.first_after, run.gpus), "s"));
+        ballast::load_chart(ballast::work_per_gpu(first.first_before, run.job.gpus()),
+                            ballast::work_per_gpu(first.first_after, run.job.gpus()), "s"));
   };
   auto const done =
       write(run.options.picture, picture, "picture ")
@@ -344,13 +297,10 @@ outcome<void> show_plan(plan_run const& run)
     written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
   }
 
-  if (run.options.format != "json") { return print(table_of(run) + written); }
+  if (run.options.job.format != "json") { return print(table_of(run) + written); }
   nlohmann::ordered_json json;
   for (planned const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
-  // Names of files need not be UTF-8.
-  return print((run.layouts.size() == 1 ? json.front() : json)
-                   .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-               "\n");
+  return print_json(json);
 }
 
 }  // namespace cli

@@ -61,10 +61,12 @@
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/plan_page.hpp>
+#include <ballast/report/plan_page_step.hpp>
 #include <ballast/report/plot_frame.hpp>
 #include <ballast/report/step_bars.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/report/text_escape.hpp>
+#include <ballast/report/traffic_chart.hpp>
 #include <ballast/report/write_file.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/chunking.hpp>

@@ -1,98 +1,28 @@
 // Runs the program `ballast` as a user does, and looks at what it prints, writes and answers.
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include "program.hpp"  // defines: ballast_test::program_test, ...
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct answer {
-  int exit_code = -1;
-  std::string out;
-  std::string error;
-};
+using ballast_test::content_of;
+using ballast_test::expect_refused;
+using ballast_test::mixed;
 
-std::string content_of(fs::path const& path)
-{
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// A folder of its own for each test, gone afterwards, and the program under test.
-class BallastPlan : public testing::Test {
- protected:
-  void SetUp() override
-  {
-    char const* const named = std::getenv("BALLAST_PROGRAM");
-    if (named == nullptr) { GTEST_SKIP() << "BALLAST_PROGRAM does not name the program"; }
-    program_ = named;
-    std::string pattern = (fs::temp_directory_path() / "ballast-plan-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override
-  {
-    if (!folder_.empty()) { fs::remove_all(folder_); }
-  }
-
-  answer run(std::string const& arguments) const
-  {
-    fs::path const errors = folder_ / "stderr";
-    std::string const command =
-        "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
-    std::FILE* const pipe = popen(command.c_str(), "r");
-    answer result;
-    std::array<char, 4096> part{};
-    while (std::size_t const size = std::fread(part.data(), 1, part.size(), pipe)) {
-      result.out.append(part.data(), size);
-    }
-    int const status = pclose(pipe);
-    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.error = content_of(errors);
-    return result;
-  }
-
-  std::string file(std::string const& name, std::string_view content) const
-  {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return (folder_ / name).string();
-  }
-  std::string path(std::string const& name) const { return (folder_ / name).string(); }
-
- private:
-  std::string program_;
-  fs::path folder_;
-};
-
-constexpr char const* mixed = "--codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0 ";
-
-void expect_refused(answer const& result, int exit_code, std::string const& why)
-{
-  EXPECT_EQ(result.exit_code, exit_code) << result.error;
-  EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.error, testing::StartsWith("ballast: "));
-  EXPECT_THAT(result.error, testing::HasSubstr(why));
-  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
-}
+class BallastPlan : public ballast_test::program_test {};
 
 TEST_F(BallastPlan, PrintsEveryNumberAsJson)
 {
@@ -188,6 +118,22 @@ TEST_F(BallastPlan, WritesAPageThatNeedsNothingElse)
               testing::Not(testing::AnyOf(testing::HasSubstr("src="), testing::HasSubstr("<link"),
                                           testing::HasSubstr("@import"))));
   EXPECT_THAT(content_of(path("loads.svg")), testing::HasSubstr("<svg"));
+}
+
+TEST_F(BallastPlan, ShowsTheBytesThatItMovesWhereItKnowsThem)
+{
+  auto const page_of = [&](std::string const& options) {
+    auto const result = run("plan --codes g8b2i512f1s0 --report " + path("page.html") + options);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return content_of(path("page.html"));
+  };
+  EXPECT_THAT(page_of(""), testing::AllOf(testing::HasSubstr("Bytes moved"),
+                                          testing::HasSubstr("an array of 6.14\u00A0kB per token"),
+                                          testing::HasSubstr("450 GB/s within a node")));
+  EXPECT_THAT(page_of(" --cost tokens"), testing::Not(testing::HasSubstr("Bytes moved")));
+  EXPECT_THAT(page_of(" --cost tokens --bytes-per-token 512 --within-node-bandwidth 64"),
+              testing::AllOf(testing::HasSubstr("an array of 512\u00A0B per token"),
+                             testing::HasSubstr("64 GB/s within a node")));
 }
 
 TEST_F(BallastPlan, WritesATimelineWithOneTrackPerGpuWhoseEventsNest)

@@ -71,6 +71,17 @@ TEST(HtmlPage, ShowsWhatAValueWasBefore)
   EXPECT_EQ(markup::named(elements, "span").front().text, "40 % \u2192");
 }
 
+TEST(HtmlPage, ShowsNumbersBetweenAChartAndItsExplanation)
+{
+  html_page page("title", "lead");
+  page.add_chart("heading", "explanation", "<svg viewBox=\"0 0 1 1\"></svg>",
+                 std::array<html_page::figure, 1>{{{"name", "value", "hint"}}});
+  std::string const text = page.markup();
+  EXPECT_EQ(markup::having_class(markup::parse(text), "value").front().text, "value");
+  EXPECT_LT(text.find("explanation"), text.find("<dl class=\"figures\">"));
+  EXPECT_LT(text.find("<dl class=\"figures\">"), text.find("<svg"));
+}
+
 TEST(HtmlPage, IsTheSameEveryTime)  // Ensures (4)
 {
   EXPECT_EQ(page_of_everything().markup(), page_of_everything().markup());

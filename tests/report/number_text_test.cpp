@@ -91,6 +91,16 @@ TEST(RatioText, LooksCloserNearOne)
   EXPECT_EQ(ratio_text(12345), "12.3k");
 }
 
+TEST(PercentText, KeepsAboutTwoDigitsAndNeverRoundsABoundDown)
+{
+  EXPECT_EQ(ballast::percent_text(0), "0\u00A0%");
+  EXPECT_EQ(ballast::percent_text(0.4567), "46\u00A0%");
+  EXPECT_EQ(ballast::percent_text(0.0123), "1.2\u00A0%");
+  EXPECT_EQ(ballast::percent_text(0.00123), "0.12\u00A0%");
+  EXPECT_EQ(ballast::percent_text(0.000123), "0.012\u00A0%");
+  EXPECT_EQ(ballast::percent_text(0.0121, true), "1.3\u00A0%");
+}
+
 TEST(NumberTextDeathTest, RefusesWhatIsNoNumber)
 {
   EXPECT_DEATH((void)si_text(std::numeric_limits<double>::infinity(), ""), "is_finite");

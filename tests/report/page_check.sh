@@ -4,8 +4,8 @@
 # Exit status: 0 all as it should be, 1 something is wrong (said on standard error), 77 no Chromium.
 set -euo pipefail
 
-# The headings that plan_page promises, in order.
-sections='Work per GPU|Step timeline|Sample lengths|Cost of a sample|Steps|Settings'
+# The headings that plan_page promises of a plan whose bytes are known, in order.
+sections='Work per GPU|Step timeline|Bytes moved|Sample lengths|Cost of a sample|Steps|Settings'
 
 page=${1:?usage: page_check.sh PAGE.html}
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
@@ -83,7 +83,7 @@ for scheme in 0 1; do
 
     found=$(sed -n 's/^section //p' "$work/probe" | paste -sd '|')
     [[ $found == "$sections" ]] || wrong "the sections are '$found' $shown"
-    [[ $(grep -c '^svg ' "$work/probe") -eq 4 ]] || wrong "there are not four pictures $shown"
+    [[ $(grep -c '^svg ' "$work/probe") -eq 5 ]] || wrong "there are not five pictures $shown"
     while read -r _ picture_width picture_height; do
       ((picture_width >= 300 && picture_height >= 60)) ||
         wrong "a picture is only $picture_width x $picture_height $shown"

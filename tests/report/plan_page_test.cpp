@@ -69,6 +69,28 @@ TEST(PlanPage, HasItsSectionsInOrder)  // Ensures (1)
   }
 }
 
+TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
+{
+  plan_page_data data = two_gpus();
+  ballast::exchange_cost exchange;
+  exchange.bytes_mean = 3e6;
+  exchange.seconds = 2e-3;
+  data.steps.front().exchange = exchange;
+  data.bytes_per_token = 6144;
+  data.moved.ranks.resize(2);
+  data.moved.ranks[0].sent = {.within_node = 0, .between_nodes = 1000, .messages = 1};
+  data.moved.ranks[1].received = {.within_node = 0, .between_nodes = 1000, .messages = 1};
+  std::string const page = plan_page(data);
+  auto const elements = markup::parse(page);
+  EXPECT_THAT(texts(markup::named(elements, "h2")),
+              ElementsAre("Work per GPU", "Step timeline", "Bytes moved", "Sample lengths",
+                          "Cost of a sample", "Steps", "Settings"));
+  EXPECT_EQ(markup::named(elements, "svg").size(), 5U);
+  EXPECT_THAT(texts(markup::having_class(elements, "value")), Contains("3\u00A0MB"));
+  EXPECT_THAT(page, HasSubstr("an array of 6.14\u00A0kB per token"));
+  EXPECT_THAT(texts(markup::named(elements, "title")), Contains(HasSubstr("GPU 1 receives")));
+}
+
 TEST(PlanPage, IsTheSameEveryTime)  // Ensures (2)
 {
   EXPECT_EQ(plan_page(two_gpus()), plan_page(two_gpus()));

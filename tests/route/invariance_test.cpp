@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consequence invariance: a transformer block, its loss and its gradients, computed in any bags, are
-// those of one rank that computes everything.
+// Consequence invariance: a transformer block, its loss and its gradients, computed in any bags,
+// are those of one rank that computes everything.
 
 #include "../../examples/common/transformer_block.hpp"
 
@@ -180,7 +180,8 @@ TEST_P(Invariance, LossAndGradientsAreThoseOfOneRank)
     for (std::size_t each = 0; each < found_each.size(); ++each) {
       expect_close(*found_each[each], *expected_each[each], "parameter");
     }
-    // Ranks read in the order of samples, so that their rows, one rank after the other, are all rows.
+    // Ranks read in the order of samples, so that their rows, one rank after the other, are all
+    // rows.
     block::values input;
     for (block::values const& rows : found.input_gradient) {
       input.insert(input.end(), rows.begin(), rows.end());

@@ -40,7 +40,8 @@ std::vector<std::size_t> rank_of_tokens(placement const& where, sample_id sample
   return ranks;
 }
 
-// From the definition: token by token, and one message for every pair of ranks that a token connects.
+// From the definition: token by token, and one message for every pair of ranks that a token
+// connects.
 route_volume token_by_token(placement const& from, placement const& to, std::size_t gpus_per_node)
 {
   route_volume volume;

@@ -17,8 +17,8 @@ namespace ballast_test {
 /// Causal grouped-query attention over packed sequences, and its gradient, for some of the heads:
 /// out = softmax(q k^T) v for every query head and sequence.
 ///
-/// Arrays are [rows][count of the chunk][dim]; `queries` are query heads, and `key_values` the heads
-/// that they use.
+/// Arrays are [rows][count of the chunk][dim]; `queries` are query heads, and `key_values` the
+/// heads that they use.
 struct tiny_attention {
   std::uint32_t query_heads;
   std::uint32_t key_value_heads;

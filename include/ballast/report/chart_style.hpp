@@ -70,6 +70,8 @@ svg .dense { fill: var(--samples); fill-opacity: 0.75; }
 svg .attention { fill: var(--work); fill-opacity: 0.75; }
 svg .edge { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .measured { fill: var(--card); stroke: var(--ink); stroke-width: 1.5; }
+svg .within { fill: var(--samples); }
+svg .between { fill: var(--work); }
 svg .waiting { fill: var(--waiting); }
 svg .tone-0 { fill-opacity: 0.4; }
 svg .tone-1 { fill-opacity: 0.6; }
@@ -77,6 +79,7 @@ svg .tone-2 { fill-opacity: 0.8; }
 svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke-width: 0.5; }
 @media (hover: hover) {
   svg .before:hover, svg .after:hover, svg .samples:hover { fill: var(--ink); }
+  svg .within:hover, svg .between:hover { fill: var(--ink); }
 }
 )css";
 

@@ -34,7 +34,8 @@ namespace ballast::inline v0 {
 /// Errors      json: out_of_range for an event that breaks (2); position is its number, from 0, in
 ///             the order of adding.
 /// Complexity  add: O(size of its text). json: O(n log n) for n events.
-/// Source      "Trace Event Format", the Chromium project: complete ("X") and metadata ("M") events.
+/// Source      "Trace Event Format", the Chromium project: complete ("X") and metadata ("M")
+///             events.
 class chrome_trace {
  public:
   struct track {

@@ -105,7 +105,8 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
 ///             sum is at most 1e29.
 /// Ensures     (1) both panels share one time scale that starts at 0
 ///             (2) the last GPU to finish is among those shown
-/// Complexity  O(b log b + g log g) for b bars on g GPUs; the drawing's size is bounded by its rows.
+/// Complexity  O(b log b + g log g) for b bars on g GPUs; the drawing's size is bounded by its
+///             rows.
 [[nodiscard]] inline std::string gantt_chart(std::span<gantt_bar const> before,
                                              std::span<gantt_bar const> after, std::size_t gpus,
                                              std::string_view unit)

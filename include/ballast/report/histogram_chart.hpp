@@ -26,8 +26,8 @@ namespace ballast::inline v0 {
 /// decide how long a step takes.
 ///
 /// Shapes      bins[n]; work[n] in any unit, or empty where it is unknown.
-/// Expects     bins are increasing and do not overlap, as those of `length_histogram`; work is finite
-///             and not negative.
+/// Expects     bins are increasing and do not overlap, as those of `length_histogram`; work is
+///             finite and not negative.
 /// Ensures     (1) heights of bars are proportional to samples, those of the line to work
 ///             (2) the line is absent where no bin has work
 /// Complexity  O(bins).

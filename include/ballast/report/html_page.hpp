@@ -43,6 +43,7 @@ dt, dd { margin: 0; }
 .figures .value span {
   color: var(--muted); font-size: 16px; font-weight: 400; white-space: nowrap;
 }
+section .figures { margin-top: 18px; }
 .figures .hint { color: var(--muted); font-size: 13px; line-height: 1.4; }
 section { margin-top: 18px; padding: 20px 22px; break-inside: avoid; }
 section > p { color: var(--muted); font-size: 15px; }
@@ -134,10 +135,13 @@ class html_page {
     markup_ += "</dl>\n";
   }
 
-  /// A heading, one or two sentences on how to read what follows, and a picture under them.
-  void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg)
+  /// A heading, one or two sentences on how to read what follows, and under them a picture, below
+  /// the numbers that belong to it, if any.
+  void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg,
+                 std::span<figure const> figures = {})
   {
     open_section(heading, explanation);
+    if (!figures.empty()) { add_figures(figures); }
     ((markup_ += "<figure tabindex=\"0\">\n") += svg) += "</figure>\n</section>\n";
   }
 

@@ -92,9 +92,9 @@ struct balance_metrics {
 /// The FLOP of a training step over what the GPUs could have done in that time: MFU or HFU.
 ///
 /// Which of the two it is depends on what is counted as work. MFU, model FLOP utilization, counts a
-/// forward and a backward pass, `step_flops(forward, {})`; HFU, hardware FLOP utilization, counts as
-/// well the forward pass that activation recomputation runs again, `step_flops(forward, {.recompute
-/// = 1})`: three and four times the forward FLOP. Frozen modules have fewer passes.
+/// forward and a backward pass, `step_flops(forward, {})`; HFU, hardware FLOP utilization, counts
+/// as well the forward pass that activation recomputation runs again, `step_flops(forward,
+/// {.recompute = 1})`: three and four times the forward FLOP. Frozen modules have fewer passes.
 ///
 /// Units       flops of all samples of the step; peak in FLOP/s of all GPUs together.
 /// Expects     seconds > 0 and peak_flops_per_second > 0.

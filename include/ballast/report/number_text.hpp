@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -114,6 +115,19 @@ inline std::string si_text(double value, std::string_view unit)
 inline std::string ratio_text(double value)
 {
   return value < 1000 ? decimal_text(value, value < 1.1 ? 3 : 2) : si_text(value, "");
+}
+
+/// A share in percent, with about two digits that matter: 0.0123 is "1.2 %". `up` rounds a bound
+/// upwards, so that it stays one. Expects share is finite and not negative.
+inline std::string percent_text(double share, bool up = false)
+{
+  double const percent = 100 * share;
+  int const decimals = percent >= 10 || percent == 0 ? 0
+                       : percent >= 1                ? 1
+                       : percent >= 0.1              ? 2
+                                                     : 3;
+  double const scale = std::pow(10.0, decimals);
+  return decimal_text(up ? std::ceil(percent * scale) / scale : percent, decimals) + "\u00A0%";
 }
 
 }  // namespace ballast::inline v0

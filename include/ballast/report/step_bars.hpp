@@ -47,11 +47,13 @@ class bar_stacker {
 
 }  // namespace detail
 
-/// What every GPU does in a step that is not balanced: the samples that it read, one after the other.
+/// What every GPU does in a step that is not balanced: the samples that it read, one after the
+/// other.
 ///
 /// Shapes      batch of n samples on GPUs below `gpus`, costs[n].
 /// Units       time_per_unit is what one cost unit takes; bars are in its unit.
-/// Ensures     (1) one bar per sample, on its source; the bars of a GPU follow each other without gaps
+/// Ensures     (1) one bar per sample, on its source; the bars of a GPU follow each other without
+///                 gaps
 /// Complexity  O(n).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_read(sample_batch const& batch,
                                                          std::span<cost_units const> costs,
@@ -71,8 +73,8 @@ class bar_stacker {
 ///
 /// Shapes      a plan of n samples over `bags`, lengths[n].
 /// Units       as bars_as_read.
-/// Ensures     (1) one bar per sample and GPU of its bag, of 1 / GPUs of the sample's time; the bars of
-///                 a GPU follow each other in sample order without gaps
+/// Ensures     (1) one bar per sample and GPU of its bag, of 1 / GPUs of the sample's time; the
+///                 bars of a GPU follow each other in sample order without gaps
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,

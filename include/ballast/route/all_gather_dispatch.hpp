@@ -44,7 +44,8 @@ namespace detail {
 /// inside. A rank then receives nodes - 1 parts from other nodes and the rest from its own.
 ///
 /// Units       as price_route.
-/// Ensures     memory_bytes is (ranks + 1) parts: what is gathered, and the padded part of one's own
+/// Ensures     memory_bytes is (ranks + 1) parts: what is gathered, and the padded part of one's
+///             own
 /// Complexity  O(ranks).
 [[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
                                                     double bytes_per_token)
@@ -84,7 +85,8 @@ namespace detail {
 ///             not overlap.
 /// Ensures     (1) every token's row is where `to` says, byte for byte
 ///             (2) the steady state allocates nothing
-/// Errors      those of the communicator's all_gather and wait; the arrays' `to` is then unspecified.
+/// Errors      those of the communicator's all_gather and wait; the arrays' `to` is then
+///             unspecified.
 /// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
 ///             ranks + 1 padded parts.
 /// Source      the baseline of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
@@ -109,7 +111,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
   std::span<std::byte> const gathered = memory.subspan(part);
   std::size_t block = 0;
   for (row_array const& array : all) {
-    std::ranges::copy(array.from, own.subspan(block).begin());
+    if (!array.from.empty()) { std::memcpy(&own[block], array.from.data(), array.from.size()); }
     block += block_bytes(rows, array.row_bytes);
   }
   if (auto done = comm.all_gather(own, gathered); !done) { return done; }

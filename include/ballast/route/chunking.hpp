@@ -19,9 +19,9 @@ struct chunk {
 
 /// Chunk `index` of `length` things in `parts` consecutive chunks: how a bag shares a sequence.
 ///
-/// The first length % parts chunks have one more than the others. GPU g of a bag gets chunk g, and a
-/// bag's GPUs are consecutive ranks, so that neighbours in the sequence are on neighbouring GPUs of
-/// a node: a layer that looks at adjacent tokens talks to the GPU next door.
+/// The first length % parts chunks have one more than the others. GPU g of a bag gets chunk g, and
+/// a bag's GPUs are consecutive ranks, so that neighbours in the sequence are on neighbouring GPUs
+/// of a node: a layer that looks at adjacent tokens talks to the GPU next door.
 ///
 /// Expects     length >= 0 and index < parts.
 /// Ensures     (1) the chunks of all indices, in order, are the whole

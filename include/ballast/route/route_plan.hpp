@@ -81,8 +81,8 @@ struct kept_rows {
   friend constexpr bool operator==(kept_rows, kept_rows) = default;
 };
 
-/// What one rank sends, receives and keeps to get from one placement to another; walked backwards it
-/// is the exact inverse, the reverse route.
+/// What one rank sends, receives and keeps to get from one placement to another; walked backwards
+/// it is the exact inverse, the reverse route.
 ///
 /// Ensures     (1) every row before is sent or kept once, every row after received or kept once
 ///             (2) a message holds its rows sample by sample and token by token, so that sender and
@@ -107,7 +107,8 @@ struct route_plan {
 /// Expects     both place the same samples over the same ranks, of which `rank` is one.
 /// Complexity  O(samples + pieces of both + ranks); no allocation once it has seen a step as large.
 /// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
-///             the composition that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of Pi_E).
+///             the composition that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
+///             Pi_E).
 inline void plan_route_into(route_plan& plan, placement const& from, placement const& to,
                             rank_id rank)
 {

@@ -66,16 +66,17 @@ struct route_volume {
 
 /// Measures what the route from one placement to another moves.
 ///
-/// Composing two routes saves what their volumes differ by: an encoder's output that goes from where
-/// it was encoded, E, to where the language model wants it, M, need not pass where it was read, R:
+/// Composing two routes saves what their volumes differ by: an encoder's output that goes from
+/// where it was encoded, E, to where the language model wants it, M, need not pass where it was
+/// read, R:
 ///
 ///     auto const moved = [&](auto& a, auto& b) { return measure_route(a, b, machines).moved(); };
 ///     tokens const saved = moved(E, R) + moved(R, M) - moved(E, M);  // never negative
 ///
 /// In, out     volume is overwritten, and keeps its memory for the next step.
 /// Expects     both place the same samples over the GPUs of `machines`.
-/// Complexity  O(samples + pieces of both + ranks); no allocation once volume and memory have seen a
-///             step as large.
+/// Complexity  O(samples + pieces of both + ranks); no allocation once volume and memory have seen
+///             a step as large.
 /// Source      the composition is that of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
 inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
                                placement const& to, cluster const& machines)

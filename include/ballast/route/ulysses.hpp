@@ -40,13 +40,13 @@ struct ulysses_volume {
 /// Who has which tokens and which heads inside one compute bag.
 ///
 /// Between attentions GPU g of the bag has chunk g of each of the bag's sequences, with all heads:
-/// rows(g) rows, sequence after sequence, as placement::assign_chunks lays them out. For attention it
-/// has all rows() of all sequences with its share of the heads.
+/// rows(g) rows, sequence after sequence, as placement::assign_chunks lays them out. For attention
+/// it has all rows() of all sequences with its share of the heads.
 ///
 /// Query heads are split by chunk_of. An array may have fewer heads (grouped-query and multi-query
-/// attention): query head q of Q uses head floor(q x H / Q) of its H, and a GPU's share is every head
-/// that its query heads use. GPUs whose query heads use the same head have a copy each. An array with
-/// one head, such as a position a token, thus goes to every GPU that has query heads.
+/// attention): query head q of Q uses head floor(q x H / Q) of its H, and a GPU's share is every
+/// head that its query heads use. GPUs whose query heads use the same head have a copy each. An
+/// array with one head, such as a position a token, thus goes to every GPU that has query heads.
 ///
 /// The plan says nothing of which GPU asks, so that all GPUs of a bag have equal plans.
 ///
@@ -61,7 +61,8 @@ struct ulysses_volume {
 ///                 empty shares come last
 /// Complexity  assign: O(sequences x GPUs), and it allocates only when there are more sequences or
 ///             GPUs than ever before. Volumes and digest: O(GPUs x arrays) and O(sequences).
-/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, where heads divide evenly.
+/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, where heads divide
+///             evenly.
 class ulysses_plan {
  public:
   ulysses_plan() = default;

@@ -11,11 +11,11 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_pack.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <span>
 
@@ -50,7 +50,9 @@ template <communicator C>
   check_heads(plan, gpu, way, arrays);
   if (plan.gpus() == 1) {
     for (head_array const& array : arrays) {
-      if (array.to.data() != array.from.data()) { std::ranges::copy(array.from, array.to.begin()); }
+      if (array.to.data() != array.from.data() && !array.to.empty()) {
+        std::memcpy(array.to.data(), array.from.data(), array.to.size());
+      }
     }
     return {};
   }
@@ -81,8 +83,8 @@ template <communicator C>
 
 }  // namespace detail
 
-/// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with its
-/// share of the heads. Any number of arrays goes in one all-to-all.
+/// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with
+/// its share of the heads. Any number of arrays goes in one all-to-all.
 ///
 ///     to_heads(bag, plan, memory, heads_of<bf16>(q, q_whole, 32, 128),
 ///              heads_of<bf16>(k, k_whole, 8, 128), heads_of<bf16>(v, v_whole, 8, 128))
@@ -97,9 +99,10 @@ template <communicator C>
 ///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
 ///             is bag.rank() and share the count of plan.share(gpu, heads).
-/// Expects     bag.size() == plan.gpus(); arrays in host memory, which overlap in a bag of one only.
-/// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share, byte
-///                 for byte
+/// Expects     bag.size() == plan.gpus(); arrays in host memory, which overlap in a bag of one
+///             only.
+/// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share,
+///                 byte for byte
 ///             (2) the steady state allocates nothing
 /// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
 ///             as before.
@@ -113,9 +116,10 @@ template <communicator C, std::same_as<head_array>... Arrays>
   return detail::exchange_heads(bag, plan, detail::head_exchange::to_heads, all, memory);
 }
 
-/// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with all
-/// heads. It is also the gradient of to_heads: what several GPUs have a copy of, they have a gradient
-/// each of, and these are summed in the order of the GPUs, so that every run gives the same bits.
+/// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with
+/// all heads. It is also the gradient of to_heads: what several GPUs have a copy of, they have a
+/// gradient each of, and these are summed in the order of the GPUs, so that every run gives the
+/// same bits.
 ///
 /// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
 /// Expects     that of to_heads; where several GPUs have the same head, elements that can be added.

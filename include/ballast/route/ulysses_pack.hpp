@@ -47,11 +47,11 @@ struct head_block {
 
 enum class block_side { own_tokens, own_heads };
 
-/// Calls visit(head_block) for every block of the messages between one GPU and its peers, peer after
-/// peer and array after array, and for the blocks that stay, which take no room.
+/// Calls visit(head_block) for every block of the messages between one GPU and its peers, peer
+/// after peer and array after array, and for the blocks that stay, which take no room.
 ///
-/// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with the
-/// GPU's own heads.
+/// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with
+/// the GPU's own heads.
 template <class Visit>
 void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
                  std::span<head_array const> arrays, Visit const& visit)
@@ -91,8 +91,8 @@ inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* fro
   }
 }
 
-/// Puts `rows` runs where they belong in tokens with all heads: a head that a GPU before has brought
-/// is added to, the others are written.
+/// Puts `rows` runs where they belong in tokens with all heads: a head that a GPU before has
+/// brought is added to, the others are written.
 inline void place_runs(head_block const& block, std::byte* to, std::byte const* from, tokens rows)
 {
   if (block.shared > 0) {
@@ -116,8 +116,8 @@ inline void pad_block(head_block const& block, std::byte* message)
 
 /// Gathers a GPU's tokens into messages, for each peer with the peer's heads.
 ///
-/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for the
-///             GPU itself.
+/// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for
+///             the GPU itself.
 /// Complexity  one copy of the bytes, in runs of a share of the heads, or in one where the share is
 ///             all heads; O(GPUs x arrays) beside that.
 inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
@@ -133,8 +133,8 @@ inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
   });
 }
 
-/// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies what
-/// stays on the GPU.
+/// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies
+/// what stays on the GPU.
 ///
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
 /// Complexity  one copy of the bytes, in runs of a chunk; O(GPUs x arrays x sequences) beside that.
@@ -180,7 +180,8 @@ inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
 ///
 /// Shapes      messages: message_bytes(plan, gpu, peer, arrays) from each peer in order.
 /// Expects     arrays of which a head is with several GPUs have elements that can be added.
-/// Complexity  that of pack_to_heads, and as many additions as there are copies of heads beyond one.
+/// Complexity  that of pack_to_heads, and as many additions as there are copies of heads beyond
+///             one.
 inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
                              std::span<head_array const> arrays,
                              std::span<std::byte const> messages)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_EXCHANGE_METER_HPP
+#define BALLAST_EXAMPLES_EXCHANGE_METER_HPP
+
+#include "job.hpp"
+#include "steps.hpp"
+
+#include <ballast/route/all_gather_dispatch.hpp>
+#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route_volume.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace cli {
+
+/// What it takes to bring the samples of a step from where they were read to where they are
+/// computed.
+class exchange_meter {
+ public:
+  explicit exchange_meter(job const& work) : work_(work) {}
+
+  void measure(planned_step const& step, ballast::bag_layout const& layout)
+  {
+    read_.assign_whole(step.batch.lengths, step.batch.source, work_.gpus());
+    computed_.assign_chunks(step.batch.lengths, step.plan.owner, layout);
+    ballast::measure_route_into(volume_, memory_, read_, computed_, work_.machines);
+  }
+
+  [[nodiscard]] ballast::route_volume const& volume() const noexcept { return volume_; }
+  [[nodiscard]] ballast::exchange_cost route() const
+  {
+    return ballast::price_route(volume_, work_.machines, work_.bytes_per_token);
+  }
+  [[nodiscard]] ballast::exchange_cost all_gather() const
+  {
+    return ballast::price_all_gather(read_, work_.machines, work_.bytes_per_token);
+  }
+
+ private:
+  job const& work_;
+  ballast::placement read_;
+  ballast::placement computed_;
+  ballast::route_volume volume_;
+  ballast::workspace memory_;
+};
+
+/// The exchanges of all steps: means, and the largest figures of any step.
+class exchange_statistics {
+  using cost = ballast::exchange_cost;
+
+ public:
+  void add(cost const& step)
+  {
+    ++steps_;
+    for (auto const figure : figures) {
+      sum_.*figure += step.*figure;
+      most_.*figure = std::max(most_.*figure, step.*figure);
+    }
+  }
+
+  [[nodiscard]] cost mean() const
+  {
+    cost all = sum_;
+    for (auto const figure : figures) { all.*figure /= static_cast<double>(steps_); }
+    return all;
+  }
+  [[nodiscard]] cost const& most() const noexcept { return most_; }
+
+ private:
+  static constexpr std::array<double cost::*, 9> figures = {
+      &cost::kept_share,          &cost::messages_mean, &cost::messages_max,
+      &cost::bytes_mean,          &cost::bytes_max,     &cost::within_node_bytes,
+      &cost::between_nodes_bytes, &cost::memory_bytes,  &cost::seconds};
+
+  std::size_t steps_ = 0;
+  cost sum_;
+  cost most_;
+};
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_EXCHANGE_METER_HPP

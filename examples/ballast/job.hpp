@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_JOB_HPP
+#define BALLAST_EXAMPLES_JOB_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/ballast.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What a command line says about a job, with the defaults of what it leaves out.
+struct job_options {
+  std::string trace;     ///< CSV file of sample lengths, or empty
+  std::string length;    ///< expression over its columns
+  std::string codes;     ///< KnapFormer data codes, or empty
+  std::size_t gpus = 0;  ///< 0: as many as the codes or the first bags describe
+  std::size_t gpus_per_node = 8;
+  std::vector<std::string> bags;  ///< empty: bags of one GPU
+  bool relay = false;
+  std::string cost = "transformer:d=3072,gamma=0.405";
+  std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
+  double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
+  std::string policy = "longest_processing_time";
+  std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU
+  std::size_t steps = 10;
+  std::uint64_t seed = 1;
+  std::size_t bytes_per_token = 0;  ///< 0: the cost model's hidden size in bf16
+  std::optional<double>
+      within_node_gb_per_s;  ///< none, as the next two: what ballast::cluster says
+  std::optional<double> between_nodes_gb_per_s;
+  std::optional<double> latency_us;
+  std::string format = "table";
+};
+
+/// One --bags, laid over the job's GPUs.
+struct named_layout {
+  std::string bags;
+  ballast::bag_layout layout;
+};
+
+/// A job as its options describe it, with everything read that they name.
+struct job {
+  job_options options;
+  std::string source;  ///< what the samples are, for people
+  std::vector<ballast::data_code> codes;
+  std::vector<ballast::tokens> trace;  ///< empty with codes
+  ballast::cluster machines;
+  std::vector<named_layout> layouts;  ///< one for each --bags
+  ballast::any_policy policy;
+  ballast::quadratic_cost cost;
+  double seconds_per_unit = 0;  ///< of cost
+  bool times_known = false;     ///< whether seconds_per_unit is one of a real GPU
+  std::string compute;          ///< what the cost model prices, for people
+  std::optional<ballast::gamma_fit> fit;
+  std::vector<ballast::latency_measurement> measured;
+  double bytes_per_token = 0;  ///< 0 where nobody knows
+
+  [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
+};
+
+/// Checks and reads all that the options name.
+[[nodiscard]] outcome<job> prepare_job(job_options const& options);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_JOB_HPP

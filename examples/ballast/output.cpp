@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace cli {
+
+std::string count_of(std::size_t things, std::string_view name)
+{
+  return fmt::format("{} {}{}", things, name, things == 1 ? "" : "s");
+}
+
+std::string duration_text(double seconds)
+{
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6)
+                        : fmt::format("{:.2f} ms", seconds * 1e3);
+}
+
+std::string bytes_text(double bytes)
+{
+  constexpr std::array<std::string_view, 7> units = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < units.size()) {  // what would be written as 1e+03
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+std::string network_text(ballast::cluster const& machines)
+{
+  return fmt::format("{:g} GB/s within a node, {:g} GB/s between nodes, latency {:g} us",
+                     machines.within_node_bytes_per_second / 1e9,
+                     machines.between_nodes_bytes_per_second / 1e9, machines.latency_seconds * 1e6);
+}
+
+std::string heading_of(job const& work, std::int64_t samples)
+{
+  job_options const& options = work.options;
+  std::string out = fmt::format("\n{}\n", work.source);
+  if (!work.trace.empty()) { out += count_of(work.trace.size(), "row") + ", "; }
+  out += fmt::format("{} per step, {}, {}\n", count_of(static_cast<std::size_t>(samples), "sample"),
+                     count_of(options.steps, "step"), count_of(work.gpus(), "GPU"));
+  out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
+                     work.fit ? " with gamma fitted" : "", options.policy, options.seed);
+  if (work.fit) {
+    out += fmt::format("gamma {:.4f} from {}, R^2 {:.5f}, error {:.2f} % rms\n", work.fit->gamma,
+                       count_of(work.measured.size(), "measurement"), work.fit->r_squared,
+                       100 * work.fit->rms_relative_error);
+  }
+  return out;
+}
+
+nlohmann::ordered_json settings_json(job const& work, std::string const& bags, std::int64_t samples)
+{
+  job_options const& options = work.options;
+  nlohmann::ordered_json json;
+  if (options.codes.empty()) {
+    json["trace"] = options.trace;
+    json["length"] = options.length;
+  } else {
+    json["codes"] = options.codes;
+  }
+  json["bags"] = bags;
+  json["gpus_per_node"] = options.gpus_per_node;
+  json["relay"] = options.relay;
+  json["policy"] = options.policy;
+  json["cost"] = options.cost;
+  json["seed"] = options.seed;
+  json["steps"] = options.steps;
+  json["gpus"] = work.gpus();
+  json["samples"] = samples;
+  return json;
+}
+
+nlohmann::ordered_json fit_json(job const& work)
+{
+  return {{"gamma", work.fit->gamma},
+          {"seconds_per_flop", work.fit->seconds_per_flop},
+          {"r_squared", work.fit->r_squared},
+          {"rms_relative_error", work.fit->rms_relative_error}};
+}
+
+outcome<void> print(std::string const& text)
+{
+  bool const written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) { return {}; }
+  return bad_data(
+      "the result could not be written to standard output; free some space or close no "
+      "pipe early");
+}
+
+outcome<void> print_json(nlohmann::ordered_json const& layouts)
+{
+  // Names of files need not be UTF-8.
+  return print((layouts.size() == 1 ? layouts.front() : layouts)
+                   .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+               "\n");
+}
+
+}  // namespace cli

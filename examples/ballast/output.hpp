@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_OUTPUT_HPP
+#define BALLAST_EXAMPLES_OUTPUT_HPP
+
+#include "job.hpp"
+#include "outcome.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cli {
+
+/// "1 GPU", "8 GPUs".
+[[nodiscard]] std::string count_of(std::size_t things, std::string_view name);
+
+/// "12.3 us", "1.50 ms".
+[[nodiscard]] std::string duration_text(double seconds);
+
+/// Three digits and a decimal prefix: "12.3 MB".
+[[nodiscard]] std::string bytes_text(double bytes);
+
+/// "450 GB/s within a node, 50 GB/s between nodes, latency 10 us".
+[[nodiscard]] std::string network_text(ballast::cluster const& machines);
+
+/// The lines above a table: which samples, how many, on what, and how they are planned.
+[[nodiscard]] std::string heading_of(job const& work, std::int64_t samples);
+
+/// The settings of a job and of one of its layouts, as JSON begins with them.
+[[nodiscard]] nlohmann::ordered_json settings_json(job const& work, std::string const& bags,
+                                                   std::int64_t samples);
+
+/// What --measured gave. Expects work.fit.
+[[nodiscard]] nlohmann::ordered_json fit_json(job const& work);
+
+/// Prints all of it, or says why it could not.
+[[nodiscard]] outcome<void> print(std::string const& text);
+
+/// Prints an array, or its element where it has one.
+[[nodiscard]] outcome<void> print_json(nlohmann::ordered_json const& layouts);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_OUTPUT_HPP

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PRICING_HPP
+#define BALLAST_EXAMPLES_PRICING_HPP
+
+#include "job.hpp"
+
+namespace cli {
+
+/// Fills in the cost model, from its specification alone or fitted to measured times, and the width
+/// of a token.
+[[nodiscard]] outcome<void> price(job& work);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_PRICING_HPP

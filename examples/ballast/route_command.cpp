@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route_command.hpp"
+
+#include "output.hpp"
+#include "progress.hpp"
+#include "steps.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace cli {
+namespace {
+
+using ballast::exchange_cost;
+
+nlohmann::ordered_json to_json(exchange_statistics const& exchange)
+{
+  exchange_cost const mean = exchange.mean();
+  exchange_cost const& most = exchange.most();
+  return {{"kept_share", mean.kept_share},
+          {"messages_mean", mean.messages_mean},
+          {"messages_max", static_cast<std::int64_t>(most.messages_max)},
+          {"bytes_mean", mean.bytes_mean},
+          {"bytes_max", most.bytes_max},
+          {"within_node_bytes", mean.within_node_bytes},
+          {"between_nodes_bytes", mean.between_nodes_bytes},
+          {"memory_bytes_max", most.memory_bytes},
+          {"ms_mean", mean.seconds * 1e3},
+          {"ms_max", most.seconds * 1e3}};
+}
+
+nlohmann::ordered_json to_json(route_run const& run, routed const& layout)
+{
+  job const& work = run.job;
+  nlohmann::ordered_json json = settings_json(work, layout.bags, run.samples);
+  json["bytes_per_token"] = static_cast<std::int64_t>(work.bytes_per_token);
+  json["within_node_gb_per_s"] = work.machines.within_node_bytes_per_second / 1e9;
+  json["between_nodes_gb_per_s"] = work.machines.between_nodes_bytes_per_second / 1e9;
+  json["latency_us"] = work.machines.latency_seconds * 1e6;
+  json["route"] = to_json(layout.exchange);
+  json["all_gather"] = to_json(run.all_gather);
+  json["compute_ms_mean"] = nullptr;
+  if (work.times_known) { json["compute_ms_mean"] = layout.compute_seconds * 1e3; }
+  json["digest"] = layout.digest.value();
+  if (work.fit) { json["fit"] = fit_json(work); }
+  return json;
+}
+
+std::string row_of(std::string const& name, exchange_statistics const& exchange,
+                   double compute_seconds)
+{
+  exchange_cost const mean = exchange.mean();
+  exchange_cost const& most = exchange.most();
+  std::string row =
+      fmt::format("{:<14}{:>9}{:>9}{:>8.1f} %{:>7.1f}{:>8.0f}{:>10}{:>10}{:>10} {:>10}", name,
+                  bytes_text(mean.bytes_mean), bytes_text(most.bytes_max), 100 * mean.kept_share,
+                  mean.messages_mean, most.messages_max, bytes_text(mean.within_node_bytes),
+                  bytes_text(mean.between_nodes_bytes), bytes_text(most.memory_bytes),
+                  duration_text(mean.seconds));
+  if (compute_seconds > 0) {
+    row += fmt::format(" {:>8.2f} %", 100 * mean.seconds / compute_seconds);
+  }
+  return row + "\n";
+}
+
+std::string table_of(route_run const& run)
+{
+  job const& work = run.job;
+  std::string out = heading_of(work, run.samples);
+  out += fmt::format("an array of {} bytes per token, {}\n", work.bytes_per_token,
+                     network_text(work.machines));
+  out += fmt::format("\n{:<14}{:>18}{:>10}{:>15}{:>20}{:>10}{:>11}{}\n", "", "sent per GPU",
+                     "tokens", "messages", "sent by all GPUs", "memory", "time of",
+                     work.times_known ? fmt::format("{:>11}", "part of") : "");
+  out += fmt::format("{:<14}{:>9}{:>9}{:>10}{:>7}{:>8}{:>10}{:>10}{:>10}{:>11}{}\n", "bags", "mean",
+                     "at most", "that stay", "mean", "at most", "in nodes", "between", "at most",
+                     "exchange", work.times_known ? fmt::format("{:>11}", "computing") : "");
+  for (routed const& layout : run.layouts) {
+    out += row_of(layout.bags, layout.exchange, layout.compute_seconds);
+  }
+  out += row_of("all-gather", run.all_gather, 0);
+  out +=
+      "\nOne exchange takes one array from where samples are read to where they are computed. The "
+      "way back\nmoves the same bytes in the same time. A training step goes both ways, forward "
+      "and "
+      "backward: four\nexchanges for each array. Times are predicted from the bandwidths.\n";
+  if (work.times_known) {
+    out += fmt::format("Computing is that of the busiest GPU: {}.\n", work.compute);
+  }
+  return out +
+         "All-gather is what dispatching costs without a plan: every GPU gathers all tokens.\n\n";
+}
+
+}  // namespace
+
+outcome<route_run> run_route(job_options const& options)
+{
+  progress shown;
+  auto work = prepare_job(options);
+  if (!work) { return tl::unexpected(work.error()); }
+  if (work->bytes_per_token == 0) {
+    return usage("--cost " + options.cost +
+                 " does not say how wide a token is; give --bytes-per-token as well");
+  }
+  route_run run;
+  run.job = std::move(*work);
+  exchange_meter meter(run.job);
+  for (named_layout const& bags : run.job.layouts) {
+    bool const first = run.layouts.empty();
+    routed result;
+    result.bags = bags.bags;
+    auto const done = for_each_step(run.job, bags, shown, [&](planned_step const& step) {
+      meter.measure(step, bags.layout);
+      result.exchange.add(meter.route());
+      if (run.job.times_known) {
+        result.compute_seconds += step.plan.makespan.value() * run.job.seconds_per_unit /
+                                  static_cast<double>(options.steps);
+      }
+      result.digest.add(step.plan.digest());
+      if (first) { run.all_gather.add(meter.all_gather()); }
+      if (step.index == 0) { run.samples = static_cast<std::int64_t>(step.batch.lengths.size()); }
+    });
+    if (!done) { return tl::unexpected(done.error()); }
+    run.layouts.push_back(std::move(result));
+  }
+  return run;
+}
+
+outcome<void> show_route(route_run const& run)
+{
+  if (run.job.options.format != "json") { return print(table_of(run)); }
+  nlohmann::ordered_json json;
+  for (routed const& layout : run.layouts) { json.push_back(to_json(run, layout)); }
+  return print_json(json);
+}
+
+}  // namespace cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_ROUTE_COMMAND_HPP
+#define BALLAST_EXAMPLES_ROUTE_COMMAND_HPP
+
+#include "exchange_meter.hpp"
+#include "job.hpp"
+#include "outcome.hpp"
+
+#include <ballast/ballast.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// The routes of all steps over one bag layout.
+struct routed {
+  std::string bags;
+  exchange_statistics exchange;
+  double compute_seconds = 0;  ///< of the busiest GPU, mean; only where times are known
+  ballast::digest digest;      ///< of the plans of all steps
+};
+
+/// Everything that `ballast route` found out.
+struct route_run {
+  cli::job job;
+  std::int64_t samples = 0;  ///< of a step
+  std::vector<routed> layouts;
+  exchange_statistics all_gather;  ///< the baseline, which is the same for every layout
+};
+
+/// Reads, plans and measures. Shows progress on standard error where that is a terminal.
+[[nodiscard]] outcome<route_run> run_route(job_options const& options);
+
+/// Prints the table or the JSON.
+[[nodiscard]] outcome<void> show_route(route_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_ROUTE_COMMAND_HPP

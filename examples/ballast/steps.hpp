@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_STEPS_HPP
+#define BALLAST_EXAMPLES_STEPS_HPP
+
+#include "job.hpp"
+#include "progress.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace cli {
+
+/// Where the samples of the steps come from; the same job gives the same steps again.
+class step_source {
+ public:
+  explicit step_source(job const& work) : gpus_(work.gpus()), from_(start(work)) {}
+
+  [[nodiscard]] ballast::result<void> next(ballast::sample_batch& out)
+  {
+    if (auto* const codes = std::get_if<from_codes>(&from_)) {
+      return ballast::draw_batch(codes->codes, gpus_, {}, codes->random, out);
+    }
+    std::get<ballast::batch_sampler>(from_).next(out);
+    return {};
+  }
+
+ private:
+  struct from_codes {
+    std::vector<ballast::data_code> codes;
+    ballast::random_source random;
+  };
+  using kind = std::variant<from_codes, ballast::batch_sampler>;
+
+  static kind start(job const& work)
+  {
+    std::uint64_t const seed = work.options.seed;
+    if (!work.codes.empty()) { return from_codes{work.codes, ballast::random_source(seed)}; }
+    std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
+    return ballast::batch_sampler(work.trace, batch, work.gpus(), seed);
+  }
+
+  std::size_t gpus_;
+  kind from_;
+};
+
+struct planned_step {
+  std::size_t index;
+  ballast::sample_batch const& batch;
+  ballast::partition_plan const& plan;
+  double plan_seconds;
+};
+
+/// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
+/// one, so that their number costs no memory. Shows progress where standard error is a terminal.
+template <class Visit>
+outcome<void> for_each_step(job const& work, named_layout const& bags, progress& shown,
+                            Visit const& visit)
+{
+  step_source source(work);
+  ballast::sample_batch batch;
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  std::size_t const steps = work.options.steps;
+  for (std::size_t step = 0; step < steps; ++step) {
+    shown.update(
+        [&] { return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, steps); });
+    if (auto const drawn = source.next(batch); !drawn) { return usage("--codes", drawn.error()); }
+    auto const start = std::chrono::steady_clock::now();
+    auto const done =
+        ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy, work.cost);
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
+    if (!done) {
+      std::string const row =
+          done.error().position < batch.rows.size()
+              ? fmt::format(" (row {} of the trace)", batch.rows[done.error().position] + 1)
+              : "";
+      return bad_data(
+          fmt::format("step {}, bags {}: {}{}", step + 1, bags.bags, done.error().message, row));
+    }
+    visit(planned_step{step, batch, plan, taken.count()});
+  }
+  return {};
+}
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_STEPS_HPP

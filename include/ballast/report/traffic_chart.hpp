@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_TRAFFIC_CHART_HPP
+#define BALLAST_REPORT_TRAFFIC_CHART_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/report/axis.hpp>
+#include <ballast/report/number_text.hpp>
+#include <ballast/report/plot_frame.hpp>
+#include <ballast/report/svg.hpp>
+#include <ballast/route/route_volume.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Bytes of one GPU in one direction.
+struct traffic_bar {
+  double within_node = 0;
+  double all = 0;
+  std::uint32_t messages = 0;
+};
+
+/// One bar per GPU, in rank order: below what stays in the node, above what crosses nodes.
+inline void draw_traffic_bars(svg_drawing& drawing, plot_frame const& frame,
+                              std::span<traffic_bar const> bars, std::string_view verb)
+{
+  double const slot = frame.area.width / static_cast<double>(bars.size());
+  double const width = std::min(slot * 0.78, 48.0);
+  for (std::size_t gpu = 0; gpu < bars.size(); ++gpu) {
+    auto const& [within_node, all, messages] = bars[gpu];
+    std::string tooltip = "GPU ";
+    append_integer(tooltip, static_cast<std::int64_t>(gpu));
+    ((tooltip += ' ') += verb) += ' ' + si_text(all, "B") + " in ";
+    append_integer(tooltip, messages);
+    tooltip += messages == 1 ? " message, " : " messages, ";
+    tooltip += si_text(all - within_node, "B") + " between nodes";
+
+    auto const draw = [&](double from, double to, std::string_view css_class) {
+      if (!(to > from)) { return; }
+      auto const top = frame.at(static_cast<double>(gpu) + 0.5, to);
+      drawing.rectangle(
+          {top.x - width / 2, top.y, width, frame.at(frame.across.lowest(), from).y - top.y},
+          css_class, tooltip);
+    };
+    draw(0, within_node, "within");
+    draw(within_node, all, "between");
+  }
+}
+
+/// A staircase from the GPU with most bytes to that with fewest, of at most one step per drawing
+/// unit.
+inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
+                                std::span<traffic_bar const> bars)
+{
+  std::vector<traffic_bar> sorted(bars.begin(), bars.end());
+  std::ranges::sort(sorted, [](traffic_bar const& a, traffic_bar const& b) {
+    return a.all > b.all || (a.all == b.all && a.within_node > b.within_node);
+  });
+  std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
+  // The lower area covers the upper one's foot.
+  for (auto const& [bytes, css_class] :
+       {std::pair{&traffic_bar::all, "between"}, std::pair{&traffic_bar::within_node, "within"}}) {
+    std::vector<svg_drawing::point> outline = {frame.at(0, 0)};
+    for (std::size_t stair = 0; stair < stairs; ++stair) {
+      std::size_t const first = stair * sorted.size() / stairs;
+      std::size_t const past = (stair + 1) * sorted.size() / stairs;
+      outline.push_back(frame.at(static_cast<double>(first), sorted[first].*bytes));
+      outline.push_back(frame.at(static_cast<double>(past), sorted[first].*bytes));
+    }
+    outline.push_back(frame.at(frame.across.highest(), 0));
+    drawing.polygon(outline, css_class, "GPUs sorted by bytes");
+  }
+}
+
+}  // namespace detail
+
+/// The bytes that every GPU sends and receives in one exchange, side by side on one scale, each bar
+/// split into what stays inside the node and what crosses nodes.
+///
+/// Up to 128 GPUs are bars in rank order; more are a staircase, as in load_chart.
+///
+/// Expects     bytes_per_token >= 0; no GPU has more than 1e29 bytes.
+/// Ensures     (1) both panels share one vertical scale that starts at 0
+///             (2) heights are proportional to bytes
+/// Complexity  O(n log n) for n GPUs.
+[[nodiscard]] inline std::string traffic_chart(route_volume const& volume, double bytes_per_token)
+{
+  constexpr std::size_t most_bars = 128;
+  constexpr double gap = 44;  // between the panels
+  constexpr double panel = (detail::plot_width - gap) / 2;
+  std::size_t const gpus = std::max<std::size_t>(volume.ranks.size(), 1);
+  bool const sorted = gpus > most_bars;
+
+  struct direction {
+    std::string_view heading;
+    std::string_view verb;
+    double x;  // of the panel
+    std::vector<detail::traffic_bar> bars = {};
+    double highest = 0;
+
+    void add(rank_traffic const& traffic, double bytes_per_token)
+    {
+      bars.push_back({static_cast<double>(traffic.within_node) * bytes_per_token,
+                      static_cast<double>(traffic.all()) * bytes_per_token, traffic.messages});
+      highest = std::max(highest, bars.back().all);
+    }
+  };
+  direction sent{"Sent", "sends", detail::plot_left};
+  direction received{"Received", "receives", detail::plot_left + panel + gap};
+  for (auto const& rank : volume.ranks) {
+    sent.add(rank.sent, bytes_per_token);
+    received.add(rank.received, bytes_per_token);
+  }
+  double const highest = std::max(sent.highest, received.highest);
+
+  svg_drawing drawing(detail::chart_width, detail::chart_height,
+                      "Bytes per GPU in one exchange: the busiest sends " +
+                          si_text(sent.highest, "B") + ", the busiest receives " +
+                          si_text(received.highest, "B"));
+  drawing.rectangle({120, 32, 12, 12}, "within");
+  drawing.text({138, 42}, "note", "inside the node");
+  drawing.rectangle({260, 32, 12, 12}, "between");
+  drawing.text({278, 42}, "note", "between nodes");
+  for (direction const* const each : {&sent, &received}) {
+    plot_frame const frame{{each->x, detail::plot_top, panel, detail::plot_height},
+                           axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
+                           axis::linear(highest * 1.06, 5)};
+    drawing.text({each->x, 18}, "heading", each->heading);
+    if (each->highest > 0) {
+      double const heading = 9 * static_cast<double>(each->heading.size());  // its width, about
+      drawing.text({each->x + heading + 8, 18}, "note",
+                   "busiest GPU " + si_text(each->highest, "B"));
+    }
+    frame.draw_up(drawing, "bytes per GPU", "B", each == &sent);
+    if (sorted) {
+      detail::draw_sorted_traffic(drawing, frame, each->bars);
+    } else if (!each->bars.empty()) {
+      detail::draw_traffic_bars(drawing, frame, each->bars, each->verb);
+    }
+    frame.draw_across(drawing, sorted ? "GPUs, busiest first" : "GPU", "", sorted ? 0 : 0.5);
+  }
+  return drawing.markup();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_TRAFFIC_CHART_HPP

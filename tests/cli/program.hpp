@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_CLI_PROGRAM_HPP
+#define BALLAST_TESTS_CLI_PROGRAM_HPP
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace ballast_test {
+
+/// What a run of the program gave.
+struct answer {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+inline std::string content_of(std::filesystem::path const& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A folder of its own for each test, gone afterwards, and the program under test.
+class program_test : public testing::Test {
+ protected:
+  void SetUp() override
+  {
+    char const* const named = std::getenv("BALLAST_PROGRAM");
+    if (named == nullptr) { GTEST_SKIP() << "BALLAST_PROGRAM does not name the program"; }
+    program_ = named;
+    std::string pattern = (std::filesystem::temp_directory_path() / "ballast-cli-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override
+  {
+    if (!folder_.empty()) { std::filesystem::remove_all(folder_); }
+  }
+
+  answer run(std::string const& arguments) const
+  {
+    std::filesystem::path const errors = folder_ / "stderr";
+    std::string const command =
+        "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
+    std::FILE* const pipe = popen(command.c_str(), "r");
+    answer result;
+    std::array<char, 4096> part{};
+    while (std::size_t const size = std::fread(part.data(), 1, part.size(), pipe)) {
+      result.out.append(part.data(), size);
+    }
+    int const status = pclose(pipe);
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.error = content_of(errors);
+    return result;
+  }
+
+  std::string file(std::string const& name, std::string_view content) const
+  {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return (folder_ / name).string();
+  }
+  std::string path(std::string const& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::string program_;
+  std::filesystem::path folder_;
+};
+
+/// 32 GPUs that read images of four sizes, few of them large.
+inline constexpr char const* mixed =
+    "--codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0 ";
+
+/// One sentence on standard error, nothing on standard output.
+inline void expect_refused(answer const& result, int exit_code, std::string const& why)
+{
+  EXPECT_EQ(result.exit_code, exit_code) << result.error;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.error, testing::StartsWith("ballast: "));
+  EXPECT_THAT(result.error, testing::HasSubstr(why));
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_CLI_PROGRAM_HPP
