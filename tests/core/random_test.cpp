@@ -27,7 +27,8 @@ constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
 constexpr auto highest = std::numeric_limits<std::int64_t>::max();
 
 // Pearson's statistic for equally likely outcomes. With k outcomes it has mean k - 1 and standard
-// deviation sqrt(2 (k - 1)); the seeds are fixed, so the bound of six of them never fails by chance.
+// deviation sqrt(2 (k - 1)); the seeds are fixed, so the bound of six of them never fails by
+// chance.
 template <class Counts>
 void expect_uniform(Counts const& counts, double draws)
 {
@@ -68,8 +69,8 @@ TEST(RandomSource, DrawsBelowASmallBoundUniformly)
   expect_uniform(counts, 70'000);
 }
 
-// With 3 * 2^62 as the bound, taking a number modulo it, or multiplying without rejection, makes one
-// third of the outcomes twice as likely as the rest.
+// With 3 * 2^62 as the bound, taking a number modulo it, or multiplying without rejection, makes
+// one third of the outcomes twice as likely as the rest.
 TEST(RandomSource, DrawsBelowALargeBoundWithoutBias)
 {
   random_source random(20240607);

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 4> row = {"3", "-1000", "9223372036854775
 
 }  // namespace
 
-// An error points into the text; a value does not change in parentheses or beside a neutral element.
+// An error points into the text; a value does not change in parentheses or beside a neutral
+// element.
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size)
 {
   std::string const text(reinterpret_cast<char const*>(data), size);

@@ -17,9 +17,9 @@ using cost_units = std::int64_t;
 /// The longest sample a cost model prices: its square still fits 64 bits.
 inline constexpr tokens longest_sample = (tokens{1} << 31) - 1;
 
-/// What a cost model answers where a sample has no cost: a length below 0 or above longest_sample, or
-/// a cost that does not fit. Lengths come from outside, so this is an answer and no precondition;
-/// front doors refuse it with the sample's number.
+/// What a cost model answers where a sample has no cost: a length below 0 or above longest_sample,
+/// or a cost that does not fit. Lengths come from outside, so this is an answer and no
+/// precondition; front doors refuse it with the sample's number.
 inline constexpr cost_units no_cost = std::numeric_limits<cost_units>::max();
 
 }  // namespace ballast::inline v0

@@ -14,8 +14,8 @@ namespace ballast::inline v0 {
 /// Scratch memory that a training loop keeps, so that a step allocates nothing.
 ///
 /// A function that needs scratch opens a frame, takes arrays from it, and gives them back together
-/// when the frame goes out of scope. Frames nest like the calls that open them. One workspace serves
-/// one thread; a policy nested in a policy uses its caller's.
+/// when the frame goes out of scope. Frames nest like the calls that open them. One workspace
+/// serves one thread; a policy nested in a policy uses its caller's.
 ///
 /// Ensures     (1) arrays of live frames do not overlap and are aligned for their type
 ///             (2) once a sequence of calls has run, running it again with arrays no larger

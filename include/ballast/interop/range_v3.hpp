@@ -19,7 +19,8 @@ namespace ballast::inline v0 {
 /// Host compilers only: range-v3 0.12 does not compile in a `.cu`.
 ///
 /// Expects     things has an element for every member; groups and things outlive the view.
-/// Ensures     (1) element k of the view is a view of things[m] for the members m of group k, in order
+/// Ensures     (1) element k of the view is a view of things[m] for the members m of group k, in
+///                 order
 /// Complexity  O(1) to make, O(1) per element; nothing is copied or allocated.
 template <identifier Key, identifier Member, ranges::viewable_range Things>
   requires ranges::random_access_range<Things>

@@ -18,7 +18,8 @@ namespace ballast::inline v0 {
 /// `partition()` builds it and checks all of this; whoever calls a policy directly vouches for it.
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m]; m >= 1.
-/// Units       costs in the cost model's unit; a bag of G GPUs does its work G times as fast as one.
+/// Units       costs in the cost model's unit; a bag of G GPUs does its work G times as fast as
+///             one.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
 ///             (b) heaviest_first is `descending_order` of the costs
 ///             (c) every sample fits at least one bag, in the sense of `fits`

@@ -22,7 +22,8 @@ namespace ballast::inline v0 {
 ///   (a) the mean: for every size of bag, the work of the samples that only smaller bags can take,
 ///       spread over all of those bags; and all work over all GPUs;
 ///   (b) the heaviest q samples spread over the q largest bags, for every q <= m, since q samples
-///       lie in at most q bags; with q = 1 taken for each size over the samples it is the largest for;
+///       lie in at most q bags; with q = 1 taken for each size over the samples it is the largest
+///       for;
 ///   (c) with bags of one size, the pigeonhole: of the k m + 1 heaviest samples some k + 1 share a
 ///       bag, hence the k + 1 lightest of them are a bound, for every k.
 /// Bags of one size hold whole units, so there the bounds are rounded up.

@@ -44,7 +44,8 @@ struct partition_plan {
   ratio lower_bound;
   std::uint64_t bags_digest = 0;  ///< of the layout that the plan is for
 
-  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no work.
+  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
+  /// work.
   [[nodiscard]] double gap() const noexcept
   {
     if (makespan == lower_bound) { return 0.0; }
@@ -127,8 +128,8 @@ inline void check_policy(partition_problem const& problem, std::span<bag_id cons
 /// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     cost_of(sample) answers what the sample costs, length_of(sample) how many tokens it
-///             has that a bag would split: of several modalities that are split, the fewest that are
-///             not zero. Both answer integers. A sample that is a number is its own length. The
+///             has that a bag would split: of several modalities that are split, the fewest that
+///             are not zero. Both answer integers. A sample that is a number is its own length. The
 ///             policy does what partition_policy says of it.
 /// Ensures     (1) those of partition_plan
 ///             (2) no sample is in a bag with more GPUs than the sample has tokens

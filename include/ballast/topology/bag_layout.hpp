@@ -14,7 +14,8 @@
 
 namespace ballast::inline v0 {
 
-/// A compute bag in place: `gpus` consecutive ranks from `first`, which share each of its sequences.
+/// A compute bag in place: `gpus` consecutive ranks from `first`, which share each of its
+/// sequences.
 struct bag {
   rank_id first{};
   std::uint32_t gpus = 1;

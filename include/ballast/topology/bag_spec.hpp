@@ -141,8 +141,8 @@ inline void a_bag_specification_has_at_most_16_groups_and_16777216_gpus() {}
 
 /// Reads a bag specification from text.
 ///
-/// Errors      syntax with the byte offset where reading stopped; out_of_range with that of the group
-///             that has a zero or leaves the limits of `bag_spec`.
+/// Errors      syntax with the byte offset where reading stopped; out_of_range with that of the
+///             group that has a zero or leaves the limits of `bag_spec`.
 /// Complexity  O(text).
 [[nodiscard]] inline result<bag_spec> parse_bags(std::string_view text)
 {

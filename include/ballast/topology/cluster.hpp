@@ -18,8 +18,8 @@ namespace ballast::inline v0 {
 /// rank k * gpus_per_node + g.
 ///
 /// Units       bandwidths in bytes per second, per GPU and direction; latency in seconds. The
-///             defaults are the data sheet of an NVIDIA DGX H100: fourth-generation NVLink, 900 GB/s
-///             for both directions together, and one 400 Gb/s port per GPU between nodes.
+///             defaults are the data sheet of an NVIDIA DGX H100: fourth-generation NVLink, 900
+///             GB/s for both directions together, and one 400 Gb/s port per GPU between nodes.
 struct cluster {
   std::uint32_t nodes = 1;
   std::uint32_t gpus_per_node = 8;
@@ -41,8 +41,8 @@ struct cluster {
   friend constexpr bool operator==(cluster const&, cluster const&) = default;
 };
 
-/// The cluster of a job of `gpus` GPUs in nodes of `gpus_per_node`; a job smaller than a node is one
-/// node of its own size.
+/// The cluster of a job of `gpus` GPUs in nodes of `gpus_per_node`; a job smaller than a node is
+/// one node of its own size.
 ///
 /// Errors      infeasible when whole nodes cannot make up the job; out_of_range for a zero or a job
 ///             of more than 2^24 GPUs.

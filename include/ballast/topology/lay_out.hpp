@@ -49,8 +49,8 @@ namespace detail {
 ///
 /// Ensures     (1) every rank is in exactly one bag
 ///             (2) every bag fits in the sense above
-///             (3) where the order written fits, bag b + 1 starts where bag b ends, asked to relay or
-///                 not
+///             (3) where the order written fits, bag b + 1 starts where bag b ends, asked to relay
+///                 or not
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
 ///             does not fit, or re-laying found no place for it.
 /// Complexity  O(GPUs); re-laying O(GPUs * different sizes + bags log bags).

@@ -30,8 +30,8 @@ namespace ballast::inline v0 {
 ///             (2) every step has `batch` samples; GPU r has floor(batch / gpus) of them, one more
 ///                 if r < batch mod gpus, and sources are non-decreasing
 ///             (3) equal arguments give equal steps on every machine
-///             (4) out.rows says which row of the trace each sample is, so that a trainer knows what to
-///                 read, and can look up more about the sample than its length
+///             (4) out.rows says which row of the trace each sample is, so that a trainer knows
+///                 what to read, and can look up more about the sample than its length
 ///             (5) next(out) allocates nothing where `out` has held a step before
 /// Complexity  next: O(batch), plus O(trace) for each new pass.
 class batch_sampler {
