@@ -64,6 +64,57 @@ TEST(Placement, GivesChunkGToGpuGOfTheBag)
                           piece{rank_id{3}, 4, 1, 2}));
 }
 
+TEST(Placement, PutsPartsWhereTheirTokensAre)
+{
+  placement samples;
+  samples.assign_chunks(std::array<tokens, 2>{7, 4}, std::array{bag_id{1}, bag_id{0}},
+                        one_and_three());  // 3, 2 and 2 tokens on ranks 1 to 3, 4 on rank 0
+  placement parts;
+  parts.assign_parts(samples, std::array{ballast::sample_part{sample_id{0}, 2, 4},
+                                         ballast::sample_part{sample_id{1}, 1, 2},
+                                         ballast::sample_part{sample_id{0}, 6, 0},
+                                         ballast::sample_part{sample_id{0}, 0, 1}});
+  EXPECT_EQ(parts.size(), 4U);
+  EXPECT_EQ(parts.ranks(), 4U);
+  EXPECT_THAT(parts[sample_id{0}],
+              ElementsAre(piece{rank_id{1}, 0, 1, 0}, piece{rank_id{2}, 1, 2, 0},
+                          piece{rank_id{3}, 3, 1, 0}));
+  EXPECT_THAT(parts[sample_id{1}], ElementsAre(piece{rank_id{0}, 0, 2, 0}));
+  EXPECT_THAT(parts[sample_id{2}], IsEmpty());
+  EXPECT_THAT(parts[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 1, 1}));
+}
+
+TEST(Placement, OfPartsHasEveryTokenOnTheRankThatHasItInTheSample)
+{
+  ballast::random_source random(13);
+  for (int trial = 0; trial < 200; ++trial) {
+    auto const bags = ballast_test::random_bags(1 + random.below(12), random);
+    ballast_test::random_step const step(1 + random.below(20), bags, random);
+    std::vector<ballast::sample_part> all;
+    for (std::size_t count = random.below(20); count > 0; --count) {
+      std::size_t const sample = random.below(step.lengths.size());
+      tokens const first = random.between(0, step.lengths[sample]);
+      tokens const tokens_of_part = random.between(0, step.lengths[sample] - first);
+      all.push_back({ballast::to_id<sample_id>(sample), first, tokens_of_part});
+    }
+    placement parts;
+    parts.assign_parts(step.computed, all);
+    auto const rank_of = [](placement const& where, sample_id id, tokens token) {
+      for (piece const& each : where[id]) {
+        if (token >= each.first && token < each.first + each.count) { return each.rank; }
+      }
+      return rank_id{999};
+    };
+    for (std::size_t part = 0; part < all.size(); ++part) {
+      ASSERT_EQ(parts.length(ballast::to_id<sample_id>(part)), all[part].count);
+      for (tokens token = 0; token < all[part].count; ++token) {
+        ASSERT_EQ(rank_of(parts, ballast::to_id<sample_id>(part), token),
+                  rank_of(step.computed, all[part].sample, all[part].first + token));
+      }
+    }
+  }
+}
+
 TEST(Placement, CoversEveryTokenOnceAndEveryRowOnce)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(7);
@@ -129,6 +180,12 @@ TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
   std::array<tokens, 1> const two{2};
   EXPECT_DEATH(where.assign_whole(two, std::array{rank_id{3}}, 3), "ballast");
   EXPECT_DEATH(where.assign_whole(two, std::vector<rank_id>{}, 3), "samples == owners");
+  placement parts;
+  where.assign_whole(two, std::array{rank_id{0}}, 1);
+  EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{0}, 1, 2}}),
+               "part.first <= ");
+  EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
+               "size");
   EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()), "home.gpus");
 }
 

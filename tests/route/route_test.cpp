@@ -30,7 +30,6 @@ using testing::ElementsAre;
 // Activations of two bytes that no arithmetic understands, as bf16 is to the host.
 struct bf16 {
   std::uint16_t bits;
-  friend bool operator==(bf16, bf16) = default;
 };
 
 constexpr std::size_t width = 3;
@@ -278,6 +277,42 @@ TEST(Route, IsPlannedFromTwoPlacements)
     EXPECT_TRUE(moved && back);
     EXPECT_EQ(after, comm.rank() == rank_id{0} ? 6U : 4U);
   });
+}
+
+// A document of 12 tokens with images at 1 to 4 and 7 to 11, and one of 5 that is an image.
+TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
+{
+  std::vector<tokens> const lengths{12, 5};
+  std::vector<ballast::bag_id> const llm_owner{ballast::bag_id{0}, ballast::bag_id{1}};
+  ballast::bag_layout const llm_bags(
+      std::array{ballast::bag{rank_id{0}, 2}, ballast::bag{rank_id{2}, 1}});
+  std::vector<tokens> const image_lengths{3, 4, 5};
+  std::vector<rank_id> const encoder{rank_id{2}, rank_id{1}, rank_id{0}};
+  // [parts]
+  std::vector<ballast::sample_part> const images{
+      {ballast::sample_id{0}, 1, 3}, {ballast::sample_id{0}, 7, 4}, {ballast::sample_id{1}, 0, 5}};
+  placement encoded;  // image by image, where the encoder's plan put them
+  encoded.assign_whole(image_lengths, encoder, llm_bags.gpus());
+  placement sequences;  // where the language model's plan puts its sequences
+  sequences.assign_chunks(lengths, llm_owner, llm_bags);
+  placement wanted;
+  wanted.assign_parts(sequences, images);
+  // [parts]
+  auto const names = ballast_test::named_rows(encoded);
+  auto const arrived = ballast::run_ranks(3, [&](thread_communicator& comm) {
+    ballast::workspace memory;
+    auto const way = ballast::plan_route(encoded, wanted, comm.rank());
+    std::vector<std::int64_t> there(static_cast<std::size_t>(way.rows_after));
+    EXPECT_TRUE(ballast::route(comm, way, memory,
+                               rows_of<std::int64_t>(names[to_index(comm.rank())], there)));
+    return there;
+  });
+  using ballast_test::token_name;
+  EXPECT_THAT(arrived[0], ElementsAre(token_name(0, 0), token_name(0, 1), token_name(0, 2)));
+  EXPECT_THAT(arrived[1],
+              ElementsAre(token_name(1, 0), token_name(1, 1), token_name(1, 2), token_name(1, 3)));
+  EXPECT_THAT(arrived[2], ElementsAre(token_name(2, 0), token_name(2, 1), token_name(2, 2),
+                                      token_name(2, 3), token_name(2, 4)));
 }
 
 TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)

@@ -9,6 +9,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,15 @@ struct piece {
   tokens row = 0;  ///< of the rank's arrays, where `first` is; the others follow
 
   friend constexpr bool operator==(piece const&, piece const&) = default;
+};
+
+/// Consecutive tokens of a sample that a model of their own works on: an image in a document.
+struct sample_part {
+  sample_id sample{};
+  tokens first = 0;
+  tokens count = 0;
+
+  friend constexpr bool operator==(sample_part, sample_part) = default;
 };
 
 /// Where every token of a step lies: which rank, and which row of that rank's arrays.
@@ -68,6 +78,30 @@ class placement {
       for (std::uint32_t gpu = 0; gpu < home.gpus && lengths[sample] > 0; ++gpu) {
         append(to_id<rank_id>(to_index(home.first) + gpu),
                chunk_of(lengths[sample], home.gpus, gpu));
+      }
+      offsets_.push_back(pieces_.size());
+    }
+  }
+
+  /// Parts of samples where their tokens are in a placement of the samples: images that an encoder
+  /// has balanced by themselves, and that the language model wants inside its sequences.
+  ///
+  /// The parts are what is placed here: size() counts them, and token t of a part is token
+  /// part.first + t of its sample. A sample may have any number of parts, which may overlap.
+  ///
+  /// Expects     parts that lie within their samples.
+  /// Complexity  O(parts x pieces of a sample + ranks).
+  void assign_parts(placement const& samples, std::span<sample_part const> parts)
+  {
+    BALLAST_EXPECTS(this != &samples);
+    start(parts.size(), parts.size(), samples.ranks());
+    for (sample_part const& part : parts) {
+      BALLAST_EXPECTS(part.first >= 0 && part.count >= 0);
+      BALLAST_EXPECTS(part.first <= samples.length(part.sample) - part.count);
+      for (piece const& each : samples[part.sample]) {
+        tokens const first = std::max(each.first, part.first);
+        tokens const end = std::min(each.first + each.count, part.first + part.count);
+        if (first < end) { append(each.rank, {first - part.first, end - first}); }
       }
       offsets_.push_back(pieces_.size());
     }
