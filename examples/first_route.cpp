@@ -17,7 +17,8 @@ int main()
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator are used in the same way
     gathered_samples<tokens> all;
-    if (!gather_samples<tokens>(comm, read[to_index(comm.rank())], 8, all)) { return; }
+    auto const gathered = gather_samples(comm, read[to_index(comm.rank())], 8, all);
+    if (!gathered) { return void(std::puts(gathered.error().message.c_str())); }
     auto const plan =
         ballast::partition(all.samples, bags, longest_processing_time{}, cost).value();
 
@@ -30,8 +31,8 @@ int main()
     workspace memory;
     std::vector<float> x(static_cast<std::size_t>(way.rows_before) * 16);
     std::vector<float> x_there(static_cast<std::size_t>(way.rows_after) * 16);
-    bool const moved = route(comm, way, memory, rows_of<float>(x, x_there, 16)) &&
-                       reverse_route(comm, way, memory, rows_of<float>(x_there, x, 16));
+    bool const moved = route(comm, way, memory, rows_of(x, x_there, 16)) &&
+                       reverse_route(comm, way, memory, rows_of(x_there, x, 16));
     std::printf("rank %zu: %5ld tokens read, %5ld to compute%s\n", to_index(comm.rank()),
                 way.rows_before, way.rows_after, moved ? "" : ", failed");
   });

@@ -18,6 +18,7 @@ namespace {
 
 using namespace ballast;
 
+// [knapformer]
 template <class T>
 T check(result<T> outcome)
 {
@@ -32,7 +33,6 @@ struct step_outcome {
   balance_metrics balanced;
 };
 
-// [knapformer]
 step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sample_batch const& data)
 {
   block::shape const shape;
@@ -45,7 +45,7 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
     if (data.source[sample] == comm.rank()) { mine.push_back(data.lengths[sample]); }
   }
   gathered_samples<tokens> all;
-  check(gather_samples<tokens>(comm, mine, 64, all));
+  check(gather_samples(comm, mine, 64, all));
   auto const plan = check(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
   check(agree(comm, plan.digest(), "the plan"));
 
@@ -65,18 +65,18 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
   block::values y(x.size());
   workspace memory;
   block::transformer_block layer(shape, weights, in_bag);
-  check(route(comm, way, memory, rows_of<double>(x, x_there, shape.width)));
+  check(route(comm, way, memory, rows_of(x, x_there, shape.width)));
   check(layer.forward(heads, x_there, y_there));
-  check(reverse_route(comm, way, memory, rows_of<double>(y_there, y, shape.width)));
+  check(reverse_route(comm, way, memory, rows_of(y_there, y, shape.width)));
 
   // The loss is where the data were read, and its gradient takes the same two ways.
   double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
   block::values const& dy = y;
   block::values dx(x.size());
   block::parameters gradients(shape);
-  check(route(comm, way, memory, rows_of<double>(dy, y_there, shape.width)));
+  check(route(comm, way, memory, rows_of(dy, y_there, shape.width)));
   check(layer.backward(y_there, x_there, gradients));
-  check(reverse_route(comm, way, memory, rows_of<double>(x_there, dx, shape.width)));
+  check(reverse_route(comm, way, memory, rows_of(x_there, dx, shape.width)));
   return {loss, gradients.flat(), measure_as_read(data, plan.costs, comm.size()),
           measure_balance(plan.loads, bags.sizes())};
 }

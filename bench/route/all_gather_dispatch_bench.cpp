@@ -57,7 +57,7 @@ double exchange_seconds(balanced_step const& step, Exchange const& exchange)
     auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
     ballast::workspace memory;
     auto const once = [&] {
-      return exchange(comm, plan, memory, ballast::rows_of<std::byte>(before, after, row_bytes))
+      return exchange(comm, plan, memory, ballast::rows_of(before, after, row_bytes))
           .and_then([&] { return comm.barrier(); })
           .has_value();
     };

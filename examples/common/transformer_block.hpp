@@ -192,11 +192,11 @@ class transformer_block {
 
   [[nodiscard]] ballast::head_array queries(in from, out to) const
   {
-    return ballast::heads_of<double>(from, to, s_.query_heads, s_.head_dim);
+    return ballast::heads_of(from, to, s_.query_heads, s_.head_dim);
   }
   [[nodiscard]] ballast::head_array keys(in from, out to) const
   {
-    return ballast::heads_of<double>(from, to, s_.kv_heads, s_.head_dim);
+    return ballast::heads_of(from, to, s_.kv_heads, s_.head_dim);
   }
 
   /// Calls visit(rows, query, key) for every sequence and each of this GPU's query heads, where

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace {
@@ -50,6 +51,13 @@ TEST(Result, OfNothingSaysWhetherItWorked)
 {
   EXPECT_TRUE(result<void>{}.has_value());
   EXPECT_FALSE(result<void>(fail(error_code::unreadable, 0, "no such file")).has_value());
+}
+
+TEST(ErrorCode, HasAName)
+{
+  static_assert(std::string_view(name_of(error_code::syntax)) == "syntax");
+  static_assert(std::string_view(name_of(error_code::timed_out)) == "timed_out");
+  static_assert(std::string_view(name_of(error_code{99})) == "unknown");
 }
 
 TEST(Error, IsEqualOnlyInAllItsParts)

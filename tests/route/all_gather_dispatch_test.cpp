@@ -103,9 +103,8 @@ struct local_arrays {
 template <class Exchange>
 result<void> exchange(local_arrays const& from, local_arrays& to, Exchange const& run)
 {
-  return run(ballast::rows_of<float>(from.activation, to.activation, local_arrays::width),
-             ballast::rows_of<std::int32_t>(from.tag, to.tag),
-             ballast::rows_of<std::array<std::byte, 5>>(from.odd, to.odd));
+  return run(ballast::rows_of(from.activation, to.activation, local_arrays::width),
+             ballast::rows_of(from.tag, to.tag), ballast::rows_of(from.odd, to.odd));
 }
 
 void expect_the_result_of_a_route(std::size_t ranks, placement const& read,
@@ -165,7 +164,7 @@ TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
                                             row_bytes);
         std::vector<std::byte> after(static_cast<std::size_t>(step.computed.rows(inner.rank())) *
                                      row_bytes);
-        auto const rows = ballast::rows_of<std::byte>(before, after, row_bytes);
+        auto const rows = ballast::rows_of(before, after, row_bytes);
         auto const plan = ballast::plan_route(step.read, step.computed, inner.rank());
         ballast::workspace memory;
         watched_communicator comm(std::move(inner));
@@ -226,8 +225,8 @@ TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
         if (to_index(comm.rank()) == 1) { return ballast::error_code::peer_lost; }  // it leaves
         std::vector<std::byte> const before(4);
         std::vector<std::byte> after(4);
-        auto const done = ballast::all_gather_dispatch(comm, read, read,
-                                                       ballast::rows_of<std::byte>(before, after));
+        auto const done =
+            ballast::all_gather_dispatch(comm, read, read, ballast::rows_of(before, after));
         return done ? ballast::error_code{} : done.error().code;
       },
       patience);

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 
 template <class T>
 concept can_travel =
-    requires(std::span<T const> from, std::span<T> to) { ballast::heads_of<T>(from, to, 1, 1); };
+    requires(std::span<T const> from, std::span<T> to) { ballast::heads_of(from, to, 1, 1); };
 static_assert(can_travel<float>);
 static_assert(!can_travel<std::string>);  // bytes of a string are not the string
 
@@ -48,7 +48,7 @@ TEST(HeadArray, CountsBytesPerHead)
 {
   std::vector<std::uint16_t> const from(24);
   std::vector<std::uint16_t> to(12);
-  auto const array = heads_of<std::uint16_t>(from, to, 4, 3);
+  auto const array = heads_of(from, to, 4, 3);
   EXPECT_EQ(array.shape.heads, 4U);
   EXPECT_EQ(array.shape.head_bytes, 6U);
   EXPECT_EQ(array.from.size(), 48U);
@@ -62,22 +62,16 @@ TEST(HeadArray, AddsElementsOfAnyAlignment)
   std::array const values{10.0, 20.0};
   std::array<std::byte, 1 + sizeof(values)> message{};
   std::memcpy(&message[1], values.data(), sizeof(values));
-  auto const array = heads_of<double>({}, sums, 1, 1);
+  auto const array = heads_of(std::span<double const>(), sums, 1, 1);
   array.add(array.to.data(), &message[1], sizeof(values));
   EXPECT_THAT(sums, ElementsAre(11, 22, 3));
 }
 
 TEST(HeadArray, AddsInTheTypeOfTheElements)
 {
-  std::vector<std::uint8_t> bytes{250};
-  auto const small = heads_of<std::uint8_t>({}, bytes, 1, 1);
-  std::byte const ten{10};
-  small.add(small.to.data(), &ten, 1);
-  EXPECT_THAT(bytes, ElementsAre(4));  // modulo 256
-
   std::vector<brain_float> halves{brain_float(256)};
   std::vector<brain_float> const one{brain_float(1)};
-  auto const coarse = heads_of<brain_float>(one, halves, 1, 1);
+  auto const coarse = heads_of(one, halves, 1, 1);
   coarse.add(coarse.to.data(), coarse.from.data(), sizeof(brain_float));
   EXPECT_EQ(halves[0].value(), 256.0F);  // eight bits of mantissa
 }
@@ -88,15 +82,17 @@ TEST(HeadArray, OfElementsWithoutSumCanOnlyBeMoved)
     std::array<char, 3> letters;
   };
   std::vector<label> labels(1);
-  EXPECT_EQ(heads_of<label>({}, labels, 1, 1).add, nullptr);
+  EXPECT_EQ(heads_of(std::span<label const>(), labels, 1, 1).add, nullptr);
   std::vector<std::byte> bytes(1);
-  EXPECT_EQ(heads_of<std::byte>({}, bytes, 1, 1).add, nullptr);
+  EXPECT_EQ(heads_of(std::span<std::byte const>(), bytes, 1, 1).add, nullptr);
+  std::vector<std::uint16_t> bits(1);  // of which nobody knows what they mean
+  EXPECT_EQ(heads_of(std::span<std::uint16_t const>(), bits, 1, 1).add, nullptr);
 }
 
 TEST(HeadArrayDeathTest, HasAtLeastOneElementAHead)
 {
   std::vector<float> data(3);
-  EXPECT_DEATH((void)heads_of<float>(data, data, 3, 0), "dim >= 1");
+  EXPECT_DEATH((void)heads_of(data, data, 3, 0), "dim >= 1");
 }
 
 }  // namespace

@@ -83,18 +83,18 @@ training train(block::shape const& shape, block::parameters const& weights, step
     block::values y(x.size());
     training share(shape, 1);
     share.input_gradient[0].resize(x.size());
-    EXPECT_TRUE(route(comm, way, memory, rows_of<double>(x, there, shape.width)));
+    EXPECT_TRUE(route(comm, way, memory, rows_of(x, there, shape.width)));
     EXPECT_TRUE(layer.forward(heads, there, y_there));
-    EXPECT_TRUE(reverse_route(comm, way, memory, rows_of<double>(y_there, y, shape.width)));
+    EXPECT_TRUE(reverse_route(comm, way, memory, rows_of(y_there, y, shape.width)));
     block::values dy(y.size());
     for (std::size_t at = 0; at < y.size(); ++at) {
       share.loss += weight(at, shape.width) * y[at] * y[at] / 2;
       dy[at] = weight(at, shape.width) * y[at];
     }
-    EXPECT_TRUE(route(comm, way, memory, rows_of<double>(dy, y_there, shape.width)));
+    EXPECT_TRUE(route(comm, way, memory, rows_of(dy, y_there, shape.width)));
     EXPECT_TRUE(layer.backward(y_there, there, share.gradients));
-    EXPECT_TRUE(reverse_route(comm, way, memory,
-                              rows_of<double>(there, share.input_gradient[0], shape.width)));
+    EXPECT_TRUE(
+        reverse_route(comm, way, memory, rows_of(there, share.input_gradient[0], shape.width)));
     return share;
   });
   for (std::size_t rank = 0; rank < ranks; ++rank) {

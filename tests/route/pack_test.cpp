@@ -42,8 +42,7 @@ TEST(Pack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   std::vector<char> const letters{'a', 'A', 'b', 'B', 'c', 'C', 'd', 'D', 'e', 'E'};
   std::vector<std::int32_t> tags_back(5, -1);
   std::vector<char> letters_back(10, '-');
-  std::array const arrays{rows_of<std::int32_t>(tags, tags_back),
-                          rows_of<char>(letters, letters_back, 2)};
+  std::array const arrays{rows_of(tags, tags_back), rows_of(letters, letters_back, 2)};
   auto const table = three_ranks();
 
   std::array<std::size_t, 3> bytes{};

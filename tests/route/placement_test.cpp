@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -77,14 +78,16 @@ TEST(Placement, PutsPartsWhereTheirTokensAre)
   EXPECT_EQ(parts.size(), 4U);
   EXPECT_EQ(parts.ranks(), 4U);
   EXPECT_THAT(parts[sample_id{0}],
-              ElementsAre(piece{rank_id{1}, 0, 1, 0}, piece{rank_id{2}, 1, 2, 0},
+              ElementsAre(piece{rank_id{1}, 0, 1, 2}, piece{rank_id{2}, 1, 2, 0},
                           piece{rank_id{3}, 3, 1, 0}));
-  EXPECT_THAT(parts[sample_id{1}], ElementsAre(piece{rank_id{0}, 0, 2, 0}));
+  EXPECT_THAT(parts[sample_id{1}], ElementsAre(piece{rank_id{0}, 0, 2, 1}));
   EXPECT_THAT(parts[sample_id{2}], IsEmpty());
-  EXPECT_THAT(parts[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 1, 1}));
+  EXPECT_THAT(parts[sample_id{3}], ElementsAre(piece{rank_id{1}, 0, 1, 0}));
+  EXPECT_EQ(parts.rows(rank_id{0}), 4);  // those of the samples' arrays
+  EXPECT_EQ(parts.rows(rank_id{1}), 3);
 }
 
-TEST(Placement, OfPartsHasEveryTokenOnTheRankThatHasItInTheSample)
+TEST(Placement, OfPartsHasEveryTokenWhereItIsInTheSample)
 {
   ballast::random_source random(13);
   for (int trial = 0; trial < 200; ++trial) {
@@ -99,17 +102,19 @@ TEST(Placement, OfPartsHasEveryTokenOnTheRankThatHasItInTheSample)
     }
     placement parts;
     parts.assign_parts(step.computed, all);
-    auto const rank_of = [](placement const& where, sample_id id, tokens token) {
+    auto const place_of = [](placement const& where, sample_id id, tokens token) {
       for (piece const& each : where[id]) {
-        if (token >= each.first && token < each.first + each.count) { return each.rank; }
+        if (token >= each.first && token < each.first + each.count) {
+          return std::pair(each.rank, each.row + token - each.first);
+        }
       }
-      return rank_id{999};
+      return std::pair(rank_id{999}, tokens{-1});
     };
     for (std::size_t part = 0; part < all.size(); ++part) {
       ASSERT_EQ(parts.length(ballast::to_id<sample_id>(part)), all[part].count);
       for (tokens token = 0; token < all[part].count; ++token) {
-        ASSERT_EQ(rank_of(parts, ballast::to_id<sample_id>(part), token),
-                  rank_of(step.computed, all[part].sample, all[part].first + token));
+        ASSERT_EQ(place_of(parts, ballast::to_id<sample_id>(part), token),
+                  place_of(step.computed, all[part].sample, all[part].first + token));
       }
     }
   }
@@ -156,6 +161,13 @@ TEST(Placement, DigestsDifferWhereAPieceDoes)
   EXPECT_NE(digest, whole(rank_id{0}, rank_id{1}, 4));
   EXPECT_NE(digest, whole(rank_id{1}, rank_id{0}, 4));
   EXPECT_NE(digest, whole(rank_id{0}, rank_id{0}, 5));
+
+  auto const part = [&](tokens first) {
+    placement parts;
+    parts.assign_parts(chunks, std::array{ballast::sample_part{sample_id{0}, first, 1}});
+    return parts.digest();
+  };
+  EXPECT_NE(part(0), part(1));
 }
 
 TEST(Placement, AllocatesNothingInTheSteadyState)
@@ -174,12 +186,22 @@ TEST(Placement, AllocatesNothingInTheSteadyState)
   EXPECT_EQ(ballast_test::allocations(), before);
 }
 
+TEST(Placement, IsEmptyWhereItWasMovedFrom)
+{
+  placement where;
+  where.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);
+  placement const moved = std::move(where);
+  EXPECT_EQ(moved.size(), 1U);
+  EXPECT_EQ(where.size(), 0U);  // NOLINT(bugprone-use-after-move): that is the question
+}
+
 TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
 {
   placement where;
   std::array<tokens, 1> const two{2};
   EXPECT_DEATH(where.assign_whole(two, std::array{rank_id{3}}, 3), "ballast");
   EXPECT_DEATH(where.assign_whole(two, std::vector<rank_id>{}, 3), "samples == owners");
+  EXPECT_DEATH(where.assign_whole(std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3), ">= 0");
   placement parts;
   where.assign_whole(two, std::array{rank_id{0}}, 1);
   EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{0}, 1, 2}}),

@@ -73,17 +73,16 @@ struct rank_arrays {
 auto forward(thread_communicator& comm, ballast::route_plan const& plan, ballast::workspace& memory,
              rank_arrays const& from, rank_arrays& to)
 {
-  return ballast::route(comm, plan, memory, rows_of<bf16>(from.activations, to.activations, width),
-                        rows_of<std::int32_t>(from.tags, to.tags),
-                        rows_of<float>(from.positions, to.positions, 2));
+  return ballast::route(comm, plan, memory, rows_of(from.activations, to.activations, width),
+                        rows_of(from.tags, to.tags), rows_of(from.positions, to.positions, 2));
 }
 
 auto backward(thread_communicator& comm, ballast::route_plan const& plan,
               ballast::workspace& memory, rank_arrays const& from, rank_arrays& to)
 {
   return ballast::reverse_route(
-      comm, plan, memory, rows_of<bf16>(from.activations, to.activations, width),
-      rows_of<std::int32_t>(from.tags, to.tags), rows_of<float>(from.positions, to.positions, 2));
+      comm, plan, memory, rows_of(from.activations, to.activations, width),
+      rows_of(from.tags, to.tags), rows_of(from.positions, to.positions, 2));
 }
 
 TEST(Route, BringsArraysOfDifferentTypesByteForByteAndBack)  // Ensures (1)
@@ -154,9 +153,8 @@ TEST(Route, HasTheReverseRouteAsItsGradientAndTheOtherWayRound)
       ballast::workspace memory;
       auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
       auto const move = [&](bool back, std::vector<double> const& x, std::vector<double>& y) {
-        bool const moved =
-            back ? reverse_route(comm, plan, memory, rows_of<double>(x, y)).has_value()
-                 : route(comm, plan, memory, rows_of<double>(x, y)).has_value();
+        bool const moved = back ? reverse_route(comm, plan, memory, rows_of(x, y)).has_value()
+                                : route(comm, plan, memory, rows_of(x, y)).has_value();
         EXPECT_TRUE(moved);
       };
       auto const own = static_cast<std::size_t>(from.rows(comm.rank()));
@@ -239,7 +237,7 @@ TEST(Route, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
     ballast::workspace memory;
     std::vector<std::int64_t> x(static_cast<std::size_t>(plan.rows_before), 5);
     std::vector<std::int64_t> y(static_cast<std::size_t>(plan.rows_after), -1);
-    EXPECT_TRUE(ballast::route(comm, plan, memory, rows_of<std::int64_t>(x, y)));
+    EXPECT_TRUE(ballast::route(comm, plan, memory, rows_of(x, y)));
     EXPECT_TRUE(ballast::route(comm, plan, memory));
     if (comm.rank() == rank_id{0}) {
       EXPECT_THAT(y, ElementsAre(5, 5, 5, 5, 5, 5));
@@ -270,9 +268,9 @@ TEST(Route, IsPlannedFromTwoPlacements)
     std::vector<float> x_there(after * 64);
     std::vector<std::int32_t> position(before);
     std::vector<std::int32_t> position_there(after);
-    auto const moved = ballast::route(comm, way, memory, rows_of<float>(x, x_there, 64),
-                                      rows_of<std::int32_t>(position, position_there));
-    auto const back = ballast::reverse_route(comm, way, memory, rows_of<float>(x_there, x, 64));
+    auto const moved = ballast::route(comm, way, memory, rows_of(x, x_there, 64),
+                                      rows_of(position, position_there));
+    auto const back = ballast::reverse_route(comm, way, memory, rows_of(x_there, x, 64));
     // [route]
     EXPECT_TRUE(moved && back);
     EXPECT_EQ(after, comm.rank() == rank_id{0} ? 6U : 4U);
@@ -287,12 +285,14 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
   ballast::bag_layout const llm_bags(
       std::array{ballast::bag{rank_id{0}, 2}, ballast::bag{rank_id{2}, 1}});
   std::vector<tokens> const image_lengths{3, 4, 5};
-  std::vector<rank_id> const encoder{rank_id{2}, rank_id{1}, rank_id{0}};
+  std::vector<ballast::bag_id> const encoder_owner{ballast::bag_id{2}, ballast::bag_id{1},
+                                                   ballast::bag_id{0}};
+  auto const encoder_bags = ballast::one_gpu_bags(3);
   // [parts]
   std::vector<ballast::sample_part> const images{
       {ballast::sample_id{0}, 1, 3}, {ballast::sample_id{0}, 7, 4}, {ballast::sample_id{1}, 0, 5}};
   placement encoded;  // image by image, where the encoder's plan put them
-  encoded.assign_whole(image_lengths, encoder, llm_bags.gpus());
+  encoded.assign_chunks(image_lengths, encoder_owner, encoder_bags);
   placement sequences;  // where the language model's plan puts its sequences
   sequences.assign_chunks(lengths, llm_owner, llm_bags);
   placement wanted;
@@ -302,17 +302,14 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
   auto const arrived = ballast::run_ranks(3, [&](thread_communicator& comm) {
     ballast::workspace memory;
     auto const way = ballast::plan_route(encoded, wanted, comm.rank());
-    std::vector<std::int64_t> there(static_cast<std::size_t>(way.rows_after));
-    EXPECT_TRUE(ballast::route(comm, way, memory,
-                               rows_of<std::int64_t>(names[to_index(comm.rank())], there)));
+    std::vector<std::int64_t> there(static_cast<std::size_t>(way.rows_after), -1);  // a text
+    EXPECT_TRUE(ballast::route(comm, way, memory, rows_of(names[to_index(comm.rank())], there)));
     return there;
   });
-  using ballast_test::token_name;
-  EXPECT_THAT(arrived[0], ElementsAre(token_name(0, 0), token_name(0, 1), token_name(0, 2)));
-  EXPECT_THAT(arrived[1],
-              ElementsAre(token_name(1, 0), token_name(1, 1), token_name(1, 2), token_name(1, 3)));
-  EXPECT_THAT(arrived[2], ElementsAre(token_name(2, 0), token_name(2, 1), token_name(2, 2),
-                                      token_name(2, 3), token_name(2, 4)));
+  auto const name = ballast_test::token_name;
+  EXPECT_THAT(arrived[0], ElementsAre(-1, name(0, 0), name(0, 1), name(0, 2), -1, -1));
+  EXPECT_THAT(arrived[1], ElementsAre(-1, name(1, 0), name(1, 1), name(1, 2), name(1, 3), -1));
+  EXPECT_THAT(arrived[2], ElementsAre(name(2, 0), name(2, 1), name(2, 2), name(2, 3), name(2, 4)));
 }
 
 TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
@@ -330,7 +327,7 @@ TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
     ballast::workspace memory;
     std::vector<int> x(static_cast<std::size_t>(plan.rows_before), 5);
     std::vector<int> y(static_cast<std::size_t>(plan.rows_after), -1);
-    auto const moved = ballast::route(comm, plan, memory, rows_of<int>(x, y));
+    auto const moved = ballast::route(comm, plan, memory, rows_of(x, y));
     ASSERT_FALSE(moved.has_value());
     EXPECT_EQ(moved.error().code, ballast::error_code::mismatch);
     EXPECT_THAT(y, testing::Each(-1));
@@ -346,12 +343,21 @@ TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
   ballast::workspace memory;
   std::vector<int> two(2);
   std::vector<int> three(3);
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of<int>(three, two)), "before");
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of<int>(two, three)), "after");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(three, two)), "before");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(two, three)), "after");
+  ballast::row_array const no_rows{};
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, no_rows), "row_bytes >= 1");
+  std::vector<int> four(4);
+  auto const first = std::span(four).first(2);
+  auto const middle = std::span(four).subspan(1, 2);
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(first, middle)), "overlapping");
+  EXPECT_DEATH(
+      (void)ballast::route(comms[0], plan, memory, rows_of(two, first), rows_of(two, middle)),
+      "overlapping");
   placement wider;
   wider.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 2);
   auto const of_two = ballast::plan_route(wider, wider, rank_id{0});
-  EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of<int>(two, two)), "size");
+  EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of(two, two)), "size");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 template <class T>
 concept can_travel =
-    requires(std::span<T const> from, std::span<T> to) { ballast::rows_of<T>(from, to); };
+    requires(std::span<T const> from, std::span<T> to) { ballast::rows_of(from, to); };
 static_assert(can_travel<float>);
 static_assert(!can_travel<std::string>);  // bytes of a string are not the string
 
@@ -22,7 +22,7 @@ TEST(RowArray, CountsBytesPerToken)
 {
   std::vector<std::uint16_t> const from(12);
   std::vector<std::uint16_t> to(6);
-  auto const array = ballast::rows_of<std::uint16_t>(from, to, 3);
+  auto const array = ballast::rows_of(from, to, 3);
   EXPECT_EQ(array.row_bytes, 6U);
   EXPECT_EQ(array.from.size(), 24U);
   EXPECT_EQ(array.to.size(), 12U);
@@ -32,7 +32,7 @@ TEST(RowArray, CountsBytesPerToken)
 TEST(RowArrayDeathTest, HasAtLeastOneElementAToken)
 {
   std::vector<float> data(3);
-  EXPECT_DEATH((void)ballast::rows_of<float>(data, data, 0), "width >= 1");
+  EXPECT_DEATH((void)ballast::rows_of(data, data, 0), "width >= 1");
 }
 
 }  // namespace

@@ -121,10 +121,10 @@ RC_GTEST_PROP(UlyssesExchange, MovesArraysBothWaysInOneAllToAllEach, ())  // Ens
   auto const plan = bag.plan();
   auto const small = [&](std::size_t) { return random.below(100); };
   whole_array<double> const q(bag, bag.query_heads, 2, small);
-  whole_array<std::int32_t> const k(bag, ballast_test::random_heads(random, bag), 4, small);
+  whole_array<float> const k(bag, ballast_test::random_heads(random, bag), 4, small);
   struct outcome {
     numbers q_heads, q_back;
-    std::vector<std::int32_t> k_heads, k_back;
+    std::vector<float> k_heads, k_back;
     bool done = false;
     int collectives = 0;
   };
@@ -137,22 +137,21 @@ RC_GTEST_PROP(UlyssesExchange, MovesArraysBothWaysInOneAllToAllEach, ())  // Ens
         auto const q_own = q.tokens_of(gpu);
         auto const k_own = k.tokens_of(gpu);
         outcome of{numbers(q.heads_of(gpu).size()), numbers(q_own.size()),
-                   std::vector<std::int32_t>(k.heads_of(gpu).size()),
-                   std::vector<std::int32_t>(k_own.size())};
+                   std::vector<float>(k.heads_of(gpu).size()), std::vector<float>(k_own.size())};
         auto const there =
-            ballast::to_heads(comm, plan, memory, heads_of<double>(q_own, of.q_heads, q.heads, 2),
-                              heads_of<std::int32_t>(k_own, of.k_heads, k.heads, 4));
-        auto const back = ballast::to_tokens(
-            comm, plan, memory, heads_of<double>(of.q_heads, of.q_back, q.heads, 2),
-            heads_of<std::int32_t>(of.k_heads, of.k_back, k.heads, 4));
+            ballast::to_heads(comm, plan, memory, heads_of(q_own, of.q_heads, q.heads, 2),
+                              heads_of(k_own, of.k_heads, k.heads, 4));
+        auto const back =
+            ballast::to_tokens(comm, plan, memory, heads_of(of.q_heads, of.q_back, q.heads, 2),
+                               heads_of(of.k_heads, of.k_back, k.heads, 4));
         of.done = there && back;
         of.collectives = comm.collectives;
         return of;
       },
       deadline);
-  whole_array<std::int32_t> const k_sum(bag, k.heads, 4, [&](std::size_t index) {
+  whole_array<float> const k_sum(bag, k.heads, 4, [&](std::size_t index) {
     auto const copies = bag.copies(static_cast<std::uint32_t>(index / 4 % k.heads), k.heads);
-    return k.elements[index] * static_cast<std::int32_t>(copies);
+    return k.elements[index] * static_cast<float>(copies);
   });
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     RC_ASSERT(outcomes[gpu].done);
@@ -185,12 +184,10 @@ class bag_attention {
   {
     numbers out(q.size());
     auto const [query_heads, kv_heads, dim] = heads_;
-    EXPECT_TRUE(ballast::to_heads(bag_, plan_, memory_, heads_of<double>(q, q_, query_heads, dim),
-                                  heads_of<double>(k, k_, kv_heads, dim),
-                                  heads_of<double>(v, v_, kv_heads, dim)));
+    EXPECT_TRUE(ballast::to_heads(bag_, plan_, memory_, heads_of(q, q_, query_heads, dim),
+                                  heads_of(k, k_, kv_heads, dim), heads_of(v, v_, kv_heads, dim)));
     heads_.forward(plan_.lengths(), queries_, key_values_, q_, k_, v_, out_);
-    EXPECT_TRUE(
-        ballast::to_tokens(bag_, plan_, memory_, heads_of<double>(out_, out, query_heads, dim)));
+    EXPECT_TRUE(ballast::to_tokens(bag_, plan_, memory_, heads_of(out_, out, query_heads, dim)));
     return out;
   }
 
@@ -201,12 +198,11 @@ class bag_attention {
     numbers d_q(d_out.size());
     numbers d_k(plan_.heads_of_chunks(gpu_of(bag_), kv_heads) * dim);
     numbers d_v(d_k.size());
-    EXPECT_TRUE(
-        ballast::to_heads(bag_, plan_, memory_, heads_of<double>(d_out, d_out_, query_heads, dim)));
+    EXPECT_TRUE(ballast::to_heads(bag_, plan_, memory_, heads_of(d_out, d_out_, query_heads, dim)));
     heads_.backward(plan_.lengths(), queries_, key_values_, q_, k_, v_, d_out_, d_q_, d_k_, d_v_);
-    EXPECT_TRUE(ballast::to_tokens(
-        bag_, plan_, memory_, heads_of<double>(d_q_, d_q, query_heads, dim),
-        heads_of<double>(d_k_, d_k, kv_heads, dim), heads_of<double>(d_v_, d_v, kv_heads, dim)));
+    EXPECT_TRUE(ballast::to_tokens(bag_, plan_, memory_, heads_of(d_q_, d_q, query_heads, dim),
+                                   heads_of(d_k_, d_k, kv_heads, dim),
+                                   heads_of(d_v_, d_v, kv_heads, dim)));
     return {d_q, d_k, d_v};
   }
 
@@ -360,17 +356,17 @@ TEST(UlyssesExchange, OfABagOfOneIsFree)
   std::vector<int> other(10);
   std::vector<int> none;
   std::size_t const allocations = ballast_test::allocations();
-  EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of<int>(same, same, 2, 1),
-                                heads_of<int>(same, other, 2, 1)));
+  EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(same, same, 2, 1),
+                                heads_of(same, other, 2, 1)));
   EXPECT_EQ(same, before);
   EXPECT_EQ(other, before);
-  EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of<int>(same, same, 2, 1)));
+  EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of(same, same, 2, 1)));
   EXPECT_EQ(same, before);
   EXPECT_EQ(ballast_test::allocations(), allocations);
   EXPECT_EQ(comm.collectives, 0);
 
   plan.assign({}, 1, 2);
-  EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of<int>(none, none, 2, 1)));
+  EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(none, none, 2, 1)));
 }
 
 TEST(UlyssesExchange, MayHaveNothingToMove)
@@ -381,9 +377,10 @@ TEST(UlyssesExchange, MayHaveNothingToMove)
         4,
         [&](thread_communicator& comm) {
           workspace memory;
-          EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of<float>({}, {}, 3, 2),
-                                        heads_of<float>({}, {}, 1, 2)));
-          EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of<float>({}, {}, 1, 2)));
+          numbers none;
+          EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(none, none, 3, 2),
+                                        heads_of(none, none, 1, 2)));
+          EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of(none, none, 1, 2)));
           EXPECT_TRUE(ballast::to_heads(comm, plan, memory));  // no array at all
         },
         deadline);
@@ -412,15 +409,13 @@ TEST(UlyssesExchange, PutsOnTheWireWhatThePlanSays)
           auto k_own = k.tokens_of(gpu);
           auto k_heads = k.heads_of(gpu);
           auto const volume = plan.to_heads_volume(gpu, shapes);
-          EXPECT_TRUE(ballast::to_heads(comm, plan, memory,
-                                        heads_of<double>(q_own, q_heads, q.heads, 2),
-                                        heads_of<double>(k_own, k_heads, k.heads, 2)));
+          EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(q_own, q_heads, q.heads, 2),
+                                        heads_of(k_own, k_heads, k.heads, 2)));
           EXPECT_EQ(comm.bytes_sent, volume.bytes_sent);
           EXPECT_EQ(comm.bytes_received, volume.bytes_received);
           EXPECT_EQ(comm.messages, volume.messages_sent);
-          EXPECT_TRUE(ballast::to_tokens(comm, plan, memory,
-                                         heads_of<double>(q_heads, q_own, q.heads, 2),
-                                         heads_of<double>(k_heads, k_own, k.heads, 2)));
+          EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of(q_heads, q_own, q.heads, 2),
+                                         heads_of(k_heads, k_own, k.heads, 2)));
           EXPECT_EQ(comm.bytes_sent, volume.bytes_sent + volume.bytes_received);
           EXPECT_EQ(comm.bytes_received, volume.bytes_received + volume.bytes_sent);
           EXPECT_EQ(comm.messages, volume.messages_sent + volume.messages_received);
@@ -472,11 +467,11 @@ TEST(UlyssesExchange, ServesTheBagsOfAStep)
         numbers q_whole(plan.heads_of_sequences(gpu, query_heads) * dim);
         numbers k_whole(plan.heads_of_sequences(gpu, kv_heads) * dim);
         auto const there =
-            ballast::to_heads(bag, plan, memory, heads_of<double>(q, q_whole, query_heads, dim),
-                              heads_of<double>(k, k_whole, kv_heads, dim));
+            ballast::to_heads(bag, plan, memory, heads_of(q, q_whole, query_heads, dim),
+                              heads_of(k, k_whole, kv_heads, dim));
         numbers const& out_whole = q_whole;  // where a trainer calls its attention
-        auto const back = ballast::to_tokens(bag, plan, memory,
-                                             heads_of<double>(out_whole, out, query_heads, dim));
+        auto const back =
+            ballast::to_tokens(bag, plan, memory, heads_of(out_whole, out, query_heads, dim));
         // [ulysses]
         ASSERT_TRUE(there && back);
         EXPECT_EQ(out, q);
@@ -529,14 +524,14 @@ TEST(UlyssesExchange, ServesTwoModelsInOneProcess)
           std::ranges::fill(y_heads, 0.0F);
           std::vector<std::int64_t> x_back(x_own.size());
           std::vector<float> y_back(y_own.size());
-          EXPECT_TRUE(ballast::to_heads(first_comm, first_plan, memory,
-                                        heads_of<std::int64_t>(x_own, x_heads, 4, 3)));
-          EXPECT_TRUE(ballast::to_heads(second_comm, second_plan, memory,
-                                        heads_of<float>(y_own, y_heads, 2, 1)));
-          EXPECT_TRUE(ballast::to_tokens(first_comm, first_plan, memory,
-                                         heads_of<std::int64_t>(x_heads, x_back, 4, 3)));
+          EXPECT_TRUE(
+              ballast::to_heads(first_comm, first_plan, memory, heads_of(x_own, x_heads, 4, 3)));
+          EXPECT_TRUE(
+              ballast::to_heads(second_comm, second_plan, memory, heads_of(y_own, y_heads, 2, 1)));
+          EXPECT_TRUE(
+              ballast::to_tokens(first_comm, first_plan, memory, heads_of(x_heads, x_back, 4, 3)));
           EXPECT_TRUE(ballast::to_tokens(second_comm, second_plan, memory,
-                                         heads_of<float>(y_heads, y_back, 2, 1)));
+                                         heads_of(y_heads, y_back, 2, 1)));
           EXPECT_EQ(x_heads, x.heads_of(gpu_of(first_comm)));
           EXPECT_EQ(y_heads, y.heads_of(gpu_of(second_comm)));
           EXPECT_EQ(x_back, x_own);
@@ -562,10 +557,10 @@ TEST(UlyssesExchange, AllocatesNothingInTheSteadyState)  // Ensures (2) of both
           for (std::uint32_t const of_token : {6U, 2U}) {
             std::span const before(own.data(), plan.heads_of_chunks(gpu, of_token) * 2);
             std::span const during(heads.data(), plan.heads_of_sequences(gpu, of_token) * 2);
-            EXPECT_TRUE(ballast::to_heads(comm, plan, memory,
-                                          heads_of<double>(before, during, of_token, 2)));
-            EXPECT_TRUE(ballast::to_tokens(comm, plan, memory,
-                                           heads_of<double>(during, before, of_token, 2)));
+            EXPECT_TRUE(
+                ballast::to_heads(comm, plan, memory, heads_of(before, during, of_token, 2)));
+            EXPECT_TRUE(
+                ballast::to_tokens(comm, plan, memory, heads_of(during, before, of_token, 2)));
           }
         };
         std::size_t before = 0;
@@ -594,7 +589,7 @@ TEST(UlyssesExchange, OfDifferentPlansIsAnErrorOnEveryGpu)
           whole_array<int> const x(bag, 3, 1, [](std::size_t index) { return index; });
           auto const own = x.tokens_of(gpu);
           auto heads = x.heads_of(gpu);
-          return ballast::to_heads(comm, bag.plan(), memory, heads_of<int>(own, heads, 3, 1));
+          return ballast::to_heads(comm, bag.plan(), memory, heads_of(own, heads, 3, 1));
         };
         auto const refused = exchange(gpu == 1 ? other : agreed);
         ASSERT_FALSE(refused);
@@ -614,9 +609,9 @@ TEST(UlyssesExchangeDeathTest, RejectsArraysThatDoNotFit)
   auto const to_heads = [&](auto const&... arrays) {
     (void)ballast::to_heads(group[0], plan, memory, arrays...);
   };
-  EXPECT_DEATH(to_heads(heads_of<double>(five, four, 2, 1)), "from.size");
-  EXPECT_DEATH(to_heads(heads_of<double>(four, five, 2, 1)), "to.size");
-  EXPECT_DEATH(to_heads(heads_of<double>(four, five, 3, 1)), "heads <= query_heads");
+  EXPECT_DEATH(to_heads(heads_of(five, four, 2, 1)), "from.size");
+  EXPECT_DEATH(to_heads(heads_of(four, five, 2, 1)), "to.size");
+  EXPECT_DEATH(to_heads(heads_of(four, five, 3, 1)), "heads <= query_heads");
   auto const wider = bag_case{2, {2}, 2}.plan();
   EXPECT_DEATH((void)ballast::to_heads(group[0], wider, memory), "plan.gpus\\(\\) == bag.size");
 }
@@ -628,12 +623,10 @@ TEST(UlyssesExchangeDeathTest, RejectsWhatOnlyABagOfOneMayDo)
   workspace memory;
   std::vector<std::byte> same(2);
   std::vector<std::byte> token(1);
-  EXPECT_DEATH(
-      (void)ballast::to_heads(group[0], plan, memory, heads_of<std::byte>(same, same, 2, 1)),
-      "in_place");
-  EXPECT_DEATH(
-      (void)ballast::to_tokens(group[0], plan, memory, heads_of<std::byte>(same, token, 1, 1)),
-      "array.add != nullptr");
+  EXPECT_DEATH((void)ballast::to_heads(group[0], plan, memory, heads_of(same, same, 2, 1)),
+               "in_place");
+  EXPECT_DEATH((void)ballast::to_tokens(group[0], plan, memory, heads_of(same, token, 1, 1)),
+               "array.add != nullptr");
 }
 
 }  // namespace

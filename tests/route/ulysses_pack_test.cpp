@@ -109,9 +109,9 @@ RC_GTEST_PROP(UlyssesPack, TakesSeveralArraysOfSeveralTypesToHeads, ())
   auto k_heads = blank(k_sides.heads);
   auto v_heads = blank(v_sides.heads);
   exchange(bag, true, [&](std::uint32_t gpu) {
-    return std::array{heads_of<double>(q_sides.tokens[gpu], q_heads[gpu], q.heads, q.dim),
-                      heads_of<std::uint16_t>(k_sides.tokens[gpu], k_heads[gpu], k.heads, k.dim),
-                      heads_of<colour>(v_sides.tokens[gpu], v_heads[gpu], v.heads, v.dim)};
+    return std::array{heads_of(q_sides.tokens[gpu], q_heads[gpu], q.heads, q.dim),
+                      heads_of(k_sides.tokens[gpu], k_heads[gpu], k.heads, k.dim),
+                      heads_of(v_sides.tokens[gpu], v_heads[gpu], v.heads, v.dim)};
   });
   RC_ASSERT(q_heads == q_sides.heads);
   RC_ASSERT(k_heads == k_sides.heads);
@@ -123,20 +123,20 @@ RC_GTEST_PROP(UlyssesPack, TakesEveryHeadBackAndSumsItsCopies, ())
   ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
   bag_case const bag = ballast_test::random_bag(random, 8);
   auto const same = [](std::size_t index) { return index; };
-  whole_array<std::int64_t> const k(bag, ballast_test::random_heads(random, bag), 2, same);
+  whole_array<double> const k(bag, ballast_test::random_heads(random, bag), 2, same);
   whole_array<colour> const out(bag, bag.query_heads, 2, same);
   sides const k_sides(k);
   sides const out_sides(out);
   auto k_tokens = blank(k_sides.tokens);
   auto out_tokens = blank(out_sides.tokens);
   exchange(bag, false, [&](std::uint32_t gpu) {
-    return std::array{heads_of<std::int64_t>(k_sides.heads[gpu], k_tokens[gpu], k.heads, k.dim),
-                      heads_of<colour>(out_sides.heads[gpu], out_tokens[gpu], out.heads, out.dim)};
+    return std::array{heads_of(k_sides.heads[gpu], k_tokens[gpu], k.heads, k.dim),
+                      heads_of(out_sides.heads[gpu], out_tokens[gpu], out.heads, out.dim)};
   });
   RC_ASSERT(out_tokens == out_sides.tokens);
-  whole_array<std::int64_t> const sums(bag, k.heads, k.dim, [&](std::size_t index) {
+  whole_array<double> const sums(bag, k.heads, k.dim, [&](std::size_t index) {
     auto const head = static_cast<std::uint32_t>(index / k.dim % k.heads);
-    return k.elements[index] * bag.copies(head, k.heads);
+    return k.elements[index] * static_cast<double>(bag.copies(head, k.heads));
   });
   RC_ASSERT(k_tokens == sides(sums).tokens);
 }
@@ -157,10 +157,10 @@ RC_GTEST_PROP(UlyssesPack, ToTokensIsTheAdjointOfToHeads, ())
   }
   auto moved_y = blank(x_sides.tokens);
   exchange(bag, true, [&](std::uint32_t gpu) {
-    return std::array{heads_of<double>(x_sides.tokens[gpu], moved_x[gpu], x.heads, x.dim)};
+    return std::array{heads_of(x_sides.tokens[gpu], moved_x[gpu], x.heads, x.dim)};
   });
   exchange(bag, false, [&](std::uint32_t gpu) {
-    return std::array{heads_of<double>(y[gpu], moved_y[gpu], x.heads, x.dim)};
+    return std::array{heads_of(y[gpu], moved_y[gpu], x.heads, x.dim)};
   });
   auto const product = [](auto const& a, auto const& b) {
     double sum = 0;
@@ -179,9 +179,8 @@ TEST(UlyssesPack, SumsInTheOrderOfTheGpus)
   std::vector<std::vector<double>> from;
   for (double const part : parts) { from.emplace_back(4, part); }
   std::vector<std::vector<double>> to(4, std::vector<double>(1, -1));
-  exchange(bag, false, [&](std::uint32_t gpu) {
-    return std::array{heads_of<double>(from[gpu], to[gpu], 1, 1)};
-  });
+  exchange(bag, false,
+           [&](std::uint32_t gpu) { return std::array{heads_of(from[gpu], to[gpu], 1, 1)}; });
   double const in_order = ((parts[0] + parts[1]) + parts[2]) + parts[3];
   ASSERT_NE(in_order, parts[0] + parts[2] + parts[1] + parts[3]);
   for (auto const& own : to) { EXPECT_THAT(own, ElementsAre(in_order)); }
@@ -193,7 +192,8 @@ TEST(UlyssesPack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   auto const plan = bag.plan();
   std::vector<char> const q{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'};
   std::vector<std::int16_t> const position{10, 12, 13};
-  std::array const arrays{heads_of<char>(q, {}, 3, 1), heads_of<std::int16_t>(position, {}, 1, 1)};
+  std::array const arrays{heads_of(q, std::span<char>(), 3, 1),
+                          heads_of(position, std::span<std::int16_t>(), 1, 1)};
   ASSERT_EQ(ballast::message_bytes(plan, 0, 1, arrays), 32U);
 
   byte_list message(32, std::byte{0xee});
@@ -211,7 +211,7 @@ TEST(UlyssesPackDeathTest, RefusesToSumWhatHasNoSum)
   byte_list const from(2);
   byte_list to(1);
   byte_list const message(16);
-  std::array const arrays{heads_of<std::byte>(from, to, 1, 1)};
+  std::array const arrays{heads_of(from, to, 1, 1)};
   EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message), "add != nullptr");
 }
 

@@ -56,6 +56,20 @@ namespace comm_failure {
   return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
 }
 
+/// Ranks called for different operations, or for one with different sizes or roots.
+[[nodiscard]] inline tl::unexpected<error> different_calls(std::string_view operation,
+                                                           std::vector<rank_id> differing)
+{
+  return mismatch(operation, "the operation, its size or its root", std::move(differing));
+}
+
+/// Ranks disagree on how many bytes go from one to another.
+[[nodiscard]] inline tl::unexpected<error> different_counts(std::string_view operation,
+                                                            std::vector<rank_id> differing)
+{
+  return mismatch(operation, "the size of messages", std::move(differing));
+}
+
 /// The deadline passed; `missing` may be empty where the model cannot tell who is missing.
 [[nodiscard]] inline tl::unexpected<error> timed_out(std::string_view operation,
                                                      std::chrono::milliseconds deadline,

@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,7 +35,7 @@ struct gathered_samples {
 /// of fixed size needs no second one for the counts.
 ///
 ///     gathered_samples<tokens> all;
-///     if (auto done = gather_samples<tokens>(comm, mine, 64, all); !done) { ... }
+///     if (auto done = gather_samples(comm, mine, 64, all); !done) { ... }
 ///
 /// Shapes      mine[m], 0 <= m; all: n samples, the sum of m over all ranks.
 /// Expects     capacity >= 1, the same on every rank.
@@ -43,9 +44,10 @@ struct gathered_samples {
 /// Errors      out_of_range on every rank when some rank has more samples than `capacity`; position
 ///             is that rank. Else those of the communicator.
 /// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
-template <class Sample, communicator C>
-  requires(std::is_trivially_copyable_v<Sample>)
-[[nodiscard]] result<void> gather_samples(C& comm, std::span<Sample const> mine,
+template <communicator C, class Sample>
+  requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
+[[nodiscard]] result<void> gather_samples(C& comm,
+                                          std::span<std::type_identity_t<Sample> const> mine,
                                           std::size_t capacity, gathered_samples<Sample>& all)
 {
   BALLAST_EXPECTS(capacity >= 1);

@@ -193,15 +193,14 @@ class thread_meeting {
     for (seat const& each : seats_) { calls.push_back(each.offer.call.word()); }
     std::vector<rank_id> differing = dissenters(calls);
     if (!differing.empty()) {
-      return comm_failure::mismatch(operation, "the operation, its size or its root",
-                                    std::move(differing));
+      return comm_failure::different_calls(operation, std::move(differing));
     }
     for (std::size_t peer = 0; peer < size(); ++peer) {
       if (!counts_agree(self, peer) || !counts_agree(peer, self)) {
         differing.push_back(to_id<rank_id>(peer));
       }
     }
-    return comm_failure::mismatch(operation, "the size of messages", std::move(differing));
+    return comm_failure::different_counts(operation, std::move(differing));
   }
 
   void make_parts()

@@ -28,6 +28,25 @@ enum class error_code {
   transport,     ///< MPI, NCCL or CUDA failed; position is that library's own code
 };
 
+/// The name of a code, for logs.
+[[nodiscard]] constexpr char const* name_of(error_code code) noexcept
+{
+  switch (code) {
+    case error_code::syntax: return "syntax";
+    case error_code::bad_row: return "bad_row";
+    case error_code::unknown_name: return "unknown_name";
+    case error_code::out_of_range: return "out_of_range";
+    case error_code::infeasible: return "infeasible";
+    case error_code::unreadable: return "unreadable";
+    case error_code::unwritable: return "unwritable";
+    case error_code::mismatch: return "mismatch";
+    case error_code::timed_out: return "timed_out";
+    case error_code::peer_lost: return "peer_lost";
+    case error_code::transport: return "transport";
+  }
+  return "unknown";
+}
+
 /// Why an operation on data from outside has no answer.
 struct error {
   error_code code{};

@@ -111,6 +111,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
   std::span<std::byte> const gathered = memory.subspan(part);
   std::size_t block = 0;
   for (row_array const& array : all) {
+    BALLAST_EXPECTS(array.row_bytes >= 1);
     if (!array.from.empty()) { std::memcpy(&own[block], array.from.data(), array.from.size()); }
     block += block_bytes(rows, array.row_bytes);
   }

@@ -3,13 +3,14 @@
 #define BALLAST_ROUTE_HEAD_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/route/row_array.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ranges>
 #include <span>
-#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -25,14 +26,15 @@ struct head_array {
   std::span<std::byte const> from;
   std::span<std::byte> to;
   head_shape shape;
-  /// Adds the elements in `values` to those in `sums`; null where elements cannot be added.
+  /// Adds the elements in `values` to those in `sums`; null where elements cannot be added. Integers
+  /// are not: 16 of their bits are more often a bf16 than a number. Who means numbers may set it.
   void (*add)(std::byte* sums, std::byte const* values, std::size_t bytes) = nullptr;
 };
 
 namespace detail {
 
 template <class T>
-concept addable = std::default_initializable<T> &&
+concept addable = std::default_initializable<T> && !std::integral<T> &&
                   requires(T const& sum, T const& value) { static_cast<T>(sum + value); };
 
 /// `sums` are elements; `values` are bytes of elements, which lie in a message as they come.
@@ -49,18 +51,20 @@ void add_elements(std::byte* sums, std::byte const* values, std::size_t bytes)
 
 }  // namespace detail
 
-/// An array of `heads` heads of `dim` elements a token.
+/// An array of `heads` heads of `dim` elements a token: heads_of(q, q_whole, 32, 128).
 ///
 /// Shapes      between attentions [rows(gpu)][heads][dim], in attention [rows()][share][dim]; the
 ///             exchange says which of the two is `from`.
 /// Expects     dim >= 1; the two do not overlap, except in a bag of one.
-template <class T>
-  requires(std::is_trivially_copyable_v<T>)
-[[nodiscard]] head_array heads_of(std::span<T const> from, std::span<std::type_identity_t<T>> to,
-                                  std::uint32_t heads, std::size_t dim)
+template <class From, class To>
+  requires movable_elements<From const&, To>
+[[nodiscard]] head_array heads_of(From const& from, To&& to, std::uint32_t heads, std::size_t dim)
 {
   BALLAST_EXPECTS(dim >= 1);
-  head_array array{std::as_bytes(from), std::as_writable_bytes(to), {heads, dim * sizeof(T)}};
+  using T = std::ranges::range_value_t<To>;
+  std::span const source(from);
+  std::span const target(to);
+  head_array array{std::as_bytes(source), std::as_writable_bytes(target), {heads, dim * sizeof(T)}};
   if constexpr (detail::addable<T>) { array.add = detail::add_elements<T>; }
   return array;
 }

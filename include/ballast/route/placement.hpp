@@ -41,10 +41,12 @@ struct sample_part {
 /// A rank's arrays have one row per token: the samples in increasing order, each sample's tokens in
 /// order, nothing between them. Routes take tokens from one placement to another: from where they
 /// were read to where they are computed, back, or from one model's placement to the next model's.
+/// Parts of samples (assign_parts) have the rows that they have in the samples' arrays.
 ///
 /// Ensures     (1) a sample's pieces, in order, cover its tokens, each token once
 ///             (2) no piece is empty; a sample of length 0 has none
-///             (3) rows 0 to rows(r) - 1 of rank r hold one token each
+///             (3) of rows 0 to rows(r) - 1 of rank r each holds one token, or where parts are
+///                 placed, at most one
 /// Complexity  every assign: O(samples + pieces + ranks), and it allocates only when there are more
 ///             of them than ever before. Questions O(1), digest O(pieces).
 class placement {
@@ -58,6 +60,7 @@ class placement {
   {
     start(lengths.size(), owner.size(), ranks);
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      BALLAST_EXPECTS(lengths[sample] >= 0 && lengths[sample] <= longest_sample);
       if (lengths[sample] > 0) { append(owner[sample], {0, lengths[sample]}); }
       offsets_.push_back(pieces_.size());
     }
@@ -74,6 +77,7 @@ class placement {
     start(lengths.size(), owner.size(), bags.gpus());
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       bag const home = bags[owner[sample]];
+      BALLAST_EXPECTS(lengths[sample] >= 0 && lengths[sample] <= longest_sample);
       BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= home.gpus);
       for (std::uint32_t gpu = 0; gpu < home.gpus && lengths[sample] > 0; ++gpu) {
         append(to_id<rank_id>(to_index(home.first) + gpu),
@@ -87,9 +91,10 @@ class placement {
   /// has balanced by themselves, and that the language model wants inside its sequences.
   ///
   /// The parts are what is placed here: size() counts them, and token t of a part is token
-  /// part.first + t of its sample. A sample may have any number of parts, which may overlap.
+  /// part.first + t of its sample, on the same rank and in the same row. So a route to this
+  /// placement writes into the samples' own arrays, and leaves the rows between the parts alone.
   ///
-  /// Expects     parts that lie within their samples.
+  /// Expects     parts that lie within their samples and do not overlap.
   /// Complexity  O(parts x pieces of a sample + ranks).
   void assign_parts(placement const& samples, std::span<sample_part const> parts)
   {
@@ -101,14 +106,21 @@ class placement {
       for (piece const& each : samples[part.sample]) {
         tokens const first = std::max(each.first, part.first);
         tokens const end = std::min(each.first + each.count, part.first + part.count);
-        if (first < end) { append(each.rank, {first - part.first, end - first}); }
+        if (first < end) {
+          pieces_.push_back(
+              {each.rank, first - part.first, end - first, each.row + first - each.first});
+        }
       }
       offsets_.push_back(pieces_.size());
     }
+    rows_ = samples.rows_;
   }
 
   /// Number of samples.
-  [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }
+  [[nodiscard]] std::size_t size() const noexcept
+  {
+    return offsets_.empty() ? 0 : offsets_.size() - 1;  // empty where it was moved from
+  }
 
   [[nodiscard]] std::size_t ranks() const noexcept { return rows_.size(); }
 
@@ -129,7 +141,7 @@ class placement {
     return all.empty() ? 0 : all.back().first + all.back().count;
   }
 
-  /// Tokens on a rank: the rows that its arrays have.
+  /// The rows that a rank's arrays have: its tokens, or where parts are placed, the samples'.
   [[nodiscard]] tokens rows(rank_id rank) const
   {
     BALLAST_EXPECTS(to_index(rank) < ranks());
@@ -142,7 +154,9 @@ class placement {
     ballast::digest all;
     all.add(ranks()).add(std::span<std::size_t const>(offsets_));
     for (piece const& each : pieces_) {
-      all.add(to_index(each.rank)).add(static_cast<std::uint64_t>(each.count));
+      all.add(to_index(each.rank))
+          .add(static_cast<std::uint64_t>(each.count))
+          .add(static_cast<std::uint64_t>(each.row));
     }
     return all.value();
   }

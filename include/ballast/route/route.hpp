@@ -35,8 +35,13 @@ template <communicator C>
   for (row_array const& array : arrays) {
     auto const before = static_cast<std::size_t>(forward ? plan.rows_before : plan.rows_after);
     auto const after = static_cast<std::size_t>(forward ? plan.rows_after : plan.rows_before);
+    BALLAST_EXPECTS(array.row_bytes >= 1);
     BALLAST_EXPECTS(array.from.size() == before * array.row_bytes);
     BALLAST_EXPECTS(array.to.size() == after * array.row_bytes);
+    for (row_array const& other : arrays) {
+      BALLAST_EXPECTS(!overlapping(array.to, other.from));
+      BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to));
+    }
   }
   route_table const& out = forward ? plan.sent : plan.received;
   route_table const& back = forward ? plan.received : plan.sent;
@@ -71,19 +76,23 @@ template <communicator C>
 
 /// Moves arrays along a route, all of them in one all-to-all.
 ///
-///     route(comm, plan, memory, rows_of<bf16>(x, y, 3072), rows_of<std::int32_t>(tag, tag_y))
+///     route(comm, plan, memory, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
 /// Collective: every rank calls it with its own plan of the same two placements and with arrays of
 /// the same row widths. Rows that stay on their rank are copied once and enter no message.
 ///
 /// Shapes      each array: from[plan.rows_before], to[plan.rows_after] rows.
-/// Expects     the plan is of this rank; arrays in host memory, which do not overlap.
-/// Ensures     (1) every token's row is where the plan's second placement says, byte for byte
+/// Expects     the plan is of this rank; arrays in memory that the host reaches; no `to` overlaps
+///             another array.
+/// Ensures     (1) every token's row is where the plan's second placement says, byte for byte; rows
+///                 without a token, between parts of samples, are left as they were
 ///             (2) the steady state allocates nothing
 /// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
-///             as before.
+///             as before. Different plans whose messages are as long are not noticed here: compare
+///             digests by agree() once a step.
 /// Complexity  O(ranks + ranges x arrays) and each byte copied twice on either side, once if kept;
-///             comm.scratch holds all messages, which is the peak of extra memory.
+///             comm.scratch holds all messages, which is the peak of extra memory, so that what the
+///             caller has there is lost.
 template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, route_plan const& plan, workspace& memory,
                                  Arrays const&... arrays)

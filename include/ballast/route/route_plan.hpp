@@ -84,7 +84,7 @@ struct kept_rows {
 /// What one rank sends, receives and keeps to get from one placement to another; walked backwards
 /// it is the exact inverse, the reverse route.
 ///
-/// Ensures     (1) every row before is sent or kept once, every row after received or kept once
+/// Ensures     (1) every row with a token is sent or kept once before, received or kept once after
 ///             (2) a message holds its rows sample by sample and token by token, so that sender and
 ///                 receiver agree on it without talking
 ///             (3) a rank sends nothing to itself

@@ -32,7 +32,7 @@ struct rank_traffic {
 /// What a route moves, rank by rank.
 ///
 /// Ensures     (1) what all ranks send is what all ranks receive, in tokens and in messages
-///             (2) sent + kept are the rank's rows before, received + kept its rows after
+///             (2) sent + kept are the rank's tokens before, received + kept its tokens after
 ///             (3) the reverse route has the same with sent and received exchanged
 struct route_volume {
   struct rank_volume {

@@ -5,7 +5,10 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <functional>
+#include <ranges>
 #include <span>
 #include <type_traits>
 
@@ -20,18 +23,43 @@ struct row_array {
   std::size_t row_bytes = 0;
 };
 
-/// Arrays of `width` elements a token.
+/// Contiguous elements of the same type that can be moved as bytes, on either side of an exchange:
+/// vectors, spans, arrays. Temporaries that own their elements are none.
+template <class From, class To>
+concept movable_elements =
+    std::ranges::contiguous_range<From> && std::ranges::sized_range<From> &&
+    std::ranges::borrowed_range<From> && std::ranges::contiguous_range<To> &&
+    std::ranges::sized_range<To> && std::ranges::borrowed_range<To> &&
+    std::same_as<std::ranges::range_value_t<From>, std::ranges::range_value_t<To>> &&
+    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<To>>> &&
+    std::is_trivially_copyable_v<std::ranges::range_value_t<To>>;
+
+/// Arrays of `width` elements a token: rows_of(x, x_there, 3072).
 ///
 /// Shapes      from[rows before][width], to[rows after][width].
 /// Expects     width >= 1; they do not overlap.
-template <class T>
-  requires(std::is_trivially_copyable_v<T>)
-[[nodiscard]] row_array rows_of(std::span<T const> from, std::span<std::type_identity_t<T>> to,
-                                std::size_t width = 1)
+template <class From, class To>
+  requires movable_elements<From const&, To>
+[[nodiscard]] row_array rows_of(From const& from, To&& to, std::size_t width = 1)
 {
   BALLAST_EXPECTS(width >= 1);
-  return {std::as_bytes(from), std::as_writable_bytes(to), width * sizeof(T)};
+  std::span const source(from);
+  std::span const target(to);
+  return {std::as_bytes(source), std::as_writable_bytes(target),
+          width * sizeof(std::ranges::range_value_t<To>)};
 }
+
+namespace detail {
+
+[[nodiscard]] inline bool overlapping(std::span<std::byte const> one,
+                                      std::span<std::byte const> other)
+{
+  std::less<> const before;  // orders pointers into different arrays, which < need not
+  return !one.empty() && !other.empty() && before(one.data(), other.data() + other.size()) &&
+         before(other.data(), one.data() + one.size());
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

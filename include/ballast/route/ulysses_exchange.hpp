@@ -35,8 +35,8 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_exchan
     bool const to_heads = way == head_exchange::to_heads;
     BALLAST_EXPECTS(array.from.size() == (to_heads ? chunks : sequences));
     BALLAST_EXPECTS(array.to.size() == (to_heads ? sequences : chunks));
-    bool const in_place = !array.to.empty() && array.to.data() == array.from.data();
-    BALLAST_EXPECTS(!in_place || plan.gpus() == 1);
+    bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
+    BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from));
     BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads));
   }
 }
@@ -86,8 +86,8 @@ template <communicator C>
 /// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with
 /// its share of the heads. Any number of arrays goes in one all-to-all.
 ///
-///     to_heads(bag, plan, memory, heads_of<bf16>(q, q_whole, 32, 128),
-///              heads_of<bf16>(k, k_whole, 8, 128), heads_of<bf16>(v, v_whole, 8, 128))
+///     to_heads(bag, plan, memory, heads_of(q, q_whole, 32, 128),
+///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
 /// Collective in the bag: every GPU calls it with an equal plan and arrays of the same heads and
 /// types. Unequal plans whose messages happen to be as long are not noticed here: compare digests
