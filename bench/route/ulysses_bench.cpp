@@ -16,8 +16,8 @@ using ballast::head_array;
 using ballast::heads_of;
 using ballast::tokens;
 using ballast::ulysses_plan;
-using bf16_bits = std::uint16_t;
-using elements = std::vector<bf16_bits>;
+
+using elements = std::vector<float>;
 
 // Queries, keys and values of one layer on GPU 0 of a bag: 32 query heads of 128 elements, and as
 // many key-value heads as the row says. The bag has eight sequences.
@@ -42,8 +42,8 @@ struct layer {
     for (std::size_t array = 0; array < heads.size(); ++array) {
       own[array].assign(plan.heads_of_chunks(0, heads[array]) * dim, 1);
       whole[array].assign(plan.heads_of_sequences(0, heads[array]) * dim, 1);
-      to_heads[array] = heads_of<bf16_bits>(own[array], whole[array], heads[array], dim);
-      to_tokens[array] = heads_of<bf16_bits>(whole[array], own[array], heads[array], dim);
+      to_heads[array] = heads_of(own[array], whole[array], heads[array], dim);
+      to_tokens[array] = heads_of(whole[array], own[array], heads[array], dim);
     }
     std::size_t own_bytes = 0;
     std::size_t whole_bytes = 0;
