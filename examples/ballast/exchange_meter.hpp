@@ -64,7 +64,10 @@ class exchange_statistics {
   [[nodiscard]] cost mean() const
   {
     cost all = sum_;
-    for (auto const figure : figures) { all.*figure /= static_cast<double>(steps_); }
+    for (auto const figure : figures) {
+      // Rounding may lift the mean of equal figures above them.
+      all.*figure = std::min(all.*figure / static_cast<double>(steps_), most_.*figure);
+    }
     return all;
   }
   [[nodiscard]] cost const& most() const noexcept { return most_; }

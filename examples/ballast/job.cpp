@@ -39,11 +39,34 @@ outcome<std::vector<ballast::tokens>> load_trace(job_options const& options)
   return std::move(*loaded);
 }
 
-/// The machines that the job runs on, and the network between them.
-outcome<ballast::cluster> machines_of(job_options const& options, std::size_t gpus)
+/// How many GPUs the job has, and the option that says so.
+struct job_size {
+  std::size_t gpus = 0;
+  std::string source;
+};
+
+outcome<job_size> size_of(job_options const& options, std::vector<ballast::data_code> const& codes,
+                          std::vector<ballast::bag_spec> const& specs)
 {
-  auto machines = ballast::cluster_of(gpus, options.gpus_per_node);
-  if (!machines) { return usage("--gpus, --gpus-per-node", machines.error()); }
+  if (options.gpus != 0) { return job_size{options.gpus, "--gpus"}; }
+  if (!codes.empty()) {
+    job_size size{0, "--codes"};
+    for (auto const& code : codes) { size.gpus += code.gpus; }
+    return size;
+  }
+  if (specs.empty()) { return usage("say with --gpus or --bags how many GPUs there are"); }
+  return job_size{specs.front().gpus(), "--bags " + options.bags.front()};
+}
+
+/// The machines that the job runs on, and the network between them.
+outcome<ballast::cluster> machines_of(job_options const& options, job_size const& size)
+{
+  auto machines = ballast::cluster_of(size.gpus, options.gpus_per_node);
+  if (!machines) {
+    bool const unfilled = machines.error().code == ballast::error_code::infeasible;
+    return usage(fmt::format("{}: {}{}", size.source, machines.error().message,
+                             unfilled ? " with --gpus-per-node" : ""));
+  }
   if (options.within_node_gb_per_s) {
     machines->within_node_bytes_per_second = *options.within_node_gb_per_s * 1e9;
   }
@@ -52,6 +75,26 @@ outcome<ballast::cluster> machines_of(job_options const& options, std::size_t gp
   }
   if (options.latency_us) { machines->latency_seconds = *options.latency_us * 1e-6; }
   return *machines;
+}
+
+outcome<ballast::bag_layout> layout_of(job_options const& options, std::string const& bags,
+                                       ballast::bag_spec const& spec, job_size const& size,
+                                       ballast::cluster const& machines)
+{
+  if (size.gpus % spec.gpus() != 0) {
+    return usage(fmt::format(
+        "--bags {}: a replica takes {} GPUs, and the {} of {} are no whole number of replicas; "
+        "change the bags or say with --gpus how many GPUs there are",
+        bags, spec.gpus(), size.gpus, size.source));
+  }
+  using ballast::misplaced_bags;
+  auto layout = ballast::lay_out(spec, machines,
+                                 options.relay ? misplaced_bags::relay : misplaced_bags::refuse);
+  if (!layout) {
+    return usage(fmt::format("--bags {}{}", bags, options.relay ? "" : " without --relay"),
+                 layout.error());
+  }
+  return std::move(*layout);
 }
 
 }  // namespace
@@ -67,15 +110,11 @@ outcome<job> prepare_job(job_options const& options)
   job work;
   work.options = options;
   work.policy = *policy;
-  std::size_t gpus = options.gpus;
   if (!options.codes.empty()) {
     auto parsed = ballast::parse_data_codes(options.codes);
     if (!parsed) { return usage("--codes", parsed.error()); }
     work.codes = std::move(*parsed);
     work.source = options.codes;
-    if (gpus == 0) {
-      for (auto const& code : work.codes) { gpus += code.gpus; }
-    }
   }
   std::vector<ballast::bag_spec> specs;
   for (std::string const& text : options.bags) {
@@ -83,27 +122,19 @@ outcome<job> prepare_job(job_options const& options)
     if (!spec) { return usage("--bags", spec.error()); }
     specs.push_back(*spec);
   }
-  if (gpus == 0 && specs.empty()) {
-    return usage("say with --gpus or --bags how many GPUs there are");
-  }
-  if (gpus == 0) { gpus = specs.front().gpus(); }
-  auto const machines = machines_of(options, gpus);
+  auto const size = size_of(options, work.codes, specs);
+  if (!size) { return tl::unexpected(size.error()); }
+  auto const machines = machines_of(options, *size);
   if (!machines) { return tl::unexpected(machines.error()); }
   work.machines = *machines;
 
   for (std::size_t index = 0; index < specs.size(); ++index) {
-    auto layout = ballast::lay_out(
-        specs[index], *machines,
-        options.relay ? ballast::misplaced_bags::relay : ballast::misplaced_bags::refuse);
-    if (!layout) {
-      return usage(
-          fmt::format("--bags {}{}", options.bags[index], options.relay ? "" : ", --relay"),
-          layout.error());
-    }
+    auto layout = layout_of(options, options.bags[index], specs[index], *size, *machines);
+    if (!layout) { return tl::unexpected(layout.error()); }
     work.layouts.push_back({options.bags[index], std::move(*layout)});
   }
   if (work.layouts.empty()) {
-    work.layouts.push_back({fmt::format("g1n{}", gpus), ballast::one_gpu_bags(gpus)});
+    work.layouts.push_back({fmt::format("g1n{}", size->gpus), ballast::one_gpu_bags(size->gpus)});
   }
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 

@@ -60,6 +60,7 @@ struct job {
   std::optional<ballast::gamma_fit> fit;
   std::vector<ballast::latency_measurement> measured;
   double bytes_per_token = 0;  ///< 0 where nobody knows
+  std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
 };

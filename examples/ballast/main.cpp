@@ -41,12 +41,19 @@ void add_number(CLI::App& app, std::string const& name, Target& target, Number l
   app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
+/// The path of a file to read or write.
+void add_file(CLI::App& app, std::string const& name, std::string& target, std::string const& help)
+{
+  app.add_option(name, target, help)->type_name("FILE")->check([](std::string const& path) {
+    return path.empty() ? "the path is empty; name a file" : "";
+  });
+}
+
 /// The options that say which job is looked at, the same for every subcommand.
 void add_job(CLI::App& app, cli::job_options& options)
 {
   constexpr std::size_t most = std::size_t{1} << 24;
-  app.add_option("--trace", options.trace, "CSV file of sample lengths, with a header row")
-      ->type_name("FILE");
+  add_file(app, "--trace", options.trace, "CSV file of sample lengths, with a header row");
   app.add_option("--length", options.length,
                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
       ->type_name("EXPR");
@@ -61,14 +68,15 @@ void add_job(CLI::App& app, cli::job_options& options)
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
                  "several times to compare (default: bags of one GPU)")
       ->type_name("SPEC")
-      ->allow_extra_args(false);
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
   app.add_flag("--relay", options.relay, "Re-lay bags that would straddle a node or be misaligned");
   app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
       ->type_name("MODEL")
       ->capture_default_str();
-  app.add_option("--measured", options.measured,
-                 "CSV file with the columns length,seconds to fit the model's gamma to")
-      ->type_name("FILE");
+  add_file(app, "--measured", options.measured,
+           "CSV file with the columns length,seconds to fit the model's gamma to");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of a GPU, for predicted times (default: 400)");
   app.add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
@@ -88,7 +96,7 @@ void add_job(CLI::App& app, cli::job_options& options)
   add_number<double>(app, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
                      "GB/s of a GPU to other nodes, each way (default: 50)");
   add_number<double>(app, "--latency-us", options.latency_us, 0, 1e9,
-                     "Microseconds that an exchange takes at least (default: 10)");
+                     "Microseconds that moving anything takes at least (default: 10)");
   app.add_option("--format", options.format, "How to print the result: table or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"table", "json"}))
@@ -100,13 +108,10 @@ void add_plan(CLI::App& app, cli::plan_options& options)
   auto& plan = *app.add_subcommand(
       "plan", "Place the samples of training steps on GPU bags and say how even the work is");
   add_job(plan, options.job);
-  plan.add_option("--picture", options.picture, "Write the work per GPU as an SVG file")
-      ->type_name("FILE");
-  plan.add_option("--report", options.report, "Write an HTML page with pictures to this file")
-      ->type_name("FILE");
-  plan.add_option("--timeline", options.timeline,
-                  "Write a timeline of the first 100 steps for ui.perfetto.dev to this file")
-      ->type_name("FILE");
+  add_file(plan, "--picture", options.picture, "Write the work per GPU as an SVG file");
+  add_file(plan, "--report", options.report, "Write an HTML page with pictures to this file");
+  add_file(plan, "--timeline", options.timeline,
+           "Write a timeline of the first 100 steps for ui.perfetto.dev to this file");
 }
 
 CLI::App& add_route(CLI::App& app, cli::job_options& options)

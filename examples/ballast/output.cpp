@@ -19,8 +19,10 @@ std::string count_of(std::size_t things, std::string_view name)
 
 std::string duration_text(double seconds)
 {
-  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6)
-                        : fmt::format("{:.2f} ms", seconds * 1e3);
+  // The bounds are what would round to a thousand of the smaller unit.
+  if (seconds < 999.95e-6) { return fmt::format("{:.1f} us", seconds * 1e6); }
+  if (seconds < 999.995e-3) { return fmt::format("{:.2f} ms", seconds * 1e3); }
+  return seconds < 1e5 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.3g} s", seconds);
 }
 
 std::string bytes_text(double bytes)
@@ -32,6 +34,11 @@ std::string bytes_text(double bytes)
     ++unit;
   }
   return fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+std::string array_text(job const& work)
+{
+  return fmt::format("{} bytes per token: {}", work.bytes_per_token, work.array);
 }
 
 std::string network_text(ballast::cluster const& machines)

@@ -17,11 +17,14 @@ namespace cli {
 /// "1 GPU", "8 GPUs".
 [[nodiscard]] std::string count_of(std::size_t things, std::string_view name);
 
-/// "12.3 us", "1.50 ms".
+/// "12.3 us", "1.50 ms", "2.00 s".
 [[nodiscard]] std::string duration_text(double seconds);
 
 /// Three digits and a decimal prefix: "12.3 MB".
 [[nodiscard]] std::string bytes_text(double bytes);
+
+/// "6144 bytes per token: bf16 activations of width 3072".
+[[nodiscard]] std::string array_text(job const& work);
 
 /// "450 GB/s within a node, 50 GB/s between nodes, latency 10 us".
 [[nodiscard]] std::string network_text(ballast::cluster const& machines);

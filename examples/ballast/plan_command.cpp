@@ -2,6 +2,7 @@
 #include "plan_command.hpp"
 
 #include "exchange_meter.hpp"
+#include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
 
@@ -53,11 +54,31 @@ outcome<void> check_paths(plan_options const& options)
   return {};
 }
 
+/// The options that only matter where bytes are moved, those that were given.
+std::string exchange_options(job_options const& options)
+{
+  std::string given;
+  for (auto const& [name, is_given] :
+       {std::pair{"--bytes-per-token", options.bytes_per_token != 0},
+        std::pair{"--within-node-bandwidth", options.within_node_gb_per_s.has_value()},
+        std::pair{"--between-nodes-bandwidth", options.between_nodes_gb_per_s.has_value()},
+        std::pair{"--latency-us", options.latency_us.has_value()}}) {
+    if (is_given) { (given += given.empty() ? "" : ", ") += name; }
+  }
+  return given;
+}
+
 outcome<void> check_outputs(plan_options const& options)
 {
   if (options.job.bags.size() > 1 &&
       !(options.picture.empty() && options.report.empty() && options.timeline.empty())) {
     return usage("--picture, --report and --timeline show one layout; give one --bags with them");
+  }
+  std::string const unused = exchange_options(options.job);
+  if (options.report.empty() && !unused.empty()) {
+    return usage(unused +
+                 ": plan shows what moving samples takes on the page of --report only; give "
+                 "--report as well, or use ballast route");
   }
   return check_paths(options);
 }
@@ -92,6 +113,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     if (exchange_shown) {
       meter.measure(step, bags.layout);
       measured.exchange = meter.route();
+      measured.all_gather = meter.all_gather();
       if (step.index == 0) { result.first_moved = meter.volume(); }
     }
 
@@ -129,6 +151,11 @@ outcome<plan_run> run_plan(plan_options const& options)
   progress shown;
   auto work = prepare_job(options.job);
   if (!work) { return tl::unexpected(work.error()); }
+  if (!exchange_options(options.job).empty()) {
+    if (auto const known = check_token_width(*work); !known) {
+      return tl::unexpected(known.error());
+    }
+  }
   plan_run run;
   run.options = options;
   run.job = std::move(*work);

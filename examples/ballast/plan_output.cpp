@@ -155,10 +155,12 @@ std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
       {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
       {"Policy", options.policy},
       {"Cost model", options.cost},
-      {"Time", work.fit ? "measured, " + options.measured
-                        : fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)},
+      {"Time", work.fit           ? "measured, " + options.measured
+               : work.times_known ? fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)
+                                  : "unknown; pictures show a microsecond per token"},
       {"Steps", fmt::format("{}, seed {}", grouped(layout.steps.size()), options.seed)}};
   if (!layout.first_moved.ranks.empty()) {
+    settings.push_back({"Array moved", array_text(work)});
     settings.push_back({"Network", network_text(work.machines)});
   }
   if (work.fit) {
@@ -185,6 +187,7 @@ ballast::plan_page_data page_of(plan_run const& run)
   page.timeline_after = layout.first_after;
   page.moved = layout.first_moved;
   page.bytes_per_token = run.job.bytes_per_token;
+  page.computed = run.job.compute;
   for (auto const& each : run.job.measured) {
     page.measured_costs.push_back({each.length, each.seconds});
   }
@@ -270,31 +273,31 @@ ballast::result<std::string> timeline_of(plan_run const& run)
 outcome<void> show_plan(plan_run const& run)
 {
   planned const& first = run.layouts.front();
-  std::string
-      written;  // said after the table, but done before: a full disk leaves no output behind
-  auto const write = [&](std::string const& path, auto const& content, std::string_view what) {
-    if (path.empty()) { return ballast::result<void>(); }
-    written += fmt::format("{} {}\n", what, path);
-    ballast::result<std::string> const text = content();
-    return text ? ballast::write_file(path, *text) : tl::unexpected(text.error());
+  std::string written;  // said after the table, but done before: a failure leaves no output behind
+  std::vector<ballast::file_content> files;
+  auto const add = [&](std::string_view what, std::string const& path, std::string content) {
+    written += fmt::format("{:<8} {}\n", what, path);
+    files.push_back({path, std::move(content)});
   };
-  auto const picture = [&] {
-    return ballast::standalone_svg(
-        ballast::load_chart(ballast::work_per_gpu(first.first_before, run.job.gpus()),
-                            ballast::work_per_gpu(first.first_after, run.job.gpus()), "s"));
-  };
-  auto const done =
-      write(run.options.picture, picture, "picture ")
-          .and_then([&] {
-            return write(
-                run.options.report, [&] { return ballast::plan_page(page_of(run)); }, "page    ");
-          })
-          .and_then([&] {
-            return write(run.options.timeline, [&] { return timeline_of(run); }, "timeline");
-          });
-  if (!done) { return tl::unexpected(failure{1, done.error().message}); }
-  if (!run.options.timeline.empty() && first.steps.size() > most_timeline_steps) {
-    written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
+  if (!run.options.picture.empty()) {
+    add("picture", run.options.picture,
+        ballast::standalone_svg(
+            ballast::load_chart(ballast::work_per_gpu(first.first_before, run.job.gpus()),
+                                ballast::work_per_gpu(first.first_after, run.job.gpus()), "s")));
+  }
+  if (!run.options.report.empty()) {
+    add("page", run.options.report, ballast::plan_page(page_of(run)));
+  }
+  if (!run.options.timeline.empty()) {
+    auto timeline = timeline_of(run);
+    if (!timeline) { return bad_data(timeline.error().message); }
+    add("timeline", run.options.timeline, std::move(*timeline));
+    if (first.steps.size() > most_timeline_steps) {
+      written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
+    }
+  }
+  if (auto const done = ballast::write_files(files); !done) {
+    return bad_data(done.error().message);
   }
 
   if (run.options.job.format != "json") { return print(table_of(run) + written); }

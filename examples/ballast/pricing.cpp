@@ -66,9 +66,13 @@ outcome<void> price(job& work)
   auto const spec = ballast::parse_cost_spec(work.options.cost);
   if (!spec) { return usage("--cost", spec.error()); }
   work.cost = spec->cost;
-  work.bytes_per_token =
-      static_cast<double>(work.options.bytes_per_token != 0 ? work.options.bytes_per_token
-                                                            : bf16_bytes * spec->shape.hidden);
+  if (work.options.bytes_per_token != 0) {
+    work.bytes_per_token = static_cast<double>(work.options.bytes_per_token);
+    work.array = "as --bytes-per-token says";
+  } else if (spec->shape.hidden != 0) {
+    work.bytes_per_token = static_cast<double>(bf16_bytes * spec->shape.hidden);
+    work.array = fmt::format("bf16 activations of width {}", spec->shape.hidden);
+  }
   bool const in_tokens = spec->forward.linear == 0;
   work.times_known = !in_tokens;
   if (work.options.measured.empty()) {
@@ -103,6 +107,13 @@ outcome<void> price(job& work)
   work.cost = *cost;
   work.seconds_per_unit = 1e-12;
   return {};
+}
+
+outcome<void> check_token_width(job const& work)
+{
+  if (work.bytes_per_token > 0) { return {}; }
+  return usage("--cost " + work.options.cost +
+               " does not say how wide a token is; give --bytes-per-token as well");
 }
 
 }  // namespace cli

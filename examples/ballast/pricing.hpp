@@ -10,6 +10,9 @@ namespace cli {
 /// of a token.
 [[nodiscard]] outcome<void> price(job& work);
 
+/// Refuses a job of which nobody knows the bytes per token.
+[[nodiscard]] outcome<void> check_token_width(job const& work);
+
 }  // namespace cli
 
 #endif  // BALLAST_EXAMPLES_PRICING_HPP

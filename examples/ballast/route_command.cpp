@@ -2,12 +2,14 @@
 #include "route_command.hpp"
 
 #include "output.hpp"
+#include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -17,6 +19,14 @@ namespace {
 
 using ballast::exchange_cost;
 
+/// Bytes as an integer where they are whole, which means need not be.
+nlohmann::ordered_json bytes_json(double bytes)
+{
+  constexpr double past_exact = 9007199254740992.0;  // 2^53, above which doubles skip integers
+  if (bytes < past_exact && bytes == std::floor(bytes)) { return static_cast<std::int64_t>(bytes); }
+  return bytes;
+}
+
 nlohmann::ordered_json to_json(exchange_statistics const& exchange)
 {
   exchange_cost const mean = exchange.mean();
@@ -24,11 +34,11 @@ nlohmann::ordered_json to_json(exchange_statistics const& exchange)
   return {{"kept_share", mean.kept_share},
           {"messages_mean", mean.messages_mean},
           {"messages_max", static_cast<std::int64_t>(most.messages_max)},
-          {"bytes_mean", mean.bytes_mean},
-          {"bytes_max", most.bytes_max},
-          {"within_node_bytes", mean.within_node_bytes},
-          {"between_nodes_bytes", mean.between_nodes_bytes},
-          {"memory_bytes_max", most.memory_bytes},
+          {"bytes_mean", bytes_json(mean.bytes_mean)},
+          {"bytes_max", bytes_json(most.bytes_max)},
+          {"within_node_bytes", bytes_json(mean.within_node_bytes)},
+          {"between_nodes_bytes", bytes_json(mean.between_nodes_bytes)},
+          {"memory_bytes_max", bytes_json(most.memory_bytes)},
           {"ms_mean", mean.seconds * 1e3},
           {"ms_max", most.seconds * 1e3}};
 }
@@ -71,8 +81,7 @@ std::string table_of(route_run const& run)
 {
   job const& work = run.job;
   std::string out = heading_of(work, run.samples);
-  out += fmt::format("an array of {} bytes per token, {}\n", work.bytes_per_token,
-                     network_text(work.machines));
+  out += fmt::format("an array of {}\n{}\n", array_text(work), network_text(work.machines));
   out += fmt::format("\n{:<14}{:>18}{:>10}{:>15}{:>20}{:>10}{:>11}{}\n", "", "sent per GPU",
                      "tokens", "messages", "sent by all GPUs", "memory", "time of",
                      work.times_known ? fmt::format("{:>11}", "part of") : "");
@@ -102,10 +111,7 @@ outcome<route_run> run_route(job_options const& options)
   progress shown;
   auto work = prepare_job(options);
   if (!work) { return tl::unexpected(work.error()); }
-  if (work->bytes_per_token == 0) {
-    return usage("--cost " + options.cost +
-                 " does not say how wide a token is; give --bytes-per-token as well");
-  }
+  if (auto const known = check_token_width(*work); !known) { return tl::unexpected(known.error()); }
   route_run run;
   run.job = std::move(*work);
   exchange_meter meter(run.job);

@@ -106,8 +106,8 @@ training train(job const& me, options const& chosen, std::vector<ballast::tokens
     }
     Tensor const sum =
         torch::cross_entropy_loss(model.logits(x), read.target, {}, at::Reduction::Sum);
-    Tensor const tokens = all_reduce(torch::tensor(static_cast<double>(read.token.numel())));
-    Tensor const loss = sum / tokens;
+    Tensor const token_count = all_reduce(torch::tensor(static_cast<double>(read.token.numel())));
+    Tensor const loss = sum / token_count;
     loss.backward();
     all_reduce_gradients(parameters);
     // [libtorch_step]
@@ -161,7 +161,11 @@ int run(job const& me, int argc, char** argv)
   app.add_option("--longest", chosen.data.longest, "Tokens that the longest sample is scaled to")
       ->check(count);
   app.add_option("--batch", chosen.data.batch, "Samples of a step, over all ranks")->check(count);
-  app.add_option("--bags", chosen.bags, "Bags such as g2n2 and g3n1+g1n1, each for a training");
+  app.add_option("--bags", chosen.bags,
+                 "Bags such as g3n1+g1n1 for a training; give the option several times to compare")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
   app.add_option("--steps", chosen.steps, "Optimizer steps")->check(count);
   app.add_option("--seed", chosen.data.seed, "Seed of lengths, texts and parameters");
   try {
@@ -172,6 +176,11 @@ int run(job const& me, int argc, char** argv)
     return refuse(wrong.what());
   }
 
+  if (chosen.data.shortest > chosen.data.longest) {
+    return refuse(
+        fmt::format("--shortest {} is above --longest {}; lower the one or raise the other",
+                    chosen.data.shortest, chosen.data.longest));
+  }
   auto const lengths = load_lengths(chosen.data);
   if (!lengths) { return refuse(lengths.error().message); }
   auto const ranks = static_cast<std::size_t>(me.ranks);

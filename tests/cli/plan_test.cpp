@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -129,11 +130,59 @@ TEST_F(BallastPlan, ShowsTheBytesThatItMovesWhereItKnowsThem)
   };
   EXPECT_THAT(page_of(""), testing::AllOf(testing::HasSubstr("Bytes moved"),
                                           testing::HasSubstr("an array of 6.14\u00A0kB per token"),
+                                          testing::HasSubstr("6144 bytes per token: bf16 "
+                                                             "activations of width 3072"),
+                                          testing::HasSubstr("the forward pass of 1 layer at 400"),
+                                          testing::HasSubstr("Bytes moved says"),
                                           testing::HasSubstr("450 GB/s within a node")));
   EXPECT_THAT(page_of(" --cost tokens"), testing::Not(testing::HasSubstr("Bytes moved")));
   EXPECT_THAT(page_of(" --cost tokens --bytes-per-token 512 --within-node-bandwidth 64"),
               testing::AllOf(testing::HasSubstr("an array of 512\u00A0B per token"),
                              testing::HasSubstr("64 GB/s within a node")));
+}
+
+TEST_F(BallastPlan, ComparesTheExchangeWithAllGatherAsRouteDoes)
+{
+  // One GPU per node, two samples of ten tokens each: an all-gather sends 20 tokens of 1000 bytes.
+  auto const job = "--trace " + file("t.csv", "a\n10\n10\n10\n10\n") +
+                   " --length a --gpus 2 --batch 4 --gpus-per-node 1 --bytes-per-token 1000 " +
+                   "--between-nodes-bandwidth 0.0001 --latency-us 0 --policy round_robin ";
+  auto const route = json::parse(run("route --format json " + job).out);
+  EXPECT_EQ(route.at("all_gather").at("bytes_mean"), 20'000);
+  EXPECT_DOUBLE_EQ(route.at("all_gather").at("ms_mean"), 200);
+  ASSERT_EQ(run("plan --report " + path("page.html") + " " + job).exit_code, 0);
+  EXPECT_THAT(content_of(path("page.html")),
+              testing::AllOf(testing::HasSubstr("without a plan: 20\u00A0kB."),
+                             testing::HasSubstr("without a plan: 200\u00A0ms."),
+                             testing::HasSubstr("about 50\u00A0% with 2 GPUs.")));
+}
+
+TEST_F(BallastPlan, SaysThatNothingMovesOnOneGpu)
+{
+  ASSERT_EQ(run("plan --codes g1b4i256f1s0 --report " + path("page.html")).exit_code, 0);
+  EXPECT_THAT(content_of(path("page.html")),
+              testing::AllOf(testing::HasSubstr("Nothing moves"),
+                             testing::Not(testing::HasSubstr("\u00A0mB"))));
+}
+
+TEST_F(BallastPlan, NamesNoSpeedWhereItKnowsNoTimes)
+{
+  ASSERT_EQ(run("plan --codes g1b4i256f1s0 --cost tokens --report " + path("page.html")).exit_code,
+            0);
+  EXPECT_THAT(content_of(path("page.html")), testing::Not(testing::HasSubstr("TFLOP/s")));
+}
+
+TEST_F(BallastPlan, WritesAllOfItsFilesOrNone)
+{
+  auto const files = " --picture " + path("a.svg") + " --report " + path("page.html");
+  expect_refused(run("plan --codes g8b1i256f1s0 --timeline /no/such/folder/t.json" + files), 1,
+                 "/no/such/folder/t.json");
+  expect_refused(run("plan --trace " + file("w.csv", "a\n2147483647\n") +
+                     " --length a --gpus 2 --tflops 0.001 --timeline " + path("t.json") + files),
+                 1, "raise --tflops");
+  for (auto const* const name : {"a.svg", "page.html", "t.json", "page.html.part"}) {
+    EXPECT_FALSE(std::filesystem::exists(path(name))) << name;
+  }
 }
 
 TEST_F(BallastPlan, WritesATimelineWithOneTrackPerGpuWhoseEventsNest)
@@ -201,6 +250,7 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n0"), 2, "--bags");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2, "replicas");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2, "re-laid");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g8n1 g4n2"), 2, "g4n2");
   expect_refused(run("plan --codes g8b1 --gpus 8"), 2, "--codes");
   expect_refused(run("plan --codes g8b1i256f1s0 --cost transformer"), 2, "--cost");
   expect_refused(run("plan --codes g8b1i256f1s0 --policy magic"), 2, "no policy 'magic'");
@@ -211,6 +261,18 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --seed -1"), 2, "'-1' is no whole number");
   expect_refused(run("plan --codes g8b1i256f1s0 --steps 1e3"), 2, "'1e3' is no whole number");
   expect_refused(run("plan --codes g8b1i256f1s0 --report x --timeline x"), 2, "the same file");
+  for (std::string const option :
+       {"--trace", "--measured", "--picture", "--report", "--timeline"}) {
+    expect_refused(run("plan --codes g8b1i256f1s0 " + option + " ''"), 2,
+                   option + ": the path is empty");
+  }
+  for (std::string const option : {"--bytes-per-token", "--within-node-bandwidth",
+                                   "--between-nodes-bandwidth", "--latency-us"}) {
+    expect_refused(run("plan --codes g8b1i256f1s0 " + option + " 5"), 2, option + ": plan shows");
+  }
+  expect_refused(
+      run("plan --codes g8b1i256f1s0 --cost tokens --latency-us 5 --report " + path("page.html")),
+      2, "give --bytes-per-token");
   expect_refused(run("plan --codes g8b1i256f1s0 --measured m --tflops 5"), 2, "one of the two");
   expect_refused(run("plan --trace " + file("t.csv", "a\n1\n") + " --length a --gpus 1 --report " +
                      path("t.csv")),
@@ -222,6 +284,21 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
                  "--length");
   expect_refused(run("plan --trace " + file("t.csv", "1\n1\n") + " --length 1 --gpus 8"), 2,
                  "names no column");
+}
+
+TEST_F(BallastPlan, NamesTheOptionThatGaveTheSize)
+{
+  expect_refused(run("plan --codes g4b1i256f1s0 --bags g4n2"), 2,
+                 "--bags g4n2: a replica takes 8 GPUs, and the 4 of --codes are no");
+  expect_refused(run("plan --trace x --length a --bags g4n2 --bags g3n2"), 2,
+                 "--bags g3n2: a replica takes 6 GPUs, and the 8 of --bags g4n2 are no");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2,
+                 "the 8 of --gpus are no");
+  expect_refused(run("plan --codes g12b1i256f1s0"), 2, "ballast: --codes: 12 GPUs do not fill");
+  expect_refused(run("plan --trace x --length a --bags g1n12"), 2, "with --gpus-per-node");
+  expect_refused(run("plan --trace x --length a --gpus 12"), 2, "ballast: --gpus: 12 GPUs");
+  auto const misplaced = run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1");
+  expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --relay: bag 1");
 }
 
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
@@ -255,7 +332,8 @@ TEST_F(BallastPlan, ExplainsItself)
   auto const help = run("plan --help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, testing::AllOf(testing::HasSubstr("--trace"), testing::HasSubstr("--bags"),
-                                       testing::HasSubstr("greedy_knapsack")));
+                                       testing::HasSubstr("greedy_knapsack"),
+                                       testing::Not(testing::HasSubstr("SPEC ..."))));
   EXPECT_EQ(run("--version").exit_code, 0);
 }
 

@@ -94,6 +94,40 @@ TEST_F(BallastRoute, MovesNothingOnOneGpu)
   EXPECT_EQ(found.at("all_gather").at("ms_max"), 0);
 }
 
+TEST_F(BallastRoute, HasMeansThatAreNotAboveTheMost)
+{
+  // Ten equal steps, of times whose sum rounds up.
+  for (char const* const latency : {"5", "13", "27", "36"}) {
+    auto const found =
+        route(four_equal_samples() + "--within-node-bandwidth 0.7 --latency-us " + latency);
+    for (auto const* const name : {"route", "all_gather"}) {
+      auto const& figures = found.at(name);
+      EXPECT_LE(figures.at("ms_mean").get<double>(), figures.at("ms_max").get<double>());
+      EXPECT_LE(figures.at("bytes_mean").get<double>(), figures.at("bytes_max").get<double>());
+    }
+  }
+}
+
+TEST_F(BallastRoute, WritesWholeBytesAsIntegers)
+{
+  auto const figures = route(four_equal_samples() + "--bytes-per-token 3").at("route");
+  for (auto const* const name : {"bytes_mean", "bytes_max", "within_node_bytes",
+                                 "between_nodes_bytes", "memory_bytes_max"}) {
+    EXPECT_TRUE(figures.at(name).is_number_integer()) << name;
+  }
+  EXPECT_TRUE(figures.at("ms_mean").is_number_float());
+}
+
+TEST_F(BallastRoute, WritesLongTimesInSeconds)
+{
+  auto const shown = run("route " + four_equal_samples() +
+                         "--policy round_robin --bytes-per-token 1000 --latency-us 0 "
+                         "--within-node-bandwidth 0.000005");
+  EXPECT_THAT(shown.out, HasSubstr(" 2.00 s"));  // 10 tokens
+  EXPECT_THAT(shown.out, HasSubstr(" 4.00 s"));  // all-gather: 20
+  EXPECT_THAT(shown.out, testing::Not(HasSubstr("000.00 ms")));
+}
+
 TEST_F(BallastRoute, AddsUp)
 {
   auto const found = route(std::string(mixed) + "--bags g4n8 --steps 5");

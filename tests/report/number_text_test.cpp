@@ -52,13 +52,22 @@ TEST(SiText, ReadsAsPeopleWriteIt)  // Ensures (2)
   EXPECT_EQ(si_text(3.2e12, "FLOP"), "3.2\u00A0TFLOP");
   EXPECT_EQ(si_text(16776, ""), "16.8k");
   EXPECT_EQ(si_text(200, ""), "200");
-  EXPECT_EQ(si_text(999.9, "s"), "1\u00A0ks");
-  EXPECT_EQ(si_text(999.4, "s"), "999\u00A0s");
+  EXPECT_EQ(si_text(999.9, "B"), "1\u00A0kB");
   EXPECT_EQ(si_text(-2500, ""), "-2.5k");
   EXPECT_EQ(si_text(1e-12, "s"), "1\u00A0ps");
   EXPECT_EQ(si_text(1.25e-13, "s"), "1.25e-13\u00A0s");
   EXPECT_EQ(si_text(9.994e20, "FLOP"), "999\u00A0EFLOP");
   EXPECT_EQ(si_text(1e21, "FLOP"), "1e21\u00A0FLOP");
+}
+
+TEST(SiText, HasNoKiloseconds)  // Ensures (3)
+{
+  EXPECT_EQ(si_text(999.4, "s"), "999\u00A0s");
+  EXPECT_EQ(si_text(999.5, "s"), "1\u202F000\u00A0s");
+  EXPECT_EQ(si_text(-12345, "s"), "-12\u202F300\u00A0s");
+  EXPECT_EQ(si_text(999'400, "s"), "999\u202F000\u00A0s");
+  EXPECT_EQ(si_text(999'500, "s"), "1e6\u00A0s");
+  EXPECT_EQ(si_text(7.084e8, "s"), "7.08e8\u00A0s");
 }
 
 RC_GTEST_PROP(SiText, IsWithinHalfAUnitOfTheThirdDigit, ())  // Ensures (1) (2)

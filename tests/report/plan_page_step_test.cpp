@@ -14,6 +14,7 @@ namespace {
 using ballast::exchange_cost;
 using ballast::plan_page_step;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -52,19 +53,63 @@ std::vector<std::string> columns_of(std::vector<plan_page_step> const& steps)
 TEST(PlanPageStep, ShowsMeansAndWorstCasesOfTheExchanges)
 {
   auto steps = two_steps();
-  auto figures = ballast::detail::exchange_figures(steps);
+  auto figures = ballast::detail::exchange_figures(steps, 16, "");
   std::vector<std::string> shown;
   for (auto const& each : figures) { shown.push_back(each.value); }
   EXPECT_THAT(shown, ElementsAre("3\u00A0MB", "38\u00A0%", "3.5", "3\u00A0ms"));
   EXPECT_THAT(figures[0].hint, HasSubstr("more than 9\u00A0MB"));
   EXPECT_THAT(figures[2].hint, HasSubstr("more than 7 in"));
+  EXPECT_THAT(figures[1].hint, HasSubstr("chance: about 6.2\u00A0% with 16 GPUs."));
   EXPECT_THAT(figures[3].hint, Not(HasSubstr("computes")));
 
   steps[0].compute_seconds = 0.1;
   steps[1].compute_seconds = 0.3;
-  figures = ballast::detail::exchange_figures(steps);
+  figures = ballast::detail::exchange_figures(steps, 16, "");
   EXPECT_THAT(figures[3].hint, HasSubstr("The busiest GPU computes for 200\u00A0ms."));
-  EXPECT_TRUE(ballast::detail::exchange_figures({}).empty());
+  figures = ballast::detail::exchange_figures(steps, 16, "the forward pass");
+  EXPECT_THAT(figures[3].hint, HasSubstr("computes for 200\u00A0ms: the forward pass."));
+  EXPECT_TRUE(ballast::detail::exchange_figures({}, 1, "").empty());
+}
+
+TEST(PlanPageStep, HasNoThousandthsOfAMessageOrAByte)
+{
+  std::vector<plan_page_step> steps(1);
+  steps[0].exchange.emplace();
+  steps[0].exchange->bytes_mean = 0.5;
+  steps[0].exchange->messages_mean = 0.875;
+  auto const figures = ballast::detail::exchange_figures(steps, 1, "");
+  EXPECT_EQ(figures[0].value, "0.50\u00A0B");
+  EXPECT_EQ(figures[2].value, "0.88");
+}
+
+TEST(PlanPageStep, ComparesWithAllGatherWhereItIsPriced)
+{
+  auto steps = two_steps();
+  for (auto const& each : ballast::detail::exchange_figures(steps, 16, "")) {
+    EXPECT_THAT(each.hint, Not(HasSubstr("all-gather")));
+  }
+  for (double const times : {10.0, 30.0}) {
+    auto& all_gather = steps[times < 20 ? 0 : 1].all_gather.emplace();
+    all_gather.bytes_mean = times * 1e6;
+    all_gather.seconds = times * 1e-3;
+  }
+  auto const figures = ballast::detail::exchange_figures(steps, 16, "");
+  EXPECT_THAT(figures[0].hint, HasSubstr("all-gather, without a plan: 20\u00A0MB."));
+  EXPECT_THAT(figures[3].hint, HasSubstr("all-gather, without a plan: 20\u00A0ms."));
+}
+
+TEST(PlanPageStep, PromisesLessComputingAndPointsToWhatItCosts)
+{
+  auto steps = two_steps();
+  for (auto& step : steps) {
+    step.before = {.heaviest = 2, .lightest = 0, .mean = 1};
+    step.after = {.heaviest = 1, .lightest = 1, .mean = 1};
+  }
+  EXPECT_THAT(ballast::detail::lead_of(steps),
+              EndsWith("so computing takes 50\u00A0% less time. Bytes moved says what moving the "
+                       "samples takes."));
+  for (auto& step : steps) { step.exchange.reset(); }
+  EXPECT_THAT(ballast::detail::lead_of(steps), EndsWith("so computing takes 50\u00A0% less time."));
 }
 
 TEST(PlanPageStep, HasAColumnForTheExchangeWhereThereIsOne)

@@ -76,6 +76,8 @@ TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
   exchange.bytes_mean = 3e6;
   exchange.seconds = 2e-3;
   data.steps.front().exchange = exchange;
+  data.steps.front().compute_seconds = 0.6;
+  data.computed = "the forward pass";
   data.bytes_per_token = 6144;
   data.moved.ranks.resize(2);
   data.moved.ranks[0].sent = {.within_node = 0, .between_nodes = 1000, .messages = 1};
@@ -88,6 +90,8 @@ TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
   EXPECT_EQ(markup::named(elements, "svg").size(), 5U);
   EXPECT_THAT(texts(markup::having_class(elements, "value")), Contains("3\u00A0MB"));
   EXPECT_THAT(page, HasSubstr("an array of 6.14\u00A0kB per token"));
+  EXPECT_THAT(page, HasSubstr("computes for 600\u00A0ms: the forward pass."));
+  EXPECT_THAT(page, HasSubstr("with 2 GPUs."));
   EXPECT_THAT(texts(markup::named(elements, "title")), Contains(HasSubstr("GPU 1 receives")));
 }
 
@@ -115,8 +119,9 @@ TEST(PlanPage, SaysInWordsWhatThePlanGains)
   auto const elements = markup::parse(plan_page(two_gpus()));
   EXPECT_EQ(
       markup::having_class(elements, "lead").front().text,
-      "Every step lasts as long as its busiest GPU. As the data came, that GPU had 1.80 times "
-      "the mean work; with this plan it has 1.20 times, so a step takes 33\u00A0% less time.");
+      "Every step computes for as long as its busiest GPU. As the data came, that GPU had 1.80 "
+      "times the mean work; with this plan it has 1.20 times, so computing takes 33\u00A0% less "
+      "time.");
 }
 
 TEST(PlanPage, ShowsFiguresOfAllSteps)
@@ -172,7 +177,7 @@ TEST(PlanPage, IsWellFormedForOneGpuWithoutWork)
   data.gpus = 1;
   std::string const page = plan_page(data);
   EXPECT_NO_THROW((void)markup::parse(page));
-  EXPECT_THAT(page, HasSubstr("no shorter"));
+  EXPECT_THAT(page, HasSubstr("no less time"));
 }
 
 TEST(PlanPage, StaysSmallForManyGpusSamplesAndSteps)

@@ -21,7 +21,10 @@ using ballast::rank_traffic;
 using ballast::route_volume;
 using ballast::tokens;
 using ballast::traffic_chart;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 constexpr double plot_height = 216;
 constexpr double second_panel = 500;  // everything right of it is of the panel Received
@@ -121,12 +124,27 @@ TEST(TrafficChart, BoundsItsSizeForManyGpus)
   EXPECT_LT(traffic_chart(volume, 1).size(), 120'000U);
 }
 
-TEST(TrafficChart, IsDrawnWithoutGpusAndWithoutBytes)
+TEST(TrafficChart, NamesWholeBytesOnly)  // Ensures (3)
+{
+  for (tokens const bytes : {1, 2, 4, 5, 7, 11}) {
+    route_volume volume;
+    volume.ranks.resize(1);
+    volume.ranks[0].sent.within_node = bytes;
+    std::string const chart = traffic_chart(volume, 1);
+    EXPECT_THAT(chart, Not(HasSubstr("mB"))) << bytes;
+    for (auto const& tick : markup::having_class(markup::parse(chart), "end")) {
+      EXPECT_THAT(tick.text, Not(HasSubstr("."))) << bytes;
+    }
+  }
+}
+
+TEST(TrafficChart, SaysThatNothingMoves)
 {
   EXPECT_NO_THROW((void)markup::parse(traffic_chart({}, 1)));
   route_volume still;
   still.ranks.resize(3);
   std::string const chart = traffic_chart(still, 6144);
+  EXPECT_THAT(chart, AllOf(HasSubstr("Nothing moves"), Not(HasSubstr("bytes per GPU"))));
   EXPECT_TRUE(heights(chart, "within", false).empty());
   EXPECT_TRUE(heights(chart, "between", true).empty());
 }

@@ -10,13 +10,16 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <sys/resource.h>
 
 namespace {
 
 namespace fs = std::filesystem;
+using ballast::file_content;
 using ballast::write_file;
+using ballast::write_files;
 using testing::HasSubstr;
 
 std::string content_of(fs::path const& path)
@@ -78,6 +81,28 @@ TEST_F(WriteFile, LeavesTheOldFileWhereTheNewOneDoesNotFit)  // Ensures (2)
   EXPECT_THAT(written.error().message, HasSubstr("File too large"));
   EXPECT_EQ(content_of(path("a")), "old");
   EXPECT_FALSE(fs::exists(path("a.part")));
+}
+
+TEST_F(WriteFile, WritesAllFilesOrNone)  // Ensures (1) (2)
+{
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  for (std::string const& bad : {path("no/such/folder"), folder_.string()}) {
+    std::vector<file_content> const files = {
+        {path("a"), "new"}, {bad, "lost"}, {path("b"), "never"}};
+    auto const written = write_files(files);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ballast::error_code::unwritable);
+    EXPECT_EQ(written.error().position, 1U);
+    EXPECT_THAT(written.error().message, HasSubstr("'" + bad + "'"));
+    EXPECT_EQ(content_of(path("a")), "old");
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  }
+  EXPECT_TRUE(write_files({}));
+  std::vector<file_content> const files = {{path("a"), "new"}, {path("b"), "too"}};
+  ASSERT_TRUE(write_files(files));
+  EXPECT_EQ(content_of(path("a")), "new");
+  EXPECT_EQ(content_of(path("b")), "too");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
 }
 
 TEST_F(WriteFile, ReportsAFullDisk)

@@ -76,6 +76,8 @@ inline std::string grouped_text(std::int64_t value)
 /// Ensures     (1) read back with its prefix, it is within half a unit of the third digit
 ///             (2) the digits before the point are 1 to 999, without trailing zeros behind it;
 ///                 beyond the prefixes (below 1e-12, from 1e21) a power of ten stands instead
+///             (3) seconds have no prefix above 1: from 1000 s they are written out in groups, and
+///                 from 1e6 s as a power of ten
 inline std::string si_text(double value, std::string_view unit)
 {
   BALLAST_EXPECTS(detail::is_finite(value));
@@ -91,9 +93,16 @@ inline std::string si_text(double value, std::string_view unit)
   std::size_t const sign_of_exponent = rounded[mark + 1] == '+' ? mark + 2 : mark + 1;
   std::from_chars(buffer.data() + sign_of_exponent, end, exponent);
 
+  bool const in_seconds = unit == "s";
+  if (in_seconds && exponent >= 3 && exponent < 6) {
+    double whole = 0;
+    std::from_chars(buffer.data(), end, whole);
+    return grouped_text(std::llround(whole)) + "\u00A0s";
+  }
+
   constexpr std::array<std::string_view, 11> prefixes = {"p", "n", "\u00B5", "m", "", "k",
                                                          "M", "G", "T",      "P", "E"};
-  bool const prefixed = exponent >= -12 && exponent < 21;
+  bool const prefixed = exponent >= -12 && exponent < (in_seconds ? 3 : 21);
   int const thousands = (exponent + 12) / 3;
   int const shift = prefixed ? exponent + 12 - 3 * thousands : 0;
 

@@ -38,12 +38,13 @@ struct plan_page_data {
   std::vector<gantt_bar> timeline_after;
   route_volume moved;          ///< by the route of the first step, if the steps have an exchange
   double bytes_per_token = 0;  ///< that are moved
+  std::string computed = {};   ///< what the steps' compute_seconds are of: "the forward pass"
 };
 
 /// A page that shows what a plan did: how uneven the work was, how even it is, and why.
 ///
 /// Expects     numbers are finite and not negative; what each chart expects of its part; where
-///             `moved` has ranks, every step has an exchange.
+///             `moved` has ranks, every step has an exchange; all steps have an all_gather or none.
 /// Ensures     (1) one self-contained HTML file with the sections Work per GPU, Step timeline,
 ///                 Sample lengths, Cost of a sample, Steps and Settings, and after Step timeline
 ///                 Bytes moved, where `moved` has ranks
@@ -56,11 +57,12 @@ struct plan_page_data {
 
   html_page page(data.title, detail::lead_of(data.steps));
   page.add_figures(detail::figures_of(data.steps));
-  page.add_chart("Work per GPU",
-                 "The first step. It is over when the tallest bar is; what the other bars lack is "
-                 "waiting.",
-                 load_chart(work_per_gpu(data.timeline_before, data.gpus),
-                            work_per_gpu(data.timeline_after, data.gpus), data.unit));
+  page.add_chart(
+      "Work per GPU",
+      "The first step. It is computed when the tallest bar is; what the other bars lack is "
+      "waiting.",
+      load_chart(work_per_gpu(data.timeline_before, data.gpus),
+                 work_per_gpu(data.timeline_after, data.gpus), data.unit));
   std::string timeline =
       "The first step again, over time. Each row is a GPU, each bar a sample (stronger colour: "
       "longer), and grey is a GPU that waits.";
@@ -78,7 +80,7 @@ struct plan_page_data {
                        "the same time. A training step goes both ways, forward and backward: four "
                        "exchanges for each array.",
                    traffic_chart(data.moved, data.bytes_per_token),
-                   detail::exchange_figures(data.steps));
+                   detail::exchange_figures(data.steps, data.moved.ranks.size(), data.computed));
   }
   page.add_chart("Sample lengths",
                  "Bars count samples, the line counts their work. Where the line rises above the "

@@ -29,6 +29,7 @@ struct plan_page_step {
   double plan_seconds = 0;     ///< time to make the plan
   double compute_seconds = 0;  ///< of the busiest GPU after balancing; 0 where it is unknown
   std::optional<exchange_cost> exchange = {};  ///< of the route, where it is known; for all or none
+  std::optional<exchange_cost> all_gather = {};  ///< without a plan, to compare; for all or none
 };
 
 namespace detail {
@@ -70,12 +71,13 @@ template <class Ratio>
   double const before = *mean_over(steps, &plan_page_step::before, ratio);
   double const after = *mean_over(steps, &plan_page_step::after, ratio);
   std::string const text =
-      "Every step lasts as long as its busiest GPU. As the data came, that GPU had " +
+      "Every step computes for as long as its busiest GPU. As the data came, that GPU had " +
       ratio_text(before) + " times the mean work; with this plan it has " + ratio_text(after) +
       " times";
   double const saved = 1 - after / before;
-  if (saved < 0.0005) { return text + ", so steps are no shorter."; }
-  return text + ", so a step takes " + percent_text(saved) + " less time.";
+  if (saved < 0.0005) { return text + ", so computing takes no less time."; }
+  return text + ", so computing takes " + percent_text(saved) + " less time" +
+         (steps.front().exchange ? ". Bytes moved says what moving the samples takes." : ".");
 }
 
 /// The numbers to see first.
@@ -94,22 +96,35 @@ template <class Ratio>
   for (plan_page_step const& step : steps) { gap = std::max(gap, step.gap); }
   return {
       change("Busiest \u00F7 mean GPU", &balance_metrics::balance_ratio, ratio_or_infinite,
-             "How much longer a step takes than with perfectly even work. 1 is ideal."),
+             "How much longer a step computes than with perfectly even work. 1 is ideal."),
       change("Busiest \u00F7 idlest GPU", &balance_metrics::imbalance_ratio, ratio_or_infinite,
              "Workload imbalance ratio. 1 is ideal; \u221E means that a GPU has no work."),
       change("Time spent waiting", &balance_metrics::idle_share, percent,
              "Share of a step in which the average GPU waits for the busiest one."),
       {"Above the optimum", "\u2264\u00A0" + percent_text(gap, true),
-       "Certified: no plan for these bags makes any step shorter by more than this."},
+       "Certified: with these bags, no plan makes the computing of a step shorter by more than "
+       "this."},
       {"Time to plan a step", si_text(median_plan_seconds(steps), "s"),
        "Median over " + grouped_text(static_cast<std::int64_t>(steps.size())) +
            (steps.size() == 1 ? " step." : " steps.")},
   };
 }
 
-/// What exchanges cost, for steps that all have one.
+/// The mean of counts: as si_text, but without thousandths of a message or byte.
+[[nodiscard]] inline std::string mean_count_text(double mean, std::string_view unit)
+{
+  if (mean == 0 || mean >= 1) { return si_text(mean, unit); }
+  std::string text = decimal_text(mean, 2);
+  if (!unit.empty()) { (text += "\u00A0") += unit; }
+  return text;
+}
+
+/// What exchanges cost, for steps that all have one. `computed` says what compute_seconds is the
+/// time of.
+///
+/// Expects     gpus >= 1.
 [[nodiscard]] inline std::vector<html_page::figure> exchange_figures(
-    std::vector<plan_page_step> const& steps)
+    std::vector<plan_page_step> const& steps, std::size_t gpus, std::string_view computed)
 {
   if (steps.empty()) { return {}; }
   auto const mean = [&steps](auto value) {
@@ -117,8 +132,15 @@ template <class Ratio>
     for (plan_page_step const& step : steps) { sum += value(step); }
     return sum / static_cast<double>(steps.size());
   };
-  auto const mean_of = [&mean](double exchange_cost::* figure) {
-    return mean([figure](plan_page_step const& step) { return *step.exchange.*figure; });
+  using way = std::optional<exchange_cost> plan_page_step::*;
+  auto const mean_of = [&mean](double exchange_cost::* figure,
+                               way dispatch = &plan_page_step::exchange) {
+    return mean([=](plan_page_step const& step) { return *(step.*dispatch).*figure; });
+  };
+  auto const beside_all_gather = [&](double exchange_cost::* figure, std::string_view unit) {
+    if (!steps.front().all_gather) { return std::string(); }
+    return " Dispatch by all-gather, without a plan: " +
+           si_text(mean_of(figure, &plan_page_step::all_gather), unit) + '.';
   };
   double most_bytes = 0;
   double most_messages = 0;
@@ -127,14 +149,23 @@ template <class Ratio>
     most_messages = std::max(most_messages, step.exchange->messages_max);
   }
   double const compute = mean([](plan_page_step const& step) { return step.compute_seconds; });
-  std::string time = "Predicted from the bandwidths, one way.";
-  if (compute > 0) { time += " The busiest GPU computes for " + si_text(compute, "s") + '.'; }
+  std::string time =
+      "Predicted from the bandwidths, one way." + beside_all_gather(&exchange_cost::seconds, "s");
+  if (compute > 0) {
+    time += " The busiest GPU computes for " + si_text(compute, "s");
+    if (!computed.empty()) { (time += ": ") += computed; }
+    time += '.';
+  }
   return {
-      {"Bytes that a GPU sends", si_text(mean_of(&exchange_cost::bytes_mean), "B"),
-       "Mean. No GPU sends or receives more than " + si_text(most_bytes, "B") + " in a step."},
+      {"Bytes that a GPU sends", mean_count_text(mean_of(&exchange_cost::bytes_mean), "B"),
+       "Mean. No GPU sends or receives more than " + si_text(most_bytes, "B") + " in a step." +
+           beside_all_gather(&exchange_cost::bytes_mean, "B")},
       {"Tokens that stay", percent_text(mean_of(&exchange_cost::kept_share)),
-       "Share of the tokens that are computed by the GPU that read them."},
-      {"Messages that a GPU sends", si_text(mean_of(&exchange_cost::messages_mean), ""),
+       "Share of the tokens that are computed by the GPU that read them. Plans even out work and "
+       "leave this to chance: about " +
+           percent_text(1 / static_cast<double>(gpus)) + " with " +
+           grouped_text(static_cast<std::int64_t>(gpus)) + (gpus == 1 ? " GPU." : " GPUs.")},
+      {"Messages that a GPU sends", mean_count_text(mean_of(&exchange_cost::messages_mean), ""),
        "Mean. No GPU sends or receives more than " + si_text(most_messages, "") + " in a step."},
       {"Time of the exchange", si_text(mean_of(&exchange_cost::seconds), "s"), time},
   };

@@ -86,11 +86,13 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
 /// The bytes that every GPU sends and receives in one exchange, side by side on one scale, each bar
 /// split into what stays inside the node and what crosses nodes.
 ///
-/// Up to 128 GPUs are bars in rank order; more are a staircase, as in load_chart.
+/// Up to 128 GPUs are bars in rank order; more are a staircase, as in load_chart. Where no GPU has
+/// any bytes, a sentence stands for the bars.
 ///
 /// Expects     bytes_per_token >= 0; no GPU has more than 1e29 bytes.
 /// Ensures     (1) both panels share one vertical scale that starts at 0
 ///             (2) heights are proportional to bytes
+///             (3) the scale names whole bytes only
 /// Complexity  O(n log n) for n GPUs.
 [[nodiscard]] inline std::string traffic_chart(route_volume const& volume, double bytes_per_token)
 {
@@ -121,6 +123,8 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
     received.add(rank.received, bytes_per_token);
   }
   double const highest = std::max(sent.highest, received.highest);
+  constexpr std::size_t intervals = 5;
+  double const scale = std::max(highest * 1.06, static_cast<double>(intervals));
 
   svg_drawing drawing(detail::chart_width, detail::chart_height,
                       "Bytes per GPU in one exchange: the busiest sends " +
@@ -133,14 +137,19 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   for (direction const* const each : {&sent, &received}) {
     plot_frame const frame{{each->x, detail::plot_top, panel, detail::plot_height},
                            axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
-                           axis::linear(highest * 1.06, 5)};
+                           axis::linear(scale, intervals)};
     drawing.text({each->x, 18}, "heading", each->heading);
     if (each->highest > 0) {
       double const heading = 9 * static_cast<double>(each->heading.size());  // its width, about
       drawing.text({each->x + heading + 8, 18}, "note",
                    "busiest GPU " + si_text(each->highest, "B"));
     }
-    frame.draw_up(drawing, "bytes per GPU", "B", each == &sent);
+    if (highest > 0) {
+      frame.draw_up(drawing, "bytes per GPU", "B", each == &sent);
+    } else {
+      drawing.text({each->x + panel / 2, detail::plot_top + detail::plot_height / 2}, "note middle",
+                   "Nothing moves: every token is computed where it was read.");
+    }
     if (sorted) {
       detail::draw_sorted_traffic(drawing, frame, each->bars);
     } else if (!each->bars.empty()) {
