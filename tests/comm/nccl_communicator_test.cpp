@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -48,6 +49,24 @@ struct minimal_allocator {
   friend bool operator==(minimal_allocator, minimal_allocator) { return true; }
 };
 static_assert(ballast::communicator<ballast::nccl_communicator<minimal_allocator<std::byte>>>);
+
+// As little alignment as an allocator may give.
+template <class T>
+struct barely_aligned_allocator : std::allocator<T> {
+  barely_aligned_allocator() = default;
+  template <class U>
+  barely_aligned_allocator(barely_aligned_allocator<U> const&)
+  {}
+  template <class U>
+  struct rebind {
+    using other = barely_aligned_allocator<U>;
+  };
+  T* allocate(std::size_t count) { return std::allocator<T>::allocate(count + 1) + 1; }
+  void deallocate(T* memory, std::size_t count)
+  {
+    std::allocator<T>::deallocate(memory - 1, count + 1);
+  }
+};
 
 template <class Allocator>
 concept usable_memory = requires { typename ballast::nccl_communicator<Allocator>; };
@@ -174,6 +193,19 @@ TEST(NcclCommunicator, SendsOneMessageToEachRankAndNoneForZeroBytes)  // Ensures
     EXPECT_TRUE(comm.wait());
   });
   EXPECT_EQ(ballast_test::messages_queued() - before, 8U);
+}
+
+TEST(NcclCommunicator, AlignsItsScratchWhateverTheAllocator)
+{
+  using allocator = barely_aligned_allocator<std::byte>;
+  nccl_ranks ranks(1);
+  auto comm = ballast::nccl_communicator<allocator>::over(ranks.comm(0), ranks.stream(0)).value();
+  for (std::size_t const count : {1U, 64U, 10'000U, 100U}) {
+    auto const memory = comm.scratch(count);
+    EXPECT_EQ(memory.size(), count);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 0U);
+    std::ranges::fill(memory, std::byte{1});
+  }
 }
 
 TEST(NcclCommunicator, WaitsInItsDestructorForWhatUsesItsScratch)
@@ -325,6 +357,55 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
   }
 }
 
+// A rank that leaves in the midst of a step: its owner is told, and destroys nothing twice.
+TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
+{
+  nccl_ranks ranks(2);
+  {
+    auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+    bytes own(4), all(8);
+    EXPECT_TRUE(comm.all_gather(own, all));
+  }
+  EXPECT_EQ(ranks.comm(0), nullptr);
+  EXPECT_NE(ranks.comm(1), nullptr);
+  EXPECT_EQ(ballast_test::live_communicators(), 1U);
+}
+
+TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
+{
+  nccl_ranks ranks(2);
+  nccl_ranks next(1);
+  bytes own(4), all(8);
+  auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+  EXPECT_TRUE(comm.all_gather(own, all));
+  comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
+  EXPECT_EQ(ranks.comm(0), nullptr);
+  EXPECT_EQ(comm.native(), next.comm(0));
+  EXPECT_TRUE(comm.barrier());
+}
+
+TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
+{
+  nccl_ranks ranks(2);
+  std::size_t const before = ballast_test::pinned_calls_behind_work();
+  {
+    bytes own(4), all(8);
+    {
+      auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+      (void)comm.scratch(10);
+      EXPECT_TRUE(comm.all_gather(own, all));
+      EXPECT_EQ(comm.scratch(100'000).size(), 100'000U);
+      auto const done = comm.wait();
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::timed_out);
+      EXPECT_EQ(ranks.comm(0), nullptr);
+    }
+    auto comm = communicator::over(ranks.comm(1), ranks.stream(1), {.deadline = soon}).value();
+    EXPECT_TRUE(comm.all_gather(own, all));
+  }
+  EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
+}
+
 TEST(NcclCommunicator, WaitsAsLongAsItIsTold)
 {
   nccl_ranks ranks(2);
@@ -411,7 +492,6 @@ TEST(NcclCommunicator, LeavesNoGroupOpenBehindACallThatFails)
   auto first = communicator::over(broken.comm(0), broken.stream(0), trusting).value();
   auto second = communicator::over(healthy.comm(0), healthy.stream(0), trusting).value();
   EXPECT_FALSE(first.all_to_all_v(send, counts, receive, counts));
-  broken.forget(0);
   EXPECT_TRUE(second.all_to_all_v(send, counts, receive, counts));
   EXPECT_TRUE(second.wait());
   EXPECT_EQ(receive, send);
@@ -434,7 +514,8 @@ TEST(NcclCommunicator, ReportsAFailedStream)
 
 TEST(NcclCommunicator, ReportsACommunicatorThatIsNone)
 {
-  auto const comm = communicator::over(nullptr, nullptr);
+  ncclComm_t none = nullptr;
+  auto const comm = communicator::over(none, nullptr);
   ASSERT_FALSE(comm);
   EXPECT_EQ(comm.error().code, error_code::transport);
   EXPECT_EQ(comm.error().position, static_cast<std::size_t>(ncclInvalidArgument));
@@ -487,6 +568,62 @@ TEST(NcclCommunicator, SurvivesItsPartsFailure)
   EXPECT_EQ(ballast_test::live_communicators(), 3U);
 }
 
+// Rank 1 does not come to its part: whatever rank 0 has behind that can never be done.
+TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    bytes own(1), all(2);
+    auto part = comm.split(0).value();
+    if (comm.rank() == rank_id{0}) { EXPECT_TRUE(part.all_gather(own, all)); }
+    EXPECT_TRUE(comm.all_gather(own, all));
+    auto const done = comm.wait();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    if (comm.rank() == rank_id{0}) {
+      expect_again(part.wait(), done);
+      EXPECT_EQ(part.native(), nullptr);
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    } else {
+      EXPECT_TRUE(part.wait()) << "it did nothing there";
+    }
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    bytes own(1), all(2);
+    auto part = comm.split(0).value();
+    if (comm.rank() == rank_id{0}) {
+      EXPECT_TRUE(part.all_gather(own, all));
+      EXPECT_TRUE(comm.wait());
+      EXPECT_FALSE(part.wait());
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    }
+    EXPECT_NE(comm.native(), nullptr);
+  });
+  ranks.run(trusting, [](communicator& comm) { EXPECT_TRUE(comm.barrier()); });
+}
+
+TEST(NcclCommunicator, BreaksWhereItsPartDoesNotComeUp)
+{
+  nccl_ranks ranks(2);
+  ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    auto const part = comm.split(0);
+    EXPECT_EQ(part.has_value(), comm.rank() == rank_id{1});
+    auto const done = comm.barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    if (!part) { EXPECT_EQ(done.error(), part.error()); }
+    EXPECT_EQ(comm.native(), nullptr);
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
 TEST(NcclCommunicator, LosesNoHandleWhenASplitFails)
 {
   nccl_ranks ranks(1);
@@ -523,6 +660,24 @@ TEST(NcclCommunicatorDeathTest, RefusesSpansThatDoNotFit)
   EXPECT_DEATH(
       with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, counts, other, counts); }),
       "receive.size");
+  EXPECT_DEATH(with_one_rank([&](auto& comm) {
+                 std::vector<std::size_t> const five = {5};
+                 return comm.all_to_all_v(memory, counts, other, five);
+               }),
+               "receive_bytes");
+}
+
+TEST(NcclCommunicatorDeathTest, RefusesADeadlineThatIsNone)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (milliseconds const none : {milliseconds(0), milliseconds(-1)}) {
+    EXPECT_DEATH(
+        {
+          nccl_ranks ranks(1);
+          (void)communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = none});
+        },
+        "deadline");
+  }
 }
 
 TEST(NcclCommunicatorDeathTest, RefusesToVerifyWithinAnOpenGroup)

@@ -15,7 +15,7 @@
 namespace ballast_test {
 
 /// What a job has before ballast comes: an NCCL communicator and a stream for each rank. They are
-/// the job's to destroy, but for communicators that have been aborted.
+/// the job's to destroy, but for communicators that have been aborted and so are null.
 class nccl_ranks {
  public:
   explicit nccl_ranks(std::size_t ranks) : comms_(ranks), streams_(ranks)
@@ -35,9 +35,8 @@ class nccl_ranks {
     }
   }
 
-  [[nodiscard]] ncclComm_t comm(std::size_t rank) const { return comms_[rank]; }
+  [[nodiscard]] ncclComm_t& comm(std::size_t rank) { return comms_[rank]; }
   [[nodiscard]] cudaStream_t stream(std::size_t rank) const { return streams_[rank]; }
-  void forget(std::size_t rank) { comms_[rank] = nullptr; }
 
   void make_non_blocking(std::size_t polls) const
   {
@@ -66,8 +65,6 @@ class nccl_ranks {
     run([&](std::size_t rank) {
       auto comm = ballast::nccl_communicator<>::over(comms_[rank], streams_[rank], options);
       body(*comm);
-      (void)comm->wait();
-      if (comm->native() == nullptr) { forget(rank); }
     });
   }
 

@@ -18,12 +18,13 @@ namespace {
 using ballast::collective;
 using ballast::collective_call;
 using ballast::error_code;
-using ballast::nccl_queue;
 using ballast::rank_id;
+using ballast::detail::nccl_queue;
+using ballast::detail::nccl_stream;
 using ballast_test::nccl_ranks;
 using std::chrono::milliseconds;
 
-using roll_call = ballast::nccl_roll_call<std::allocator<std::byte>>;
+using roll_call = ballast::detail::nccl_roll_call<std::allocator<std::byte>>;
 
 constexpr milliseconds bound = std::chrono::minutes(1);
 constexpr milliseconds soon = milliseconds(500);
@@ -34,11 +35,9 @@ void on_ranks(std::size_t size, milliseconds deadline, Body body)
 {
   nccl_ranks ranks(size);
   ranks.run([&](std::size_t rank) {
-    nccl_queue queue(ranks.comm(rank), ranks.stream(rank), deadline,
-                     ballast::nccl_ownership::borrowed);
+    nccl_queue queue(ranks.comm(rank), std::make_shared<nccl_stream>(ranks.stream(rank), deadline));
     roll_call roll(rank, size, {});
     body(queue, roll, rank);
-    if (queue.native() == nullptr) { ranks.forget(rank); }
   });
 }
 
@@ -94,6 +93,19 @@ TEST(NcclRollCall, NamesThoseWhoCallForSomethingElse)
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().ranks, (std::vector{rank_id{1}, rank_id{4}}));
     EXPECT_THAT(done.error().message, testing::HasSubstr("broadcast: ranks disagree on"));
+  });
+}
+
+TEST(NcclRollCall, NamesTheOneThatSplits)
+{
+  on_ranks(3, bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+    auto const done = rank == 2 ? roll(queue, {collective::split}, {}, {}, 7)
+                                : roll(queue, {collective::barrier});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::mismatch);
+    EXPECT_EQ(done.error().ranks, std::vector{rank_id{2}});
+    EXPECT_THAT(done.error().message, testing::StartsWith(rank == 2 ? "split: ranks disagree"
+                                                                    : "barrier: ranks disagree"));
   });
 }
 

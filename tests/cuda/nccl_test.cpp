@@ -81,14 +81,14 @@ class NcclOnDevice : public testing::TestWithParam<bool> {
     if (comm_ != nullptr) { EXPECT_EQ(ncclCommDestroy(comm_), ncclSuccess); }
   }
 
-  communicator over(bool verify) const
+  communicator over(bool verify)
   {
     return communicator::over(comm_, stream_, {.deadline = bound, .verify = verify}).value();
   }
 
   cudaStream_t stream() const { return stream_; }
 
-  void forget_comm() { comm_ = nullptr; }
+  ncclComm_t& comm() { return comm_; }
 
  private:
   /// What it comes to when it is no longer in progress, or after the bound.
@@ -146,21 +146,45 @@ TEST_P(NcclOnDevice, MovesDeviceMemoryInTheOrderOfItsCalls)
   EXPECT_EQ(first.content(), bytes(expected.size()));
 }
 
-TEST_P(NcclOnDevice, ReportsWhatNcclRefuses)
+TEST_P(NcclOnDevice, EndsAllThatShareAStream)
+{
+  auto const shared = std::make_shared<ballast::detail::nccl_stream>(stream(), bound);
+  ballast::detail::nccl_queue queue(comm(), shared);
+  auto const part = queue.split(0, 0).value();
+  std::vector<std::size_t> const counts = {16};
+  std::vector<std::size_t> const beyond = {8, 8};  // a group of one has no rank 1
+  device_bytes const send(16), receive(16);
+  ASSERT_TRUE(queue.exchange("exchange", send.all().data(), counts, receive.all().data(), counts));
+  EXPECT_FALSE(part->exchange("exchange", send.all().data(), beyond, receive.all().data(), beyond));
+  EXPECT_EQ(part->native(), nullptr);
+  EXPECT_EQ(comm(), nullptr);
+  EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+}
+
+TEST_P(NcclOnDevice, LeavesNoErrorOfItsPollsBehind)
 {
   auto comm = over(false);
+  std::vector<std::size_t> const counts = {1 << 28};
+  device_bytes const send(counts.front()), receive(counts.front());
+  ASSERT_TRUE(comm.all_to_all_v(send.all(), counts, receive.all(), counts));
+  ASSERT_TRUE(comm.wait());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_P(NcclOnDevice, ReportsWhatNcclRefuses)
+{
   std::size_t const beyond = 2;  // a group of one has no rank 1
   std::vector<std::size_t> const counts(beyond, 8);
   device_bytes const send(16), receive(16);
-  ballast::nccl_queue queue(comm.native(), stream(), bound, ballast::nccl_ownership::borrowed);
+  ballast::detail::nccl_queue queue(
+      comm(), std::make_shared<ballast::detail::nccl_stream>(stream(), bound));
   auto const refused =
       queue.exchange("exchange", send.all().data(), counts, receive.all().data(), counts);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::transport);
   EXPECT_EQ(refused.error().position, static_cast<std::size_t>(ncclInvalidArgument));
   EXPECT_THAT(refused.error().message, testing::HasSubstr("ncclSend failed with code 4"));
-  EXPECT_EQ(queue.native(), nullptr);
-  forget_comm();
+  EXPECT_EQ(comm(), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocking, NcclOnDevice, testing::Bool());

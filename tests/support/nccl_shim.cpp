@@ -23,8 +23,11 @@ constexpr std::size_t usual_kernels = 16;
 constexpr std::size_t usual_works = 64;
 
 std::atomic<std::size_t> communicators = 0;
+std::atomic<std::size_t> aborted = 0;
 std::atomic<std::size_t> messages = 0;
+std::atomic<std::size_t> kernels_in_streams = 0;
 std::atomic<std::size_t> pinned_arrays = 0;
+std::atomic<std::size_t> pinned_calls_that_wait = 0;
 std::atomic<bool> pinned_memory_refused = false;
 thread_local cudaError_t last_cuda_error = cudaSuccess;
 
@@ -178,8 +181,7 @@ struct endpoint {
   std::size_t const rank;
   bool aborted = false;
   ncclResult_t asynchronous = ncclSuccess;
-  std::size_t queued = 0;   // kernels that have not ended
-  std::size_t running = 0;  // of these, those that have begun
+  std::size_t queued = 0;  // kernels that have not ended
 };
 
 /// What one group puts into a stream.
@@ -190,7 +192,6 @@ struct kernel {
   {
     fabric& clique = *owner->clique;
     std::unique_lock lock(clique.mutex);
-    ++owner->running;
     if (!owner->aborted) {
       for (work& each : works) { clique.post(each, owner->rank); }
       clique.changed.wait(lock, [&] {
@@ -201,9 +202,16 @@ struct kernel {
         if (!each.done) { clique.remove(each, owner->rank); }
       }
     }
-    --owner->running;
-    --owner->queued;
-    clique.changed.notify_all();
+  }
+
+  /// Once it has left the stream.
+  void end()
+  {
+    works.clear();
+    auto const self = std::exchange(owner, nullptr);
+    std::lock_guard const lock(self->clique->mutex);
+    --self->queued;
+    self->clique->changed.notify_all();
   }
 
   std::shared_ptr<endpoint> owner;
@@ -219,6 +227,7 @@ struct group {
   cudaStream_t stream = nullptr;
   ncclResult_t failure = ncclSuccess;
   std::vector<work> works;
+  std::vector<ncclComm_t> aborts;
 };
 thread_local group open_group;
 
@@ -253,6 +262,7 @@ struct CUstream_st {
     spare_.pop_back();
     waiting_.back()->owner = std::move(owner);
     waiting_.back()->works.swap(works);
+    ++kernels_in_streams;
     changed_.notify_all();
   }
 
@@ -282,10 +292,12 @@ struct CUstream_st {
       lock.unlock();
       next->run();
       lock.lock();
-      next->works.clear();
-      next->owner.reset();
-      spare_.push_back(std::move(next));
       busy_ = false;
+      --kernels_in_streams;
+      lock.unlock();
+      next->end();
+      lock.lock();
+      spare_.push_back(std::move(next));
     }
   }
 
@@ -353,6 +365,7 @@ struct ncclComm {
   std::shared_ptr<endpoint> self;
   std::size_t polls = 0;       // what a call takes to come into effect
   std::size_t polls_left = 0;  // of those
+  std::size_t parts_polls = 0;
   ncclResult_t failure_to_come = ncclSuccess;
   std::size_t calls_before_it = 0;
   std::string last_error;
@@ -373,9 +386,19 @@ struct ncclComm {
 
 namespace {
 
+/// Frees the communicator when all that it queued is over.
+void reclaim(ncclComm_t comm)
+{
+  std::unique_ptr<ncclComm> const owned(comm);
+  endpoint const& self = *comm->self;
+  std::unique_lock lock(self.clique->mutex);
+  self.clique->changed.wait(lock, [&] { return self.queued == 0; });
+}
+
 ncclResult_t close_group()
 {
   group& calls = open_group;
+  for (ncclComm_t const comm : std::exchange(calls.aborts, {})) { reclaim(comm); }
   ncclComm_t const comm = std::exchange(calls.comm, nullptr);
   ncclResult_t const failure = std::exchange(calls.failure, ncclSuccess);
   if (failure != ncclSuccess) { calls.works.clear(); }
@@ -467,7 +490,7 @@ char const* ncclGetErrorString(ncclResult_t code)
 
 char const* ncclGetLastError(ncclComm_t comm)
 {
-  return comm->last_error.c_str();
+  return comm == nullptr ? "" : comm->last_error.c_str();
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, int const*)
@@ -494,27 +517,34 @@ ncclResult_t ncclCommUserRank(ncclComm_t const comm, int* rank)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state)
 {
+  if (comm == nullptr) { return ncclInvalidArgument; }
   *state = comm->state();
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-  std::unique_ptr<ncclComm> const owned(comm);
   endpoint& self = *comm->self;
-  std::unique_lock lock(self.clique->mutex);
-  self.aborted = true;
-  self.clique->changed.notify_all();
-  self.clique->changed.wait(lock, [&] { return self.running == 0; });
-  return ncclSuccess;
+  {
+    std::lock_guard const lock(self.clique->mutex);
+    self.aborted = true;
+    self.clique->changed.notify_all();
+  }
+  ++aborted;
+  open_group.aborts.push_back(comm);
+  return open_group.depth > 0 ? ncclSuccess : close_group();
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+  if (comm->in_progress()) { return comm->fail(ncclInvalidUsage, "still in progress"); }
+  comm->polls_left = comm->polls;
+  return comm->in_progress() ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-  std::unique_ptr<ncclComm> const owned(comm);
-  endpoint& self = *comm->self;
-  std::unique_lock lock(self.clique->mutex);
-  self.clique->changed.wait(lock, [&] { return self.queued == 0; });
+  reclaim(comm);
   return ncclSuccess;
 }
 
@@ -539,8 +569,9 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* par
   clique.changed.wait(lock, [&] { return clique.splits != turn || self.aborted; });
   if (clique.splits == turn) { return comm->fail(ncclInternalError, "aborted"); }
   *part = std::make_unique<ncclComm>(std::move(mine.part)).release();
-  (*part)->polls = comm->polls;
-  (*part)->polls_left = comm->polls;
+  (*part)->polls = comm->parts_polls;
+  (*part)->polls_left = comm->parts_polls;
+  (*part)->parts_polls = comm->parts_polls;
   comm->polls_left = comm->polls;
   return comm->in_progress() ? ncclInProgress : ncclSuccess;
 }
@@ -605,6 +636,11 @@ cudaError_t cudaGetLastError()
   return std::exchange(last_cuda_error, cudaSuccess);
 }
 
+cudaError_t cudaPeekAtLastError()
+{
+  return last_cuda_error;
+}
+
 cudaError_t cudaStreamCreate(cudaStream_t* stream)
 {
   *stream = std::make_unique<CUstream_st>().release();
@@ -613,7 +649,9 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-  return stream->query();
+  cudaError_t const state = stream->query();
+  if (state != cudaSuccess) { last_cuda_error = state; }
+  return state;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -624,6 +662,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaMallocHost(void** memory, std::size_t size)
 {
+  if (kernels_in_streams > 0) { ++pinned_calls_that_wait; }
   constexpr std::size_t page = 4096;
   *memory =
       pinned_memory_refused ? nullptr : std::aligned_alloc(page, (size + page - 1) / page * page);
@@ -634,6 +673,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t size)
 
 cudaError_t cudaFreeHost(void* memory)
 {
+  if (kernels_in_streams > 0) { ++pinned_calls_that_wait; }
   std::free(memory);
   --pinned_arrays;
   return cudaSuccess;
@@ -645,6 +685,12 @@ cudaError_t cudaFreeHost(void* memory)
 void ballast_test::make_non_blocking(ncclComm_t comm, std::size_t polls)
 {
   comm->polls = polls;
+  comm->parts_polls = polls;
+}
+
+void ballast_test::make_parts_non_blocking(ncclComm_t comm, std::size_t polls)
+{
+  comm->parts_polls = polls;
 }
 
 void ballast_test::fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code)
@@ -674,6 +720,11 @@ std::size_t ballast_test::live_communicators()
   return communicators;
 }
 
+std::size_t ballast_test::aborts()
+{
+  return aborted;
+}
+
 std::size_t ballast_test::messages_queued()
 {
   return messages;
@@ -682,4 +733,9 @@ std::size_t ballast_test::messages_queued()
 std::size_t ballast_test::live_pinned_arrays()
 {
   return pinned_arrays;
+}
+
+std::size_t ballast_test::pinned_calls_behind_work()
+{
+  return pinned_calls_that_wait;
 }

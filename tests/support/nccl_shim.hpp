@@ -15,7 +15,10 @@
 /// calls return before data moves; what one group holds proceeds together, and what is queued
 /// behind it waits. A send meets its receive by the order between two ranks, a collective its peers
 /// by the order of collectives. What meets nothing, or meets another size, waits until
-/// ncclCommAbort. A communicator that is not blocking must be asked before it can be used again.
+/// ncclCommAbort. A communicator that is not blocking must be asked before it can be used again. An
+/// abort waits until the communicator's kernels have left the stream, behind whatever is before
+/// them; a group of aborts first tells all kernels to end. cudaErrorNotReady becomes the thread's
+/// last error.
 ///
 /// It is stricter in two things: all work of a group must be for one communicator and stream, and
 /// misuse that NCCL leaves undefined is ncclInvalidUsage.
@@ -24,6 +27,9 @@ namespace ballast_test {
 /// From now on the communicator is not blocking: a call that queues or splits leaves it in
 /// progress, its work not yet queued, until ncclCommGetAsyncError has said so `polls` times.
 void make_non_blocking(ncclComm_t comm, std::size_t polls);
+
+/// The same for what will be split from it, and for nothing else.
+void make_parts_non_blocking(ncclComm_t comm, std::size_t polls);
 
 /// A number of polls that a communicator never sees: it does not come to connect.
 inline constexpr std::size_t never = SIZE_MAX;
@@ -43,8 +49,15 @@ void refuse_pinned_memory(bool refuse);
 /// Communicators that were neither destroyed nor aborted.
 [[nodiscard]] std::size_t live_communicators();
 
+/// Communicators that were aborted since the start.
+[[nodiscard]] std::size_t aborts();
+
 /// Messages that were handed to ncclSend since the start, empty ones too.
 [[nodiscard]] std::size_t messages_queued();
+
+/// How often pinned memory was asked for or given back while a stream held work, which CUDA might
+/// have waited for.
+[[nodiscard]] std::size_t pinned_calls_behind_work();
 
 /// Pinned arrays that were not freed.
 [[nodiscard]] std::size_t live_pinned_arrays();

@@ -6,6 +6,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/nccl_queue.hpp>
 #include <ballast/comm/nccl_roll_call.hpp>
+#include <ballast/comm/nccl_stream.hpp>
 #include <ballast/comm/pinned_allocator.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -26,7 +27,8 @@
 namespace ballast::inline v0 {
 
 struct nccl_communicator_options {
-  std::chrono::milliseconds deadline = default_deadline;  ///< of each wait, for all that is queued
+  /// Of each wait, for all that is queued, above zero. The clock runs on where a job is stopped.
+  std::chrono::milliseconds deadline = default_deadline;
   bool verify = false;  ///< compare operations and sizes before bytes move, and wait for that
 };
 
@@ -35,34 +37,43 @@ struct nccl_communicator_options {
 ///
 /// The NCCL communicator and the stream are borrowed. All arrays must be where the GPU reaches
 /// them; `Allocator` allocates scratch() and the words that a roll call exchanges, which the host
-/// reaches too. Only wait(), barrier(), split() and, with `verify`, every operation wait for the
-/// stream. `verify` costs a round trip before each operation: worth it until a training loop is
-/// right.
+/// reaches too. Only wait(), barrier(), split(), the destructor, scratch() where it allocates and,
+/// with `verify`, every operation wait for the stream. `verify` costs a round trip before each
+/// operation: worth it until a training loop is right.
+///
+/// What split() gives is on the same stream, and a kernel that waits for a rank holds up all behind
+/// it. So a communicator that breaks breaks those parents, parts and siblings as well that called
+/// for something since the stream was last seen empty; the others can still be used.
 ///
 /// Expects     comm has come up: ncclCommGetAsyncError says ncclSuccess. The device of comm and
 ///             stream is the thread's current one, and the thread has no NCCL group open. Both
-///             outlive this object, and nobody else uses comm meanwhile.
+///             outlive this object, the variable `comm` where it is, and nobody else uses comm
+///             meanwhile. One thread at a time uses this object and what was split from it.
+///             Without `verify` a rank sends itself as many bytes as it receives from itself.
 /// Ensures     (1) all_to_all_v is one NCCL group with at most one message to and one from each
 ///                 rank
 ///             (2) after timed_out and transport, arrays are left alone; what was received is
-///                 unspecified. comm has been aborted, which frees it as well: native() is null,
-///                 and the owner of comm must not destroy it
+///                 unspecified. comm has been aborted, which frees it as well, and set to null
+///             (3) the destructor waits for calls that nobody has waited for, and at the deadline
+///                 aborts comm too: its owner destroys comm afterwards unless it is null
 /// Errors      mismatch: with `verify`; without it, calls that differ are as undefined as in NCCL.
 ///             timed_out: `ranks` have not been heard from, where there is a roll call: in split,
-///             and with `verify`. It is empty elsewhere, and where NCCL was still connecting. A
-///             rank that came may be among them if NCCL put its word behind that of one that did
-///             not. A blocking comm connects to a rank in the first call that needs it, and no
-///             deadline ends that call: set ncclConfig_t::blocking to 0.
-///             std::bad_alloc from over, split and scratch.
+///             and with `verify`. It is empty elsewhere, where NCCL was still connecting, and for
+///             what another's failure broke. A rank that came may be among them if NCCL put its
+///             word behind that of one that did not. A blocking comm connects to a rank in the
+///             first call that needs it, and no deadline ends that call: set
+///             ncclConfig_t::blocking to 0. std::bad_alloc from over, split and scratch.
 /// Complexity  O(P) calls of NCCL for all_to_all_v and a roll call, else O(1).
 template <class Allocator = pinned_allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class nccl_communicator {
  public:
-  [[nodiscard]] static result<nccl_communicator> over(ncclComm_t comm, cudaStream_t stream,
+  /// Borrows `comm`, and sets it to null if it has to abort it.
+  [[nodiscard]] static result<nccl_communicator> over(ncclComm_t& comm, cudaStream_t stream,
                                                       nccl_communicator_options options = {},
                                                       Allocator const& allocator = Allocator())
   {
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0));
     int rank = 0;
     int ranks = 0;
     if (auto const code = ncclCommUserRank(comm, &rank); code != ncclSuccess) {
@@ -71,10 +82,10 @@ class nccl_communicator {
     if (auto const code = ncclCommCount(comm, &ranks); code != ncclSuccess) {
       return comm_failure::transport("ncclCommCount", code, ncclGetErrorString(code));
     }
-    return nccl_communicator(
-        static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
-        std::make_unique<nccl_queue>(comm, stream, options.deadline, nccl_ownership::borrowed),
-        options, allocator);
+    auto shared = std::make_shared<detail::nccl_stream>(stream, options.deadline);
+    return nccl_communicator(static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
+                             std::make_unique<detail::nccl_queue>(comm, std::move(shared)), options,
+                             allocator);
   }
 
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(state_->rank); }
@@ -103,6 +114,8 @@ class nccl_communicator {
     BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
     BALLAST_EXPECTS(send.size() == std::reduce(send_bytes.begin(), send_bytes.end()));
     BALLAST_EXPECTS(receive.size() == std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    BALLAST_EXPECTS(state_->options.verify ||
+                    send_bytes[state_->rank] == receive_bytes[state_->rank]);
     if (auto same = verify({collective::all_to_all_v}, send_bytes, receive_bytes); !same) {
       return same;
     }
@@ -133,6 +146,10 @@ class nccl_communicator {
   }
 
   /// The new group has an NCCL communicator of its own, which it destroys, and the same stream.
+  ///
+  /// To destroy or abort one is collective among the ranks of a node: all of them let go of their
+  /// part, the last at most a deadline after the first. Where NCCL is blocking no deadline ends
+  /// that wait. Where the part does not come up this communicator is broken as well.
   [[nodiscard]] result<nccl_communicator> split(std::uint32_t colour)
   {
     auto& roll_call = state_->roll_call;
@@ -155,16 +172,23 @@ class nccl_communicator {
                              state_->scratch.get_allocator());
   }
 
+  /// Waits until the stream is empty, if something was called for since it was last seen so.
   [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
+    constexpr std::size_t alignment = 64;
+    std::size_t const room = bytes + alignment - 1;
     auto& memory = state_->scratch;
-    if (memory.size() < bytes) {
+    if (memory.size() < room) {
+      // CUDA waits for the device before it gives or takes pinned memory, and knows no deadline.
+      state_->queue->quiesce();
       memory.clear();  // or what it holds would be copied
-      memory.resize(bytes);
+      memory.resize(room);
     }
-    return {memory.data(), bytes};
+    void* first = memory.data();
+    std::size_t space = memory.size();
+    return {static_cast<std::byte*>(std::align(alignment, bytes, first, space)), bytes};
   }
 
  private:
@@ -176,15 +200,16 @@ class nccl_communicator {
     std::size_t ranks;
     byte_array scratch;
     byte_array token;
-    nccl_roll_call<Allocator> roll_call;
+    detail::nccl_roll_call<Allocator> roll_call;
     // Last, since its destructor waits for what uses the memory above.
-    std::unique_ptr<nccl_queue> queue;
+    std::unique_ptr<detail::nccl_queue> queue;
   };
 
-  nccl_communicator(std::size_t rank, std::size_t ranks, std::unique_ptr<nccl_queue> queue,
+  nccl_communicator(std::size_t rank, std::size_t ranks, std::unique_ptr<detail::nccl_queue> queue,
                     nccl_communicator_options options, Allocator const& allocator)
       : state_(new state{options, rank, ranks, byte_array(allocator), byte_array(1, allocator),
-                         nccl_roll_call<Allocator>(rank, ranks, allocator), std::move(queue)})
+                         detail::nccl_roll_call<Allocator>(rank, ranks, allocator),
+                         std::move(queue)})
   {}
 
   [[nodiscard]] result<void> verify(collective_call call,

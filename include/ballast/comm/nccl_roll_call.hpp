@@ -15,9 +15,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
 /// Before bytes move each rank tells each other what it is about to do; whoever is not heard from
 /// is missing, and whoever says something else is named.
@@ -74,10 +75,9 @@ class nccl_roll_call {
     for (word const& each : heard) { sum += each.sum; }
     if (sum == 0) { return {}; }
     if (auto differing = dissenters(); !differing.empty()) {
-      return comm_failure::mismatch(operation, "the operation, its size or its root",
-                                    std::move(differing));
+      return comm_failure::different_calls(operation, std::move(differing));
     }
-    return comm_failure::mismatch(operation, "the size of messages", unequal_counts());
+    return comm_failure::different_counts(operation, unequal_counts());
   }
 
   /// The colour that `peer` gave, after a call for split.
@@ -144,6 +144,6 @@ class nccl_roll_call {
   std::vector<std::size_t> bytes_;  // of the word to and from each rank
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_COMM_NCCL_ROLL_CALL_HPP

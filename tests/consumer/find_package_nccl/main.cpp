@@ -4,6 +4,7 @@
 // Without a GPU there is no communicator to be had, but NCCL can say so.
 int main()
 {
-  auto const comm = ballast::nccl_communicator<>::over(nullptr, nullptr);
+  ncclComm_t none = nullptr;
+  auto const comm = ballast::nccl_communicator<>::over(none, nullptr);
   return !comm && comm.error().code == ballast::error_code::transport ? 0 : 1;
 }
