@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -25,6 +26,7 @@ namespace {
 using ballast::error_code;
 using ballast::mpi_communicator;
 using ballast::rank_id;
+using ballast::result;
 using ballast_test::over_world;
 using ballast_test::world_barrier;
 using suite = ballast_test::conformance<mpi_communicator>;
@@ -117,13 +119,34 @@ TEST(MpiCommunicator, GivesItsCommunicatorsBack)
   }
 }
 
+// Rank 0 waits for rank 1, and nobody else for anyone.
+result<void> one_byte_from_1_to_0(mpi_communicator& comm)
+{
+  std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
+  sent[0] = comm.rank() == rank_id{1} ? 1 : 0;
+  received[1] = comm.rank() == rank_id{0} ? 1 : 0;
+  std::vector<std::byte> const send(sent[0]);
+  static std::byte place{};  // stays as long as MPI
+  return comm.all_to_all_v(send, sent, std::span(&place, received[1]), received);
+}
+
+// Whoever was done with `first` finds out at the next operation.
+void expect_missing(mpi_communicator& comm, result<void> const& first,
+                    std::vector<rank_id> const& ranks)
+{
+  auto const done = first ? comm.barrier() : first;
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().ranks, ranks) << done.error().message;
+}
+
 TEST(MpiCommunicator, NamesTheRanksThatDoNotCome)
 {
   std::size_t const size = ballast_test::world_size();
   if (size < 2) { return; }
   for (std::vector<rank_id> const& missing : suite::absences(size)) {
     // Half of them do without the meeting, and find out while they wait for bytes.
-    auto comm = over_world({.deadline = 1s, .verify = missing.size() == 1});
+    auto comm = over_world({.deadline = 2s, .verify = missing.size() == 1});
     bool const absent = std::ranges::count(missing, comm.rank()) > 0;
     if (!absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
     world_barrier();
@@ -151,6 +174,41 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotComeByTheirPlaceInTheirPart)
   EXPECT_TRUE(slow.barrier()) << "a broken part must not break the whole";
 }
 
+// Without `verify` ranks get ahead of those that wait. They are here if they wait themselves.
+TEST(MpiCommunicator, DoesNotMissRanksThatWaitFurtherOn)
+{
+  if (ballast_test::world_size() < 3) { return; }
+  auto comm = over_world({.deadline = 2s, .verify = false});
+  std::vector<rank_id> const missing = {rank_id{1}};
+  if (comm.rank() != missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+  world_barrier();
+  if (comm.rank() == missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+  world_barrier();
+}
+
+// But while they compute they are as silent as the one that hangs, and learn of it afterwards. They
+// do not call MPI in between, so that what they were told in the meantime has yet to be fetched.
+TEST(MpiCommunicator, NamesTheSameRanksEverywhere)
+{
+  std::size_t const size = ballast_test::world_size();
+  if (size < 3) { return; }
+  std::vector<rank_id> silent;
+  for (std::size_t rank = 1; rank < size; ++rank) {
+    silent.push_back(ballast::to_id<rank_id>(rank));
+  }
+  ballast_test::shared_flag rank_0_gave_up;
+  auto comm = over_world({.deadline = 2s, .verify = false});
+  bool const absent = comm.rank() == rank_id{1};
+  result<void> first;
+  if (!absent) { first = one_byte_from_1_to_0(comm); }
+  EXPECT_EQ(first.has_value(), comm.rank() != rank_id{0});
+  if (!first) { rank_0_gave_up.raise(); }
+  EXPECT_TRUE(rank_0_gave_up.wait());
+  if (absent) { first = one_byte_from_1_to_0(comm); }
+  expect_missing(comm, first, silent);
+  world_barrier();
+}
+
 // Without `verify`, only MPI can tell, and only where more comes than there is room for.
 TEST(MpiCommunicator, ReportsWhatMpiReportsWithItsCodeAndText)
 {
@@ -170,6 +228,31 @@ TEST(MpiCommunicator, ReportsWhatMpiReportsWithItsCodeAndText)
     EXPECT_EQ(comm.wait().error(), done.error());
   }
   world_barrier();
+}
+
+// What a rank sends to itself goes past MPI, but not past the end of `receive`.
+TEST(MpiCommunicator, RefusesAnOwnPartThatIsLongerThanItsPlace)
+{
+  auto comm = over_world({.deadline = 1s, .verify = false});
+  std::size_t const self = to_index(comm.rank());
+  std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
+  sent[self] = 64;
+  received[self] = 32;
+  std::vector<std::byte> const send(64, std::byte{1});
+  std::vector<std::byte> receive(64);
+  auto const done = comm.all_to_all_v(send, sent, std::span(receive).first(32), received);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::transport);
+  EXPECT_EQ(done.error().position, static_cast<std::size_t>(MPI_ERR_TRUNCATE));
+  EXPECT_EQ(std::ranges::count(receive, std::byte{0}), 64);
+  EXPECT_EQ(comm.wait().error(), done.error());
+  world_barrier();
+}
+
+TEST(MpiCommunicator, ExpectsADeadline)
+{
+  if (ballast_test::world_size() != 1) { return; }  // or each rank would have a child
+  EXPECT_DEATH((void)mpi_communicator::over(MPI_COMM_WORLD, {.deadline = 0s}), "deadline");
 }
 
 // Stopped wherever it happens to be within an exchange, and let go when all others have given up.

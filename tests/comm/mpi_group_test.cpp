@@ -12,7 +12,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -28,7 +32,7 @@ mpi_group::handle world(bool verify = true)
 {
   auto made =
       mpi_group::over(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(20), .verify = verify});
-  EXPECT_TRUE(made);
+  if (!made) { throw std::runtime_error(made.error().message); }
   return *std::move(made);
 }
 
@@ -85,6 +89,28 @@ TEST(MpiGroup, GivesItsFirstFailureEverAfter)  // Ensures (2)
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error(), first.error());
   EXPECT_EQ(group->state().error(), first.error());
+}
+
+// As where memory for what it moves is lacking.
+TEST(MpiGroup, IsBrokenByAnException)  // Ensures (3)
+{
+  auto const group = world();
+  EXPECT_THROW((void)group->run({collective::barrier, 0, {}}, {}, {},
+                                []() -> result<void> { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  auto const state = group->state();
+  ASSERT_FALSE(state);
+  EXPECT_EQ(state.error().code, error_code::peer_lost);
+  EXPECT_EQ(state.error().ranks, std::vector{ballast::to_id<rank_id>(group->rank())});
+
+  bool moved = false;
+  auto const next = group->run({collective::barrier, 0, {}}, {}, {}, [&] {
+    moved = true;
+    return result<void>{};
+  });
+  EXPECT_FALSE(moved);
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error(), state.error());
 }
 
 TEST(MpiGroup, PartsByAnyColourInRankOrder)

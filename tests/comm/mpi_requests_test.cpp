@@ -2,6 +2,7 @@
 #include <ballast/comm/mpi_requests.hpp>
 
 #include <gtest/gtest.h>
+#include "../support/counted_allocations.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{world_rank, world_size, stop_in, ...}
 
 #include <ballast/core/ids.hpp>
@@ -66,6 +67,7 @@ class MpiRequests : public testing::Test {
 TEST_F(MpiRequests, WaitUntilAllAreDone)
 {
   auto requests = listening(20s);
+  requests.expect(2);
   int const sent = static_cast<int>(self_);
   for (int round = 0; round < 3; ++round) {
     int received = -1;
@@ -81,6 +83,7 @@ TEST_F(MpiRequests, WaitUntilAllAreDone)
 TEST_F(MpiRequests, WaitAsLongAsThereIsADeadlineFor)
 {
   auto requests = listening(std::chrono::milliseconds::max());
+  requests.expect(2);
   int const sent = 5;
   int received = -1;
   receive(requests, received, previous_);
@@ -96,6 +99,7 @@ TEST_F(MpiRequests, CountTheDeadlineFromTheLastMessage)
 {
   auto requests = listening(1s);
   std::vector<int> numbers(7);
+  requests.expect(numbers.size());
   for (int& number : numbers) {
     if (self_ == 1) { receive(requests, number, 0); }
   }
@@ -107,6 +111,23 @@ TEST_F(MpiRequests, CountTheDeadlineFromTheLastMessage)
   auto const done = requests.wait("slow");
   EXPECT_TRUE(done) << done.error().message;
   world_barrier();
+  requests.stop_listening();
+}
+
+// An exception among them would leave MPI with arrays that their owner gives back.
+TEST_F(MpiRequests, AreStartedWithoutAllocating)  // Ensures (3)
+{
+  auto requests = listening(20s);
+  std::vector<int> const sent(500, 4);
+  std::vector<int> received(500);
+  requests.expect(sent.size() + received.size());
+  std::size_t const before = ballast_test::allocations();
+  for (int& number : received) { receive(requests, number, previous_); }
+  for (int const& number : sent) { send(requests, number, next_); }
+  auto const done = requests.wait("many");
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(received, sent);
   requests.stop_listening();
 }
 
@@ -164,6 +185,46 @@ TEST_F(MpiRequests, BeginNothingOnceTheRollWasCalled)  // Ensures (2)
   world_barrier();
 }
 
+// All but rank 1 are past the operation that the roll is called for, and their next has a number
+// that begins again.
+TEST_F(MpiRequests, TellWhoIsPastTheOperationFromWhoIsLate)
+{
+  if (size_ < 3) { return; }
+  mpi_requests requests(2s);
+  for (int number = 1; number < 8191; ++number) { EXPECT_TRUE(requests.enter("earlier")); }
+  std::vector<rank_id> const late = {rank_id{1}};
+  int unsent = -1;
+  if (self_ <= 1) { EXPECT_TRUE(requests.listen(control_)); }
+  if (self_ == 0) {
+    EXPECT_TRUE(requests.enter("last"));
+    receive(requests, unsent, 1);
+    auto const done = requests.wait("last");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().ranks, late) << done.error().message;
+  } else if (self_ != 1) {
+    EXPECT_TRUE(requests.enter("last"));
+    MPI_Probe(0, MPI_ANY_TAG, control_, MPI_STATUS_IGNORE);  // until the roll is called
+    EXPECT_TRUE(requests.listen(control_));
+    auto const entered = requests.enter("next");
+    ASSERT_FALSE(entered);
+    EXPECT_EQ(entered.error().ranks, late) << entered.error().message;
+  }
+  world_barrier();
+  if (self_ == 1) {
+    auto const entered = requests.enter("last");
+    ASSERT_FALSE(entered);
+    EXPECT_EQ(entered.error().ranks, late) << entered.error().message;
+  }
+  world_barrier();
+}
+
+TEST_F(MpiRequests, StopListeningIfTheyNeverBegan)
+{
+  mpi_requests requests(1s);
+  requests.stop_listening();
+  EXPECT_TRUE(requests.wait("nothing"));
+}
+
 TEST_F(MpiRequests, DoNotCountTheTimeInWhichTheProcessIsStopped)
 {
   if (size_ < 2) { return; }
@@ -189,6 +250,7 @@ TEST_F(MpiRequests, ReportTheFirstThatMpiRefuses)
 {
   auto requests = listening(20s);
   int const sent = 1;
+  requests.expect(2);
   send(requests, sent, size_ + 4);
   requests.started("MPI_Ibcast", MPI_ERR_COUNT);
   auto const done = requests.wait("refused");

@@ -8,10 +8,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <new>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace ballast_test {
@@ -54,6 +57,41 @@ inline std::vector<pid_t> world_processes()
   MPI_Allgather(&own, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
   return all;
 }
+
+/// A word for processes that must not call MPI while they wait for another, in memory that all
+/// share. Collective.
+class shared_flag {
+ public:
+  shared_flag()
+  {
+    MPI_Aint const bytes = world_rank() == 0 ? sizeof(std::atomic<int>) : 0;
+    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &flag_, &window_);
+    MPI_Aint size = 0;
+    int unit = 0;
+    MPI_Win_shared_query(window_, 0, &size, &unit, &flag_);
+    if (world_rank() == 0) { new (flag_) std::atomic<int>(0); }
+    world_barrier();
+  }
+  shared_flag(shared_flag const&) = delete;
+  shared_flag& operator=(shared_flag const&) = delete;
+  ~shared_flag() { MPI_Win_free(&window_); }
+
+  void raise() { *flag_ = 1; }
+
+  /// Whether it was raised in time.
+  [[nodiscard]] bool wait(std::chrono::milliseconds most = std::chrono::minutes(1)) const
+  {
+    auto const end = std::chrono::steady_clock::now() + most;
+    while (*flag_ == 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return *flag_ != 0;
+  }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::atomic<int>* flag_ = nullptr;
+};
 
 /// Stops this process wherever it then is, until another one sends it SIGCONT.
 inline void stop_in(std::chrono::milliseconds delay)

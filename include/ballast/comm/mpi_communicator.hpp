@@ -12,6 +12,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,22 +30,25 @@ namespace ballast::inline v0 {
 /// caller's. All calls wait, and while they do they give way to other processes on the same core.
 ///
 /// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE where
-///             several threads have one each; all ranks destroy theirs, before MPI_Finalize.
+///             several threads have one each; all ranks destroy theirs, before MPI_Finalize. The
+///             deadline is above zero.
 /// Ensures     (1) those of `communicator`; what is not allocated is ballast's, MPI does as it
 ///                 likes
 ///             (2) a call ends within the deadline, counted from the last message that came, and a
 ///                 grace of about a quarter of it, at least 100 ms and at most 5 s, in which the
 ///                 ranks that are there find out who is not
 /// Errors      mismatch, with `verify`. timed_out: `ranks` had not come when the first rank gave
-///             up; one that comes later is told at its next call, and is among them. Who died is
-///             missing too, unless mpirun ends the job before, as it does by default. transport:
-///             MPI's code and text. `over` cannot name ranks, and split trusts MPI_Comm_split to
-///             end once all ranks have come.
-///             After timed_out and transport MPI may still hold the arrays of the call that failed:
-///             receives are taken back where they can be, but neither sends nor MPI's own
-///             collectives. So those arrays must stay as long as MPI does, as what the communicator
-///             has allocated stays. Such a job ends by MPI_Abort: MPI_Finalize waits for the
-///             missing.
+///             up; one that comes later is told at its next call, and is among them. So is one that
+///             was done with the operation and did not call for another within the grace: nobody
+///             can tell who computes from who hangs. All name the same, as far as what they tell
+///             each other comes within the grace. Who died is missing too, unless mpirun ends the
+///             job before, as it does by default. transport: MPI's code and text. peer_lost: this
+///             rank itself, whose earlier call was left by std::bad_alloc. `over` cannot name
+///             ranks, and split trusts MPI_Comm_split to end once all ranks have come.
+///             After these three MPI may still hold the arrays of the call that failed: receives
+///             are taken back where they can be, but neither sends nor MPI's own collectives. So
+///             those arrays must stay as long as MPI does, as what the communicator has allocated
+///             stays. Such a job ends by MPI_Abort: MPI_Finalize waits for the missing.
 /// Complexity  all_to_all_v: a message per peer, none for no bytes, more above `largest_message`.
 class mpi_communicator {
  public:
@@ -53,6 +57,7 @@ class mpi_communicator {
                                                      mpi_communicator_options options = {})
   {
     BALLAST_EXPECTS(detail::mpi_is_running());
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0));
     BALLAST_EXPECTS(options.largest_message >= 1 &&
                     options.largest_message <= std::numeric_limits<int>::max());
     return detail::mpi_group::over(borrowed, options).map(wrap);
@@ -88,8 +93,9 @@ class mpi_communicator {
                                           std::span<std::size_t const> receive_bytes)
   {
     BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
-    BALLAST_EXPECTS(send.size() == lay_out(send_bytes, send_at_));
-    BALLAST_EXPECTS(receive.size() == lay_out(receive_bytes, receive_at_));
+    std::size_t const sent = lay_out(send_bytes, send_at_);
+    std::size_t const received = lay_out(receive_bytes, receive_at_);
+    BALLAST_EXPECTS(send.size() == sent && receive.size() == received);
     return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
       return exchange(
           "all_to_all_v",
@@ -105,6 +111,7 @@ class mpi_communicator {
     BALLAST_EXPECTS(to_index(root) < size());
     return group_->run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
       detail::mpi_requests& requests = group_->requests();
+      requests.expect(messages(bytes));
       in_messages(bytes, [&](std::span<std::byte> part, int count) {
         requests.started("MPI_Ibcast",
                          MPI_Ibcast(part.data(), count, MPI_BYTE, static_cast<int>(to_index(root)),
@@ -152,6 +159,12 @@ class mpi_communicator {
     return begins.back() + bytes.back();
   }
 
+  [[nodiscard]] std::size_t messages(std::span<std::byte const> bytes) const noexcept
+  {
+    std::size_t const most = group_->largest_message();
+    return bytes.size() / most + (bytes.size() % most != 0 ? 1 : 0);
+  }
+
   /// Calls f(part, count) for as many parts as messages are needed.
   template <class Byte, class F>
   void in_messages(std::span<Byte> bytes, F f) const
@@ -169,6 +182,15 @@ class mpi_communicator {
   {
     detail::mpi_requests& requests = group_->requests();
     std::size_t const self = group_->rank();
+    std::span<std::byte const> const own = outgoing(self);
+    if (own.size() > incoming(self).size()) {
+      return detail::mpi_failure(operation, MPI_ERR_TRUNCATE);  // as between any two ranks
+    }
+    std::size_t most = 0;
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      most += messages(incoming(peer)) + messages(outgoing(peer));
+    }
+    requests.expect(most);
     // Each rank begins with another peer, so that no rank is everybody's first.
     for (std::size_t step = 1; step < size(); ++step) {
       std::size_t const peer = (self + size() - step) % size();
@@ -186,9 +208,7 @@ class mpi_communicator {
                                    group_->data(), requests.next()));
       });
     }
-    if (std::span<std::byte const> const own = outgoing(self); !own.empty()) {
-      std::memcpy(incoming(self).data(), own.data(), own.size());
-    }
+    if (!own.empty()) { std::memcpy(incoming(self).data(), own.data(), own.size()); }
     return requests.wait(operation);
   }
 

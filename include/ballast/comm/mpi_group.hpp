@@ -4,6 +4,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/host_scratch.hpp>
 #include <ballast/comm/mpi_requests.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -26,9 +27,9 @@ namespace ballast::inline v0 {
 struct mpi_communicator_options {
   std::chrono::milliseconds deadline = default_deadline;  ///< of silence, not of the whole call
   /// Whether ranks meet and compare sizes before bytes move: a reduction of 8 bytes per call.
-  /// Without it, sizes that differ are an error of MPI's on some ranks, and a deadline that passes
-  /// or bytes that were never sent on others: for plans that were compared already. barrier and
-  /// split always compare.
+  /// Without it, sizes that differ are an error of MPI's on some ranks (a rank's own part counts as
+  /// a message), and a deadline that passes or bytes that were never sent on others: for plans that
+  /// were compared already. barrier and split always compare.
   bool verify = true;
   std::size_t largest_message = std::size_t{1} << 30U;  ///< bytes; MPI's own limit is 2^31 - 1
 };
@@ -51,14 +52,15 @@ namespace detail {
 /// Ensures     (1) no operation moves bytes unless all ranks have called for the same, if they
 ///                 verify
 ///             (2) after a failure other than a mismatch each further operation is that failure
+///             (3) after one that was left by an exception each further is peer_lost: this rank
 class mpi_group {
  public:
-  /// A group that was left in the middle of an operation stays for good, since MPI may still read
-  /// and write what it has allocated.
+  /// A group that was left in the middle of an operation, or of its making, stays for good: MPI may
+  /// still read and write what it has allocated, and peers may still send to it.
   struct release {
     void operator()(mpi_group* group) const
     {
-      if (!group->failure_) { delete group; }
+      if (!group->is_broken()) { delete group; }
     }
   };
   using handle = std::unique_ptr<mpi_group, release>;
@@ -101,7 +103,9 @@ class mpi_group {
   [[nodiscard]] std::size_t largest_message() const noexcept { return options_.largest_message; }
   [[nodiscard]] result<void> state() const
   {
-    return failure_ ? tl::unexpected(*failure_) : result<void>{};
+    if (failure_) { return tl::unexpected(*failure_); }
+    if (under_way_) { return comm_failure::peer_lost("an earlier call", {to_id<rank_id>(rank_)}); }
+    return {};
   }
 
   /// One operation: all ranks meet, compare what they call for, and then move().
@@ -109,30 +113,24 @@ class mpi_group {
   [[nodiscard]] result<void> run(collective_call call, std::span<std::size_t const> send_bytes,
                                  std::span<std::size_t const> receive_bytes, Move move)
   {
-    if (failure_) { return tl::unexpected(*failure_); }
+    if (is_broken()) { return state(); }
+    under_way_ = true;
     result<void> done = requests_.enter(name_of(call.operation));
     if (done) { done = meet(call, send_bytes, receive_bytes); }
     if (done) { done = move(); }
     if (!done && done.error().code != error_code::mismatch) { failure_ = done.error(); }
+    under_way_ = false;
     return done;
   }
 
   /// Host memory that stays where it is until more is asked for.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
-    std::size_t const lines = (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
-    if (lines > scratch_.size()) {
-      if (failure_) { retired_.push_back(std::move(scratch_)); }
-      scratch_ = std::vector<cache_line>(lines);
-    }
-    return std::as_writable_bytes(std::span(scratch_)).first(bytes);
+    if (is_broken() && bytes > scratch_.size()) { std::swap(retired_.emplace_back(), scratch_); }
+    return scratch_.take(bytes);
   }
 
  private:
-  struct alignas(64) cache_line {
-    std::byte bytes[64];
-  };
-
   explicit mpi_group(mpi_communicator_options options)
       : options_(options), requests_(options.deadline)
   {}
@@ -143,12 +141,12 @@ class mpi_group {
     handle made(new mpi_group(options));
     result<void> done = make_data(*made);
     if (done) { done = made->open(); }
-    if (!done) {
-      made->failure_ = done.error();
-      return tl::unexpected(std::move(done).error());
-    }
+    if (!done) { return tl::unexpected(std::move(done).error()); }
+    made->under_way_ = false;
     return made;
   }
+
+  [[nodiscard]] bool is_broken() const noexcept { return failure_ || under_way_; }
 
   [[nodiscard]] result<void> duplicate(MPI_Comm from, MPI_Comm& to)
   {
@@ -190,8 +188,7 @@ class mpi_group {
     char const* const name = name_of(call.operation);
     if (auto gathered = gather(name, call.word()); !gathered) { return gathered; }
     if (auto differing = dissenters(words_); !differing.empty()) {
-      return comm_failure::mismatch(name, "the operation, its size or its root",
-                                    std::move(differing));
+      return comm_failure::different_calls(name, std::move(differing));
     }
     // Only all_to_all_v has more to compare: each pair tells each other both of its counts.
     counts_.clear();
@@ -209,7 +206,7 @@ class mpi_group {
         differing.push_back(to_id<rank_id>(peer));
       }
     }
-    return comm_failure::mismatch(name, "how many bytes go between them", std::move(differing));
+    return comm_failure::different_counts(name, std::move(differing));
   }
 
   // Every rank's word, in words_.
@@ -228,6 +225,7 @@ class mpi_group {
   std::size_t rank_ = 0;
   std::size_t size_ = 0;
   std::optional<error> failure_;
+  bool under_way_ = true;  // stays so if an exception leaves what is under way; first the making
 
   // Members, since MPI may use them longer than the call that starts it lasts.
   std::uint64_t word_ = 0;
@@ -235,8 +233,8 @@ class mpi_group {
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> counts_;
   std::vector<std::uint64_t> theirs_;
-  std::vector<cache_line> scratch_;
-  std::vector<std::vector<cache_line>> retired_;  // MPI may still write there
+  host_scratch scratch_;
+  std::vector<host_scratch> retired_;  // MPI may still write there
 };
 
 }  // namespace detail

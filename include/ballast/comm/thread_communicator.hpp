@@ -4,6 +4,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/host_scratch.hpp>
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -110,21 +111,9 @@ class thread_communicator {
   /// Nothing is ever under way here; a broken communicator repeats its error.
   [[nodiscard]] result<void> wait() { return health_; }
 
-  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
-  {
-    std::size_t const lines = (bytes + sizeof(line) - 1) / sizeof(line);
-    if (lines > scratch_.size()) {
-      scratch_.clear();  // or what it holds would be copied
-      scratch_.resize(lines);
-    }
-    return {reinterpret_cast<std::byte*>(scratch_.data()), bytes};
-  }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return scratch_.take(bytes); }
 
  private:
-  struct alignas(64) line {
-    std::byte bytes[64];
-  };
-
   thread_communicator(std::shared_ptr<detail::thread_meeting> const& group,
                       std::size_t rank) noexcept
       : group_(group.get(), leave{group, rank}), rank_(rank)
@@ -160,7 +149,7 @@ class thread_communicator {
   std::unique_ptr<detail::thread_meeting, leave> group_;  // borrowed: its end is a rank's leaving
   std::size_t rank_;
   result<void> health_;  // once it is an error, every further call gives that
-  std::vector<line> scratch_;
+  detail::host_scratch scratch_;
 };
 
 }  // namespace ballast::inline v0

@@ -26,8 +26,9 @@ struct head_array {
   std::span<std::byte const> from;
   std::span<std::byte> to;
   head_shape shape;
-  /// Adds the elements in `values` to those in `sums`; null where elements cannot be added. Integers
-  /// are not: 16 of their bits are more often a bf16 than a number. Who means numbers may set it.
+  /// Adds the elements in `values` to those in `sums`; null where elements cannot be added.
+  /// Integers are not: 16 of their bits are more often a bf16 than a number. Who means numbers may
+  /// set it.
   void (*add)(std::byte* sums, std::byte const* values, std::size_t bytes) = nullptr;
 };
 
