@@ -51,7 +51,8 @@ TEST(PlotFrame, NamesValuesWithTheirUnit)
   svg_drawing drawing(200, 100, "");
   frame.draw_up(drawing, "cost", "s");
   EXPECT_EQ(tick_labels(drawing),
-            (std::vector<std::string>{"0", "1\u00A0ks", "2\u00A0ks", "3\u00A0ks", "4\u00A0ks"}));
+            (std::vector<std::string>{"0", "1\u202F000\u00A0s", "2\u202F000\u00A0s",
+                                      "3\u202F000\u00A0s", "4\u202F000\u00A0s"}));
 }
 
 TEST(PlotFrame, NamesOnlyCellsThatExist)
