@@ -99,7 +99,7 @@ template <communicator C>
 ///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
 ///             is bag.rank() and share the count of plan.share(gpu, heads).
-/// Expects     bag.size() == plan.gpus(); arrays that the host reaches, which overlap in a bag of one
+/// Expects     bag.size() == plan.gpus(); arrays the host reaches, which overlap in a bag of one
 ///             only.
 /// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share,
 ///                 byte for byte
