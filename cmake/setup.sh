@@ -15,10 +15,11 @@ install what the message lists. Results go to build/demo and build/test.
 END
 }
 
-demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
+demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev
+  libarchive-dev)
 test_packages=("${demo_packages[@]}" make pkgconf clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev librange-v3-dev libboost-dev
-  libopenmpi-dev openmpi-bin libtorch-dev chromium fonts-dejavu-core)
+  libopenmpi-dev openmpi-bin libtorch-dev coinor-libcbc-dev chromium fonts-dejavu-core)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;

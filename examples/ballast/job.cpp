@@ -4,8 +4,13 @@
 #include "pricing.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +29,9 @@ outcome<void> check_samples(job_options const& options)
   if (!options.codes.empty() && options.batch != 0) {
     return usage("--batch goes with --trace; with --codes the batch comes from the codes");
   }
+  if (!options.codes.empty() && !options.together.empty()) {
+    return usage("--together goes with --trace, since it names one of its columns");
+  }
   return {};
 }
 
@@ -37,6 +45,31 @@ outcome<std::vector<ballast::tokens>> load_trace(job_options const& options)
     return expression ? usage("--length", loaded.error()) : bad_data(loaded.error().message);
   }
   return std::move(*loaded);
+}
+
+/// A number for every row of the trace, equal where the column is. Expects a trace that has been
+/// read, so that every row has its fields.
+outcome<std::vector<std::int64_t>> load_groups(job_options const& options)
+{
+  auto const text = ballast::read_file(options.trace);
+  if (!text) { return bad_data(text.error().message); }
+  ballast::csv_reader rows(*text);
+  auto const header = rows.next();
+  auto const columns = header->fields;
+  auto const named = std::ranges::find(columns, options.together);
+  if (named == columns.end()) {
+    return usage(fmt::format("--together: {} has no column '{}'; name one of {}", options.trace,
+                             options.together, fmt::join(columns, ", ")));
+  }
+  auto const column = static_cast<std::size_t>(named - columns.begin());
+  std::map<std::string, std::int64_t, std::less<>> number_of;
+  std::vector<std::int64_t> groups;
+  while (true) {
+    auto const row = rows.next();
+    if (!row || row->fields.empty()) { return groups; }
+    auto const next = static_cast<std::int64_t>(number_of.size());
+    groups.push_back(number_of.emplace(row->fields[column], next).first->second);
+  }
 }
 
 /// How many GPUs the job has, and the option that says so.
@@ -106,10 +139,19 @@ outcome<job> prepare_job(job_options const& options)
   }
   auto const policy = ballast::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
+  if (!options.together.empty() && policy->batches() == ballast::batching::padded) {
+    return usage(
+        fmt::format("--together: {} pads samples to the longest and cannot keep some of "
+                    "them together; choose another --policy",
+                    options.policy));
+  }
 
   job work;
   work.options = options;
   work.policy = *policy;
+  if (options.most_tokens_per_gpu != 0) {
+    work.policy = ballast::any_policy(ballast::capped<ballast::any_policy>{*policy});
+  }
   if (!options.codes.empty()) {
     auto parsed = ballast::parse_data_codes(options.codes);
     if (!parsed) { return usage("--codes", parsed.error()); }
@@ -142,6 +184,11 @@ outcome<job> prepare_job(job_options const& options)
     auto trace = load_trace(options);
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
+    if (!options.together.empty()) {
+      auto groups = load_groups(options);
+      if (!groups) { return tl::unexpected(groups.error()); }
+      work.group_of_row = std::move(*groups);
+    }
     work.source = options.trace.substr(options.trace.find_last_of('/') + 1);
   }
   return work;

@@ -5,6 +5,7 @@
 #include "outcome.hpp"
 
 #include <ballast/ballast.hpp>
+#include <ballast/partition/parse_policy.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,8 @@ struct job_options {
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
   double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "longest_processing_time";
+  std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
+  std::string together;   ///< column whose equal values keep samples together, or empty
   std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU
   std::size_t steps = 10;
   std::uint64_t seed = 1;
@@ -49,7 +52,8 @@ struct job {
   job_options options;
   std::string source;  ///< what the samples are, for people
   std::vector<ballast::data_code> codes;
-  std::vector<ballast::tokens> trace;  ///< empty with codes
+  std::vector<ballast::tokens> trace;      ///< empty with codes
+  std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
   ballast::cluster machines;
   std::vector<named_layout> layouts;  ///< one for each --bags
   ballast::any_policy policy;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 #include "outcome.hpp"
+#include "partition_command.hpp"
 #include "plan_command.hpp"
 #include "route_command.hpp"
 
@@ -49,6 +50,21 @@ void add_file(CLI::App& app, std::string const& name, std::string& target, std::
   });
 }
 
+void add_policy(CLI::App& app, std::string& policy)
+{
+  app.add_option("--policy", policy, "One of " + ballast::policy_names())
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+void add_format(CLI::App& app, std::string& format)
+{
+  app.add_option("--format", format, "How to print the result: table or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+}
+
 /// The options that say which job is looked at, the same for every subcommand.
 void add_job(CLI::App& app, cli::job_options& options)
 {
@@ -79,9 +95,13 @@ void add_job(CLI::App& app, cli::job_options& options)
            "CSV file with the columns length,seconds to fit the model's gamma to");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of a GPU, for predicted times (default: 400)");
-  app.add_option("--policy", options.policy, "One of " + std::string(ballast::policy_names))
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_policy(app, options.policy);
+  add_number<std::size_t>(app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1,
+                          std::size_t{1} << 40,
+                          "Tokens that a GPU can hold, which no plan exceeds (default: any)");
+  app.add_option("--together", options.together,
+                 "Column of the trace: samples of a step with the same value stay together")
+      ->type_name("COLUMN");
   add_number<std::size_t>(app, "--batch", options.batch, 1, std::size_t{1} << 30,
                           "Samples per step over all GPUs, with a trace (default: 8 per GPU)");
   add_number<std::size_t>(app, "--steps", options.steps, 1, 10'000'000,
@@ -97,13 +117,26 @@ void add_job(CLI::App& app, cli::job_options& options)
                      "GB/s of a GPU to other nodes, each way (default: 50)");
   add_number<double>(app, "--latency-us", options.latency_us, 0, 1e9,
                      "Microseconds that moving anything takes at least (default: 10)");
-  app.add_option("--format", options.format, "How to print the result: table or json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  add_format(app, options.format);
 }
 
-void add_plan(CLI::App& app, cli::plan_options& options)
+CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
+{
+  auto& partition = *app.add_subcommand(
+      "partition", "Solve scheduling problems P||Cmax and say how many optima are proven");
+  partition
+      .add_option(
+          "--instances", options.instances,
+          "Files of the number of machines, the number of jobs and their times; folders and "
+          "archives of such files")
+      ->type_name("FILE")
+      ->required();
+  add_policy(partition, options.policy);
+  add_format(partition, options.format);
+  return partition;
+}
+
+CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
 {
   auto& plan = *app.add_subcommand(
       "plan", "Place the samples of training steps on GPU bags and say how even the work is");
@@ -112,6 +145,7 @@ void add_plan(CLI::App& app, cli::plan_options& options)
   add_file(plan, "--report", options.report, "Write an HTML page with pictures to this file");
   add_file(plan, "--timeline", options.timeline,
            "Write a timeline of the first 100 steps for ui.perfetto.dev to this file");
+  return plan;
 }
 
 CLI::App& add_route(CLI::App& app, cli::job_options& options)
@@ -142,20 +176,26 @@ int main(int argc, char** argv)
                                  BALLAST_VERSION % 100));
     cli::plan_options plan;
     cli::job_options route;
-    add_plan(app, plan);
+    cli::partition_options partition;
+    CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
+    CLI::App const& partition_command = add_partition(app, partition);
     try {
       app.parse(argc, argv);
     } catch (CLI::Success const& asked) {  // --help or --version
       int const shown = app.exit(asked);
       return std::fflush(stdout) == 0 ? shown : complain(1, "the help could not be written");
     } catch (CLI::ParseError const& wrong) {
-      return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(),
-                                     route_command.parsed() ? "route" : "plan"));
+      std::string const command = partition_command.parsed() ? "partition"
+                                  : route_command.parsed()   ? "route"
+                                                             : "plan";
+      return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(), command));
     }
 
-    auto const shown = route_command.parsed() ? cli::run_route(route).and_then(cli::show_route)
-                                              : cli::run_plan(plan).and_then(cli::show_plan);
+    auto const shown = plan_command.parsed() ? cli::run_plan(plan).and_then(cli::show_plan)
+                       : route_command.parsed()
+                           ? cli::run_route(route).and_then(cli::show_route)
+                           : cli::run_partition(partition).and_then(cli::show_partition);
     return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
   } catch (std::bad_alloc const&) {
     return complain(1,

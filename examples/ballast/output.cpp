@@ -48,6 +48,16 @@ std::string network_text(ballast::cluster const& machines)
                      machines.between_nodes_bytes_per_second / 1e9, machines.latency_seconds * 1e6);
 }
 
+std::string policy_text(job_options const& options)
+{
+  std::string text = options.policy;
+  if (options.most_tokens_per_gpu != 0) {
+    text += fmt::format(", at most {} per GPU", count_of(options.most_tokens_per_gpu, "token"));
+  }
+  if (!options.together.empty()) { text += ", together by " + options.together; }
+  return text;
+}
+
 std::string heading_of(job const& work, std::int64_t samples)
 {
   job_options const& options = work.options;
@@ -56,7 +66,7 @@ std::string heading_of(job const& work, std::int64_t samples)
   out += fmt::format("{} per step, {}, {}\n", count_of(static_cast<std::size_t>(samples), "sample"),
                      count_of(options.steps, "step"), count_of(work.gpus(), "GPU"));
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
-                     work.fit ? " with gamma fitted" : "", options.policy, options.seed);
+                     work.fit ? " with gamma fitted" : "", policy_text(options), options.seed);
   if (work.fit) {
     out += fmt::format("gamma {:.4f} from {}, R^2 {:.5f}, error {:.2f} % rms\n", work.fit->gamma,
                        count_of(work.measured.size(), "measurement"), work.fit->r_squared,
@@ -79,6 +89,10 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
   json["gpus_per_node"] = options.gpus_per_node;
   json["relay"] = options.relay;
   json["policy"] = options.policy;
+  if (options.most_tokens_per_gpu != 0) {
+    json["most_tokens_per_gpu"] = options.most_tokens_per_gpu;
+  }
+  if (!options.together.empty()) { json["together"] = options.together; }
   json["cost"] = options.cost;
   json["seed"] = options.seed;
   json["steps"] = options.steps;

@@ -106,6 +106,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
         .after = ballast::measure_balance(plan.loads, bags.layout.sizes()),
         .gap = plan.gap(),
         .plan_seconds = step.plan_seconds});
+    result.moved_shares.push_back(plan.moved.value());
     result.digest.add(plan.digest());
     if (work.times_known) {
       measured.compute_seconds = measured.after.heaviest * work.seconds_per_unit;

@@ -29,6 +29,7 @@ struct planned {
   std::string bags;
   ballast::bag_layout layout;
   std::vector<ballast::plan_page_step> steps;
+  std::vector<double> moved_shares;   ///< of the tokens of each step, those that change bags
   ballast::digest digest;             ///< of the plans of all steps
   bars first_before;                  ///< the first step as its samples were read
   bars first_after;                   ///< and as planned

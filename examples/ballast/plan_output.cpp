@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct summary {
   double idle_after = 0;
   double gap_mean = 0;
   double gap_max = 0;
+  double moved_share = 0;
   double plan_seconds_median = 0;
 };
 
@@ -60,6 +62,8 @@ summary summarise(planned const& layout)
   all.idle_after = mean_of([](auto const& step) { return step.after.idle_share(); });
   all.gap_mean = mean_of([](auto const& step) { return step.gap; });
   all.gap_max = std::ranges::max(steps, {}, &ballast::plan_page_step::gap).gap;
+  all.moved_share = std::accumulate(layout.moved_shares.begin(), layout.moved_shares.end(), 0.0) /
+                    static_cast<double>(steps.size());
   std::vector<double> seconds;
   for (ballast::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
   std::ranges::sort(seconds);
@@ -82,6 +86,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["idle_share_after"] = mean.idle_after;
   json["gap_mean"] = mean.gap_mean;
   json["gap_max"] = mean.gap_max;
+  json["moved_share"] = mean.moved_share;
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
@@ -111,17 +116,18 @@ std::string table_of(plan_run const& run)
 {
   auto const& first = run.layouts.front();
   std::string out = heading_of(run.job, first.steps.front().samples);
-  out += fmt::format("\n{0:<14}{1:>16}{2:>16}{3:>16}{4:>8}{5:>10}\n", "", "max / min", "max / mean",
-                     "idle", "gap", "planning");
-  out += fmt::format("{0:<14}{1:>8}{2:>8}{1:>8}{2:>8}{1:>8}{2:>8}{3:>8}{4:>10}\n", "bags", "before",
-                     "after", "at most", "median");
+  out += fmt::format("\n{0:<14}{1:>16}{2:>16}{3:>16}{4:>8}{5:>8}{6:>10}\n", "", "max / min",
+                     "max / mean", "idle", "gap", "tokens", "planning");
+  out += fmt::format("{0:<14}{1:>8}{2:>8}{1:>8}{2:>8}{1:>8}{2:>8}{3:>8}{4:>8}{5:>10}\n", "bags",
+                     "before", "after", "at most", "moved", "median");
   for (planned const& layout : run.layouts) {
     summary const mean = summarise(layout);
-    out += fmt::format("{:<14}{:>8}{:>8}{:>8.3f}{:>8.3f}{:>6.1f} %{:>6.1f} %{:>6.2f} %{:>10}\n",
-                       layout.bags, ratio_text(mean.wir_before), ratio_text(mean.wir_after),
-                       mean.balance_ratio_before, mean.balance_ratio_after, 100 * mean.idle_before,
-                       100 * mean.idle_after, 100 * mean.gap_max,
-                       duration_text(mean.plan_seconds_median));
+    out += fmt::format(
+        "{:<14}{:>8}{:>8}{:>8.3f}{:>8.3f}{:>6.1f} %{:>6.1f} %{:>6.2f} %{:>6.1f} %{:>10}\n",
+        layout.bags, ratio_text(mean.wir_before), ratio_text(mean.wir_after),
+        mean.balance_ratio_before, mean.balance_ratio_after, 100 * mean.idle_before,
+        100 * mean.idle_after, 100 * mean.gap_max, 100 * mean.moved_share,
+        duration_text(mean.plan_seconds_median));
   }
   if (prints_picture(run.options)) {
     auto const before = ballast::work_per_gpu(first.first_before, run.job.gpus());
@@ -153,7 +159,7 @@ std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
                                     ballast::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in nodes of {}", grouped(work.gpus()), options.gpus_per_node)},
       {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
-      {"Policy", options.policy},
+      {"Policy", policy_text(options)},
       {"Cost model", options.cost},
       {"Time", work.fit           ? "measured, " + options.measured
                : work.times_known ? fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)

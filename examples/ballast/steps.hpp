@@ -67,14 +67,25 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::sample_batch batch;
   ballast::partition_plan plan;
   ballast::workspace memory;
+  std::vector<std::int64_t> together;
+  ballast::partition_constraints asked;
+  if (work.options.most_tokens_per_gpu != 0) {
+    asked.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
+  }
   std::size_t const steps = work.options.steps;
   for (std::size_t step = 0; step < steps; ++step) {
     shown.update(
         [&] { return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, steps); });
     if (auto const drawn = source.next(batch); !drawn) { return usage("--codes", drawn.error()); }
+    together.clear();
+    if (!work.group_of_row.empty()) {
+      for (std::uint32_t const row : batch.rows) { together.push_back(work.group_of_row[row]); }
+    }
+    asked.together = together;
+    asked.home = batch.source;
     auto const start = std::chrono::steady_clock::now();
-    auto const done =
-        ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy, work.cost);
+    auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy,
+                                              work.cost, {}, asked);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
       std::string const row =

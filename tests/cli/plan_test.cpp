@@ -40,8 +40,68 @@ TEST_F(BallastPlan, PrintsEveryNumberAsJson)
   EXPECT_LT(plan.at("balance_ratio_after"), 1.02);
   EXPECT_GE(plan.at("gap_max"), plan.at("gap_mean"));
   EXPECT_LT(plan.at("gap_max"), 0.02);
+  EXPECT_GT(plan.at("moved_share"), 0.5);
+  EXPECT_LE(plan.at("moved_share"), 1.0);
   EXPECT_GT(plan.at("plan_ms_median"), 0.0);
   EXPECT_TRUE(plan.at("digest").is_number_unsigned());
+}
+
+TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
+{
+  for (std::string const policy :
+       {"lpt", "kk", "multifit:iterations=9", "best_of:kk,lpt,multifit", "refine",
+        "refine:greedy_knapsack,work=1000", "exact:nodes=100", "capped:refine:lpt",
+        "equal_count:multiple=2", "padded_batches", "conv_transformer_batches",
+        "quadratic_with_tolerance:tolerance=512", "greedy_knapsack:capacity=full", "round_robin",
+        "least_movement:eps=0.01", "\"least_movement(exact(refine),eps=0.01)\""}) {
+    auto const result = run("plan --codes g8b4i256f1s0 --steps 2 --format json --policy " + policy);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_GE(json::parse(result.out).at("gap_mean"), 0.0) << policy;
+  }
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:lpt,wrok=5"), 2,
+                 "--policy: offset 11: 'wrok' is no parameter of refine");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:equal_count"), 2, "offset 7");
+}
+
+TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)
+{
+  auto const moved = [&](std::string const& policy) {
+    auto const result =
+        run("plan --codes g32b32i256f1s0 --steps 3 --format json --policy " + policy);
+    return json::parse(result.out).at("moved_share").get<double>();
+  };
+  EXPECT_GT(moved("greedy_knapsack"), 0.9);
+  EXPECT_LT(moved("least_movement"), 0.03);
+  EXPECT_EQ(moved("least_movement:eps=1"), 0);
+  EXPECT_THAT(run("plan --codes g8b4i256f1s0 --steps 1").out, testing::HasSubstr("moved"));
+}
+
+TEST_F(BallastPlan, KeepsToWhatAGpuHolds)
+{
+  // The long sample costs most, and leaves no room for tokens beside it.
+  auto const trace = file("t.csv", "a\n100\n50\n40\n30\n");
+  auto const job = "plan --trace " + trace + " --length a --gpus 2 --batch 4 --steps 1 " +
+                   "--cost transformer:d=1 --format json ";
+  json const plan = json::parse(run(job + "--most-tokens-per-gpu 120").out);
+  EXPECT_EQ(plan.at("most_tokens_per_gpu"), 120);
+  EXPECT_GT(plan.at("balance_ratio_after"), 1.0);
+  expect_refused(run(job + "--most-tokens-per-gpu 110"), 1, "found no bag with room");
+  expect_refused(run(job + "--most-tokens-per-gpu 0"), 2, "--most-tokens-per-gpu");
+  EXPECT_FALSE(json::parse(run(job).out).contains("most_tokens_per_gpu"));
+}
+
+TEST_F(BallastPlan, KeepsSamplesOfOneValueTogether)
+{
+  auto const trace = file("t.csv", "a,prompt\n10,x\n10,x\n10,y\n10,x\n");
+  auto const job =
+      "plan --trace " + trace + " --length a --gpus 2 --batch 4 --cost tokens --format json ";
+  EXPECT_DOUBLE_EQ(json::parse(run(job).out).at("balance_ratio_after"), 1.0);
+  json const together = json::parse(run(job + "--together prompt").out);
+  EXPECT_DOUBLE_EQ(together.at("balance_ratio_after"), 1.5);
+  EXPECT_EQ(together.at("together"), "prompt");
+  expect_refused(run(job + "--together answer"), 2, "no column 'answer'; name one of a, prompt");
+  expect_refused(run(job + "--together prompt --policy padded_batches"), 2, "--together");
+  expect_refused(run("plan --codes g8b1i256f1s0 --together a"), 2, "--together goes with --trace");
 }
 
 TEST_F(BallastPlan, GivesTheSamePlanForTheSameSeedOnly)

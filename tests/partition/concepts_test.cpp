@@ -7,9 +7,13 @@
 namespace {
 
 using ballast::bag_id;
+using ballast::batching;
+using ballast::batching_of;
 using ballast::cost_units;
 using ballast::partition_policy;
 using ballast::partition_problem;
+using ballast::place;
+using ballast::restricts_plans;
 using ballast::workspace;
 
 // The least that is a policy.
@@ -41,6 +45,43 @@ struct wants_floating_point {
 };
 static_assert(!partition_policy<wants_floating_point> &&
               wants_floating_point{} == wants_floating_point{});
+
+struct answers_a_number {
+  double operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
+                    workspace&) const
+  {
+    return 0;
+  }
+  friend bool operator==(answers_a_number, answers_a_number) = default;
+};
+static_assert(!partition_policy<answers_a_number> && answers_a_number{} == answers_a_number{});
+
+// A policy of every answer that is not the usual one.
+struct padded_and_proven {
+  bool equal_counts = true;
+  ballast::ratio operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
+                            workspace&) const
+  {
+    return {7, 2};
+  }
+  [[nodiscard]] static constexpr batching batches() { return batching::padded; }
+  [[nodiscard]] constexpr bool restricts() const { return equal_counts; }
+  friend bool operator==(padded_and_proven, padded_and_proven) = default;
+};
+static_assert(partition_policy<padded_and_proven> && padded_and_proven{} == padded_and_proven{});
+static_assert(batching_of(padded_and_proven{}) == batching::padded);
+static_assert(restricts_plans(padded_and_proven{}));
+static_assert(!restricts_plans(padded_and_proven{.equal_counts = false}));
+static_assert(batching_of(archetype{}) == batching::packed);
+static_assert(!restricts_plans(archetype{}));
+
+TEST(Place, AnswersWhatThePolicyHasProven)
+{
+  workspace memory;
+  EXPECT_EQ(place(padded_and_proven{}, partition_problem{}, {}, {}, memory),
+            (ballast::ratio{7, 2}));
+  EXPECT_EQ(place(archetype{}, partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
+}
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)
 {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace {
@@ -28,6 +29,10 @@ TEST(GreedyKnapsack, AgreesWithTheListSortingPlanner)  // Ensures (3)
   ballast::random_source random(7);
   for (int trial = 0; trial < 2000; ++trial) {
     auto const step = ballast_test::random_instance(random, 30, 8, 8);
+    std::vector<std::uint32_t> speeds;
+    for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
+      speeds.push_back(step.speed_of(bag));
+    }
     for (auto const capacity : {knapsack_capacity::remaining, knapsack_capacity::full}) {
       SCOPED_TRACE(testing::Message()
                    << "trial " << trial << " capacity " << static_cast<int>(capacity));
@@ -36,7 +41,7 @@ TEST(GreedyKnapsack, AgreesWithTheListSortingPlanner)  // Ensures (3)
       ASSERT_EQ(plan->owner,
                 ballast_test::list_sorting_knapsack(step.costs, step.lengths, step.gpus,
                                                     capacity == knapsack_capacity::remaining,
-                                                    ballast_test::exact_occupancy{}));
+                                                    ballast_test::exact_occupancy{}, speeds));
     }
   }
 }
@@ -63,6 +68,16 @@ TEST(GreedyKnapsack, SendsWhatFitsNowhereToTheLeastOccupiedLargestBag)
   auto const plan = ballast_test::plan_instance(step, greedy_knapsack{});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->owner.front(), bag_id{2});
+}
+
+TEST(GreedyKnapsack, GivesFasterBagsMoreWork)
+{
+  // Mean 10 per speed, so the bags have room for 10 and 30, though both are of one GPU.
+  ballast_test::instance const step{{1, 1, 1}, {25, 10, 5}, {1, 1}, {1, 3}};
+  auto const plan = ballast_test::plan_instance(step, greedy_knapsack{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->owner, (std::vector{bag_id{1}, bag_id{0}, bag_id{1}}));
+  EXPECT_TRUE(plan->proven_optimal());
 }
 
 TEST(GreedyKnapsack, NeverSplitsASequenceOverMoreGpusThanItHasTokens)

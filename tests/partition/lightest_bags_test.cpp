@@ -14,41 +14,45 @@ namespace {
 using ballast::cost_units;
 using ballast::detail::lightest_bags;
 
-TEST(LightestBags, AgreesWithASetOfAllBagsOfASize)  // Ensures (1)
+TEST(LightestBags, AgreesWithASetOfAllBagsOfAKind)  // Ensures (1)
 {
   ballast::random_source random(17);
   for (int trial = 0; trial < 200; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<std::uint32_t> gpus(1 + random.below(20));
+    std::vector<std::uint32_t> speeds(gpus.size());
     std::vector<cost_units> loads(gpus.size());
     for (auto& size : gpus) { size = static_cast<std::uint32_t>(1 + random.below(4)); }
+    for (auto& speed : speeds) { speed = static_cast<std::uint32_t>(1 + random.below(3)); }
     for (auto& load : loads) { load = random.between(0, 5); }
 
-    std::map<std::uint32_t, std::set<std::pair<cost_units, std::uint32_t>>> oracle;
+    using kind = std::pair<std::uint32_t, std::uint32_t>;
+    std::map<kind, std::set<std::pair<cost_units, std::uint32_t>>> oracle;
     for (std::uint32_t bag = 0; bag < gpus.size(); ++bag) {
-      oracle[gpus[bag]].emplace(loads[bag], bag);
+      oracle[{gpus[bag], speeds[bag]}].emplace(loads[bag], bag);
     }
 
     ballast::workspace memory;
     auto scratch = memory.open();
-    lightest_bags const bags(gpus, loads, scratch);
-    ASSERT_EQ(bags.by_size().size(), oracle.size());
+    ballast::partition_problem const problem{{}, {}, {}, gpus, speeds};
+    lightest_bags const bags(problem, loads, scratch);
+    ASSERT_EQ(bags.kinds().size(), oracle.size());
     for (int step = 0; step < 100; ++step) {
-      auto& size = bags.by_size()[random.below(bags.by_size().size())];
-      auto& expected = oracle.at(size.gpus);
+      auto& like = bags.kinds()[random.below(bags.kinds().size())];
+      auto& expected = oracle.at({like.gpus, like.speed});
       auto const [load, index] = *expected.begin();
-      ASSERT_EQ(size.lightest().load, load);
-      ASSERT_EQ(size.lightest().index, index);
+      ASSERT_EQ(like.lightest().load, load);
+      ASSERT_EQ(like.lightest().index, index);
       cost_units const cost = random.between(0, 7);
-      size.add_to_lightest(cost);
+      like.add_to_lightest(cost);
       expected.erase(expected.begin());
       expected.emplace(load + cost, index);
       loads[index] += cost;
     }
-    std::uint32_t before = 0;
-    for (auto const& size : bags.by_size()) {
-      EXPECT_GT(size.gpus, before);
-      before = size.gpus;
+    kind before{0, 0};
+    for (auto const& like : bags.kinds()) {
+      EXPECT_GT((kind{like.gpus, like.speed}), before);
+      before = {like.gpus, like.speed};
     }
     std::vector<cost_units> stored(loads.size());
     bags.store(stored);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -27,6 +28,7 @@ TEST(LongestProcessingTime, StaysWithinGrahamsBound)  // Ensures (3)
   ballast::random_source random(20240607);
   for (int trial = 0; trial < 300; ++trial) {
     auto step = ballast_test::random_instance(random, 7, 4, 1);
+    step.gpu_speeds.clear();
     SCOPED_TRACE(testing::Message() << "trial " << trial << " bags " << step.gpus.size());
     auto const plan = ballast_test::plan_instance(step, longest_processing_time{});
     ASSERT_TRUE(plan);
@@ -52,10 +54,12 @@ std::vector<bag_id> scan_all_bags(ballast_test::instance const& step)
       if (step.lengths[sample] != 0 && step.lengths[sample] < std::int64_t{step.gpus[bag]}) {
         continue;
       }
-      ratio const finish{loads[bag] + step.costs[sample], step.gpus[bag]};
       if (best == step.gpus.size()) { best = bag; }
-      ratio const other{loads[best] + step.costs[sample], step.gpus[best]};
-      if (finish < other || (finish == other && step.gpus[bag] < step.gpus[best])) { best = bag; }
+      ratio const finish{loads[bag] + step.costs[sample], step.speed_of(bag)};
+      ratio const other{loads[best] + step.costs[sample], step.speed_of(best)};
+      std::pair const kind(step.gpus[bag], step.speed_of(bag));
+      std::pair const other_kind(step.gpus[best], step.speed_of(best));
+      if (finish < other || (finish == other && kind < other_kind)) { best = bag; }
     }
     loads[best] += step.costs[sample];
     owner[sample] = ballast::to_id<bag_id>(best);
@@ -92,6 +96,22 @@ TEST(LongestProcessingTime, WorksUpToTheLargestTotal)
   EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{0}}));
 }
 
+// Loads so large that bags of one kind are kept in a heap, too.
+TEST(LongestProcessingTime, PlansHugeCostsAsItDoesSmallOnes)
+{
+  ballast::random_source random(9);
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto step = ballast_test::random_instance(random, 30, 8, 1);
+    step.gpu_speeds.clear();
+    auto const small = ballast_test::plan_instance(step, longest_processing_time{});
+    for (auto& cost : step.costs) { cost <<= 48; }
+    auto const huge = ballast_test::plan_instance(step, longest_processing_time{});
+    ASSERT_TRUE(small && huge);
+    ASSERT_EQ(huge->owner, small->owner);
+  }
+}
+
 TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
 {
   std::vector<ballast::cost_units> const costs{1};
@@ -101,7 +121,7 @@ TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
   std::vector<ballast::cost_units> loads;
   std::vector<bag_id> owner(1);
   ballast::workspace memory;
-  ballast::partition_problem const problem{costs, lengths, order, gpus};
+  ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
   EXPECT_DEATH(longest_processing_time{}(problem, loads, owner, memory), "!loads.empty");
 }
 

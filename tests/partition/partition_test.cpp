@@ -12,7 +12,10 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/lay_out.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -254,10 +257,193 @@ TEST(PartitionDeathTest, EndsTheProgramWhenAPolicyIsWrong)
   auto const plan_with = [&](mistake made) {
     (void)ballast::partition(std::vector<tokens>{2, 2}, bags, wrong_policy{made}, own_length);
   };
-  EXPECT_DEATH(plan_with(mistake::forgets_a_sample), "bag < loads.size");
+  EXPECT_DEATH(plan_with(mistake::forgets_a_sample), "bag < bags");
   EXPECT_DEATH(plan_with(mistake::forgets_loads), "recomputed");
   EXPECT_DEATH(plan_with(mistake::ignores_lengths), "fits");
   EXPECT_EQ(wrong_policy{}, wrong_policy{});
+}
+
+// A policy that claims more than it can know.
+struct boasting_policy {
+  ratio operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                   std::span<bag_id> owner, ballast::workspace& memory) const
+  {
+    longest_processing_time{}(problem, loads, owner, memory);
+    return {ballast::no_cost - 1, 1};
+  }
+  friend bool operator==(boasting_policy, boasting_policy) = default;
+};
+
+TEST(PartitionDeathTest, EndsTheProgramWhenAProofIsFalse)
+{
+  EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{2, 2}, one_gpu_bags(2),
+                                        boasting_policy{}, own_length),
+               "lower_bound <= plan.makespan");
+  EXPECT_EQ(boasting_policy{}, boasting_policy{});
+}
+
+using ballast::partition_constraints;
+using ballast::rank_id;
+
+ballast::result<ballast::partition_plan> plan_under(partition_constraints const& constraints,
+                                                    std::vector<tokens> const& lengths,
+                                                    ballast::bag_layout const& bags)
+{
+  return ballast::partition(lengths, bags, longest_processing_time{}, own_length, std::identity{},
+                            constraints);
+}
+
+TEST(PartitionUnderConstraints, KeepsSamplesTogether)  // Ensures (5)
+{
+  // [constraints]
+  std::vector<ballast::tokens> const lengths{7, 2, 6, 5, 3, 1};
+  std::vector<std::int64_t> const prompts{4, 9, 4, 9, 8, 8};
+  auto const plan = ballast::partition(
+      lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+      [](ballast::tokens length) { return length; }, std::identity{}, {.together = prompts});
+  // [constraints]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{0}, bag_id{1},
+                                                bag_id{1}, bag_id{1}));
+  EXPECT_THAT(plan->loads, testing::ElementsAre(13, 11));
+  EXPECT_THAT(plan->costs, testing::ElementsAreArray(lengths));
+  // Of 13, 7 and 4 none can be split: the plan is proven to be the best.
+  EXPECT_EQ(plan->lower_bound, (ratio{13, 1}));
+}
+
+TEST(PartitionUnderConstraints, KeepsAGroupOutOfBagsThatAnyOfItIsTooShortFor)
+{
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 4}});
+  std::vector<std::int64_t> const keys{1, 1, 2};
+  auto const plan = plan_under({.together = keys}, {90, 3, 9}, bags);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->owner[0], bag_id{0});
+  EXPECT_EQ(plan->owner[1], bag_id{0});
+}
+
+TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
+{
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
+  // Ranks 1 and 2 are one bag: a sample on either is at home there.
+  std::vector<rank_id> const home{rank_id{2}, rank_id{1}, rank_id{0}, rank_id{0}};
+  auto const plan = plan_under({.home = home}, {8, 6, 4, 2}, bags);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
+  EXPECT_EQ(plan->moved, (ratio{12, 20}));
+  EXPECT_EQ(plan_under({}, {8, 6, 4, 2}, bags)->moved, (ratio{0, 1}));
+}
+
+TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
+{
+  EXPECT_TRUE(plan_under({.most_per_gpu = 9}, {9, 5, 4}, one_gpu_bags(2)));
+  auto const over = plan_under({.most_per_gpu = 9}, {9, 5, 5}, one_gpu_bags(2));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, error_code::infeasible);
+  EXPECT_THAT(over.error().message, testing::HasSubstr("3 such bags are needed and enough"));
+  // Weights count instead of lengths where they are given, and not at all without a limit.
+  std::vector<std::int64_t> const weights{1, 1, 90};
+  EXPECT_TRUE(plan_under({.weights = weights}, {9, 5, 5}, one_gpu_bags(2)));
+  auto const heavy =
+      plan_under({.most_per_gpu = 89, .weights = weights}, {1, 1, 1}, one_gpu_bags(2));
+  ASSERT_FALSE(heavy);
+  EXPECT_EQ(heavy.error().position, 2U);
+  EXPECT_THAT(heavy.error().message, testing::HasSubstr("sample 2 weighs 90, more than any bag"));
+}
+
+TEST(PartitionUnderConstraints, NamesTheFirstSampleOfAGroupThatIsTooHeavy)
+{
+  std::vector<std::int64_t> const keys{5, 6, 6};
+  auto const over = plan_under({.together = keys, .most_per_gpu = 9}, {5, 4, 6}, one_gpu_bags(2));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().position, 1U);
+  EXPECT_THAT(over.error().message,
+              testing::HasSubstr("sample 1 and what stays with it weigh 10, more than"));
+}
+
+TEST(PartitionUnderConstraints, NamesTheSampleWhoseHomeOrWeightIsWrong)
+{
+  std::vector<rank_id> const home{rank_id{0}, rank_id{7}};
+  auto const nowhere = plan_under({.home = home}, {1, 1}, one_gpu_bags(2));
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, error_code::out_of_range);
+  EXPECT_EQ(nowhere.error().position, 1U);
+  std::vector<std::int64_t> const weights{0, -4};
+  auto const negative =
+      plan_under({.most_per_gpu = 3, .weights = weights}, {1, 1}, one_gpu_bags(2));
+  ASSERT_FALSE(negative);
+  EXPECT_EQ(negative.error().position, 1U);
+}
+
+// Puts all samples in the first bag, padded to the longest.
+struct one_padded_batch {
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<bag_id> owner, ballast::workspace&) const
+  {
+    std::ranges::fill(owner, bag_id{0});
+    for (auto const cost : problem.costs) { loads[0] = std::max(loads[0], cost); }
+    loads[0] *= static_cast<ballast::cost_units>(owner.size());
+  }
+  static constexpr ballast::batching batches() { return ballast::batching::padded; }
+  friend bool operator==(one_padded_batch, one_padded_batch) = default;
+};
+
+TEST(PartitionUnderConstraints, RefusesToPadWhatStaysTogether)
+{
+  std::vector<std::int64_t> const keys{1, 1, 2};
+  auto const pad = [&](partition_constraints const& constraints) {
+    return ballast::partition(std::vector<tokens>{3, 2, 1}, one_gpu_bags(2), one_padded_batch{},
+                              own_length, std::identity{}, constraints);
+  };
+  ASSERT_TRUE(pad({}));
+  EXPECT_THAT(pad({})->loads, testing::ElementsAre(9, 0));
+  auto const refused = pad({.together = keys});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::infeasible);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("cannot keep some of them together"));
+  EXPECT_EQ(one_padded_batch{}, one_padded_batch{});
+}
+
+TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)
+{
+  auto const bags = one_gpu_bags(2).with_speeds(std::vector<std::uint32_t>{100, 50});
+  auto const plan =
+      ballast::partition(std::vector<tokens>{6, 4, 2}, bags, longest_processing_time{}, own_length);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->loads, testing::ElementsAre(8, 4));
+  EXPECT_EQ(plan->makespan, (ratio{8, 100}));
+  EXPECT_EQ(plan->lower_bound, (ratio{8, 100}));
+  EXPECT_NE(plan->digest(), ballast::partition(std::vector<tokens>{6, 4, 2}, one_gpu_bags(2),
+                                               longest_processing_time{}, own_length)
+                                ->digest());
+}
+
+TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4)
+{
+  ballast::random_source random(4);
+  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), *ballast::cluster_of(16));
+  std::vector<tokens> lengths(900);
+  std::vector<std::int64_t> keys(900);
+  std::vector<rank_id> home(900);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 5; ++step) {
+    for (tokens& length : lengths) { length = random.between(2, 9000); }
+    for (auto& key : keys) { key = random.between(0, 300); }
+    for (auto& rank : home) { rank = ballast::to_id<rank_id>(random.below(16)); }
+    partition_constraints const constraints{
+        .together = keys, .home = home, .most_per_gpu = 5'000'000, .weights = lengths};
+    std::size_t const before = ballast_test::allocations();
+    bool const done =
+        ballast::partition_into(plan, memory, lengths, bags, longest_processing_time{}, own_length,
+                                std::identity{}, constraints)
+            .has_value();
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+    lengths.pop_back();
+    keys.pop_back();
+    home.pop_back();
+  }
 }
 
 template <class Policy>

@@ -18,6 +18,12 @@ struct instance {
   std::vector<ballast::tokens> lengths;
   std::vector<ballast::cost_units> costs;
   std::vector<std::uint32_t> gpus;
+  std::vector<std::uint32_t> gpu_speeds = {};  ///< of the GPUs of each bag; empty: all 1
+
+  [[nodiscard]] std::uint32_t speed_of(std::size_t bag) const
+  {
+    return gpus[bag] * (gpu_speeds.empty() ? 1 : gpu_speeds[bag]);
+  }
 };
 
 /// The least makespan of all m^n assignments of whole samples to bags that have no more GPUs than
@@ -30,7 +36,7 @@ inline std::optional<ballast::ratio> optimum(instance const& step,
   if (sample == step.costs.size()) {
     best = ballast::ratio{0, 1};
     for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      best = std::max(*best, ballast::ratio{loads[bag], step.gpus[bag]});
+      best = std::max(*best, ballast::ratio{loads[bag], step.speed_of(bag)});
     }
     return best;
   }

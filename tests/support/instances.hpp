@@ -15,13 +15,18 @@
 
 namespace ballast_test {
 
-/// A random step whose samples all fit some bag: ties, zeros and short samples are frequent.
+/// A random step whose samples all fit some bag: ties, zeros and short samples are frequent, and in
+/// every third step GPUs differ in speed.
 inline instance random_instance(ballast::random_source& random, std::size_t most_samples,
                                 std::size_t most_bags, std::uint32_t largest_bag)
 {
   instance step;
   step.gpus.resize(1 + random.below(most_bags));
   for (auto& gpus : step.gpus) { gpus = static_cast<std::uint32_t>(1 + random.below(largest_bag)); }
+  if (random.below(3) == 0) {
+    step.gpu_speeds.resize(step.gpus.size());
+    for (auto& speed : step.gpu_speeds) { speed = static_cast<std::uint32_t>(1 + random.below(4)); }
+  }
   auto const smallest = static_cast<ballast::tokens>(std::ranges::min(step.gpus));
   std::size_t const samples = random.below(most_samples + 1);
   std::int64_t const heaviest = random.below(2) == 0 ? 5 : 1000;
@@ -32,16 +37,19 @@ inline instance random_instance(ballast::random_source& random, std::size_t most
   return step;
 }
 
-/// Bags of the given sizes on consecutive ranks.
-inline ballast::bag_layout consecutive_bags(std::vector<std::uint32_t> const& gpus)
+/// Bags of the given sizes on consecutive ranks, of GPUs of the given speed each, or all alike.
+inline ballast::bag_layout consecutive_bags(std::vector<std::uint32_t> const& gpus,
+                                            std::vector<std::uint32_t> const& gpu_speeds = {})
 {
   std::vector<ballast::bag> bags;
+  std::vector<std::uint32_t> speeds;
   std::size_t first = 0;
-  for (std::uint32_t const size : gpus) {
-    bags.push_back({ballast::to_id<ballast::rank_id>(first), size});
-    first += size;
+  for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+    bags.push_back({ballast::to_id<ballast::rank_id>(first), gpus[bag]});
+    if (!gpu_speeds.empty()) { speeds.insert(speeds.end(), gpus[bag], gpu_speeds[bag]); }
+    first += gpus[bag];
   }
-  return ballast::bag_layout(bags);
+  return ballast::bag_layout(bags, speeds);
 }
 
 /// Samples of an instance by number, for the front door's projections.
@@ -60,7 +68,7 @@ template <class Policy>
 auto plan_instance(instance const& step, Policy const& policy)
 {
   return ballast::partition(
-      number_samples(step), consecutive_bags(step.gpus), policy,
+      number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds), policy,
       [&](numbered n) { return step.costs[n.sample]; },
       [&](numbered n) { return step.lengths[n.sample]; });
 }

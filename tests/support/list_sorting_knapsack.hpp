@@ -12,40 +12,44 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace ballast_test {
 
 /// Occupancy compared exactly, for the oracle of greedy_knapsack.
 struct exact_occupancy {
-  ballast::ratio operator()(ballast::cost_units load, std::uint32_t gpus, double) const
+  ballast::ratio operator()(ballast::cost_units load, std::uint32_t speed, double) const
   {
-    return {load, gpus};
+    return {load, speed};
   }
 };
 
 /// Occupancy as a floating-point quotient, as the public planner has it, for the benchmark.
 struct floating_occupancy {
-  double operator()(ballast::cost_units load, std::uint32_t gpus, double per_gpu) const
+  double operator()(ballast::cost_units load, std::uint32_t speed, double mean) const
   {
-    return static_cast<double>(load) / (per_gpu * gpus);
+    return static_cast<double>(load) / (mean * speed);
   }
 };
 
 /// KnapFormer's planner as it is published: every sample, heaviest first, collects the bags that
-/// may take it into a list, sorts the list by occupancy and takes the front. O(n m log m).
+/// may take it into a list, sorts the list by occupancy and takes the front. O(n m log m). Without
+/// speeds, a bag is as fast as it has GPUs.
 template <class Occupancy>
 std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units const> costs,
                                                    std::span<ballast::tokens const> lengths,
                                                    std::span<std::uint32_t const> gpus,
-                                                   bool remaining_capacity, Occupancy occupancy)
+                                                   bool remaining_capacity, Occupancy occupancy,
+                                                   std::span<std::uint32_t const> speeds = {})
 {
   using ballast::cost_units;
   using ballast::tokens;
   using ballast::uint128;
   cost_units const total = std::accumulate(costs.begin(), costs.end(), cost_units{0});
-  std::uint64_t const all_gpus = std::accumulate(gpus.begin(), gpus.end(), std::uint64_t{0});
-  double const per_gpu = static_cast<double>(total) / static_cast<double>(all_gpus);
+  if (speeds.empty()) { speeds = gpus; }
+  std::uint64_t const all_speeds = std::accumulate(speeds.begin(), speeds.end(), std::uint64_t{0});
+  double const mean = static_cast<double>(total) / static_cast<double>(all_speeds);
 
   std::vector<std::size_t> samples(costs.size());
   std::iota(samples.begin(), samples.end(), std::size_t{0});
@@ -64,7 +68,7 @@ std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units
     for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
       cost_units const filled = (remaining_capacity ? loads[bag] : 0) + costs[sample];
       bool const has_room =
-          static_cast<uint128>(filled) * all_gpus <= static_cast<uint128>(total) * gpus[bag];
+          static_cast<uint128>(filled) * all_speeds <= static_cast<uint128>(total) * speeds[bag];
       if (has_room && long_enough(bag)) { candidates.push_back(bag); }
     }
     if (candidates.empty()) {
@@ -77,10 +81,10 @@ std::vector<ballast::bag_id> list_sorting_knapsack(std::span<ballast::cost_units
       }
     }
     std::ranges::sort(candidates, [&](std::size_t a, std::size_t b) {
-      auto const of_a = occupancy(loads[a], gpus[a], per_gpu);
-      auto const of_b = occupancy(loads[b], gpus[b], per_gpu);
+      auto const of_a = occupancy(loads[a], speeds[a], mean);
+      auto const of_b = occupancy(loads[b], speeds[b], mean);
       if (of_a < of_b || of_b < of_a) { return of_a < of_b; }
-      return gpus[a] < gpus[b] || (gpus[a] == gpus[b] && a < b);
+      return std::tuple(gpus[a], speeds[a], a) < std::tuple(gpus[b], speeds[b], b);
     });
     loads[candidates.front()] += costs[sample];
     owner[sample] = ballast::to_id<ballast::bag_id>(candidates.front());

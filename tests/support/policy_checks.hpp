@@ -29,14 +29,14 @@ inline void expect_valid_plan(instance const& step, ballast::partition_plan cons
   EXPECT_EQ(plan.loads, loads);
   ballast::ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    makespan = std::max(makespan, ballast::ratio{loads[bag], step.gpus[bag]});
+    makespan = std::max(makespan, ballast::ratio{loads[bag], step.speed_of(bag)});
   }
   EXPECT_EQ(plan.makespan, makespan);
   EXPECT_LE(plan.lower_bound, plan.makespan);
 }
 
 /// Runs a policy over random steps, among them the edges: no samples, fewer samples than bags,
-/// bags of several sizes, samples shorter than bags, samples without tokens, ties, zero costs.
+/// bags of several sizes and speeds, samples shorter than bags, samples without tokens, ties, zero costs.
 template <class Policy>
 void expect_valid_plans(Policy const& policy, std::uint64_t seed)
 {
@@ -61,9 +61,10 @@ void expect_starting_loads_counted(Policy const& policy)
       {5, ballast::sample_id{0}}, {4, ballast::sample_id{1}}, {3, ballast::sample_id{2}}};
   std::vector<std::uint32_t> const gpus{1, 1};
   std::vector<ballast::cost_units> loads{100, 1};
-  std::vector<ballast::bag_id> owner(3);
+  std::vector<ballast::bag_id> owner(3, ballast::bag_id{2});
   ballast::workspace memory;
-  policy(ballast::partition_problem{costs, lengths, order, gpus}, loads, owner, memory);
+  place(policy, ballast::partition_problem{costs, lengths, order, gpus, gpus}, loads, owner,
+        memory);
   std::vector<ballast::cost_units> expected{100, 1};
   for (std::size_t sample = 0; sample < 3; ++sample) {
     expected[to_index(owner[sample])] += costs[sample];

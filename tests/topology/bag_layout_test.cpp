@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace {
@@ -35,6 +36,38 @@ TEST(BagLayout, HasADigestThatEveryBagEnters)
   EXPECT_EQ(bag_layout(bags).digest(), bag_layout(bags).digest());
   EXPECT_NE(bag_layout(bags).digest(), bag_layout(swapped).digest());
   EXPECT_NE(bag_layout(bags).digest(), bag_layout(other_sizes).digest());
+}
+
+TEST(BagLayout, IsAsFastAsTheSlowestGpuOfABagTimesItsGpus)  // Ensures (3)
+{
+  std::vector<bag> const bags{{rank_id{2}, 2}, {rank_id{0}, 1}, {rank_id{1}, 1}};
+  EXPECT_THAT(bag_layout(bags).speeds(), testing::ElementsAre(2, 1, 1));
+  std::vector<std::uint32_t> const gpu_speeds{100, 70, 90, 60};
+  bag_layout const layout(bags, gpu_speeds);
+  EXPECT_THAT(layout.speeds(), testing::ElementsAre(120, 100, 70));
+  EXPECT_THAT(layout.sizes(), testing::ElementsAre(2, 1, 1));
+}
+
+TEST(BagLayout, TakesOtherSpeedsForTheSameBags)
+{
+  std::vector<bag> const bags{{rank_id{0}, 1}, {rank_id{1}, 2}};
+  std::vector<std::uint32_t> const gpu_speeds{3, 2, 5};
+  bag_layout const alike(bags);
+  EXPECT_EQ(alike.with_speeds(gpu_speeds), bag_layout(bags, gpu_speeds));
+  EXPECT_NE(alike.with_speeds(gpu_speeds), alike);
+  EXPECT_NE(alike.with_speeds(gpu_speeds).digest(), alike.digest());
+  EXPECT_EQ(alike.with_speeds(gpu_speeds).with_speeds({}), alike);
+  EXPECT_EQ(alike.with_speeds(std::vector<std::uint32_t>{1, 1, 1}).digest(), alike.digest());
+}
+
+TEST(BagLayoutDeathTest, RefusesSpeedsThatAreNone)
+{
+  std::vector<bag> const bags{{rank_id{0}, 1}, {rank_id{1}, 2}};
+  bag_layout const layout(bags);
+  using speeds = std::vector<std::uint32_t>;
+  EXPECT_DEATH((void)layout.with_speeds(speeds{1, 1}), "gpu_speeds.size");
+  EXPECT_DEATH((void)layout.with_speeds(speeds{1, 1, 0}), "speed >= 1");
+  EXPECT_DEATH((void)layout.with_speeds(speeds{1, 1U << 31, 1U << 31}), "numeric_limits");
 }
 
 TEST(BagLayout, MayBeEmpty)

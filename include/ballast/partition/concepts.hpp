@@ -4,12 +4,14 @@
 
 #include <ballast/core/descending_order.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace ballast::inline v0 {
 
@@ -17,17 +19,24 @@ namespace ballast::inline v0 {
 ///
 /// `partition()` builds it and checks all of this; whoever calls a policy directly vouches for it.
 ///
-/// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m]; m >= 1.
-/// Units       costs in the cost model's unit; a bag of G GPUs does its work G times as fast as
-///             one.
+/// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
+///             weights[n] and capacities[m] are empty where nothing is asked.
+/// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
+///             and where GPUs are alike, s is their number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
 ///             (b) heaviest_first is `descending_order` of the costs
 ///             (c) every sample fits at least one bag, in the sense of `fits`
+///             (d) speeds are at least 1; with weights there are capacities, and the other way
+///                 round; weights are not negative and add up to less than 2^63
 struct partition_problem {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
   std::span<priced_sample const> heaviest_first;
   std::span<std::uint32_t const> gpus;
+  std::span<std::uint32_t const> speeds;
+  std::span<bag_id const> home = {};              ///< the bag whose GPUs hold each sample now
+  std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
+  std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than GPUs stays out. A sequence of no tokens has no chunks and fits everywhere.
@@ -37,19 +46,67 @@ struct partition_problem {
   }
 };
 
+/// How a bag computes the samples that it owns, and so what its load is.
+enum class batching : std::uint8_t {
+  packed,  ///< one after the other: the sum of their costs
+  padded,  ///< all as long as the longest: their number times the largest cost
+};
+
 /// Decides which bag owns each sample.
 ///
 /// In, out     loads[m] enters as work that each bag already has and leaves as the total.
-///             owner[n] leaves with one bag per sample, and the sample fits it.
+///             owner[n] enters as bag m, which is none, and leaves with one bag per sample, which
+///             the sample fits. Where there are capacities, a sample that finds no place may be
+///             left with none.
 ///             memory is scratch that the policy gives back.
-/// A policy is a value: regular, usually without state, parameters as public members.
+/// Answers     nothing, or a makespan that it has proven no plan can get below.
+/// A policy is a value: regular, usually without state, parameters as public members. Two answers
+/// of other than the usual kind it gives in constant member functions: `batching batches()` where
+/// loads are not sums, and `bool restricts()` where it chooses among some plans only, as those of
+/// equal counts, so that what it proves holds for these alone.
 template <class P>
 concept partition_policy =
     std::regular<P> &&
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
              std::span<bag_id> owner, workspace& memory) {
-      { policy(problem, loads, owner, memory) } -> std::same_as<void>;
+      requires std::same_as<decltype(policy(problem, loads, owner, memory)), void> ||
+                   std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
+
+/// Calls a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
+template <partition_policy Policy>
+ratio place(Policy const& policy, partition_problem const& problem, std::span<cost_units> loads,
+            std::span<bag_id> owner, workspace& memory)
+{
+  if constexpr (std::is_void_v<decltype(policy(problem, loads, owner, memory))>) {
+    policy(problem, loads, owner, memory);
+    return {};
+  } else {
+    return policy(problem, loads, owner, memory);
+  }
+}
+
+/// How the bags of this policy's plans compute their samples.
+template <partition_policy Policy>
+[[nodiscard]] constexpr batching batching_of(Policy const& policy)
+{
+  if constexpr (requires { policy.batches(); }) {
+    return policy.batches();
+  } else {
+    return batching::packed;
+  }
+}
+
+/// Whether this policy chooses among some plans only.
+template <partition_policy Policy>
+[[nodiscard]] constexpr bool restricts_plans(Policy const& policy)
+{
+  if constexpr (requires { policy.restricts(); }) {
+    return policy.restricts();
+  } else {
+    return false;
+  }
+}
 
 }  // namespace ballast::inline v0
 

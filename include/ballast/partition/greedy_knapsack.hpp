@@ -20,7 +20,7 @@ enum class knapsack_capacity : std::uint8_t { remaining, full };
 
 /// KnapFormer's balancer: every bag is a knapsack with room for its share of the step's work.
 ///
-/// A bag of G GPUs has capacity G times the mean work per GPU. Samples go heaviest first, each to
+/// A bag of speed s, of G GPUs where all are alike, has capacity s times the mean work per speed. Samples go heaviest first, each to
 /// the least occupied (load / capacity) of the bags that it fits and that have capacity for it; one
 /// that no bag has capacity for goes to the least occupied of the largest bags that it fits.
 ///
@@ -28,7 +28,7 @@ enum class knapsack_capacity : std::uint8_t { remaining, full };
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the plan is that of the list-sorting planner of the paper, with equal costs in
 ///                 sample order and equal occupancy to the smaller, then to the lower-numbered bag
-/// Complexity  O(n (sizes + log m)) after the sort that the problem brings; the public planner,
+/// Complexity  O(n (kinds + log m)) after the sort that the problem brings; the public planner,
 ///             which sorts all bags for every sample, takes O(n m log m).
 /// Source      K. Zhang et al., "KnapFormer: An Online Load Balancer for Efficient Diffusion
 ///             Transformers Training", arXiv 2508.06001, 2025, section on sequence assignment.
@@ -40,28 +40,31 @@ struct greedy_knapsack {
   {
     BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
-    std::uint64_t total = 0;  // the mean is total / all_gpus; nothing is divided, so nothing rounds
-    std::uint64_t all_gpus = 0;
+    std::uint64_t total = 0;  // the mean is total / speed; nothing is divided, so nothing rounds
+    std::uint64_t all_speeds = 0;
     for (cost_units const load : loads) { total += static_cast<std::uint64_t>(load); }
     for (cost_units const cost : problem.costs) { total += static_cast<std::uint64_t>(cost); }
-    for (std::uint32_t const gpus : problem.gpus) { all_gpus += gpus; }
+    for (std::uint32_t const speed : problem.speeds) { all_speeds += speed; }
 
     auto scratch = memory.open();
-    detail::lightest_bags const bags(problem.gpus, loads, scratch);
+    detail::lightest_bags const bags(problem, loads, scratch);
     for (auto const [cost, sample] : problem.heaviest_first) {
-      detail::bags_of_size* best = nullptr;
-      detail::bags_of_size* largest = nullptr;
-      for (detail::bags_of_size& size : bags.by_size()) {
+      detail::like_bags* best = nullptr;
+      detail::like_bags* largest = nullptr;
+      for (detail::like_bags& kind : bags.kinds()) {
         // The smallest bags take every sample, so lengths are looked up only where sizes differ.
         if (largest != nullptr &&
-            !partition_problem::fits(problem.lengths[to_index(sample)], size.gpus)) {
+            !partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) {
           break;
         }
-        largest = &size;
-        cost_units const before = capacity == knapsack_capacity::full ? 0 : size.lightest().load;
+        if (largest == nullptr || kind.gpus > largest->gpus ||
+            occupancy(kind) < occupancy(*largest)) {
+          largest = &kind;
+        }
+        cost_units const before = capacity == knapsack_capacity::full ? 0 : kind.lightest().load;
         auto const filled = static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(cost);
-        bool const has_room = uint128{filled} * all_gpus <= uint128{total} * size.gpus;
-        if (has_room && (best == nullptr || occupancy(size) < occupancy(*best))) { best = &size; }
+        bool const has_room = uint128{filled} * all_speeds <= uint128{total} * kind.speed;
+        if (has_room && (best == nullptr || occupancy(kind) < occupancy(*best))) { best = &kind; }
       }
       if (best == nullptr) { best = largest; }
       owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
@@ -73,10 +76,10 @@ struct greedy_knapsack {
   friend bool operator==(greedy_knapsack, greedy_knapsack) = default;
 
  private:
-  // Capacity is proportional to GPUs, so load per GPU orders bags as load per capacity does.
-  [[nodiscard]] static ratio occupancy(detail::bags_of_size const& size) noexcept
+  // Capacity is proportional to speed, so load per speed orders bags as load per capacity does.
+  [[nodiscard]] static ratio occupancy(detail::like_bags const& kind) noexcept
   {
-    return {size.lightest().load, size.gpus};
+    return {kind.lightest().load, kind.speed};
   }
 };
 

@@ -4,25 +4,26 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/partition/assign_in_rounds.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/lightest_bags.hpp>
 
-#include <cstddef>
 #include <span>
 
 namespace ballast::inline v0 {
 
 /// Heaviest sample first, always to the bag that would finish it earliest.
 ///
-/// With bags of one size that is the lightest bag; with several sizes the one with the least
-/// (load + cost) / GPUs, among the bags that the sample fits.
+/// With bags of one kind that is the lightest bag; with several sizes or speeds the one with the
+/// least (load + cost) / speed, among the bags that the sample fits.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) from empty bags of one size, makespan <= (4/3 - 1/(3m)) * optimum
 ///             (4) equal costs go in sample order and equal finishing times to the smaller, then to
-///                 the lower-numbered bag
-/// Complexity  O(n (sizes + log m)) after the sort that the problem brings.
+///                 the slower, then to the lower-numbered bag
+/// Complexity  after the sort that the problem brings O(n) for most steps with bags of one kind,
+///             which are assigned in rounds, and otherwise O(n (kinds + log m)).
 /// Source      R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math.
 ///             17(2):416-429, 1969; on bags of several sizes T. Gonzalez, O. H. Ibarra, S. Sahni,
 ///             "Bounds for LPT Schedules on Uniform Processors", SIAM J. Comput. 6(1), 1977.
@@ -32,18 +33,22 @@ struct longest_processing_time {
   {
     BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    if (detail::one_kind_of_bags(problem) &&
+        detail::assign_in_rounds(problem.heaviest_first, loads, owner, memory)) {
+      return;
+    }
     auto scratch = memory.open();
-    detail::lightest_bags const bags(problem.gpus, loads, scratch);
+    detail::lightest_bags const bags(problem, loads, scratch);
 
     for (auto const [cost, sample] : problem.heaviest_first) {
       // The smallest bags take every sample, so lengths are looked up only where sizes differ.
-      detail::bags_of_size* best = &bags.by_size().front();
-      ratio best_finish{best->lightest().load + cost, best->gpus};
-      for (detail::bags_of_size& size : bags.by_size().subspan(1)) {
-        if (!partition_problem::fits(problem.lengths[to_index(sample)], size.gpus)) { break; }
-        ratio const finish{size.lightest().load + cost, size.gpus};
+      detail::like_bags* best = &bags.kinds().front();
+      ratio best_finish{best->lightest().load + cost, best->speed};
+      for (detail::like_bags& kind : bags.kinds().subspan(1)) {
+        if (!partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
+        ratio const finish{kind.lightest().load + cost, kind.speed};
         if (finish < best_finish) {
-          best = &size;
+          best = &kind;
           best_finish = finish;
         }
       }

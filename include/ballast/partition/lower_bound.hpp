@@ -4,97 +4,229 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/dual_feasible_bound.hpp>
+#include <ballast/partition/whole_units_bound.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
+#include <utility>
 
 namespace ballast::inline v0 {
 
-/// Work per GPU that no placement of whole samples can get below: the yardstick of every plan.
-///
-/// The largest of
-///   (a) the mean: for every size of bag, the work of the samples that only smaller bags can take,
-///       spread over all of those bags; and all work over all GPUs;
-///   (b) the heaviest q samples spread over the q largest bags, for every q <= m, since q samples
-///       lie in at most q bags; with q = 1 taken for each size over the samples it is the largest
-///       for;
-///   (c) with bags of one size, the pigeonhole: of the k m + 1 heaviest samples some k + 1 share a
-///       bag, hence the k + 1 lightest of them are a bound, for every k.
-/// Bags of one size hold whole units, so there the bounds are rounded up.
-///
-/// Expects     a valid partition_problem; bags start empty.
-/// Ensures     (1) no assignment of samples to bags they fit has a smaller makespan
-/// Complexity  O((n + m) log m); 8 (n + m) bytes of scratch.
-/// Source      (a) (b) folklore; (c) for every k what bound L2 of M. Dell'Amico, S. Martello,
-///             "Optimal Scheduling of Tasks on Identical Parallel Processors", ORSA J. Computing
-///             7(2):191-200, 1995, is for k = 1.
-[[nodiscard]] inline ratio makespan_lower_bound(partition_problem const& problem, workspace& memory)
+namespace detail {
+
+/// Whether bags get so few samples that counting and packing bounds can be above the mean.
+[[nodiscard]] constexpr bool few_samples(std::size_t samples, std::size_t bags) noexcept
+{
+  return samples <= 8 * bags;
+}
+
+/// The bags of a problem with what they hold from the start, in the orders that bounds look at.
+struct started_bags {
+  std::span<cost_units> starts;            // by bag
+  std::span<cost_units> least_starts;      // [k]: the sum of the k least
+  std::span<std::uint32_t> fastest_first;  // speeds
+
+  started_bags(partition_problem const& problem, std::span<cost_units const> starting_loads,
+               workspace::frame& scratch)
+      : starts(scratch.take<cost_units>(problem.gpus.size())),
+        least_starts(scratch.take<cost_units>(problem.gpus.size() + 1)),
+        fastest_first(scratch.take<std::uint32_t>(problem.gpus.size()))
+  {
+    std::ranges::fill(starts, 0);
+    std::ranges::copy(starting_loads, starts.begin());
+    least_starts[0] = 0;
+    std::ranges::copy(starts, least_starts.begin() + 1);
+    std::ranges::sort(least_starts.subspan(1));
+    std::partial_sum(least_starts.begin(), least_starts.end(), least_starts.begin());
+    std::ranges::copy(problem.speeds, fastest_first.begin());
+    std::ranges::sort(fastest_first, std::greater{});
+  }
+
+  [[nodiscard]] bool one_speed() const noexcept
+  {
+    return fastest_first.front() == fastest_first.back();
+  }
+
+  /// Work that `count` bags of this speed together share, in whole units where speeds are alike.
+  [[nodiscard]] ratio share(cost_units work, std::size_t count, std::int64_t speed) const noexcept
+  {
+    if (!one_speed()) { return {work, speed}; }
+    auto const shares = static_cast<cost_units>(count);
+    return {work / shares + (work % shares != 0 ? 1 : 0), fastest_first.front()};
+  }
+};
+
+/// Work that only smaller bags can take, shared by them; each sample on its fastest bag; and what
+/// bags hold from the start.
+[[nodiscard]] inline ratio confined_work_bound(partition_problem const& problem,
+                                               started_bags const& bags, workspace::frame& scratch)
+{
+  std::size_t const count = problem.gpus.size();
+  std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(count);
+  std::iota(largest_first.begin(), largest_first.end(), std::uint32_t{0});
+  std::ranges::sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(problem.gpus[a], a) > std::pair(problem.gpus[b], b);
+  });
+  // A sample can use the bags of `largest_first` from the k-th on, where k counts those that it is
+  // too short for: work[k] is that of such samples, heaviest[k] the cost of one.
+  std::span<cost_units> const work = scratch.take<cost_units>(count);
+  std::span<cost_units> const heaviest = scratch.take<cost_units>(count);
+  std::ranges::fill(work, 0);
+  std::ranges::fill(heaviest, 0);
+  bool const one_size = problem.gpus[largest_first.front()] == problem.gpus[largest_first.back()];
+  for (std::size_t sample = 0; sample < problem.costs.size(); ++sample) {
+    std::size_t place = 0;
+    if (!one_size) {
+      auto const usable = std::ranges::partition_point(largest_first, [&](std::uint32_t bag) {
+        return !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
+      });
+      place = static_cast<std::size_t>(usable - largest_first.begin());
+    }
+    work[place] += problem.costs[sample];
+    heaviest[place] = std::max(heaviest[place], problem.costs[sample]);
+  }
+
+  ratio bound;
+  cost_units confined = 0;
+  std::int64_t speed = 0;
+  std::uint32_t fastest = 0;
+  cost_units least_start = bags.starts[largest_first.back()];
+  for (std::size_t place = count; place-- > 0;) {
+    std::uint32_t const bag = largest_first[place];
+    confined += work[place] + bags.starts[bag];
+    speed += problem.speeds[bag];
+    fastest = std::max(fastest, problem.speeds[bag]);
+    least_start = std::min(least_start, bags.starts[bag]);
+    bound = std::max({bound, bags.share(confined, count - place, speed),
+                      ratio{heaviest[place] + least_start, fastest},
+                      ratio{bags.starts[bag], problem.speeds[bag]}});
+  }
+  return bound;
+}
+
+/// The heaviest samples on as few bags as they can lie in.
+[[nodiscard]] inline ratio heaviest_samples_bound(partition_problem const& problem,
+                                                  started_bags const& bags) noexcept
+{
+  ratio bound;
+  cost_units work = 0;
+  std::int64_t speed = 0;
+  std::size_t const most = std::min(problem.costs.size(), problem.gpus.size());
+  for (std::size_t taken = 1; taken <= most; ++taken) {
+    work += problem.heaviest_first[taken - 1].cost;
+    speed += bags.fastest_first[taken - 1];
+    bound = std::max(bound, bags.share(work + bags.least_starts[taken], taken, speed));
+  }
+  return bound;
+}
+
+/// With bags of one speed, the load that counting the samples of the fullest bags proves.
+[[nodiscard]] inline cost_units fullest_bags_bound(partition_problem const& problem,
+                                                   started_bags const& bags, cost_units bound,
+                                                   workspace::frame& scratch)
 {
   std::size_t const samples = problem.costs.size();
-  std::size_t const bags = problem.gpus.size();
-  BALLAST_EXPECTS(bags >= 1);
-  auto scratch = memory.open();
-
-  std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(bags);
-  std::ranges::copy(problem.gpus, largest_first.begin());
-  std::ranges::sort(largest_first, std::greater{});
-  bool const one_size = largest_first.front() == largest_first.back();
-  auto const over = [&](cost_units work, std::size_t gpus) {
-    auto const denominator = static_cast<std::int64_t>(gpus);
-    if (!one_size) { return ratio{work, denominator}; }
-    auto const size = static_cast<std::int64_t>(largest_first.front());
-    std::int64_t const bags_used = denominator / size;
-    return ratio{work / bags_used + (work % bags_used != 0 ? 1 : 0), size};
-  };
-  ratio bound;
-
-  // (a) Bags from the k-th of largest_first on are those a sample may use, where k counts the bags
-  // it is too short for: confined[k] is the work of such samples.
-  std::span<cost_units> const confined = scratch.take<cost_units>(bags + 1);
-  std::ranges::fill(confined, 0);
-  for (std::size_t sample = 0; sample < samples; ++sample) {
-    tokens const length = problem.lengths[sample];
-    auto const usable = std::ranges::partition_point(largest_first, [length](std::uint32_t gpus) {
-      return !partition_problem::fits(length, gpus);
-    });
-    confined[static_cast<std::size_t>(usable - largest_first.begin())] += problem.costs[sample];
-    if (usable != largest_first.end()) {
-      bound = std::max(bound, over(problem.costs[sample], *usable));
-    }
-  }
-  cost_units work = 0;
-  std::size_t gpus = 0;
-  for (std::size_t bag = bags; bag-- > 0;) {
-    gpus += largest_first[bag];
-    work += confined[bag];
-    bound = std::max(bound, over(work, gpus));
-  }
-
-  // (b)
-  work = 0;
-  gpus = 0;
-  for (std::size_t taken = 0; taken < std::min(samples, bags); ++taken) {
-    work += problem.heaviest_first[taken].cost;
-    gpus += largest_first[taken];
-    bound = std::max(bound, over(work, gpus));
-  }
-  if (!one_size) { return bound; }
-
-  // (c)
+  std::size_t const count = problem.gpus.size();
   std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
   before[0] = 0;
   for (std::size_t place = 0; place < samples; ++place) {
     before[place + 1] = before[place] + problem.heaviest_first[place].cost;
   }
-  for (std::size_t full = 1; full * bags < samples; ++full) {
-    std::size_t const last = full * bags + 1;
-    bound = std::max(bound, over(before[last] - before[last - full - 1], largest_first.front()));
+  for (std::size_t taken = 1; taken <= samples;) {
+    std::size_t const others_most = (taken - 1) / count;
+    std::size_t const fullest = taken - others_most * count;
+    cost_units const work =
+        before[taken] - before[taken - fullest * (others_most + 1)] + bags.least_starts[fullest];
+    if (static_cast<uint128>(work) > static_cast<uint128>(bound) * fullest) {
+      auto const shares = static_cast<cost_units>(fullest);
+      bound = work / shares + (work % shares != 0 ? 1 : 0);
+    }
+    taken += few_samples(samples, count) ? 1 : count - fullest + 1;
+  }
+  return bound;
+}
+
+/// With bags of one speed, the least load from `bound` on that packing bounds do not refute.
+[[nodiscard]] inline cost_units unpackable_bound(partition_problem const& problem,
+                                                 started_bags const& bags, cost_units bound,
+                                                 workspace::frame& scratch)
+{
+  constexpr unsigned degree = 5;
+  std::span<cost_units> const costs = scratch.take<cost_units>(problem.costs.size());
+  std::ranges::transform(problem.heaviest_first, costs.begin(), &priced_sample::cost);
+  auto const refuted = [&](cost_units load) {
+    return cannot_pack(costs, load - bags.least_starts[1], bags.starts.size(), degree);
+  };
+  if (!refuted(bound)) { return bound; }
+  // All work in one bag is never refuted, so the steps end, and what they add fits 63 bits.
+  cost_units step = 1;
+  while (step <= no_cost - bound && refuted(bound + step)) {
+    bound += step;
+    step *= 2;
+  }
+  for (step /= 2; step > 0; step /= 2) {
+    if (refuted(bound + step)) { bound += step; }
+  }
+  return bound + 1;
+}
+
+}  // namespace detail
+
+/// Work per speed that no placement of whole samples can get below: the yardstick of every plan.
+///
+/// The largest of
+///   (a) the mean: for every size of bag, the work of the samples that only smaller bags can take,
+///       spread over all of those bags; and all work over all bags;
+///   (b) the heaviest q samples spread over the q fastest bags, for every q <= m, since q samples
+///       lie in at most q bags; and each sample alone on the fastest bag that it fits;
+///   (c) with bags of several speeds, the least T in which whole units suffice: the sum of
+///       floor(T speed) is at least all work;
+///   (d) with bags of one speed, for q m + r samples with 1 <= r <= m: the r fullest bags hold at
+///       least r (q + 1) of them, hence the lightest so many of the q m + r heaviest spread over r
+///       bags are a bound. With r = 1 it is the pigeonhole: some bag holds q + 1;
+///   (e) with bags of one speed and at most 8 samples per bag, the least load that the packing
+///       bounds of dual feasible functions do not refute.
+/// What bags hold from the start counts as work that stays where it is. Bags of one speed hold
+/// whole units, so there the bounds are rounded up.
+///
+/// Shapes      starting_loads[m], or empty where bags start empty.
+/// Expects     a valid partition_problem.
+/// Ensures     (1) no assignment of samples to bags they fit has a smaller makespan
+/// Complexity  O((n + m) log m), with (e) times the bits of a cost; 16 n + 64 m bytes of scratch.
+/// Source      (a) (b) folklore; (d) for q = r = 1 bound L2 of M. Dell'Amico, S. Martello, "Optimal
+///             Scheduling of Tasks on Identical Parallel Processors", ORSA J. Computing
+///             7(2):191-200, 1995, and for all q and r the mean lifted as in M. Haouari, A. Gharbi,
+///             M. Jemmali, "Tight Bounds for the Identical Parallel Machine Scheduling Problem",
+///             Int. Trans. in Operational Research 13(6):529-548, 2006; (e) `cannot_pack`.
+[[nodiscard]] inline ratio makespan_lower_bound(partition_problem const& problem, workspace& memory,
+                                                std::span<cost_units const> starting_loads = {})
+{
+  std::size_t const count = problem.gpus.size();
+  BALLAST_EXPECTS(count >= 1 && problem.speeds.size() == count);
+  BALLAST_EXPECTS(starting_loads.empty() || starting_loads.size() == count);
+  auto scratch = memory.open();
+  detail::started_bags const bags(problem, starting_loads, scratch);
+
+  ratio bound = std::max(detail::confined_work_bound(problem, bags, scratch),
+                         detail::heaviest_samples_bound(problem, bags));
+  if (!bags.one_speed()) {
+    cost_units const work =
+        std::accumulate(problem.costs.begin(), problem.costs.end(), bags.least_starts[count]);
+    return detail::whole_units_bound(problem.speeds, work, bound, memory);
+  }
+  // One speed makes every bound so far a whole load over that speed.
+  bound.numerator = detail::fullest_bags_bound(problem, bags, bound.numerator, scratch);
+  if (detail::few_samples(problem.costs.size(), count)) {
+    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
   }
   return bound;
 }

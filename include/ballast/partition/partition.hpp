@@ -3,13 +3,14 @@
 #define BALLAST_PARTITION_PARTITION_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/descending_order.hpp>
-#include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/joint_samples.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/place_items.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -22,48 +23,8 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace ballast::inline v0 {
-
-/// Who computes what, and how good that is.
-///
-/// Shapes      owner[n], costs[n], loads[m], samples: m groups.
-/// Units       costs and loads in the cost model's unit; makespan and bound in that unit per GPU.
-/// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
-///             (2) loads[b] is the sum of the costs of samples[b]
-///             (3) makespan is the largest load per GPU, exactly
-///             (4) no plan has a makespan below lower_bound, so this one is at most gap() above the
-///                 optimum
-struct partition_plan {
-  std::vector<bag_id> owner;
-  std::vector<cost_units> costs;
-  std::vector<cost_units> loads;
-  groups<bag_id, sample_id> samples;
-  ratio makespan;
-  ratio lower_bound;
-  std::uint64_t bags_digest = 0;  ///< of the layout that the plan is for
-
-  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
-  /// work.
-  [[nodiscard]] double gap() const noexcept
-  {
-    if (makespan == lower_bound) { return 0.0; }
-    return std::max(makespan.value() / lower_bound.value() - 1.0, 0.0);  // quotients are rounded
-  }
-
-  /// One word that differs where any bag, owner, cost or load does: ranks compare it before they
-  /// send.
-  [[nodiscard]] std::uint64_t digest() const noexcept
-  {
-    return ballast::digest{}
-        .add(bags_digest)
-        .add(std::span(owner))
-        .add(std::span(costs))
-        .add(std::span(loads))
-        .value();
-  }
-};
 
 namespace detail {
 
@@ -103,29 +64,21 @@ namespace detail {
   return {};
 }
 
-/// What a policy has to have done: a policy that is wrong ends the program here, since a plan made
-/// of its answers would pass for a certified one.
-inline void check_policy(partition_problem const& problem, std::span<bag_id const> owner,
-                         std::span<cost_units const> loads, workspace& memory)
-{
-  auto scratch = memory.open();
-  std::span<cost_units> const recomputed = scratch.take<cost_units>(loads.size());
-  std::ranges::fill(recomputed, 0);
-  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    std::size_t const bag = to_index(owner[sample]);
-    BALLAST_EXPECTS(bag < loads.size());  // the policy gave every sample a bag
-    BALLAST_EXPECTS(partition_problem::fits(problem.lengths[sample], problem.gpus[bag]));
-    recomputed[bag] += problem.costs[sample];
-  }
-  BALLAST_EXPECTS(std::ranges::equal(loads, recomputed));  // the policy added up what it placed
-}
-
 }  // namespace detail
+
+/// What may stand in for the cost or the length of samples: a callable, or a pointer to a member,
+/// that gives an integer. Ranks that plan with floating point would not agree.
+template <class Projection, class Samples>
+concept integer_projection =
+    std::ranges::forward_range<Samples> &&
+    std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
+    std::integral<std::remove_cvref_t<
+        std::invoke_result_t<Projection const&, std::ranges::range_reference_t<Samples>>>>;
 
 /// Places samples in bags with a policy, and says how good the plan is: the front door of this
 /// folder, in the form for a training loop.
 ///
-/// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1.
+/// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; constraints: arrays of n or empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     cost_of(sample) answers what the sample costs, length_of(sample) how many tokens it
 ///             has that a bag would split: of several modalities that are split, the fewest that
@@ -135,20 +88,22 @@ inline void check_policy(partition_problem const& problem, std::span<bag_id cons
 ///             (2) no sample is in a bag with more GPUs than the sample has tokens
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
+///             (5) samples that were asked to stay together do, and no bag holds more weight than
+///                 its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
-///             cost or none, or the costs overflow; infeasible: sample `position` is shorter than
-///             every bag has GPUs, or there is no bag. The plan is then unspecified.
-/// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound.
-template <std::ranges::forward_range Samples, partition_policy Policy, class CostOf,
-          class LengthOf = std::identity>
-  requires(std::integral<std::remove_cvref_t<
-               std::invoke_result_t<CostOf const&, std::ranges::range_reference_t<Samples>>>> &&
-           std::integral<std::remove_cvref_t<
-               std::invoke_result_t<LengthOf const&, std::ranges::range_reference_t<Samples>>>>)
+///             cost or none, a home that no rank is, or the costs or weights overflow; infeasible:
+///             sample `position` is shorter than every bag has GPUs or found no bag with room, or
+///             there is no bag, or the policy pads and samples are to stay together. The plan is
+///             then unspecified.
+/// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound; with
+///             samples to keep together O(n log n).
+template <std::ranges::forward_range Samples, partition_policy Policy,
+          integer_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
 [[nodiscard]] result<void> partition_into(partition_plan& plan, workspace& memory,
                                           Samples&& samples, bag_layout const& bags,
                                           Policy const& policy, CostOf const& cost_of,
-                                          LengthOf const& length_of = {})
+                                          LengthOf const& length_of = {},
+                                          partition_constraints const& constraints = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   if (count >= (std::uint64_t{1} << 32)) {
@@ -156,6 +111,9 @@ template <std::ranges::forward_range Samples, partition_policy Policy, class Cos
   }
   if (bags.size() == 0) {
     return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
+  }
+  if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
+    return checked;
   }
   std::uint32_t const smallest_bag = std::ranges::min(bags.sizes());
 
@@ -177,41 +135,62 @@ template <std::ranges::forward_range Samples, partition_policy Policy, class Cos
     total += cost;
     ++next;
   }
-
-  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(count);
-  descending_order(plan.costs, heaviest_first, memory);
-  partition_problem const problem{plan.costs, lengths, heaviest_first, bags.sizes()};
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // none, until the policy says so
   plan.loads.assign(bags.size(), 0);
-  policy(problem, plan.loads, plan.owner, memory);
-  detail::check_policy(problem, plan.owner, plan.loads, memory);
-
-  plan.samples.regroup(plan.owner, bags.size());
   plan.bags_digest = bags.digest();
-  plan.lower_bound = makespan_lower_bound(problem, memory);
+
+  std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
+  std::ranges::transform(constraints.home, home.begin(),
+                         [&bags](rank_id rank) { return bags.bag_of(rank); });
+  std::span<std::int64_t const> weights;
+  if (constraints.most_per_gpu != constraints.no_limit) {
+    weights = constraints.weights.empty() ? lengths : constraints.weights;
+  }
+  detail::placed_items items{plan.costs, lengths, weights, home};
+  std::span<bag_id> owner = plan.owner;
+  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
+  if (!constraints.together.empty()) {
+    if (batching_of(policy) == batching::padded) {
+      return fail(error_code::infeasible, 0,
+                  "a policy that pads samples to the longest cannot keep some of them together; "
+                  "use another policy or leave out what is to stay together");
+    }
+    items = detail::join_samples(constraints.together, items, item_of, scratch);
+    owner = scratch.take<bag_id>(items.costs.size());
+    std::ranges::fill(owner, to_id<bag_id>(bags.size()));
+  }
+  auto const bound =
+      detail::place_items(items, bags, policy, constraints.most_per_gpu, plan.loads, owner, memory);
+  if (!bound) { return tl::unexpected(bound.error()); }
+  for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
+    plan.owner[sample] = owner[item_of[sample]];
+  }
+
+  plan.lower_bound = *bound;
+  plan.samples.regroup(plan.owner, bags.size());
   plan.makespan = {};
   for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-    plan.makespan = std::max(plan.makespan, ratio{plan.loads[bag], bags.sizes()[bag]});
+    plan.makespan = std::max(plan.makespan, ratio{plan.loads[bag], bags.speeds()[bag]});
   }
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // the policy proved nothing that is false
+  plan.moved = detail::moved_share(plan.owner, lengths, home);
   return {};
 }
 
 /// The same, once: returns a new plan.
 ///
 ///     auto const plan = partition(lengths, one_gpu_bags(8), longest_processing_time{}, cost);
-template <std::ranges::forward_range Samples, partition_policy Policy, class CostOf,
-          class LengthOf = std::identity>
-[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
-                             CostOf const& cost_of, LengthOf const& length_of = {})
-    -> result<partition_plan>
-  requires requires(partition_plan& plan, workspace& memory) {
-    ballast::partition_into(plan, memory, samples, bags, policy, cost_of, length_of);
-  }
+template <std::ranges::forward_range Samples, partition_policy Policy,
+          integer_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
+[[nodiscard]] result<partition_plan> partition(Samples&& samples, bag_layout const& bags,
+                                               Policy const& policy, CostOf const& cost_of,
+                                               LengthOf const& length_of = {},
+                                               partition_constraints const& constraints = {})
 {
   partition_plan plan;
   workspace memory;
   result<void> const done = ballast::partition_into(plan, memory, std::forward<Samples>(samples),
-                                                    bags, policy, cost_of, length_of);
+                                                    bags, policy, cost_of, length_of, constraints);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }

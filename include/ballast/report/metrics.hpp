@@ -18,11 +18,12 @@ namespace ballast::inline v0 {
 
 /// How evenly work lies on GPUs.
 ///
-/// Every GPU of a bag has load / GPUs of the bag. The GPUs before balancing are bags of one.
+/// Every GPU of a bag has load / GPUs of the bag, and where GPUs differ load / speed of the bag is
+/// what counts. The GPUs before balancing are bags of one.
 struct balance_metrics {
-  double heaviest = 0;  ///< work of the busiest GPU, in cost units
+  double heaviest = 0;  ///< work of the busiest GPU, in cost units per speed
   double lightest = 0;  ///< work of the idlest GPU
-  double mean = 0;      ///< all work over all GPUs
+  double mean = 0;      ///< all work over all speeds
 
   /// WIR, the workload imbalance ratio of KnapFormer: heaviest / lightest. Empty where it is
   /// infinite, which is when a GPU has no work and another has; 1 where no GPU has any.
@@ -48,25 +49,25 @@ struct balance_metrics {
 
 /// Measures the loads of bags.
 ///
-/// Shapes      loads[m], gpus[m]; m >= 1.
-/// Expects     equal sizes; loads are not negative; every bag has a GPU.
+/// Shapes      loads[m], speeds[m] as bag_layout::speeds() gives them; m >= 1.
+/// Expects     equal sizes; loads are not negative; speeds are at least 1.
 /// Complexity  O(m).
 [[nodiscard]] inline balance_metrics measure_balance(std::span<cost_units const> loads,
-                                                     std::span<std::uint32_t const> gpus)
+                                                     std::span<std::uint32_t const> speeds)
 {
-  BALLAST_EXPECTS(!loads.empty() && loads.size() == gpus.size());
+  BALLAST_EXPECTS(!loads.empty() && loads.size() == speeds.size());
   balance_metrics metrics;
   double total = 0;
-  double all_gpus = 0;
+  double all_speeds = 0;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
     auto const load = static_cast<double>(loads[bag]);
-    double const per_gpu = load / gpus[bag];
-    metrics.heaviest = std::max(metrics.heaviest, per_gpu);
-    metrics.lightest = bag == 0 ? per_gpu : std::min(metrics.lightest, per_gpu);
+    double const per_speed = load / speeds[bag];
+    metrics.heaviest = std::max(metrics.heaviest, per_speed);
+    metrics.lightest = bag == 0 ? per_speed : std::min(metrics.lightest, per_speed);
     total += load;
-    all_gpus += gpus[bag];
+    all_speeds += speeds[bag];
   }
-  metrics.mean = total / all_gpus;
+  metrics.mean = total / all_speeds;
   return metrics;
 }
 

@@ -6,6 +6,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,17 +24,25 @@ struct bag {
   friend constexpr bool operator==(bag, bag) = default;
 };
 
-/// Where every bag of a job sits.
+/// Where every bag of a job sits, and how fast it is.
 ///
-/// Expects     the bags given to the constructor are disjoint and cover ranks 0 to gpus() - 1.
+/// The GPUs of a bag share every sequence evenly and wait for the slowest, so a bag of G GPUs is G
+/// times as fast as its slowest GPU.
+///
+/// Shapes      gpu_speeds[gpus()], or nothing where all GPUs are alike.
+/// Units       speeds in any unit that is the same for all, as percent of the fastest.
+/// Expects     the bags given to the constructor are disjoint and cover ranks 0 to gpus() - 1; each
+///             speed is at least 1, and a bag's fits 32 bits.
 /// Ensures     (1) bags keep the order in which they were given
 ///             (2) bag_of(r) is the bag whose ranks include r
+///             (3) the speed of a bag is its GPUs times the least of their speeds, where all are
+///                 alike 1
 /// Complexity  construction O(GPUs), every question O(1).
 class bag_layout {
  public:
   bag_layout() = default;
 
-  explicit bag_layout(std::span<bag const> bags)
+  explicit bag_layout(std::span<bag const> bags, std::span<std::uint32_t const> gpu_speeds = {})
   {
     std::size_t gpus = 0;
     for (bag const each : bags) { gpus += each.gpus; }
@@ -51,6 +60,15 @@ class bag_layout {
       first_.push_back(each.first);
       sizes_.push_back(each.gpus);
     }
+    set_speeds(gpu_speeds);
+  }
+
+  /// The same bags on GPUs of these speeds.
+  [[nodiscard]] bag_layout with_speeds(std::span<std::uint32_t const> gpu_speeds) const
+  {
+    bag_layout faster = *this;
+    faster.set_speeds(gpu_speeds);
+    return faster;
   }
 
   /// Number of bags.
@@ -71,8 +89,11 @@ class bag_layout {
     return bag_of_[to_index(rank)];
   }
 
-  /// GPUs of every bag, in bag order: what a partition policy balances over.
+  /// GPUs of every bag, in bag order.
   [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return sizes_; }
+
+  /// Speed of every bag, in bag order: what a partition policy balances over.
+  [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept { return speeds_; }
 
   /// One word that differs where any bag does. O(bags).
   [[nodiscard]] std::uint64_t digest() const noexcept
@@ -80,14 +101,30 @@ class bag_layout {
     return ballast::digest{}
         .add(std::span<rank_id const>(first_))
         .add(std::span<std::uint32_t const>(sizes_))
+        .add(std::span<std::uint32_t const>(speeds_))
         .value();
   }
 
   friend bool operator==(bag_layout const&, bag_layout const&) = default;
 
  private:
+  void set_speeds(std::span<std::uint32_t const> gpu_speeds)
+  {
+    BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus());
+    speeds_ = sizes_;
+    if (gpu_speeds.empty()) { return; }
+    for (std::size_t index = 0; index < size(); ++index) {
+      std::uint32_t const slowest =
+          std::ranges::min(gpu_speeds.subspan(to_index(first_[index]), sizes_[index]));
+      std::uint64_t const speed = std::uint64_t{slowest} * sizes_[index];
+      BALLAST_EXPECTS(speed >= 1 && speed <= std::numeric_limits<std::uint32_t>::max());
+      speeds_[index] = static_cast<std::uint32_t>(speed);
+    }
+  }
+
   std::vector<rank_id> first_;
   std::vector<std::uint32_t> sizes_;
+  std::vector<std::uint32_t> speeds_;
   std::vector<bag_id> bag_of_;
 };
 

@@ -1,0 +1,248 @@
+#include "../../tests/support/seqlen_balancing.hpp"  // defines: what trainers have today
+#include "../common/workloads.hpp"                   // defines: bench::lognormal_lengths, ...
+
+#include <benchmark/benchmark.h>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::tokens;
+
+// None of these seeds was looked at while the policies' defaults were chosen.
+constexpr std::size_t seeds = 100;
+constexpr std::uint64_t first_seed = 70'000;
+
+std::vector<std::vector<tokens>> draw_steps(std::size_t samples, double sigma)
+{
+  std::vector<std::vector<tokens>> steps(seeds);
+  for (std::size_t seed = 0; seed < seeds; ++seed) {
+    steps[seed] = bench::lognormal_lengths(samples, sigma, first_seed + seed);
+  }
+  return steps;
+}
+
+// Costs in units of which a bag has 10^7 on average: proven then means to 10^-7 of the mean load.
+auto unit_cost(std::vector<tokens> const& lengths, std::size_t bags)
+{
+  auto const cost = bench::transformer_cost();
+  cost_units total = 0;
+  for (tokens const length : lengths) { total += cost(length); }
+  cost_units const unit =
+      std::max<cost_units>(total / static_cast<cost_units>(bags) / 10'000'000, 1);
+  return [cost, unit](tokens length) { return cost(length) / unit; };
+}
+
+double largest(std::vector<cost_units> const& loads)
+{
+  return static_cast<double>(std::ranges::max(loads));
+}
+
+std::vector<cost_units> sums_by_owner(std::vector<ballast::bag_id> const& owner,
+                                      std::vector<cost_units> const& of, std::size_t bags)
+{
+  std::vector<cost_units> sums(bags, 0);
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    sums[to_index(owner[sample])] += of[sample];
+  }
+  return sums;
+}
+
+// Equal counts: the whole front door in the steady state, a step of another seed every time.
+void equal_count(benchmark::State& state)
+{
+  auto const bags = static_cast<std::size_t>(state.range(1));
+  auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)),
+                                static_cast<double>(state.range(2)) / 10);
+  auto const layout = ballast::one_gpu_bags(bags);
+  ballast::equal_count const policy{.work = static_cast<std::uint64_t>(state.range(3))};
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  auto const plan_step = [&](std::vector<tokens> const& lengths, auto const& cost) {
+    bool const done =
+        ballast::partition_into(plan, memory, lengths, layout, policy, cost).has_value();
+    benchmark::DoNotOptimize(done);
+  };
+  std::vector<decltype(unit_cost(steps[0], bags))> costs;
+  for (auto const& lengths : steps) { costs.push_back(unit_cost(lengths, bags)); }
+  std::size_t step = 0;
+  for (auto _ : state) {
+    plan_step(steps[step % seeds], costs[step % seeds]);
+    ++step;
+  }
+
+  double worst_gap = 0;
+  int above_1e4 = 0;
+  int proven = 0;
+  std::vector<double> milliseconds;
+  for (std::size_t seed = 0; seed < seeds; ++seed) {
+    milliseconds.push_back(1e3 *
+                           bench::median_seconds(11, [&] { plan_step(steps[seed], costs[seed]); }));
+    worst_gap = std::max(worst_gap, plan.gap());
+    above_1e4 += plan.gap() > 1e-4 ? 1 : 0;
+    proven += plan.proven_optimal() ? 1 : 0;
+  }
+  std::ranges::sort(milliseconds);
+  state.counters["worst_gap"] = worst_gap;
+  state.counters["above_1e4_of_100"] = above_1e4;
+  state.counters["proven_of_100"] = proven;
+  state.counters["median_ms"] = milliseconds[seeds / 2];
+}
+
+BENCHMARK(equal_count)
+    ->ArgNames({"samples", "bags", "sigma_x10", "work"})
+    ->ArgsProduct({{1024, 4096}, {64}, {10, 15}, {1 << 17, 3'000'000}})
+    ->Unit(benchmark::kMicrosecond);
+
+// Baseline: the differencing of equal sizes that trainers have today, given the same costs. The gap
+// is to the bound that equal_count proves.
+void equal_size_differencing(benchmark::State& state)
+{
+  auto const bags = static_cast<std::size_t>(state.range(1));
+  auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)),
+                                static_cast<double>(state.range(2)) / 10);
+  std::vector<ballast::partition_plan> ours;
+  for (auto const& lengths : steps) {
+    ours.push_back(ballast::partition(lengths, ballast::one_gpu_bags(bags),
+                                      ballast::equal_count{.work = 3'000'000},
+                                      unit_cost(lengths, bags))
+                       .value());
+  }
+  std::size_t step = 0;
+  for (auto _ : state) {
+    auto const owner =
+        ballast_test::seqlen_balanced_partitions(ours[step++ % seeds].costs, bags, true);
+    benchmark::DoNotOptimize(owner.data());
+  }
+  std::vector<double> gaps;
+  for (auto const& plan : ours) {
+    auto const owner = ballast_test::seqlen_balanced_partitions(plan.costs, bags, true);
+    gaps.push_back(largest(sums_by_owner(owner, plan.costs, bags)) / plan.lower_bound.value() - 1);
+  }
+  std::ranges::sort(gaps);
+  state.counters["best_gap"] = gaps.front();
+  state.counters["median_gap"] = gaps[seeds / 2];
+  state.counters["worst_gap"] = gaps.back();
+}
+
+BENCHMARK(equal_size_differencing)
+    ->ArgNames({"samples", "bags", "sigma_x10"})
+    ->ArgsProduct({{1024, 4096}, {64}, {10, 15}})
+    ->Unit(benchmark::kMicrosecond);
+
+// A hard cap on tokens, `slack` thousandths above what a bag holds on average but never below the
+// longest sample. overrun_of_100: steps in which some bag of the plan is above the cap, and by how
+// much the worst of them is.
+template <class Policy>
+void token_cap(benchmark::State& state, Policy policy, bool told)
+{
+  auto const bags = static_cast<std::size_t>(state.range(1));
+  auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)), 1.0);
+  auto const layout = ballast::one_gpu_bags(bags);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  auto const cap_of = [&](std::vector<tokens> const& lengths) {
+    tokens const total = std::reduce(lengths.begin(), lengths.end(), tokens{0});
+    return std::max(total / static_cast<tokens>(bags) * (1000 + state.range(2)) / 1000,
+                    std::ranges::max(lengths));
+  };
+  auto const plan_step = [&](std::vector<tokens> const& lengths) {
+    return ballast::partition_into(
+               plan, memory, lengths, layout, policy, bench::transformer_cost(), std::identity{},
+               {.most_per_gpu = told ? cap_of(lengths) : ballast::partition_constraints::no_limit})
+        .has_value();
+  };
+  std::size_t step = 0;
+  for (auto _ : state) {
+    bool const done = plan_step(steps[step++ % seeds]);
+    benchmark::DoNotOptimize(done);
+  }
+  double worst_gap = 0;
+  double worst_overrun = 0;
+  int overrun = 0;
+  int refused = 0;
+  for (auto const& lengths : steps) {
+    if (!plan_step(lengths)) {
+      ++refused;
+      continue;
+    }
+    double const over =
+        largest(sums_by_owner(plan.owner, lengths, bags)) / static_cast<double>(cap_of(lengths)) -
+        1;
+    overrun += over > 0 ? 1 : 0;
+    worst_overrun = std::max(worst_overrun, over);
+    worst_gap = std::max(worst_gap, plan.gap());
+  }
+  state.counters["worst_gap"] = worst_gap;
+  state.counters["overrun_of_100"] = overrun;
+  state.counters["worst_overrun"] = worst_overrun;
+  state.counters["refused_of_100"] = refused;
+}
+
+void caps(benchmark::internal::Benchmark* rows)
+{
+  rows->ArgNames({"samples", "bags", "slack_permille"})
+      ->ArgsProduct({{1024, 4096}, {64}, {10, 50}})
+      ->Unit(benchmark::kMicrosecond);
+}
+
+BENCHMARK_CAPTURE(token_cap, longest_processing_time, ballast::longest_processing_time{}, false)
+    ->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, capped, ballast::capped{}, true)->Apply(caps);
+
+// Baseline: dynamic batches as trainers have them today. Tokens over the cap, rounded up, is the
+// number of microbatches; differencing balances their tokens, and nothing looks at the cap again.
+void dynamic_batches(benchmark::State& state)
+{
+  auto const cap = static_cast<tokens>(state.range(1));
+  auto steps = draw_steps(static_cast<std::size_t>(state.range(0)), 1.0);
+  int overrun = 0;
+  int ours = 0;
+  double worst_overrun = 0;
+  auto const batches_of = [cap](std::vector<tokens> const& lengths) {
+    tokens const total = std::reduce(lengths.begin(), lengths.end(), tokens{0});
+    return static_cast<std::size_t>((total + cap - 1) / cap);
+  };
+  for (auto& lengths : steps) {
+    for (tokens& length : lengths) { length = std::min(length, cap); }
+    auto const owner =
+        ballast_test::seqlen_balanced_partitions(lengths, batches_of(lengths), false);
+    double const over =
+        largest(sums_by_owner(owner, lengths, batches_of(lengths))) / static_cast<double>(cap) - 1;
+    overrun += over > 0 ? 1 : 0;
+    worst_overrun = std::max(worst_overrun, over);
+    ours +=
+        ballast::partition(lengths, ballast::one_gpu_bags(batches_of(lengths)), ballast::capped{},
+                           bench::transformer_cost(), std::identity{}, {.most_per_gpu = cap})
+                .has_value()
+            ? 1
+            : 0;
+  }
+  std::size_t step = 0;
+  for (auto _ : state) {
+    auto const& lengths = steps[step++ % seeds];
+    auto const owner =
+        ballast_test::seqlen_balanced_partitions(lengths, batches_of(lengths), false);
+    benchmark::DoNotOptimize(owner.data());
+  }
+  state.counters["overrun_of_100"] = overrun;
+  state.counters["worst_overrun"] = worst_overrun;
+  state.counters["capped_finds_of_100"] = ours;
+}
+
+BENCHMARK(dynamic_batches)
+    ->ArgNames({"samples", "cap"})
+    ->ArgsProduct({{64, 256}, {8192, 16'384}})
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace

@@ -1,0 +1,136 @@
+#include "../common/workloads.hpp"  // defines: bench::transformer_cost, ...
+
+#include <benchmark/benchmark.h>
+#include <ballast/core/descending_order.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/movement_lower_bound.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/lay_out.hpp>
+#include <ballast/workload/data_code.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::least_movement;
+using ballast::longest_processing_time;
+
+/// Training steps whose samples lie on the GPUs that have read them.
+struct read_steps {
+  ballast::bag_layout bags;
+  std::vector<ballast::sample_batch> steps;
+
+  read_steps(std::string_view codes, std::size_t gpus, std::string_view spec)
+      : bags(*ballast::lay_out(*ballast::parse_bags(spec), *ballast::cluster_of(gpus)))
+  {
+    auto const parsed = ballast::parse_data_codes(codes).value();
+    ballast::random_source random(1);
+    for (int step = 0; step < 20; ++step) {
+      steps.push_back(ballast::draw_batch(parsed, gpus, {}, random).value());
+    }
+  }
+};
+
+/// The share of all tokens that every plan within the policy's limits moves at least.
+template <class Policy>
+double least_share(ballast::sample_batch const& step, ballast::bag_layout const& bags,
+                   Policy const& policy, ballast::workspace& memory)
+{
+  auto const best =
+      ballast::partition(step.lengths, bags, policy.inner, bench::transformer_cost()).value();
+  std::vector<ballast::bag_id> home;
+  for (ballast::rank_id const rank : step.source) { home.push_back(bags.bag_of(rank)); }
+  std::vector<ballast::priced_sample> order(best.costs.size());
+  ballast::descending_order(best.costs, order, memory);
+  std::vector<cost_units> const idle(bags.size(), 0);
+  std::vector<cost_units> limits;
+  for (std::uint32_t const speed : bags.speeds()) {
+    limits.push_back(policy.limit(best.makespan, speed));
+  }
+  ballast::partition_problem const problem{best.costs,   step.lengths,  order,
+                                           bags.sizes(), bags.speeds(), home};
+  double all = 0;
+  for (ballast::tokens const length : step.lengths) { all += static_cast<double>(length); }
+  return static_cast<double>(ballast::movement_lower_bound(problem, idle, limits, memory)) / all;
+}
+
+/// The front door in the steady state, step after step. Quality is the mean over the steps.
+template <class Policy>
+void plan(benchmark::State& state, Policy policy, std::string_view codes, std::size_t gpus,
+          std::string_view spec)
+{
+  read_steps const read(codes, gpus, spec);
+  auto const cost = bench::transformer_cost();
+  ballast::partition_plan result;
+  ballast::workspace memory;
+  auto const plan_step = [&](ballast::sample_batch const& step) {
+    return ballast::partition_into(result, memory, step.lengths, read.bags, policy, cost, {},
+                                   {.home = step.source})
+        .has_value();
+  };
+  std::size_t next = 0;
+  for (auto _ : state) {
+    bool const done = plan_step(read.steps[next++ % read.steps.size()]);
+    benchmark::DoNotOptimize(done);
+    benchmark::ClobberMemory();
+  }
+
+  double moved = 0;
+  double least = 0;
+  double gap = 0;
+  for (ballast::sample_batch const& step : read.steps) {
+    if (!plan_step(step)) { return state.SkipWithError("a step has no plan"); }
+    moved += result.moved.value();
+    gap += result.gap();
+    if constexpr (requires { policy.tolerance_per_million; }) {
+      least += least_share(step, read.bags, policy, memory);
+    }
+  }
+  auto const steps = static_cast<double>(read.steps.size());
+  state.counters["moved_percent"] = 100 * moved / steps;
+  state.counters["least_percent"] = 100 * least / steps;  // 0: no limit asked for
+  state.counters["gap_percent"] = 100 * gap / steps;
+}
+
+constexpr std::string_view even = "g32b32i256f1s0";
+constexpr std::string_view two_sizes = "g8b4i256f1s0,g4b5i512f1s0";
+constexpr std::string_view four_sizes = "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0";
+
+// The first two rows are what a user has today.
+void add_rows(std::string_view codes, std::size_t gpus, std::string_view bags)
+{
+  auto const add = [&](std::string const& name, auto const& policy) {
+    std::string row = std::string("least_movement/").append(name).append("/").append(codes);
+    row.append("/").append(bags).append("/gpus:").append(std::to_string(gpus));
+    benchmark::RegisterBenchmark(row.c_str(), [=](benchmark::State& state) {
+      plan(state, policy, codes, gpus, bags);
+    })->Unit(benchmark::kMicrosecond);
+  };
+  add("greedy_knapsack", ballast::greedy_knapsack{});
+  add("longest_processing_time", longest_processing_time{});
+  for (std::uint32_t const tolerance : {0U, 1'000U, 5'000U, 20'000U}) {
+    add(std::string("longest_processing_time/tolerance_per_million:")
+            .append(std::to_string(tolerance)),
+        least_movement{longest_processing_time{}, tolerance});
+  }
+  add("refine/tolerance_per_million:5000", least_movement{});
+}
+
+[[maybe_unused]] bool const rows = [] {
+  add_rows(even, 32, "g1n1");
+  add_rows(even, 1024, "g1n1");
+  add_rows(two_sizes, 24, "g1n1");
+  add_rows(two_sizes, 24, "g8n1");
+  add_rows(four_sizes, 32, "g1n1");
+  add_rows(four_sizes, 256, "g8n1");
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_INSTANCE_FILES_HPP
+#define BALLAST_EXAMPLES_INSTANCE_FILES_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/workload/makespan_instances.hpp>
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// An instance and the file that it is from, with the archive in front of what is in one.
+struct named_instance {
+  std::string file;
+  ballast::makespan_instance instance;
+};
+
+/// What paths hold: instances in the order of their names within each path, and the names of files
+/// in folders and archives that do not begin with a number, as a licence, and were passed over.
+struct instance_files {
+  std::vector<named_instance> instances;
+  std::vector<std::string> passed_over;
+};
+
+/// Reads files, all files in folders, and archives of any kind that libarchive knows.
+[[nodiscard]] outcome<instance_files> read_instances(std::vector<std::string> const& paths);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_INSTANCE_FILES_HPP

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PARTITION_COMMAND_HPP
+#define BALLAST_EXAMPLES_PARTITION_COMMAND_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/core/units.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What the command line of `ballast partition` says, with the defaults of what it leaves out.
+struct partition_options {
+  std::vector<std::string> instances;  ///< files, folders and archives
+  std::string policy = "longest_processing_time";
+  std::string format = "table";
+};
+
+/// How one instance was solved.
+struct solved_instance {
+  std::string file;
+  std::size_t jobs = 0;
+  std::size_t machines = 0;
+  ballast::cost_units makespan = 0;
+  ballast::cost_units lower_bound = 0;
+  double gap = 0;
+  double microseconds = 0;
+
+  [[nodiscard]] bool proven() const noexcept { return makespan == lower_bound; }
+};
+
+/// Everything that `ballast partition` found out.
+struct partition_run {
+  partition_options options;
+  std::vector<solved_instance> solved;
+  std::vector<std::string> passed_over;  ///< files that are no instances
+};
+
+/// Reads and plans. Shows progress on standard error where that is a terminal.
+[[nodiscard]] outcome<partition_run> run_partition(partition_options const& options);
+
+/// Prints the table or the JSON.
+[[nodiscard]] outcome<void> show_partition(partition_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_PARTITION_COMMAND_HPP

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_BATCHING_STRATEGY_HPP
+#define BALLAST_PARTITION_BATCHING_STRATEGY_HPP
+
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/quadratic_with_tolerance.hpp>
+
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// How a phase of a multimodal model (an encoder, the language model) makes a batch of its samples,
+/// and so what its time grows with.
+enum class batching_strategy : std::uint8_t {
+  no_padding,        ///< samples end to end; time grows with the sum of lengths
+  padding,           ///< all as long as the longest; with count x longest
+  quadratic,         ///< end to end, and attention weighs; with that and the sum of squares
+  conv_transformer,  ///< padded through convolution and attention; with count x longest x (1 +
+                     ///< lambda longest)
+};
+
+namespace detail {
+
+template <batching_strategy Strategy>
+struct published_policy;
+
+template <>
+struct published_policy<batching_strategy::no_padding> {
+  using type = longest_processing_time;
+};
+template <>
+struct published_policy<batching_strategy::padding> {
+  using type = padded_batches;
+};
+template <>
+struct published_policy<batching_strategy::quadratic> {
+  using type = quadratic_with_tolerance;
+};
+template <>
+struct published_policy<batching_strategy::conv_transformer> {
+  using type = conv_transformer_batches;
+};
+
+}  // namespace detail
+
+/// The balancer that OrchMLLM selects for a phase with this batching strategy: its Algorithms 1, 2,
+/// 4 and 5. `policy_for<batching_strategy::padding>{}` is a policy like any other.
+///
+/// Source      Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch Post-Balancing to
+///             Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025.
+template <batching_strategy Strategy>
+using policy_for = typename detail::published_policy<Strategy>::type;
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_BATCHING_STRATEGY_HPP

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_BIN_ID_HPP
+#define BALLAST_PARTITION_BIN_ID_HPP
+
+#include <ballast/core/ids.hpp>
+
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// Position of a bin: a microbatch or a packed sequence, which any GPUs may compute later. A `bag`
+/// is GPUs and has a place; a bin is samples only, and all bins of one plan are alike.
+enum class bin_id : std::uint32_t {};
+
+static_assert(identifier<bin_id>);
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_BIN_ID_HPP

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_CAPACITY_BOUND_HPP
+#define BALLAST_PARTITION_CAPACITY_BOUND_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Work per speed that no placement gets below whose bags keep to their capacities.
+///
+/// Take any q bags that hold the q samples of most work. The others cannot hold more than the m - q
+/// largest capacities, so the weight that is left, W - C(m - q), lies in these q; what the q samples
+/// do not weigh of it is covered by others, at best by those of least work per weight. So the q bags
+/// do at least the work of the q samples and of that cover, and one of them at least the mean. The
+/// bound is the largest over q.
+///
+/// It is what sets apart a long sample whose cost is more than proportional to its length: without
+/// capacities its bag would hold nothing else.
+///
+/// Expects     a valid partition_problem with weights and capacities; bags start empty.
+/// Ensures     (1) no assignment that keeps to the capacities has a smaller makespan
+/// Complexity  O(n log n + m log m); 20 n + 12 m bytes of scratch.
+/// Source      the cover is the linear relaxation of a knapsack, G. B. Dantzig, "Discrete-Variable
+///             Extremum Problems", Operations Research 5(2):266-288, 1957.
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
+{
+  std::size_t const samples = problem.costs.size();
+  std::size_t const bags = problem.capacities.size();
+  BALLAST_EXPECTS(bags >= 1 && problem.weights.size() == samples);
+  auto scratch = memory.open();
+  auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+
+  std::span<std::uint32_t> const cheapest_first = scratch.take<std::uint32_t>(samples);
+  std::size_t weighty = 0;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    if (problem.weights[sample] > 0) {
+      cheapest_first[weighty++] = static_cast<std::uint32_t>(sample);
+    }
+  }
+  std::ranges::sort(cheapest_first.first(weighty), [&](std::uint32_t a, std::uint32_t b) {
+    auto const cross = [&](std::uint32_t x, std::uint32_t y) {
+      return uint128{unsigned_of(problem.costs[x])} * unsigned_of(problem.weights[y]);
+    };
+    return cross(a, b) < cross(b, a) || (cross(a, b) == cross(b, a) && a < b);
+  });
+  std::span<std::int64_t> const weight_before = scratch.take<std::int64_t>(weighty + 1);
+  std::span<cost_units> const cost_before = scratch.take<cost_units>(weighty + 1);
+  weight_before[0] = 0;
+  cost_before[0] = 0;
+  for (std::size_t place = 0; place < weighty; ++place) {
+    weight_before[place + 1] = weight_before[place] + problem.weights[cheapest_first[place]];
+    cost_before[place + 1] = cost_before[place] + problem.costs[cheapest_first[place]];
+  }
+  auto const cover = [&](std::int64_t weight) {
+    auto const first = std::ranges::upper_bound(weight_before, weight) - 1;
+    auto const whole = static_cast<std::size_t>(first - weight_before.begin());
+    if (whole == weighty) { return cost_before[weighty]; }
+    std::uint32_t const last = cheapest_first[whole];
+    uint128 const part =
+        uint128{unsigned_of(weight - weight_before[whole])} * unsigned_of(problem.costs[last]);
+    std::uint64_t const by = unsigned_of(problem.weights[last]);
+    return cost_before[whole] + static_cast<cost_units>((part + by - 1) / by);
+  };
+
+  std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
+  std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
+  std::ranges::copy(problem.capacities, smallest_first.begin());
+  std::ranges::copy(problem.speeds, fastest_first.begin());
+  std::ranges::sort(smallest_first);
+  std::ranges::sort(fastest_first, std::greater{});
+  uint128 elsewhere = 0;  // capacity of the bags that are not among the q
+  for (std::int64_t const capacity : smallest_first) { elsewhere += unsigned_of(capacity); }
+
+  ratio bound{0, fastest_first.front()};
+  uint128 const all = unsigned_of(weight_before[weighty]);
+  uint128 heaviest_weigh = 0;
+  cost_units work = 0;
+  std::int64_t speed = 0;
+  for (std::size_t taken = 0; taken < std::min(samples, bags); ++taken) {
+    auto const [cost, sample] = problem.heaviest_first[taken];
+    work += cost;
+    heaviest_weigh += unsigned_of(problem.weights[to_index(sample)]);
+    speed += fastest_first[taken];
+    elsewhere -= unsigned_of(smallest_first[taken]);
+    uint128 const placed = elsewhere + heaviest_weigh;
+    cost_units const more =
+        placed < all ? cover(static_cast<std::int64_t>(all - placed)) : cost_units{0};
+    // All other samples together are a cover too, so this is at most all work and fits.
+    bound = std::max(bound, ratio{work + more, speed});
+  }
+  if (fastest_first.front() == fastest_first.back()) {  // loads are whole units
+    std::int64_t const shared = bound.denominator / fastest_first.front();
+    bound.numerator = bound.numerator / shared + (bound.numerator % shared != 0 ? 1 : 0);
+    bound.denominator = fastest_first.front();
+  }
+  return bound;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_CAPACITY_BOUND_HPP

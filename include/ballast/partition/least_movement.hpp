@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_LEAST_MOVEMENT_HPP
+#define BALLAST_PARTITION_LEAST_MOVEMENT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/fill_from_home.hpp>
+#include <ballast/partition/limited_bags.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/relabel_bags.hpp>
+#include <ballast/partition/return_home.hpp>
+#include <ballast/partition/shed_excess.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Keeps samples where they are: of the plans that are nearly as short as the inner policy's, one
+/// that moves few tokens.
+///
+/// A policy that starts from nothing moves almost every sample, even where loads are almost even
+/// before it. This one starts from home: bags above the limit give samples to bags below it, or swap
+/// them for lighter ones, for as few tokens as it finds; where that does not end below the limit it
+/// packs all bags anew with as many samples at home as have room, and where that does not either it
+/// takes the inner policy's plan, its bags exchanged for like ones. Then samples return home as far
+/// as limits allow.
+///
+/// Expects     the inner policy adds up costs and restricts itself to no plans.
+/// Ensures     (1) every sample has one bag, which it fits
+///             (2) loads have grown by exactly the costs of the samples each bag now owns
+///             (3) makespan <= (1 + tolerance) * the inner policy's, exactly; where the problem has
+///                 no homes the plan is the inner policy's
+///             (4) it moves no more tokens than the inner policy's plan does
+///             (5) with capacities it respects them where the inner policy does
+/// Answers     what the inner policy has proven.
+/// Complexity  the inner policy, and O(n log n + n m) with a small constant: O(m) is one move of
+///             memory for each sample that changes bags; `work` bounds the search.
+/// Source      with makespan and cost of movement in exchanged roles: G. Aggarwal, R. Motwani, A. Zhu,
+///             "The Load Rebalancing Problem", SPAA 2003.
+template <partition_policy Inner = refine<longest_processing_time>>
+struct least_movement {
+  [[no_unique_address]] Inner inner{};
+  std::uint32_t tolerance_per_million = 5'000;  ///< of the inner policy's makespan
+  std::uint64_t work = std::uint64_t{1} << 24;  ///< exchanges of samples that may be looked at
+
+  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, workspace& memory) const
+  {
+    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    BALLAST_EXPECTS(batching_of(inner) == batching::packed && !restricts_plans(inner));
+    if (problem.home.empty()) { return place(inner, problem, loads, owner, memory); }
+
+    auto scratch = memory.open();
+    std::span<cost_units> const starting_loads = scratch.take<cost_units>(loads.size());
+    std::ranges::copy(loads, starting_loads.begin());
+    ratio const proven = place(inner, problem, loads, owner, memory);
+    if (std::ranges::find(owner, to_id<bag_id>(loads.size())) != owner.end()) { return proven; }
+
+    ratio makespan;
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      makespan = std::max(makespan, ratio{loads[bag], problem.speeds[bag]});
+    }
+    std::span<cost_units> const limits = scratch.take<cost_units>(loads.size());
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      limits[bag] = limit(makespan, problem.speeds[bag]);
+    }
+    detail::limited_bags bags(problem, starting_loads, limits, scratch);
+    bags.place(owner);
+    tokens const inner_moved = bags.moved();
+    rearrange(bags, problem, starting_loads, owner, memory);
+    if (bags.within_limits() && bags.moved() < inner_moved) { bags.store(owner, loads); }
+    return proven;
+  }
+
+  /// The most that a bag of this speed may have, for a plan within the tolerance of a makespan.
+  [[nodiscard]] cost_units limit(ratio makespan, std::uint32_t speed) const noexcept
+  {
+    // Below 2^128: the factors are below 2^63, 2^33 and 2^32.
+    uint128 const product = uint128{static_cast<std::uint64_t>(makespan.numerator)} *
+                            (std::uint64_t{1'000'000} + tolerance_per_million) * speed;
+    uint128 const all = product / static_cast<std::uint64_t>(makespan.denominator) / 1'000'000U;
+    constexpr auto most = std::numeric_limits<cost_units>::max();
+    return all < static_cast<std::uint64_t>(most) ? static_cast<cost_units>(all) : most;
+  }
+
+  friend bool operator==(least_movement const&, least_movement const&) = default;
+
+ private:
+  void rearrange(detail::limited_bags& bags, partition_problem const& problem,
+                 std::span<cost_units const> starting_loads, std::span<bag_id const> owner,
+                 workspace& memory) const
+  {
+    std::uint64_t left = work;
+    std::uint64_t half = work / 2;
+    bags.place(problem.home);
+    if (!detail::shed_excess(bags, half, memory)) {
+      left = work / 2;
+      bags.place(problem.home);
+      detail::fill_from_home(bags, memory);
+      if (!detail::shed_excess(bags, left, memory)) {
+        auto scratch = memory.open();
+        std::span<bag_id> const relabelled = scratch.take<bag_id>(owner.size());
+        std::ranges::copy(owner, relabelled.begin());
+        detail::relabel_bags(problem, starting_loads, relabelled, memory);
+        bags.place(relabelled);
+        left = work / 2;
+      }
+    }
+    detail::return_home(bags, left);
+  }
+};
+
+least_movement() -> least_movement<>;
+template <class Inner>
+least_movement(Inner) -> least_movement<Inner>;
+template <class Inner>
+least_movement(Inner, std::uint32_t) -> least_movement<Inner>;
+template <class Inner>
+least_movement(Inner, std::uint32_t, std::uint64_t) -> least_movement<Inner>;
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_LEAST_MOVEMENT_HPP

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_MAKESPAN_HPP
+#define BALLAST_PARTITION_MAKESPAN_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// When the last bag finishes: the largest load per speed.
+///
+/// Shapes      loads[m], speeds[m].
+/// Expects     loads are not negative and speeds at least 1.
+/// Complexity  O(m)
+[[nodiscard]] inline ratio makespan_of(std::span<cost_units const> loads,
+                                       std::span<std::uint32_t const> speeds)
+{
+  BALLAST_EXPECTS(loads.size() == speeds.size());
+  ratio makespan;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    makespan = std::max(makespan, ratio{loads[bag], speeds[bag]});
+  }
+  return makespan;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_MAKESPAN_HPP

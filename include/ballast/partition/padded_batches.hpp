@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PADDED_BATCHES_HPP
+#define BALLAST_PARTITION_PADDED_BATCHES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/finishing_times.hpp>
+#include <ballast/partition/padded_filling.hpp>
+#include <ballast/partition/padded_orders.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// The shortest step of batches that are padded to their longest sample: a bag computes as many
+/// samples as it owns, each at the cost of the heaviest of them.
+///
+/// The cost model says what one padded sample costs, so `quadratic_cost{1}` balances count x
+/// longest and `quadratic_cost{1, lambda}` count x longest x (1 + lambda longest). Samples go in
+/// descending order, bag after bag, each as full as a finishing time allows; the least time that
+/// places all of them is found by bisection.
+///
+/// Ensures     (1) every sample has one bag, which it fits
+///             (2) loads have grown by the number of samples that each bag now owns times the
+///                 largest of their costs
+///             (3) where every sample fits every bag and bags have one speed and one load to start
+///                 with, the plan is an optimum and its makespan is the answer
+///             (4) so it is with several kinds of bags, while the product of (bags of a kind + 1)
+///                 is at most `orders` and the least common multiple of speeds below 2^32
+///             (5) other bags are filled from those with the most GPUs to those with the fewest,
+///                 the fastest of a size first, and nothing is answered
+/// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
+///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
+///             are bisected until no two that differ are left.
+/// Source      corrects and generalises Algorithm 2 of Y. Zheng et al., "OrchMLLM: Orchestrate
+///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
+///             Model Training", arXiv 2503.23830, 2025.
+struct padded_batches {
+  std::size_t orders = 8192;  ///< entries of the largest table to search for the order of filling
+
+  ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, workspace& memory) const
+  {
+    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    auto const place = [&](detail::padded_batch const& batch) {
+      for (auto const [cost, sample] : batch.samples) {
+        owner[to_index(sample)] = to_id<bag_id>(batch.bag);
+      }
+      loads[batch.bag] += batch.load();
+    };
+    auto scratch = memory.open();
+    detail::finishing_times const times(problem, loads, scratch);
+    detail::padded_filling by_size(problem, times, scratch);
+    detail::padded_orders by_best_order(problem, times, orders, scratch);
+    if (!by_best_order.applies() || !by_size.all_fit()) {
+      by_size.fill(shortest_time(by_size, times), place);
+      return {};
+    }
+    by_best_order.fill(shortest_time(by_best_order, times), place);
+    return times.exact() ? makespan(problem, loads) : ratio{};
+  }
+
+  [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }
+  [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
+
+  friend bool operator==(padded_batches, padded_batches) = default;
+
+ private:
+  [[nodiscard]] static ratio makespan(partition_problem const& problem,
+                                      std::span<cost_units const> loads)
+  {
+    ratio longest;
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      longest = std::max(longest, ratio{loads[bag], problem.speeds[bag]});
+    }
+    return longest;
+  }
+
+  // A filling is the same at all times from its `finish` to before its `next`, so every probe moves
+  // an end of the interval past the time probed, to one that matters.
+  template <class Filling>
+  [[nodiscard]] static uint128 shortest_time(Filling& bags, detail::finishing_times const& times)
+  {
+    auto const nowhere = [](detail::padded_batch const&) {};
+    uint128 low = times.least();
+    uint128 high = low;
+    auto filled = bags.fill(high, nowhere);
+    // The bound is mostly near the optimum and enough() seldom is: look upwards from the bound.
+    for (uint128 step = low / 64 + 1; !filled.placed(); step *= 2) {
+      low = filled.next;
+      high = std::max(low, std::min(high + step, times.enough()));
+      filled = bags.fill(high, nowhere);
+    }
+    high = std::max(filled.finish, low);
+    while (low < high) {
+      filled = bags.fill(low + (high - low) / 2, nowhere);
+      if (filled.placed()) {
+        high = std::max(filled.finish, low);
+      } else {
+        low = filled.next;
+      }
+    }
+    return high;
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PADDED_BATCHES_HPP

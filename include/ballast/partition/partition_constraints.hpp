@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
+#define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace ballast::inline v0 {
+
+/// What a plan has to respect besides lengths, and what it may know: all of it optional.
+///
+///     partition(lengths, bags, policy, cost, length, {.together = prompts, .home = ranks})
+///
+/// Shapes      each array is empty or has one entry per sample, in sample order.
+struct partition_constraints {
+  /// Samples with the same key are placed as one, as the answers to one prompt.
+  std::span<std::int64_t const> together = {};
+  /// The rank that holds each sample now, for policies that avoid movement and for plan.moved.
+  std::span<rank_id const> home = {};
+  /// A bag of G GPUs gets at most G times this weight: what memory holds. Policies that do not look
+  /// at weights may fail to keep it, and the plan is then refused; `capped` is one that does.
+  std::int64_t most_per_gpu = no_limit;
+  /// What counts against most_per_gpu. Empty: the lengths.
+  std::span<std::int64_t const> weights = {};
+
+  static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+};
+
+namespace detail {
+
+/// Refuses constraints with values that mean nothing.
+[[nodiscard]] inline result<void> check_constraints(partition_constraints const& asked,
+                                                    std::size_t samples, std::size_t gpus)
+{
+  for (std::size_t const count : {asked.together.size(), asked.home.size(), asked.weights.size()}) {
+    BALLAST_EXPECTS(count == 0 || count == samples);
+  }
+  for (std::size_t sample = 0; sample < asked.home.size(); ++sample) {
+    if (to_index(asked.home[sample]) >= gpus) {
+      return fail(error_code::out_of_range, sample,
+                  "sample " + std::to_string(sample) + " lies on rank " +
+                      std::to_string(to_index(asked.home[sample])) + " of a job of " +
+                      std::to_string(gpus) + " GPUs; correct its home");
+    }
+  }
+  if (asked.most_per_gpu < 0) {
+    return fail(error_code::out_of_range, 0,
+                "a GPU cannot hold " + std::to_string(asked.most_per_gpu) +
+                    "; give the most that it holds, or no limit");
+  }
+  std::int64_t total = 0;
+  for (std::size_t sample = 0; sample < asked.weights.size(); ++sample) {
+    std::int64_t const weight = asked.weights[sample];
+    if (weight < 0 || weight > std::numeric_limits<std::int64_t>::max() - 1 - total) {
+      return fail(error_code::out_of_range, sample,
+                  "the weight " + std::to_string(weight) + " of sample " + std::to_string(sample) +
+                      " is negative or brings the sum above 63 bits; correct it");
+    }
+    total += weight;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PARTITION_PLAN_HPP
+#define BALLAST_PARTITION_PARTITION_PLAN_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Who computes what, and how good that is.
+///
+/// Shapes      owner[n], costs[n], loads[m], samples: m groups.
+/// Units       costs and loads in the cost model's unit; makespan and bound in that unit per GPU,
+///             or per unit of speed where GPUs differ.
+/// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
+///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], or of a
+///                 padded batch their number times the largest of them
+///             (3) makespan is the largest load per speed, exactly
+///             (4) no plan that meets what was asked has a makespan below lower_bound, so this one
+///                 is at most gap() above the optimum. What was asked is what the policy restricts
+///                 itself to (equal counts, padded batches) and the constraints
+///             (5) moved is the share of all tokens whose sample leaves the bag that holds it; 0
+///                 where nobody said where samples lie
+struct partition_plan {
+  std::vector<bag_id> owner;
+  std::vector<cost_units> costs;
+  std::vector<cost_units> loads;
+  groups<bag_id, sample_id> samples;
+  ratio makespan;
+  ratio lower_bound;
+  ratio moved;
+  std::uint64_t bags_digest = 0;  ///< of the layout that the plan is for
+
+  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
+  /// work.
+  [[nodiscard]] double gap() const noexcept
+  {
+    if (makespan == lower_bound) { return 0.0; }
+    return std::max(makespan.value() / lower_bound.value() - 1.0, 0.0);  // quotients are rounded
+  }
+
+  /// Whether no plan is better.
+  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+
+  /// One word that differs where any bag, owner, cost or load does: ranks compare it before they
+  /// send.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    return ballast::digest{}
+        .add(bags_digest)
+        .add(std::span(owner))
+        .add(std::span(costs))
+        .add(std::span(loads))
+        .value();
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PARTITION_PLAN_HPP

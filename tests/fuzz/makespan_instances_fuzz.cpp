@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/workload/makespan_instances.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+void expect(bool holds)
+{
+  if (!holds) { std::abort(); }
+}
+
+}  // namespace
+
+// Whatever instance a text holds, it is read back from what it is written as; an error names a line
+// of the text.
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size)
+{
+  std::string_view const text(reinterpret_cast<char const*>(data), size);
+  auto const instance = ballast::read_makespan_instance(text);
+  if (!instance) {
+    auto const lines = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
+    expect(instance.error().position >= 1 && instance.error().position <= lines);
+    return 0;
+  }
+  std::string written = std::to_string(instance->machines);
+  written += ' ' + std::to_string(instance->times.size());
+  for (ballast::cost_units const time : instance->times) {
+    expect(time >= 0);
+    written += '\n' + std::to_string(time);
+  }
+  expect(ballast::read_makespan_instance(written) == instance);
+  return 0;
+}

@@ -1,0 +1,286 @@
+#include <ballast/partition/capped.hpp>  // first: proves it is self-contained
+
+#include "../support/constrained_optimum.hpp"
+#include "../support/counted_allocations.hpp"
+#include "../support/direct_problem.hpp"
+#include "../support/policy_checks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/partition.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::capped;
+using ballast::cost_units;
+using ballast::longest_processing_time;
+using ballast::one_gpu_bags;
+using ballast::ratio;
+using ballast::tokens;
+
+static_assert(ballast::partition_policy<capped<>>);
+static_assert(!ballast::restricts_plans(capped{}));
+static_assert(ballast::restricts_plans(capped{ballast::equal_count{}}));
+
+constexpr auto quadratic = [](tokens length) { return length * length + 100 * length; };
+
+TEST(Capped, IsItsInnerPolicyWithoutCapacities)
+{
+  ballast_test::expect_valid_plans(capped{}, 81);
+  ballast_test::expect_starting_loads_counted(capped{});
+  ballast::random_source random(82);
+  for (int trial = 0; trial < 200; ++trial) {
+    auto const step = ballast_test::random_instance(random, 30, 6, 4);
+    EXPECT_EQ(ballast_test::plan_instance(step, capped{})->digest(),
+              ballast_test::plan_instance(step, longest_processing_time{})->digest());
+  }
+}
+
+TEST(Capped, KeepsTheInnerPlanWhereItFits)
+{
+  std::vector<tokens> const lengths{700, 600, 500, 400, 300};
+  auto const plan_with = [&](std::int64_t most) {
+    return ballast::partition(lengths, one_gpu_bags(2), capped{}, quadratic, std::identity{},
+                              {.most_per_gpu = most});
+  };
+  auto const free =
+      ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic);
+  EXPECT_EQ(plan_with(1400)->owner, free->owner);
+}
+
+TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
+{
+  // [capped]
+  // A few long samples cost as much as many short ones, which hold more tokens.
+  std::vector<ballast::tokens> const lengths{8000, 8000, 3000, 3000, 3000, 3000,
+                                             3000, 3000, 3000, 3000, 2000, 2000};
+  auto const cost = [](ballast::tokens length) { return length * length; };
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(3),
+                                       ballast::capped{ballast::longest_processing_time{}}, cost,
+                                       std::identity{}, {.most_per_gpu = 15'000});
+  // [capped]
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::vector<tokens> held(3, 0);
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    held[to_index(plan->owner[sample])] += lengths[sample];
+  }
+  EXPECT_LE(std::ranges::max(held), 15'000);
+  auto const over = ballast::partition(lengths, one_gpu_bags(3), longest_processing_time{}, cost,
+                                       std::identity{}, {.most_per_gpu = 15'000});
+  EXPECT_FALSE(over);  // heaviest first alone overruns
+}
+
+TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
+{
+  auto const plan = ballast::partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2),
+                                       capped{}, quadratic, std::identity{}, {.most_per_gpu = 10});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+  EXPECT_THAT(
+      plan.error().message,
+      testing::HasSubstr("all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags "
+                         "are needed and enough"));
+}
+
+struct placed {
+  std::vector<cost_units> loads;
+  std::vector<bag_id> owner;
+  ratio proven;
+};
+
+template <class Policy>
+placed place_directly(ballast_test::direct_problem const& given, Policy const& policy,
+                      std::vector<cost_units> loads)
+{
+  placed result{
+      std::move(loads),
+      std::vector<bag_id>(given.step.costs.size(), ballast::to_id<bag_id>(given.step.gpus.size())),
+      {}};
+  ballast::workspace memory;
+  result.proven = place(policy, given.view(), result.loads, result.owner, memory);
+  return result;
+}
+
+// A small step with capacities that are met, missed by little or missed by much.
+ballast_test::direct_problem random_capped(ballast::random_source& random, std::size_t samples,
+                                           std::size_t bags, std::uint32_t largest_bag)
+{
+  auto const step = ballast_test::random_instance(random, samples, bags, largest_bag);
+  std::int64_t const heaviest = random.below(2) == 0 ? 5 : 60;
+  std::vector<std::int64_t> weights;
+  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+    weights.push_back(random.between(0, heaviest));
+  }
+  std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
+  auto const gpus = std::reduce(step.gpus.begin(), step.gpus.end(), std::int64_t{0});
+  std::int64_t const per_gpu = total / gpus + random.between(0, heaviest / 2);
+  std::vector<std::int64_t> capacities;
+  for (auto const size : step.gpus) { capacities.push_back(per_gpu * size); }
+  return ballast_test::direct_problem(step, weights, capacities);
+}
+
+TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
+{
+  ballast::random_source random(83);
+  int feasible = 0;
+  int infeasible = 0;
+  int optimal = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const given = random_capped(random, 8, 4, trial % 2 == 0 ? 1 : 3);
+    std::size_t const bags = given.step.gpus.size();
+    auto const best =
+        ballast_test::optimum_where(given.step, [&](std::vector<std::size_t> const& owner) {
+          std::vector<std::int64_t> held(bags, 0);
+          for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+            held[owner[sample]] += given.weights[sample];
+          }
+          return std::ranges::equal(held, given.capacities, std::less_equal{});
+        });
+    placed const plan = place_directly(given, capped{}, std::vector<cost_units>(bags, 0));
+    bool const all =
+        std::ranges::none_of(plan.owner, [bags](bag_id bag) { return to_index(bag) == bags; });
+    ASSERT_EQ(all, best.has_value());
+    std::vector<std::int64_t> held(bags, 0);
+    std::vector<cost_units> loads(bags, 0);
+    for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
+      std::size_t const bag = to_index(plan.owner[sample]);
+      if (bag == bags) { continue; }
+      ASSERT_TRUE(
+          ballast::partition_problem::fits(given.step.lengths[sample], given.step.gpus[bag]));
+      held[bag] += given.weights[sample];
+      loads[bag] += given.step.costs[sample];
+    }
+    EXPECT_EQ(loads, plan.loads);
+    for (std::size_t bag = 0; bag < bags; ++bag) { EXPECT_LE(held[bag], given.capacities[bag]); }
+    feasible += all ? 1 : 0;
+    infeasible += all ? 0 : 1;
+    if (!all) { continue; }
+    ratio makespan;
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      makespan = std::max(makespan, ratio{loads[bag], given.speeds[bag]});
+    }
+    ASSERT_GE(makespan, *best);
+    ASSERT_LE(plan.proven, *best);
+    optimal += makespan == *best ? 1 : 0;
+  }
+  EXPECT_GT(feasible, 400);
+  EXPECT_GT(infeasible, 100);
+  EXPECT_GT(optimal, feasible * 4 / 5);
+}
+
+TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
+{
+  // Ten bags were filled to the last token and then mixed up.
+  ballast::random_source random(84);
+  for (int trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<tokens> lengths;
+    for (int bag = 0; bag < 10; ++bag) {
+      tokens left = 8192;
+      for (int sample = 0; sample < 7; ++sample) {
+        lengths.push_back(random.between(left / 12, left / 4));
+        left -= lengths.back();
+      }
+      lengths.push_back(left);
+    }
+    random.shuffle(std::span(lengths));
+    auto const plan = ballast::partition(lengths, one_gpu_bags(10), capped{}, quadratic,
+                                         std::identity{}, {.most_per_gpu = 8192});
+    EXPECT_TRUE(plan) << plan.error().message;
+  }
+}
+
+TEST(Capped, LeavesPlansOfEqualCountsAlone)
+{
+  // Equal counts put the long sample and a short one together, which is too much for one bag.
+  std::vector<tokens> const lengths{9, 4, 4, 1};
+  auto const plan_with = [&](std::int64_t most) {
+    return ballast::partition(lengths, one_gpu_bags(2), capped{ballast::equal_count{}}, quadratic,
+                              std::identity{}, {.most_per_gpu = most});
+  };
+  EXPECT_TRUE(plan_with(10));
+  EXPECT_FALSE(plan_with(9));
+}
+
+TEST(Capped, CountsStartingLoadsAsWorkButNotAsWeight)
+{
+  ballast_test::direct_problem const given({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {10, 10, 10}, {20, 20});
+  placed const plan = place_directly(given, capped{}, {100, 1});
+  EXPECT_EQ(plan.loads, (std::vector<cost_units>{103, 10}));
+}
+
+TEST(Capped, EvensOutWorkWithinCapacities)
+{
+  // Weights and costs go against each other: what is light costs most.
+  ballast::random_source random(85);
+  for (int trial = 0; trial < 10; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<tokens> lengths(400);
+    std::vector<std::int64_t> weights(400);
+    for (std::size_t sample = 0; sample < 400; ++sample) {
+      lengths[sample] = random.between(100, 4000);
+      weights[sample] = 4500 - lengths[sample] + random.between(0, 500);
+    }
+    std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
+    auto const plan =
+        ballast::partition(lengths, one_gpu_bags(16), capped{}, quadratic, std::identity{},
+                           {.most_per_gpu = total / 16 * 101 / 100, .weights = weights});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_LT(plan->gap(), 1e-3);
+  }
+}
+
+RC_GTEST_PROP(CappedProperty, NeverOverrunsAndRepeatsItself, ())
+{
+  auto const lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 3000));
+  auto const bags = *rc::gen::inRange<std::size_t>(1, 10);
+  auto const most = *rc::gen::inRange<std::int64_t>(0, 60'000);
+  auto const plan_once = [&] {
+    return ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic, std::identity{},
+                              {.most_per_gpu = most});
+  };
+  auto const plan = plan_once();
+  auto const again = plan_once();
+  RC_ASSERT(plan.has_value() == again.has_value());
+  if (!plan) { return; }
+  RC_ASSERT(plan->digest() == again->digest());
+  for (auto const samples : plan->samples) {
+    std::int64_t held = 0;
+    for (auto const sample : samples) { held += lengths[to_index(sample)]; }
+    RC_ASSERT(held <= most);
+  }
+}
+
+TEST(Capped, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(86);
+  auto const bags = one_gpu_bags(16);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  std::vector<tokens> lengths(600);
+  for (int step = 0; step < 4; ++step) {
+    for (tokens& length : lengths) { length = random.between(1, 9000); }
+    std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
+    ballast::partition_constraints const limits{.most_per_gpu = total / 16 + 200};
+    std::size_t const before = ballast_test::allocations();
+    bool const done = ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic,
+                                              std::identity{}, limits)
+                          .has_value();
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+    lengths.pop_back();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,204 @@
+#include <ballast/partition/exact.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/direct_problem.hpp"
+#include "../support/policy_checks.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/round_robin.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::exact;
+using ballast::longest_processing_time;
+using ballast::ratio;
+using ballast::tokens;
+
+static_assert(ballast::partition_policy<exact<>>);
+static_assert(ballast::partition_policy<exact<ballast::round_robin>>);
+static_assert(
+    std::same_as<decltype(exact{ballast::round_robin{}, 5}), exact<ballast::round_robin>>);
+
+TEST(Exact, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+{
+  ballast_test::expect_valid_plans(exact{longest_processing_time{}, 20'000}, 7);
+  ballast_test::expect_starting_loads_counted(exact<>{});
+}
+
+TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (4)
+{
+  ballast::random_source random(20240608);
+  for (int trial = 0; trial < 2000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 6);
+    ratio const best = *ballast_test::optimum(step);
+    auto const plan = ballast_test::plan_instance(step, exact{longest_processing_time{}});
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->makespan, best);
+    ASSERT_TRUE(plan->proven_optimal());
+  }
+}
+
+TEST(Exact, FindsAndProvesTheOptimumWhereBagsHoldWork)  // Ensures (2) (4)
+{
+  ballast::random_source random(9);
+  ballast::workspace memory;
+  for (int trial = 0; trial < 1000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
+    ballast_test::direct_problem const problem(step);
+    std::vector<cost_units> starts(step.gpus.size());
+    for (auto& start : starts) { start = random.between(0, 300); }
+    auto loads = starts;
+    ratio const best = *ballast_test::optimum(step, loads);
+
+    std::vector<bag_id> owner(step.costs.size(), ballast::to_id<bag_id>(starts.size()));
+    ASSERT_EQ(exact<>{}(problem.view(), loads, owner, memory), best);
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      starts[to_index(owner[sample])] += step.costs[sample];
+    }
+    ASSERT_EQ(loads, starts);
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      ASSERT_LE((ratio{loads[bag], step.speed_of(bag)}), best);
+    }
+  }
+}
+
+RC_GTEST_PROP(Exact, IsNeverWorseThanItsInnerPolicyNorBelowTheOptimum,
+              (std::vector<std::uint16_t> const& costs))  // Ensures (3) (4)
+{
+  ballast_test::instance step;
+  for (std::uint16_t const cost : costs) {
+    if (step.costs.size() == 9) { break; }
+    step.costs.push_back(cost);
+    step.lengths.push_back(cost % 7);
+  }
+  std::vector<std::vector<std::uint32_t>> const layouts{{1, 1, 1}, {1}, {1, 2, 4}, {1, 1, 3}};
+  step.gpus = *rc::gen::elementOf(layouts);
+  ratio const best = *ballast_test::optimum(step);
+  auto const inner = *ballast_test::plan_instance(step, ballast::round_robin{});
+  for (std::uint64_t const nodes : {0U, 1U, 30U, 300U, 3000U}) {
+    auto const plan = *ballast_test::plan_instance(step, exact{ballast::round_robin{}, nodes});
+    RC_ASSERT(plan.makespan >= best);
+    RC_ASSERT(plan.makespan <= inner.makespan);
+    RC_ASSERT(plan.lower_bound <= best);
+    RC_ASSERT(plan.lower_bound >= inner.lower_bound);
+    if (nodes == 0) { RC_ASSERT(plan.owner == inner.owner); }
+  }
+}
+
+// 100 samples in 25 bags, uniform costs: four samples per bag, where greedy plans are off.
+ballast_test::instance hard_instance(std::uint64_t seed, std::int64_t heaviest)
+{
+  ballast::random_source random(seed);
+  ballast_test::instance step;
+  step.gpus.assign(25, 1);
+  step.lengths.assign(100, 1);
+  for (int sample = 0; sample < 100; ++sample) {
+    step.costs.push_back(random.between(1, heaviest));
+  }
+  return step;
+}
+
+TEST(Exact, SettlesTheHardZone)
+{
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto const step = hard_instance(seed, 1000);
+    auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const plan = ballast_test::plan_instance(step, exact<>{});
+    EXPECT_FALSE(greedy->proven_optimal());
+    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
+  }
+}
+
+TEST(Exact, ProvesWhatNoBoundKnows)
+{
+  // Half of all is 15, but 9 goes with 7 for 16, with 5 for 14, and with 5 and 4 for 18.
+  ballast_test::instance const step{{1, 1, 1, 1, 1}, {9, 7, 5, 5, 4}, {1, 1}};
+  auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
+  auto const plan = ballast_test::plan_instance(step, exact<>{});
+  EXPECT_EQ(greedy->lower_bound, (ratio{15, 1}));
+  EXPECT_EQ(plan->lower_bound, (ratio{16, 1}));
+  EXPECT_EQ(plan->makespan, (ratio{16, 1}));
+}
+
+TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit
+{
+  auto const step = hard_instance(11, 1'000'000'000'000);
+  auto const inner = *ballast_test::plan_instance(step, longest_processing_time{});
+  for (std::uint64_t const nodes : {0U, 1U, 1000U, 100'000U}) {
+    SCOPED_TRACE(testing::Message() << nodes << " nodes");
+    auto const plan = ballast_test::plan_instance(step, exact{longest_processing_time{}, nodes});
+    auto const again = ballast_test::plan_instance(step, exact{longest_processing_time{}, nodes});
+    ballast_test::expect_valid_plan(step, *plan);
+    EXPECT_EQ(plan->digest(), again->digest());
+    EXPECT_EQ(plan->lower_bound, again->lower_bound);
+    EXPECT_LE(plan->makespan, inner.makespan);
+  }
+}
+
+TEST(Exact, LeavesSamplesWithWeightsWhereTheyAre)
+{
+  // Two samples per bag are all that it holds, and the best plan without weights has three in one.
+  ballast_test::direct_problem const problem(
+      ballast_test::instance{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}}, {1, 1, 1, 1}, {2, 2});
+  ballast::workspace memory;
+  std::vector<cost_units> loads(2, 0);
+  std::vector<bag_id> owner(4, bag_id{2});
+  ratio const bound = exact{ballast::round_robin{}}(problem.view(), loads, owner, memory);
+  EXPECT_EQ(loads, (std::vector<cost_units>{12, 6}));
+  EXPECT_EQ(bound, (ratio{9, 1}));
+}
+
+TEST(Exact, WorksUpToTheLargestTotal)
+{
+  constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
+  for (auto const& costs : {std::vector<cost_units>{most / 2, most / 2},
+                            std::vector<cost_units>{most / 3, most / 4, most / 5, most / 6}}) {
+    ballast_test::instance const step{std::vector<tokens>(costs.size(), 9), costs, {8, 3}};
+    auto const plan = ballast_test::plan_instance(step, exact<>{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    ballast_test::expect_valid_plan(step, *plan);
+  }
+}
+
+TEST(Exact, AllocatesNothingInTheSteadyState)
+{
+  std::vector<tokens> lengths(60);
+  ballast::random_source random(3);
+  auto const bags = ballast::one_gpu_bags(12);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 4; ++step) {
+    for (tokens& length : lengths) { length = random.between(1, 9000); }
+    std::size_t const before = ballast_test::allocations();
+    auto const done = ballast::partition_into(
+        plan, memory, lengths, bags, exact{longest_processing_time{}, 50'000}, std::identity{});
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+  }
+}
+
+struct restricting : longest_processing_time {
+  [[nodiscard]] static constexpr bool restricts() { return true; }
+};
+
+TEST(ExactDeathTest, RefusesAnInnerPolicyThatRestrictsPlans)
+{
+  ballast_test::instance const step{{1}, {1}, {1}};
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{restricting{}}), "restricts_plans");
+}
+
+}  // namespace

@@ -1,0 +1,342 @@
+#include <ballast/partition/least_movement.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/homed_steps.hpp"
+#include "../support/policy_checks.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/movement_lower_bound.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/workload/data_code.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::least_movement;
+using ballast::longest_processing_time;
+using ballast::rank_id;
+using ballast::ratio;
+using ballast::tokens;
+
+static_assert(ballast::partition_policy<least_movement<>>);
+static_assert(ballast::partition_policy<least_movement<ballast::round_robin>>);
+
+struct answer {
+  std::vector<bag_id> owner;
+  std::vector<cost_units> loads;
+
+  friend bool operator==(answer const&, answer const&) = default;
+};
+
+template <class Policy>
+answer plan_homed(ballast_test::homed_step const& homed, Policy const& policy)
+{
+  std::size_t const bags = homed.step.gpus.size();
+  answer result{std::vector<bag_id>(homed.home.size(), ballast::to_id<bag_id>(bags)),
+                homed.starting_loads};
+  ballast::workspace memory;
+  ballast::place(policy, homed.problem(), result.loads, result.owner, memory);
+  return result;
+}
+
+ratio makespan_of(ballast_test::homed_step const& homed, answer const& plan)
+{
+  ratio makespan;
+  for (std::size_t bag = 0; bag < plan.loads.size(); ++bag) {
+    makespan = std::max(makespan, ratio{plan.loads[bag], homed.speeds[bag]});
+  }
+  return makespan;
+}
+
+template <class Policy>
+std::vector<cost_units> limits_of(ballast_test::homed_step const& homed, Policy const& policy)
+{
+  ratio const makespan = makespan_of(homed, plan_homed(homed, policy.inner));
+  std::vector<cost_units> limits;
+  for (std::uint32_t const speed : homed.speeds) {
+    limits.push_back(policy.limit(makespan, speed));
+  }
+  return limits;
+}
+
+TEST(LeastMovement, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+{
+  ballast_test::expect_valid_plans(least_movement{}, 31);
+  ballast_test::expect_starting_loads_counted(least_movement{});
+}
+
+template <class Policy>
+void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& policy)
+{
+  answer const inner = plan_homed(homed, policy.inner);
+  answer const plan = plan_homed(homed, policy);
+  for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
+    ASSERT_LT(to_index(plan.owner[sample]), plan.loads.size());
+    ASSERT_TRUE(homed.fits(sample, to_index(plan.owner[sample])));
+  }
+  ASSERT_EQ(plan.loads, homed.loads(plan.owner));
+  std::vector<cost_units> const limits = limits_of(homed, policy);
+  for (std::size_t bag = 0; bag < limits.size(); ++bag) { ASSERT_LE(plan.loads[bag], limits[bag]); }
+  ASSERT_LE(homed.moved(plan.owner), homed.moved(inner.owner));
+  ballast::workspace memory;
+  ASSERT_GE(homed.moved(plan.owner),
+            ballast::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory));
+  ASSERT_EQ(plan, plan_homed(homed, policy));
+}
+
+TEST(LeastMovement, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
+{
+  ballast::random_source random(32);
+  for (int trial = 0; trial < 2000 && !HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const homed = ballast_test::random_homed_step(random, 40, 9, 8);
+    expect_promises_kept(homed, least_movement{});
+    expect_promises_kept(homed, least_movement{longest_processing_time{}, 0});
+    expect_promises_kept(homed, least_movement{ballast::round_robin{}, 100'000});
+    expect_promises_kept(homed, least_movement{longest_processing_time{}, 5'000, 50});
+    expect_promises_kept(homed, least_movement{longest_processing_time{}, 5'000, 0});
+  }
+}
+
+RC_GTEST_PROP(LeastMovement, StaysWithinItsLimitsForAnyCostsLengthsAndHomes, ())
+{
+  std::size_t const bags = *rc::gen::inRange<std::size_t>(1, 12);
+  std::size_t const samples = *rc::gen::inRange<std::size_t>(0, 200);
+  auto const drawn = [samples](auto const& generator) {
+    return *rc::gen::container<std::vector<std::int64_t>>(samples, generator);
+  };
+  auto const heaviest = *rc::gen::element<cost_units>(1, 20, 1'000'000, cost_units{1} << 50);
+  std::vector<std::uint32_t> homes;
+  for (auto const home :
+       drawn(rc::gen::inRange<std::int64_t>(0, static_cast<std::int64_t>(bags)))) {
+    homes.push_back(static_cast<std::uint32_t>(home));
+  }
+  ballast_test::homed_step const homed(
+      {drawn(rc::gen::inRange<std::int64_t>(0, 5000)),
+       drawn(rc::gen::inRange<std::int64_t>(0, heaviest)), std::vector<std::uint32_t>(bags, 1)},
+      homes);
+  least_movement const policy{longest_processing_time{},
+                              *rc::gen::inRange<std::uint32_t>(0, 50'000)};
+  answer const plan = plan_homed(homed, policy);
+  RC_ASSERT(plan.loads == homed.loads(plan.owner));
+  std::vector<cost_units> const limits = limits_of(homed, policy);
+  for (std::size_t bag = 0; bag < bags; ++bag) { RC_ASSERT(plan.loads[bag] <= limits[bag]); }
+}
+
+struct against_best {
+  tokens moved = 0;
+  tokens least = 0;
+  int exact = 0;
+
+  void add(ballast_test::homed_step const& homed, std::uint32_t tolerance_per_million)
+  {
+    least_movement const policy{longest_processing_time{}, tolerance_per_million};
+    tokens const best = *ballast_test::least_moved(homed, limits_of(homed, policy));
+    tokens const ours = homed.moved(plan_homed(homed, policy).owner);
+    EXPECT_GE(ours, best);
+    moved += ours;
+    least += best;
+    exact += ours == best ? 1 : 0;
+  }
+};
+
+TEST(LeastMovement, MovesLittleMoreThanTheBestPlanOfAll)
+{
+  ballast::random_source random(33);
+  constexpr int trials = 200;
+  against_best coarse;
+  for (int trial = 0; trial < trials; ++trial) {
+    coarse.add(ballast_test::random_homed_step(random, 7, 3, 2), 50'000);
+  }
+  EXPECT_LE(100 * coarse.moved, 102 * coarse.least);
+  EXPECT_GE(coarse.exact, trials * 9 / 10);
+
+  // Work that grows faster than lengths, as attention does.
+  against_best quadratic;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const bags = 2 + random.below(2);
+    std::vector<tokens> lengths;
+    std::vector<cost_units> costs;
+    std::vector<std::uint32_t> homes;
+    for (std::size_t sample = 0; sample < 8; ++sample) {
+      lengths.push_back(random.between(1, 1000));
+      costs.push_back(lengths.back() * (1000 + lengths.back()));
+      homes.push_back(static_cast<std::uint32_t>(random.below(bags)));
+    }
+    quadratic.add({{lengths, costs, std::vector<std::uint32_t>(bags, 1)}, homes}, 20'000);
+  }
+  EXPECT_LE(100 * quadratic.moved, 110 * quadratic.least);
+  EXPECT_GE(quadratic.exact, trials * 3 / 4);
+}
+
+TEST(LeastMovement, LeavesAPlanAloneThatIsShortEnough)
+{
+  ballast_test::homed_step const homed({{9, 9, 9, 9}, {50, 50, 51, 49}, {1, 1}}, {1, 0, 0, 1});
+  EXPECT_EQ(plan_homed(homed, least_movement{longest_processing_time{}, 20'000}).owner, homed.home);
+  // 100 each is best, and 101 is not within half a percent of it.
+  EXPECT_NE(plan_homed(homed, least_movement{}).owner, homed.home);
+}
+
+TEST(LeastMovement, SwapsTwoSamplesOfTheLeastTokens)
+{
+  // [least_movement]
+  std::vector<ballast::tokens> const lengths{60, 30, 14, 56, 30, 10};
+  std::vector<ballast::rank_id> home(6, ballast::rank_id{0});    // 104 tokens on rank 0
+  std::fill(home.begin() + 3, home.end(), ballast::rank_id{1});  // and 96 on rank 1
+  auto const cost = [](ballast::tokens length) { return length; };
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), ballast::least_movement{},
+                                       cost, {}, {.home = home});
+  // [least_movement]
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->loads, (std::vector<cost_units>{100, 100}));
+  EXPECT_EQ(plan->moved, (ratio{14 + 10, 200}));
+}
+
+TEST(LeastMovement, MovesSamplesWithoutTokensForNothing)
+{
+  ballast_test::homed_step const homed({{0, 7, 7, 7}, {30, 30, 30, 30}, {1, 1}}, {0, 0, 0, 1});
+  auto const plan = plan_homed(homed, least_movement{});
+  EXPECT_EQ(plan.loads, (std::vector<cost_units>{60, 60}));
+  EXPECT_EQ(homed.moved(plan.owner), 0);
+}
+
+TEST(LeastMovement, KeepsAnyHomeThatItMayKeepWhenTheToleranceIsLarge)
+{
+  ballast::random_source random(34);
+  for (int trial = 0; trial < 100; ++trial) {
+    auto const homed = ballast_test::random_homed_step(random, 30, 5, 4);
+    constexpr auto endless = std::numeric_limits<std::uint32_t>::max();
+    auto const plan = plan_homed(homed, least_movement{longest_processing_time{}, endless});
+    for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
+      if (homed.fits(sample, to_index(homed.home[sample]))) {
+        ASSERT_EQ(plan.owner[sample], homed.home[sample]) << "trial " << trial;
+      }
+    }
+  }
+}
+
+TEST(LeastMovement, IsTheInnerPolicyWhereSamplesHaveNoHome)  // Ensures (3)
+{
+  ballast::random_source random(35);
+  for (int trial = 0; trial < 100; ++trial) {
+    auto const step = ballast_test::random_instance(random, 30, 5, 4);
+    auto const plan = ballast_test::plan_instance(step, least_movement{ballast::greedy_knapsack{}});
+    auto const inner = ballast_test::plan_instance(step, ballast::greedy_knapsack{});
+    ASSERT_EQ(plan->owner, inner->owner);
+    EXPECT_EQ(plan->moved, ratio{});
+  }
+}
+
+TEST(LeastMovement, LimitsAreExact)
+{
+  least_movement const policy{longest_processing_time{}, 5'000};
+  EXPECT_EQ(policy.limit({1000, 1}, 1), 1005);
+  EXPECT_EQ(policy.limit({999, 1}, 1), 1003);
+  EXPECT_EQ(policy.limit({1000, 3}, 4), 1340);
+  constexpr auto most = std::numeric_limits<cost_units>::max();
+  constexpr auto fastest = std::numeric_limits<std::uint32_t>::max();
+  EXPECT_EQ(policy.limit({most, 1}, fastest), most);
+  least_movement const endless{longest_processing_time{}, fastest};
+  EXPECT_EQ(endless.limit({most, fastest}, fastest), most);
+  least_movement const none{longest_processing_time{}, 0};
+  EXPECT_EQ(none.limit({most - 1, 1}, 1), most - 1);
+}
+
+TEST(LeastMovement, KeepsCapacitiesThatTheInnerPolicyKeeps)  // Ensures (5)
+{
+  // Round robin keeps two samples in each bag, all that a bag may hold; the loads alone would let
+  // bag 0 keep three.
+  std::vector<tokens> const lengths{10, 10, 10, 10};
+  std::vector<rank_id> const home{rank_id{0}, rank_id{0}, rank_id{0}, rank_id{1}};
+  std::vector<std::int64_t> const ones{1, 1, 1, 1};
+  auto const cost = [](tokens) { return 5; };
+  least_movement const policy{ballast::round_robin{}, 1'000'000};
+  auto const free =
+      ballast::partition(lengths, ballast::one_gpu_bags(2), policy, cost, {}, {.home = home});
+  ASSERT_TRUE(free);
+  EXPECT_EQ(free->moved, (ratio{0, 40}));
+  auto const capped = ballast::partition(lengths, ballast::one_gpu_bags(2), policy, cost, {},
+                                         {.home = home, .most_per_gpu = 2, .weights = ones});
+  ASSERT_TRUE(capped) << capped.error().message;
+  EXPECT_EQ(capped->moved, (ratio{10, 40}));
+}
+
+TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
+{
+  std::vector<tokens> const lengths{10, 10, 10, 10, 10, 10};
+  std::vector<std::int64_t> const prompts{1, 1, 2, 2, 3, 4};
+  std::vector<rank_id> const home(6, rank_id{0});
+  auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), least_movement{},
+                                       [](tokens length) { return length; }, {},
+                                       {.together = prompts, .home = home});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->owner[0], plan->owner[1]);
+  EXPECT_EQ(plan->owner[2], plan->owner[3]);
+  EXPECT_EQ(plan->loads, (std::vector<cost_units>{30, 30}));
+}
+
+// KnapFormer's data codes: every GPU reads images of one size with texts of any length.
+TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
+{
+  auto const codes = ballast::parse_data_codes("g32b32i256f1s0").value();
+  auto const cost = ballast::gamma_corrected({24ULL * 3072 * 3072, 4ULL * 3072}, 0.405)->cost;
+  ballast::random_source random(1);
+  auto const bags = ballast::one_gpu_bags(32);
+  for (int step = 0; step < 20; ++step) {
+    SCOPED_TRACE(testing::Message() << "step " << step);
+    auto const batch = ballast::draw_batch(codes, 32, {}, random).value();
+    ballast::partition_constraints const homes{.home = batch.source};
+    auto const greedy =
+        ballast::partition(batch.lengths, bags, ballast::greedy_knapsack{}, cost, {}, homes);
+    auto const plan = ballast::partition(batch.lengths, bags, least_movement{}, cost, {}, homes);
+    ASSERT_TRUE(greedy && plan);
+    EXPECT_GT(greedy->moved.value(), 0.9);
+    EXPECT_LT(plan->moved.value(), 0.04);
+    EXPECT_LT(plan->gap(), 0.006);
+  }
+}
+
+TEST(LeastMovement, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(36);
+  auto const bags = ballast::one_gpu_bags(16);
+  std::vector<tokens> lengths(1000);
+  std::vector<rank_id> home(1000);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 6; ++step) {
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      lengths[sample] = random.between(1, 9000);
+      home[sample] = ballast::to_id<rank_id>(random.below(16));
+    }
+    std::size_t const before = ballast_test::allocations();
+    auto const done =
+        ballast::partition_into(plan, memory, lengths, bags, least_movement{},
+                                [](tokens length) { return length * length; }, {}, {.home = home});
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 1) { EXPECT_EQ(during, 0U) << "step " << step; }
+  }
+}
+
+struct restricted : longest_processing_time {
+  [[nodiscard]] static constexpr bool restricts() { return true; }
+};
+
+TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
+{
+  ballast_test::homed_step const homed({{9}, {5}, {1, 1}}, {0});
+  EXPECT_DEATH(plan_homed(homed, least_movement{restricted{}}), "restricts_plans");
+}
+
+}  // namespace

@@ -1,0 +1,230 @@
+#include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
+
+#include "../support/padded_checks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::one_gpu_bags;
+using ballast::padded_batches;
+using ballast::ratio;
+using ballast::tokens;
+using ballast_test::direct_problem;
+using ballast_test::instance;
+using testing::ElementsAre;
+
+static_assert(ballast::partition_policy<padded_batches>);
+
+// Bags that each take every sample: sizes vary with `largest_bag`, lengths are no obstacle.
+instance unconstrained(ballast::random_source& random, std::size_t most_samples,
+                       std::size_t most_bags, std::uint32_t largest_bag)
+{
+  instance step = ballast_test::random_instance(random, most_samples, most_bags, largest_bag);
+  for (tokens& length : step.lengths) { length = length == 0 ? 0 : length + 8; }
+  return step;
+}
+
+TEST(PaddedBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+{
+  ballast_test::expect_valid_padded_plans(padded_batches{}, 2);
+  ballast_test::expect_valid_padded_plans(padded_batches{.orders = 0}, 3);
+  ballast_test::expect_padded_starting_loads_counted(padded_batches{}, 4);
+  ballast_test::expect_padded_starting_loads_counted(padded_batches{.orders = 0}, 5);
+}
+
+TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
+{
+  // [padded]
+  std::vector<ballast::tokens> const frames{100, 90, 40, 40, 30, 20, 10};
+  auto const plan = ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{},
+                                       ballast::quadratic_cost{1});
+  // [padded]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT(plan->loads, ElementsAre(100, 180, 160));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
+{
+  ballast::random_source random(20240607);
+  for (int trial = 0; trial < 1500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    instance step = unconstrained(random, 9, 4, 1);
+    step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
+    auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->makespan, ballast_test::padded_optimum(step).value());
+    ASSERT_TRUE(plan->proven_optimal());
+  }
+}
+
+TEST(PaddedBatches, FindsTheOptimumOfBagsOfSeveralKinds)  // Ensures (4)
+{
+  ballast::random_source random(8);
+  for (int trial = 0; trial < 1500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    direct_problem const problem(unconstrained(random, 8, 4, 5));
+    std::vector<cost_units> start(problem.step.gpus.size(), 0);
+    if (trial % 2 == 0) {
+      for (auto& load : start) { load = random.between(0, 3) * 100; }
+    }
+    auto const plan = ballast_test::plan_directly(problem, padded_batches{}, start);
+    auto const best = ballast_test::padded_optimum(problem.step, start).value();
+    ASSERT_EQ(ballast_test::padded_makespan(problem.step, plan.owner, start), best);
+    ASSERT_EQ(plan.proven, best);
+  }
+}
+
+// Oracle: the best way to cut the samples, heaviest first, into m runs. O(m n^2).
+cost_units best_cuts(std::vector<cost_units> costs, std::size_t bags)
+{
+  std::ranges::sort(costs, std::greater{});
+  std::size_t const samples = costs.size();
+  constexpr auto never = std::numeric_limits<cost_units>::max();
+  std::vector<cost_units> best(samples + 1, never);
+  best[0] = 0;
+  for (std::size_t bag = 0; bag < bags; ++bag) {
+    std::vector<cost_units> next = best;  // this bag may stay empty
+    for (std::size_t first = 0; first < samples; ++first) {
+      for (std::size_t last = first + 1; last <= samples && best[first] != never; ++last) {
+        cost_units const load = static_cast<cost_units>(last - first) * costs[first];
+        next[last] = std::min(next[last], std::max(best[first], load));
+      }
+    }
+    best = next;
+  }
+  return best[samples];
+}
+
+RC_GTEST_PROP(PaddedBatches, CutsSortedSamplesInTheBestPlaces, ())  // Ensures (3)
+{
+  auto const costs = *rc::gen::container<std::vector<tokens>>(rc::gen::inRange<tokens>(0, 5000));
+  auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
+  auto const plan = ballast::partition(costs, one_gpu_bags(bags), padded_batches{},
+                                       [](tokens length) { return length; });
+  RC_ASSERT(plan.has_value());
+  RC_ASSERT(plan->makespan == (ratio{best_cuts(costs, bags), 1}));
+  RC_ASSERT(plan->proven_optimal());
+}
+
+TEST(PaddedBatches, StaysNearTheOptimumWhereShortSamplesFitFewBags)  // Ensures (5)
+{
+  ballast::random_source random(21);
+  double sum = 0;
+  int plans = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    instance const step = ballast_test::random_instance(random, 8, 4, 5);
+    auto const plan = ballast_test::plan_instance(step, padded_batches{.orders = 0});
+    ASSERT_TRUE(plan);
+    auto const best = ballast_test::padded_optimum(step).value();
+    ASSERT_GE(plan->makespan, best);
+    if (best.numerator == 0) { continue; }
+    sum += plan->makespan.value() / best.value();
+    ++plans;
+  }
+  EXPECT_LT(sum / plans, 1.05);
+}
+
+TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
+{
+  instance const step{{9, 9, 9, 9}, {3, 8, 8, 3}, {1, 1, 1}};
+  auto const plan = ballast_test::plan_instance(step, padded_batches{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, (ratio{8, 1}));
+  EXPECT_EQ(plan->owner[1], bag_id{0});  // of equal costs the lower sample to the lower bag
+  EXPECT_EQ(plan->owner[2], bag_id{1});
+  EXPECT_EQ(plan->owner[0], bag_id{2});
+  EXPECT_EQ(plan->owner[3], bag_id{2});
+}
+
+TEST(PaddedBatches, AcceptsTheEdges)
+{
+  auto const plan_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
+    return *ballast::partition(lengths, one_gpu_bags(bags), padded_batches{},
+                               [](tokens length) { return length; });
+  };
+  EXPECT_THAT(plan_of({}, 3).loads, ElementsAre(0, 0, 0));
+  EXPECT_THAT(plan_of({7}, 3).loads, ElementsAre(7, 0, 0));
+  EXPECT_THAT(plan_of({3, 5}, 1).loads, ElementsAre(10));
+  EXPECT_THAT(plan_of({0, 0, 0}, 2).loads, ElementsAre(0, 0));
+  EXPECT_THAT(plan_of({0, 4, 0}, 2).loads, ElementsAre(4, 0));  // no sample of none is padded
+  EXPECT_THAT(plan_of({0, 4, 0}, 1).loads, ElementsAre(12));
+  EXPECT_THAT(plan_of({5, 5, 5, 5, 5}, 2).makespan, (ratio{15, 1}));
+}
+
+TEST(PaddedBatches, ChargesConvolutionAndAttentionOfPaddedSamples)
+{
+  // [conv]
+  // A padded sample of l tokens costs l (1 + lambda l), here with lambda = 1/1000.
+  ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
+  std::vector<ballast::tokens> const frames{2000, 1500, 400, 300, 300, 200};
+  auto const plan =
+      ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{}, cost);
+  // [conv]
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(PaddedBatches, WorksUpToTheLargestLoads)
+{
+  constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
+  for (std::vector<std::uint32_t> const& speeds :
+       {std::vector<std::uint32_t>{1, 1}, {1, 4294967295}, {4294967291, 4294967279}}) {
+    direct_problem problem(instance{{9, 9}, {most / 2, most / 2}, {1, 1}});
+    problem.speeds = speeds;
+    auto const plan = ballast_test::plan_directly(problem, padded_batches{}, {0, 0});
+    std::size_t const on_second = speeds[0] < speeds[1] ? 2 : 1;
+    EXPECT_EQ(std::ranges::count(plan.owner, bag_id{1}), static_cast<std::ptrdiff_t>(on_second));
+  }
+  EXPECT_FALSE(ballast::partition(std::vector<tokens>{1, 2, 3}, one_gpu_bags(2), padded_batches{},
+                                  [](tokens length) { return length == 3 ? most / 2 : 1; }));
+}
+
+TEST(PaddedBatches, ProvesNothingWhereTimesAreRounded)  // Ensures (4)
+{
+  direct_problem problem(instance{{9, 9, 9}, {50, 40, 30}, {1, 1}});
+  problem.speeds = {4294967291, 4294967279};  // primes, whose product takes 64 bits
+  auto const plan = ballast_test::plan_directly(problem, padded_batches{}, {0, 0});
+  EXPECT_EQ(plan.proven, ratio{});
+  EXPECT_THAT(plan.loads, ElementsAre(80, 50));
+}
+
+TEST(PaddedBatches, IsNeverLongerThanPlansOfPackedPolicies)  // Ensures (3)
+{
+  ballast::random_source random(31);
+  for (int trial = 0; trial < 300; ++trial) {
+    instance const step = unconstrained(random, 200, 12, 1);
+    auto const packed = ballast_test::plan_instance(step, ballast::longest_processing_time{});
+    auto const padded = ballast_test::plan_instance(step, padded_batches{});
+    ASSERT_LE(padded->makespan, ballast_test::padded_makespan(step, packed->owner));
+  }
+}
+
+TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
+{
+  ballast_test::expect_no_allocation(padded_batches{});
+  ballast_test::expect_no_allocation(padded_batches{.orders = 0});
+}
+
+TEST(PaddedBatchesDeathTest, RefusesMismatchedSpans)
+{
+  direct_problem const problem(instance{{1}, {1}, {1}});
+  EXPECT_DEATH(ballast_test::plan_directly(problem, padded_batches{}, {}), "!loads.empty");
+}
+
+}  // namespace

@@ -1,0 +1,211 @@
+#include <ballast/partition/refine.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
+
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::longest_processing_time;
+using ballast::ratio;
+using ballast::refine;
+using ballast::round_robin;
+
+static_assert(ballast::partition_policy<refine<>>);
+static_assert(ballast::partition_policy<refine<refine<round_robin>>>);
+static_assert(std::is_same_v<decltype(refine{round_robin{}, 9}), refine<round_robin>>);
+
+TEST(Refine, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+{
+  ballast_test::expect_valid_plans(refine{}, 51);
+  ballast_test::expect_valid_plans(refine{round_robin{}}, 52);
+  ballast_test::expect_starting_loads_counted(refine{});
+  ballast_test::expect_starting_loads_counted(refine{round_robin{}});
+}
+
+TEST(Refine, IsNeverWorseThanItsInnerPolicyNorBetterThanTheOptimum)  // Ensures (3)
+{
+  ballast::random_source random(53);
+  int optimal = 0;
+  constexpr int trials = 400;
+  for (int trial = 0; trial < trials; ++trial) {
+    auto const step = ballast_test::random_instance(random, 8, 4, 3);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << " bags " << step.gpus.size());
+    ratio const inner = ballast_test::plan_instance(step, round_robin{})->makespan;
+    auto const plan = ballast_test::plan_instance(step, refine{round_robin{}});
+    ratio const best = *ballast_test::optimum(step);
+    ASSERT_LE(plan->makespan, inner);
+    ASSERT_GE(plan->makespan, best);
+    ASSERT_LE(plan->lower_bound, best);
+    optimal += plan->makespan == best ? 1 : 0;
+  }
+  EXPECT_GE(optimal, trials * 95 / 100);
+}
+
+RC_GTEST_PROP(Refine, IsNeverWorseThanItsInnerPolicyHoweverLittleWork, (std::uint64_t seed))
+{
+  ballast::random_source random(seed);
+  auto const step = ballast_test::random_instance(random, 60, 9, 8);
+  ratio const inner = ballast_test::plan_instance(step, longest_processing_time{})->makespan;
+  for (std::uint64_t const work : {0U, 100U, 1'000U, 10'000U, 100'000U}) {
+    auto const plan = ballast_test::plan_instance(step, refine{longest_processing_time{}, work});
+    RC_ASSERT(plan.has_value());
+    RC_ASSERT(plan->makespan <= inner);
+    RC_ASSERT(plan->makespan >= plan->lower_bound);
+  }
+}
+
+RC_GTEST_PROP(Refine, GivesTheSamePlanEachTime, (std::uint64_t seed))  // Ensures (5)
+{
+  ballast::random_source random(seed);
+  auto const step = ballast_test::random_instance(random, 60, 9, 8);
+  auto const plan = ballast_test::plan_instance(step, refine{});
+  RC_ASSERT(plan->digest() == ballast_test::plan_instance(step, refine{})->digest());
+}
+
+TEST(Refine, LeavesThePlanAsItIsWithoutWork)
+{
+  ballast::random_source random(54);
+  for (int trial = 0; trial < 200; ++trial) {
+    auto const step = ballast_test::random_instance(random, 40, 9, 8);
+    EXPECT_EQ(ballast_test::plan_instance(step, (refine{round_robin{}, 0}))->owner,
+              ballast_test::plan_instance(step, round_robin{})->owner);
+  }
+}
+
+// Long-tailed costs without a sample that outweighs the mean load.
+ballast_test::instance long_tailed(std::uint64_t seed, std::size_t samples,
+                                   std::vector<std::uint32_t> gpus)
+{
+  ballast::random_source random(seed);
+  ballast_test::instance step;
+  step.gpus = std::move(gpus);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    // 2^(x / 100) for x from 0 to 900, with a linear mantissa: integers on every machine.
+    auto const power = random.between(0, 900);
+    step.costs.push_back(((100 + power % 100) * 400) << (power / 100));
+    step.costs.back() += random.between(0, 9999);
+    step.lengths.push_back(64);
+  }
+  return step;
+}
+
+TEST(Refine, ProvesTheOptimumWhereBagsHoldManySamples)
+{
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto const step = long_tailed(seed, 2048, std::vector<std::uint32_t>(64, 1));
+    auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
+    auto const plan = ballast_test::plan_instance(step, refine{});
+    EXPECT_FALSE(greedy->proven_optimal()) << "seed " << seed;
+    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed << " gap " << plan->gap();
+  }
+}
+
+TEST(Refine, IsOneWordAroundAnotherPolicy)
+{
+  // [refine]
+  std::vector<ballast::tokens> const lengths{300, 300, 200, 200, 200};
+  auto const cost = [](ballast::tokens length) { return length; };
+  auto const bags = ballast::one_gpu_bags(2);
+  auto const greedy = ballast::partition(lengths, bags, longest_processing_time{}, cost);
+  auto const plan = ballast::partition(lengths, bags, refine{longest_processing_time{}}, cost);
+  // [refine]
+  ASSERT_TRUE(greedy && plan);
+  EXPECT_EQ(greedy->makespan, (ratio{700, 1}));
+  EXPECT_EQ(plan->makespan, (ratio{600, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(Refine, ProvesTheOptimumForBagsOfSeveralSizesAndSpeeds)
+{
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto step = long_tailed(seed, 1000, {1, 1, 1, 1, 2, 2, 2, 4, 4, 8});
+    step.gpu_speeds = {1, 1, 2, 2, 1, 2, 3, 1, 1, 1};
+    auto const plan = ballast_test::plan_instance(step, refine{});
+    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed << " gap " << plan->gap();
+  }
+}
+
+TEST(Refine, ComesCloseFromAPlanThatIgnoresCosts)
+{
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    auto const step = long_tailed(seed, 1024, std::vector<std::uint32_t>(32, 1));
+    EXPECT_GT(ballast_test::plan_instance(step, round_robin{})->gap(), 0.1);
+    EXPECT_LT(ballast_test::plan_instance(step, refine{round_robin{}})->gap(), 1e-5);
+  }
+}
+
+TEST(Refine, LevelsLoadsThatBagsBring)
+{
+  std::vector<cost_units> const costs{7, 6, 5, 4, 3, 2, 1};
+  std::vector<ballast::tokens> const lengths(7, 1);
+  std::vector<ballast::priced_sample> order(7);
+  std::vector<std::uint32_t> const gpus{1, 1, 1};
+  ballast::workspace memory;
+  ballast::descending_order(costs, order, memory);
+  ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
+  std::vector<cost_units> loads{10, 3, 1};
+  std::vector<bag_id> owner(7, bag_id{3});
+  EXPECT_EQ(place(refine{round_robin{}}, problem, loads, owner, memory), (ratio{14, 1}));
+  EXPECT_EQ(loads, (std::vector<cost_units>{14, 14, 14}));
+  loads = {50, 3, 1};  // what the first bag brings is the makespan, wherever samples go
+  std::ranges::fill(owner, bag_id{3});
+  EXPECT_EQ(place(refine{}, problem, loads, owner, memory), (ratio{50, 1}));
+  EXPECT_EQ(loads[0], 50);
+}
+
+TEST(Refine, WorksUpToTheLargestTotal)
+{
+  constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
+  ballast_test::instance const step{
+      {9, 9, 9, 9, 9}, {most / 3, most / 4, most / 4, most / 8, most / 50}, {1, 1, 3}};
+  auto const plan = ballast_test::plan_instance(step, refine{round_robin{}});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ballast_test::expect_valid_plan(step, *plan);
+}
+
+TEST(Refine, AllocatesNothingInTheSteadyState)
+{
+  auto const step = long_tailed(1, 1000, {});
+  std::vector<cost_units> costs = step.costs;
+  auto const bags = ballast_test::consecutive_bags(std::vector<std::uint32_t>(20, 1));
+  auto const cost_of = [](cost_units cost) { return cost; };
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int round = 0; round < 5; ++round) {
+    std::size_t const before = ballast_test::allocations();
+    auto const done = ballast::partition_into(plan, memory, costs, bags, refine{}, cost_of,
+                                              [](cost_units) { return 1; });
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (round > 0) { EXPECT_EQ(during, 0U) << "round " << round; }
+    costs.pop_back();
+  }
+}
+
+// A policy whose plans are restricted, so that exchanges would break them.
+struct restricted : longest_processing_time {
+  [[nodiscard]] bool restricts() const { return true; }
+};
+
+TEST(RefineDeathTest, RefusesPoliciesWhosePlansAreRestricted)
+{
+  ballast_test::instance const step{{1}, {1}, {1}};
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{restricted{}}), "restricts_plans");
+}
+
+}  // namespace

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP
+#define BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP
+
+#include "instances.hpp"  // defines: ballast_test::{instance, random_instance}
+
+#include <ballast/core/descending_order.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast_test {
+
+/// A step whose samples lie in bags already, with everything that a policy is told about it.
+struct homed_step {
+  instance step;
+  std::vector<ballast::bag_id> home;
+  std::vector<ballast::cost_units> starting_loads;
+  std::vector<std::uint32_t> speeds;
+  std::vector<ballast::priced_sample> order;
+
+  homed_step(instance of, std::vector<std::uint32_t> const& homes,
+             std::vector<ballast::cost_units> before = {})
+      : step(std::move(of)), starting_loads(std::move(before)), order(step.costs.size())
+  {
+    for (std::uint32_t const bag : homes) { home.push_back(ballast::bag_id{bag}); }
+    starting_loads.resize(step.gpus.size(), 0);
+    for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
+      speeds.push_back(step.speed_of(bag));
+    }
+    ballast::workspace memory;
+    ballast::descending_order(step.costs, order, memory);
+  }
+
+  [[nodiscard]] ballast::partition_problem problem() const
+  {
+    return {step.costs, step.lengths, order, step.gpus, speeds, home};
+  }
+  [[nodiscard]] bool fits(std::size_t sample, std::size_t bag) const
+  {
+    return ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]);
+  }
+  [[nodiscard]] ballast::tokens moved(std::span<ballast::bag_id const> owner) const
+  {
+    ballast::tokens all = 0;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      all += owner[sample] == home[sample] ? 0 : step.lengths[sample];
+    }
+    return all;
+  }
+  /// Starting loads and what the owners add to them.
+  [[nodiscard]] std::vector<ballast::cost_units> loads(std::span<ballast::bag_id const> owner) const
+  {
+    std::vector<ballast::cost_units> sums = starting_loads;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      sums[to_index(owner[sample])] += step.costs[sample];
+    }
+    return sums;
+  }
+};
+
+/// A random step as random_instance draws it, in every second one with all samples at few bags, and
+/// in every fourth with work that bags have before.
+inline homed_step random_homed_step(ballast::random_source& random, std::size_t most_samples,
+                                    std::size_t most_bags, std::uint32_t largest_bag)
+{
+  instance step = random_instance(random, most_samples, most_bags, largest_bag);
+  std::size_t const bags = step.gpus.size();
+  std::size_t const used = random.below(2) == 0 ? bags : 1 + random.below(bags);
+  std::vector<std::uint32_t> homes;
+  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+    homes.push_back(static_cast<std::uint32_t>(random.below(used)));
+  }
+  std::vector<ballast::cost_units> before(bags, 0);
+  if (random.below(4) == 0) {
+    for (auto& load : before) { load = random.between(0, 500); }
+  }
+  return {std::move(step), homes, std::move(before)};
+}
+
+/// The fewest tokens that any plan within the limits moves, by trying all of them; nothing where
+/// there is none.
+inline std::optional<ballast::tokens> least_moved(homed_step const& homed,
+                                                  std::vector<ballast::cost_units> const& limits)
+{
+  std::size_t const samples = homed.step.costs.size();
+  std::size_t const bags = limits.size();
+  std::vector<ballast::bag_id> owner(samples, ballast::bag_id{0});
+  std::optional<ballast::tokens> least;
+  while (true) {
+    bool valid = true;
+    for (std::size_t sample = 0; sample < samples && valid; ++sample) {
+      valid = homed.fits(sample, to_index(owner[sample]));
+    }
+    std::vector<ballast::cost_units> const loads = homed.loads(owner);
+    for (std::size_t bag = 0; bag < bags && valid; ++bag) { valid = loads[bag] <= limits[bag]; }
+    if (valid) {
+      ballast::tokens const moved = homed.moved(owner);
+      if (!least || moved < *least) { least = moved; }
+    }
+    std::size_t digit = 0;
+    while (digit < samples && to_index(owner[digit]) + 1 == bags) { owner[digit++] = {}; }
+    if (digit == samples) { return least; }
+    owner[digit] = ballast::to_id<ballast::bag_id>(to_index(owner[digit]) + 1);
+  }
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_HOMED_STEPS_HPP
