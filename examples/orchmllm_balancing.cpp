@@ -5,7 +5,6 @@
 // columns text_tokens and image_tokens_sum and the second audio_tokens_25hz.
 
 #include <ballast/ballast.hpp>
-#include <ballast/partition/batching_strategy.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -20,6 +20,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/radix_sort.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
@@ -51,6 +52,7 @@
 #include <ballast/partition/bag_fillings.hpp>
 #include <ballast/partition/bags_with_room.hpp>
 #include <ballast/partition/balanced_counts.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_fit_decreasing.hpp>
 #include <ballast/partition/best_of.hpp>

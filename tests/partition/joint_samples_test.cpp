@@ -46,6 +46,7 @@ TEST(JoinSamples, AddsUpWhatStaysTogether)
   EXPECT_THAT(items.weights, ElementsAre(8, 4));
   EXPECT_THAT(items.home, ElementsAre(bag_id{0}, bag_id{0}));  // 30 of 37 and 20 of 30 tokens
   EXPECT_THAT(items.first_sample, ElementsAre(0, 1));
+  EXPECT_THAT(items.joint_lengths, ElementsAre(37, 30));
   EXPECT_EQ(items.sample_of(1), 1U);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 #include <vector>
@@ -52,6 +53,20 @@ TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
   // What the bars add up to is what the plan says: loads of 80 on one GPU and 40 on two.
   EXPECT_THAT(plan->loads, ElementsAre(80, 40));
   EXPECT_THAT(ballast::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
+}
+
+TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
+{
+  auto const batch = three_samples();
+  auto const plan =
+      ballast::partition(batch.lengths, ballast::one_gpu_bags(2), ballast::padded_batches{},
+                         [](ballast::tokens length) { return length; });
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->loads, ElementsAre(30, 40));
+  auto const bars = ballast::bars_as_planned(*plan, ballast::one_gpu_bags(2), batch.lengths, 1.0);
+  EXPECT_THAT(bars, ElementsAre(a_bar(1, 0, 20, "sample 0, 10 tokens"),
+                                a_bar(1, 20, 20, "sample 1, 20 tokens"),
+                                a_bar(0, 0, 30, "sample 2, 30 tokens")));
 }
 
 TEST(StepBars, MayBeNone)

@@ -7,8 +7,10 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -20,7 +22,7 @@ namespace ballast::inline v0 {
 /// `partition()` builds it and checks all of this; whoever calls a policy directly vouches for it.
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
-///             weights[n] and capacities[m] are empty where nothing is asked.
+///             weights[n], capacities[m] and joint_lengths[n] are empty where nothing is asked.
 /// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
 ///             and where GPUs are alike, s is their number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
@@ -37,6 +39,13 @@ struct partition_problem {
   std::span<bag_id const> home = {};              ///< the bag whose GPUs hold each sample now
   std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
   std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
+  std::span<tokens const> joint_lengths = {};     ///< of samples joined to one, all together
+
+  /// How many tokens go where the sample goes.
+  [[nodiscard]] constexpr tokens tokens_of(std::size_t sample) const noexcept
+  {
+    return joint_lengths.empty() ? lengths[sample] : joint_lengths[sample];
+  }
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than GPUs stays out. A sequence of no tokens has no chunks and fits everywhere.
@@ -44,12 +53,6 @@ struct partition_problem {
   {
     return length == 0 || length >= static_cast<tokens>(gpus);
   }
-};
-
-/// How a bag computes the samples that it owns, and so what its load is.
-enum class batching : std::uint8_t {
-  packed,  ///< one after the other: the sum of their costs
-  padded,  ///< all as long as the longest: their number times the largest cost
 };
 
 /// Decides which bag owns each sample.

@@ -18,14 +18,15 @@ namespace ballast::inline v0::detail {
 
 /// What a policy places: samples, or sets of samples that stay together, each as if it were one.
 ///
-/// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k], or empty
-///             where items are samples.
+/// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
+///             joint_lengths[k], or empty where items are samples.
 struct placed_items {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
   std::span<std::int64_t const> weights = {};
   std::span<bag_id const> home = {};
   std::span<std::uint32_t const> first_sample = {};
+  std::span<tokens const> joint_lengths = {};
 
   /// The sample by which an error names an item.
   [[nodiscard]] std::size_t sample_of(std::size_t item) const noexcept
@@ -44,7 +45,7 @@ struct placed_items {
 /// Ensures     (1) item_of[i] == item_of[j] exactly where keys[i] == keys[j]
 ///             (2) items are numbered by their first samples
 ///             (3) first_sample of an item is the first of its samples
-/// Complexity  O(n log n); up to 48 n bytes of scratch that the caller's frame keeps.
+/// Complexity  O(n log n); up to 56 n bytes of scratch that the caller's frame keeps.
 inline placed_items join_samples(std::span<std::int64_t const> keys, placed_items const& samples,
                                  std::span<std::uint32_t> item_of, workspace::frame& scratch)
 {
@@ -70,18 +71,21 @@ inline placed_items join_samples(std::span<std::int64_t const> keys, placed_item
   std::span<std::int64_t> const weights =
       scratch.take<std::int64_t>(samples.weights.empty() ? 0 : items);
   std::span<std::uint32_t> const first_sample = scratch.take<std::uint32_t>(items);
+  std::span<tokens> const joint_lengths = scratch.take<tokens>(items);
   std::ranges::fill(costs, 0);
   std::ranges::fill(lengths, 0);
+  std::ranges::fill(joint_lengths, 0);
   std::ranges::fill(weights, 0);
   for (std::size_t sample = 0; sample < count; ++sample) {
     std::uint32_t const item = item_of[sample];
     tokens const length = samples.lengths[sample];
     first_sample[item] = first_of[sample];
     costs[item] += samples.costs[sample];
+    joint_lengths[item] += length;
     if (length > 0 && (lengths[item] == 0 || length < lengths[item])) { lengths[item] = length; }
     if (!weights.empty()) { weights[item] += samples.weights[sample]; }
   }
-  if (samples.home.empty()) { return {costs, lengths, weights, {}, first_sample}; }
+  if (samples.home.empty()) { return {costs, lengths, weights, {}, first_sample, joint_lengths}; }
 
   std::span<bag_id> const home = scratch.take<bag_id>(items);
   std::span<tokens> const most = scratch.take<tokens>(items);
@@ -101,7 +105,7 @@ inline placed_items join_samples(std::span<std::int64_t const> keys, placed_item
       home[item] = samples.home[sample];
     }
   }
-  return {costs, lengths, weights, home, first_sample};
+  return {costs, lengths, weights, home, first_sample, joint_lengths};
 }
 
 }  // namespace ballast::inline v0::detail

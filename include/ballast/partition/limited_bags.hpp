@@ -73,7 +73,7 @@ class limited_bags {
     for (std::size_t place = 0; place < samples_.size(); ++place) {
       auto const [cost, id] = problem.heaviest_first[place];
       auto const home = static_cast<std::uint32_t>(problem.home[to_index(id)]);
-      samples_[place] = {cost, problem.lengths[to_index(id)], home, none, none, none, id};
+      samples_[place] = {cost, problem.tokens_of(to_index(id)), home, none, none, none, id};
     }
   }
 

@@ -10,7 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bag_completion.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/whole_units_bound.hpp>
+#include <ballast/partition/work_limits.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -62,8 +62,8 @@ class makespan_search {
       ratio time = open_from < makespan ? between(open_to, makespan) : makespan;
       if (time == makespan) {
         if (!(bound < undecided_to)) { break; }
-        cost_units const from = whole_units(bound, fastest_);
-        stride = std::min(stride, (whole_units(undecided_to, fastest_) - from) / 2);
+        cost_units const from = work_until(bound, fastest_);
+        stride = std::min(stride, (work_until(undecided_to, fastest_) - from) / 2);
         time = stride > 0 ? ratio{from + stride, fastest_} : bound;
       }
       std::int64_t const share = nodes / 2 + 1;
@@ -118,8 +118,8 @@ class makespan_search {
   /// A time in the middle between two, in units of the fastest bag; `until` where there is none.
   [[nodiscard]] ratio between(ratio after, ratio until) const
   {
-    cost_units const least = whole_units(after, fastest_) + 1;
-    cost_units most = whole_units(until, fastest_);
+    cost_units const least = work_until(after, fastest_) + 1;
+    cost_units most = work_until(until, fastest_);
     if (ratio{most, fastest_} == until) { --most; }
     return least > most ? until : ratio{least + (most - least) / 2, fastest_};
   }
@@ -127,9 +127,9 @@ class makespan_search {
   /// The first time after this one at which some bag has done a unit more.
   [[nodiscard]] ratio next_time(ratio time) const
   {
-    ratio next{whole_units(time, fastest_) + 1, fastest_};
+    ratio next{work_until(time, fastest_) + 1, fastest_};
     for (std::uint32_t const speed : problem_.speeds) {
-      next = std::min(next, ratio{whole_units(time, speed) + 1, speed});
+      next = std::min(next, ratio{work_until(time, speed) + 1, speed});
     }
     return next;
   }
@@ -138,7 +138,7 @@ class makespan_search {
   [[nodiscard]] completion ask(ratio time, std::int64_t& nodes)
   {
     for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-      bags_[bag] = {whole_units(time, problem_.speeds[bag]) - starts_[bag],
+      bags_[bag] = {work_until(time, problem_.speeds[bag]) - starts_[bag],
                     short_samples_ ? problem_.gpus[bag] : 1, static_cast<std::uint32_t>(bag)};
     }
     std::ranges::sort(bags_, [](open_bag a, open_bag b) {

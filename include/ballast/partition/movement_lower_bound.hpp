@@ -50,7 +50,7 @@ namespace ballast::inline v0 {
       excess[home] += problem.costs[sample];
       by_work_per_token[staying++] = static_cast<std::uint32_t>(sample);
     } else {
-      moved += problem.lengths[sample];
+      moved += problem.tokens_of(sample);
     }
   }
   by_work_per_token = by_work_per_token.first(staying);
@@ -58,7 +58,7 @@ namespace ballast::inline v0 {
     // length / cost, where samples without tokens are free and those without work are of no use.
     auto const price = [&](std::uint32_t sample) {
       cost_units const cost = problem.costs[sample];
-      return cost > 0 ? ratio{problem.lengths[sample], cost} : ratio{longest_sample + 1, 1};
+      return cost > 0 ? ratio{problem.tokens_of(sample), cost} : ratio{no_cost, 1};
     };
     return price(a) < price(b) || (price(a) == price(b) && a < b);
   });
@@ -66,7 +66,7 @@ namespace ballast::inline v0 {
     cost_units& over = excess[to_index(problem.home[sample])];
     if (over <= 0) { continue; }
     cost_units const cost = problem.costs[sample];
-    tokens const length = problem.lengths[sample];
+    tokens const length = problem.tokens_of(sample);
     if (cost <= over) {
       moved += length;
     } else {

@@ -5,17 +5,16 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/descending_order.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing_concepts.hpp>
 #include <ballast/partition/packing_lower_bound.hpp>
 #include <ballast/partition/packing_plan.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <ranges>
 #include <span>
@@ -64,9 +63,8 @@ namespace detail {
 ///             `position` has a negative weight or the weights overflow, or the capacity is
 ///             negative. The plan is then unspecified.
 /// Complexity  O(n) calls of weight_of, a radix sort, the policy, O(n) for the bound.
-template <std::ranges::forward_range Samples, packing_policy Policy, class WeightOf = std::identity>
-  requires std::integral<
-      std::iter_value_t<std::projected<std::ranges::iterator_t<Samples>, WeightOf>>>
+template <std::ranges::forward_range Samples, packing_policy Policy,
+          integer_projection<Samples> WeightOf = std::identity>
 [[nodiscard]] result<void> pack_to_capacity_into(packing_plan& plan, workspace& memory,
                                                  Samples&& samples, std::int64_t capacity,
                                                  Policy const& policy,
@@ -117,9 +115,8 @@ template <std::ranges::forward_range Samples, packing_policy Policy, class Weigh
 /// The same, once: returns a new plan.
 ///
 ///     auto const microbatches = pack_to_capacity(lengths, 8192, best_fit_decreasing{});
-template <std::ranges::forward_range Samples, packing_policy Policy, class WeightOf = std::identity>
-  requires std::integral<
-      std::iter_value_t<std::projected<std::ranges::iterator_t<Samples>, WeightOf>>>
+template <std::ranges::forward_range Samples, packing_policy Policy,
+          integer_projection<Samples> WeightOf = std::identity>
 [[nodiscard]] result<packing_plan> pack_to_capacity(Samples&& samples, std::int64_t capacity,
                                                     Policy const& policy,
                                                     WeightOf const& weight_of = {})

@@ -4,24 +4,24 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/joint_samples.hpp>
+#include <ballast/partition/makespan.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/place_items.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <ranges>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -65,15 +65,6 @@ namespace detail {
 }
 
 }  // namespace detail
-
-/// What may stand in for the cost or the length of samples: a callable, or a pointer to a member,
-/// that gives an integer. Ranks that plan with floating point would not agree.
-template <class Projection, class Samples>
-concept integer_projection =
-    std::ranges::forward_range<Samples> &&
-    std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
-    std::integral<std::remove_cvref_t<
-        std::invoke_result_t<Projection const&, std::ranges::range_reference_t<Samples>>>>;
 
 /// Places samples in bags with a policy, and says how good the plan is: the front door of this
 /// folder, in the form for a training loop.
@@ -137,6 +128,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   }
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // none, until the policy says so
   plan.loads.assign(bags.size(), 0);
+  plan.batches = batching_of(policy);
   plan.bags_digest = bags.digest();
 
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
@@ -168,10 +160,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
 
   plan.lower_bound = *bound;
   plan.samples.regroup(plan.owner, bags.size());
-  plan.makespan = {};
-  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-    plan.makespan = std::max(plan.makespan, ratio{plan.loads[bag], bags.speeds()[bag]});
-  }
+  plan.makespan = makespan_of(plan.loads, bags.speeds());
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // the policy proved nothing that is false
   plan.moved = detail::moved_share(plan.owner, lengths, home);
   return {};

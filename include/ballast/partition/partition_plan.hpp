@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/partition/batching.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -37,6 +38,7 @@ struct partition_plan {
   ratio makespan;
   ratio lower_bound;
   ratio moved;
+  batching batches = batching::packed;
   std::uint64_t bags_digest = 0;  ///< of the layout that the plan is for
 
   /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no

@@ -83,8 +83,9 @@ template <partition_policy Policy>
     bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
     capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
   }
-  partition_problem const problem{items.costs,   items.lengths, heaviest_first, bags.sizes(),
-                                  bags.speeds(), items.home,    items.weights,  capacities};
+  partition_problem const problem{items.costs,   items.lengths, heaviest_first,
+                                  bags.sizes(),  bags.speeds(), items.home,
+                                  items.weights, capacities,    items.joint_lengths};
   ratio const proven = place(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
     return tl::unexpected(checked.error());

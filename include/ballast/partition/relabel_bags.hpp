@@ -42,7 +42,7 @@ inline void relabel_bags(partition_problem const& problem,
   auto scratch = memory.open();
   std::span<overlap> overlaps = scratch.take<overlap>(owner.size());
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    overlaps[sample] = {problem.lengths[sample], static_cast<std::uint32_t>(owner[sample]),
+    overlaps[sample] = {problem.tokens_of(sample), static_cast<std::uint32_t>(owner[sample]),
                         static_cast<std::uint32_t>(problem.home[sample])};
   }
   std::ranges::sort(overlaps, [](overlap const& a, overlap const& b) {

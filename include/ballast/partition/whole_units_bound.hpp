@@ -14,13 +14,6 @@
 
 namespace ballast::inline v0::detail {
 
-/// The most whole units that a bag of this speed does in this time. Expects that they fit 63 bits.
-[[nodiscard]] constexpr cost_units whole_units(ratio time, std::uint32_t speed) noexcept
-{
-  return static_cast<cost_units>(static_cast<uint128>(static_cast<std::uint64_t>(time.numerator)) *
-                                 speed / static_cast<std::uint64_t>(time.denominator));
-}
-
 /// The least time from `bound` on in which bags of these speeds do this much work in whole units.
 ///
 /// The mean lets every bag work up to the last instant, but loads are integers: a bag of speed s

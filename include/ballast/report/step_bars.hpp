@@ -74,7 +74,8 @@ class bar_stacker {
 /// Shapes      a plan of n samples over `bags`, lengths[n].
 /// Units       as bars_as_read.
 /// Ensures     (1) one bar per sample and GPU of its bag, of 1 / GPUs of the sample's time; the
-///                 bars of a GPU follow each other in sample order without gaps
+///                 bars of a GPU follow each other in sample order without gaps. In a padded batch
+///                 every sample takes as long as the longest
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,
@@ -85,9 +86,13 @@ class bar_stacker {
   detail::bar_stacker stack(bags.gpus(), time_per_unit);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     bag const owner = bags[plan.owner[sample]];
+    cost_units cost = plan.costs[sample];
+    if (plan.batches == batching::padded) {
+      cost = plan.loads[to_index(plan.owner[sample])] /
+             static_cast<cost_units>(plan.samples[plan.owner[sample]].size());
+    }
     for (std::size_t gpu = 0; gpu < owner.gpus; ++gpu) {
-      stack.add(to_index(owner.first) + gpu, sample, lengths[sample], plan.costs[sample],
-                owner.gpus);
+      stack.add(to_index(owner.first) + gpu, sample, lengths[sample], cost, owner.gpus);
     }
   }
   return stack.bars;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_BATCHING_HPP
+#define BALLAST_PARTITION_BATCHING_HPP
+
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// How a bag computes the samples that it owns, and so what its load is.
+enum class batching : std::uint8_t {
+  packed,  ///< one after the other: the sum of their costs
+  padded,  ///< all as long as the longest: their number times the largest cost
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_BATCHING_HPP

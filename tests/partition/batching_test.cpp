@@ -1,0 +1,29 @@
+#include <ballast/partition/batching.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <vector>
+
+namespace {
+
+using ballast::batching;
+
+TEST(Batching, DecidesWhatALoadIs)
+{
+  std::vector<ballast::tokens> const lengths{9, 4, 2};
+  auto const length = [](ballast::tokens tokens) { return tokens; };
+  auto const one_bag = ballast::one_gpu_bags(1);
+  auto const packed = ballast::partition(lengths, one_bag, ballast::round_robin{}, length);
+  auto const padded = ballast::partition(lengths, one_bag, ballast::padded_batches{}, length);
+  ASSERT_TRUE(packed && padded);
+  EXPECT_EQ(packed->batches, batching::packed);
+  EXPECT_EQ(packed->loads.front(), 9 + 4 + 2);
+  EXPECT_EQ(padded->batches, batching::padded);
+  EXPECT_EQ(padded->loads.front(), 3 * 9);
+}
+
+}  // namespace
