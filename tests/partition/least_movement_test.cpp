@@ -285,6 +285,22 @@ TEST(LeastMovement, MovesWholeGroupsThatStayTogether)
   EXPECT_EQ(plan->loads, (std::vector<cost_units>{30, 30}));
 }
 
+TEST(LeastMovement, LeavesNoGroupInABagThatItsShortestSampleDoesNotFit)
+{
+  // Two tokens do not fit a bag of four GPUs, and eight of them in one group do not either.
+  std::vector<tokens> const lengths{2, 2, 2, 2, 9};
+  std::vector<std::int64_t> const prompts{1, 1, 1, 1, 2};
+  std::vector<rank_id> const home(5, rank_id{0});
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 4}, {rank_id{4}, 1}});
+  auto const plan =
+      ballast::partition(lengths, bags, least_movement{}, [](tokens length) { return length; }, {},
+                         {.together = prompts, .home = home});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->owner,
+            (std::vector<bag_id>{bag_id{1}, bag_id{1}, bag_id{1}, bag_id{1}, bag_id{0}}));
+  EXPECT_EQ(plan->moved, (ratio{8, 17}));
+}
+
 // KnapFormer's data codes: every GPU reads images of one size with texts of any length.
 TEST(LeastMovement, MovesATenthOfTheTokensOfNearlyEvenDataAtMost)
 {

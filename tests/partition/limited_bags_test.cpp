@@ -117,6 +117,41 @@ TEST(LimitedBags, PutsASampleWithoutABagWhereItFitsAndMostRoomIs)
   EXPECT_TRUE(bags.may_enter(2, 0));
 }
 
+TEST(LimitedBags, PutsASampleThatNoCapacityHasRoomForWhereItFits)
+{
+  // The large bag has least room in work, so it comes first where no bag has room in weight.
+  ballast_test::homed_step const homed({{2}, {5}, {4, 1, 1}}, {0});
+  std::vector<std::int64_t> const weights{9};
+  std::vector<std::int64_t> const capacities{4, 1, 1};
+  auto problem = homed.problem();
+  problem.weights = weights;
+  problem.capacities = capacities;
+  std::vector<cost_units> const limits{10, 30, 20};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  limited_bags bags(problem, homed.starting_loads, limits, scratch);
+  bags.place(homed.home);
+  EXPECT_EQ(bags[0].bag, 2U);
+  EXPECT_FALSE(bags.within_limits());
+}
+
+TEST(LimitedBags, FitsSamplesJoinedToOneByTheShortestAndMovesThemAll)
+{
+  // Three samples of two tokens are joined to one: a bag of four GPUs cannot split them.
+  ballast_test::homed_step const homed({{2}, {5}, {4, 1}}, {0});
+  std::vector<ballast::tokens> const joint_lengths{6};
+  auto problem = homed.problem();
+  problem.joint_lengths = joint_lengths;
+  std::vector<cost_units> const limits{100, 100};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  limited_bags bags(problem, homed.starting_loads, limits, scratch);
+  bags.place(homed.home);
+  EXPECT_EQ(bags[0].bag, 1U);
+  EXPECT_FALSE(bags.may_enter(0, 0));
+  EXPECT_EQ(bags.moved(), 6);
+}
+
 TEST(LimitedBags, CountsWeightsAgainstCapacities)
 {
   ballast_test::homed_step const homed({{9, 9, 9}, {5, 4, 3}, {1, 1}}, {0, 0, 1});

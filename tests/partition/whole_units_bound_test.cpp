@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/work_limits.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,23 +14,14 @@ namespace {
 
 using ballast::cost_units;
 using ballast::ratio;
-using ballast::detail::whole_units;
 using ballast::detail::whole_units_bound;
+using ballast::detail::work_until;
 
 cost_units units_done(std::vector<std::uint32_t> const& speeds, ratio time)
 {
   cost_units sum = 0;
-  for (std::uint32_t const speed : speeds) { sum += whole_units(time, speed); }
+  for (std::uint32_t const speed : speeds) { sum += work_until(time, speed); }
   return sum;
-}
-
-TEST(WholeUnits, RoundsDown)
-{
-  EXPECT_EQ(whole_units({7, 2}, 1), 3);
-  EXPECT_EQ(whole_units({7, 2}, 2), 7);
-  EXPECT_EQ(whole_units({0, 1}, 9), 0);
-  constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(whole_units({most, 1'000'000}, 1'000'000), most);
 }
 
 // Oracle: all times k / speed in increasing order.

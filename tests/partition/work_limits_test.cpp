@@ -27,6 +27,8 @@ TEST(WorkLimits, AreTheLargestLoadsThatFinishInTime)
 
 TEST(WorkLimits, StayBelowTheLargestLoadThereIs)
 {
+  EXPECT_EQ(work_until({7, 2}, 1), 3);
+  EXPECT_EQ(work_until({0, 1}, 9), 0);
   EXPECT_EQ(work_until({ballast::no_cost - 1, 1}, 1), ballast::no_cost - 1);
   EXPECT_EQ(work_until({ballast::no_cost - 1, 1}, 9), ballast::no_cost - 1);
   EXPECT_EQ(work_before({ballast::no_cost - 1, 1}, 9), ballast::no_cost - 1);

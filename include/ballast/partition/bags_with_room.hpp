@@ -83,7 +83,7 @@ class bags_with_room {
   }
 
   /// Puts a sample in the bag of this choice, if any has room. O(m).
-  bool place(std::size_t sample, room_choice choice) const noexcept
+  [[nodiscard]] bool place(std::size_t sample, room_choice choice) const noexcept
   {
     std::int64_t const weight = problem_.weights[sample];
     std::size_t best = loads_.size();
@@ -109,7 +109,7 @@ class bags_with_room {
 
   /// Places all samples in this order. Answers whether all found room; those that did not have no
   /// bag.
-  bool fill(std::span<priced_sample const> order, room_choice choice) const noexcept
+  [[nodiscard]] bool fill(std::span<priced_sample const> order, room_choice choice) const noexcept
   {
     bool all = true;
     for (priced_sample const each : order) { all = place(to_index(each.sample), choice) && all; }

@@ -35,8 +35,8 @@ struct best_of {
   std::tuple<First, Others...> policies;
 
   constexpr best_of() = default;
-  constexpr explicit best_of(First first, Others... others)
-      : policies(std::move(first), std::move(others)...)
+  constexpr explicit best_of(First const& first, Others const&... others)
+      : policies(first, others...)
   {}
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,

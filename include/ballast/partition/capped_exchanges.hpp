@@ -144,7 +144,8 @@ class capped_exchanges {
       }
       return sum;
     }
-    std::size_t list(std::uint32_t subset, std::span<bag_contents::rank> chosen) const noexcept
+    [[nodiscard]] std::size_t list(std::uint32_t subset,
+                                   std::span<bag_contents::rank> chosen) const noexcept
     {
       std::size_t count = 0;
       for (std::size_t place = 0; place < size; ++place) {

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_COUNTED_EXCHANGES_HPP
 #define BALLAST_PARTITION_COUNTED_EXCHANGES_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -66,7 +67,7 @@ class counted_exchanges {
     spend(used);
     counted_exchange result{late, early, 0, {}, {}, found.net};
     result.pairs = from.list(found.given, result.given);
-    to.list(found.taken, result.taken);
+    BALLAST_EXPECTS(to.list(found.taken, result.taken) == result.pairs);  // as many for as many
     return result;
   }
 
@@ -125,7 +126,8 @@ class counted_exchanges {
       return std::span(costs).first(size);
     }
 
-    std::size_t list(std::uint32_t subset, std::span<std::uint32_t> chosen) const noexcept
+    [[nodiscard]] std::size_t list(std::uint32_t subset,
+                                   std::span<std::uint32_t> chosen) const noexcept
     {
       std::size_t count = 0;
       for (std::size_t place = 0; place < size; ++place) {

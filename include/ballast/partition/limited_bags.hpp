@@ -47,7 +47,7 @@ class limited_bags {
 
   struct held_sample {
     cost_units cost;
-    tokens length;
+    tokens length;  ///< what moves with it: of samples joined to one all, not what fits
     std::uint32_t home;
     std::uint32_t bag;   ///< that holds it
     std::uint32_t next;  ///< of this bag's samples, or none
@@ -87,13 +87,10 @@ class limited_bags {
     std::ranges::fill(weights_, 0);
     moved_ = 0;
     auto const bags = static_cast<std::uint32_t>(loads_.size());
-    for (std::size_t place = samples_.size(); place-- > 0;) {  // each goes in front of its bag
-      auto const sample = static_cast<std::uint32_t>(place);
-      auto const bag = static_cast<std::uint32_t>(owner[to_index(samples_[place].id)]);
-      samples_[place].bag = none;
-      bool const fits =
-          bag < bags && partition_problem::fits(samples_[place].length, problem_.gpus[bag]);
-      if (fits) { put(sample, bag); }
+    for (auto sample = static_cast<std::uint32_t>(samples_.size()); sample-- > 0;) {
+      auto const bag = static_cast<std::uint32_t>(owner[to_index(samples_[sample].id)]);
+      samples_[sample].bag = none;
+      if (bag < bags && fits(sample, bag)) { put(sample, bag); }  // in front of its bag
     }
     for (std::uint32_t bag = 0; bag < bags; ++bag) { by_room_[bag] = {room(bag), bag}; }
     std::ranges::sort(by_room_, std::less{});
@@ -101,6 +98,7 @@ class limited_bags {
       if (samples_[sample].bag != none) { continue; }
       auto place = by_room_.size() - 1;
       while (place > 0 && !may_enter(sample, by_room_[place].bag)) { --place; }
+      while (!fits(sample, by_room_[place].bag)) { ++place; }  // no capacity has room for it
       auto const bag = by_room_[place].bag;
       reorder(bag, [&] { put(sample, bag); });
     }
@@ -136,7 +134,7 @@ class limited_bags {
   [[nodiscard]] bool may_enter(std::uint32_t sample, std::uint32_t bag,
                                std::uint32_t leaving = none) const noexcept
   {
-    if (!partition_problem::fits(samples_[sample].length, problem_.gpus[bag])) { return false; }
+    if (!fits(sample, bag)) { return false; }
     if (weights_.empty()) { return true; }
     std::int64_t const freed = leaving == none ? 0 : weight(leaving);
     return weight(sample) <= problem_.capacities[bag] - weights_[bag] + freed;
@@ -169,6 +167,12 @@ class limited_bags {
   }
 
  private:
+  [[nodiscard]] bool fits(std::uint32_t sample, std::uint32_t bag) const noexcept
+  {
+    return partition_problem::fits(problem_.lengths[to_index(samples_[sample].id)],
+                                   problem_.gpus[bag]);
+  }
+
   [[nodiscard]] std::int64_t weight(std::uint32_t sample) const noexcept
   {
     return problem_.weights[to_index(samples_[sample].id)];
@@ -225,8 +229,7 @@ class limited_bags {
       std::move_backward(after, before, before + 1);
       *after = changed;
     } else {
-      std::move(before + 1, after, before);
-      *(after - 1) = changed;
+      *std::move(before + 1, after, before) = changed;
     }
   }
 

@@ -10,6 +10,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan.hpp>
 #include <ballast/partition/relieve_worst.hpp>
 #include <ballast/partition/settle_bags.hpp>
 
@@ -56,11 +57,7 @@ struct refine {
     ratio const proven = place(inner, problem, loads, owner, memory);
     ratio const bound = std::max(proven, makespan_lower_bound(problem, memory, starts));
 
-    ratio makespan;
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      makespan = std::max(makespan, ratio{loads[bag], problem.speeds[bag]});
-    }
-    if (makespan <= bound || work == 0) { return bound; }
+    if (makespan_of(loads, problem.speeds) <= bound || work == 0) { return bound; }
     detail::bag_exchanges plan(problem, loads, owner, work, memory, scratch);
     bool const settled = detail::settle_bags(plan, bound, scratch)();
     if (!settled) { detail::relieve_worst(plan, bound)(); }
