@@ -1,7 +1,7 @@
 #include <ballast/partition/karmarkar_karp.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -103,24 +103,7 @@ TEST(KarmarkarKarp, WorksUpToTheLargestTotal)
 
 TEST(KarmarkarKarp, PlansTheSameAgainAndAllocatesNothing)
 {
-  ballast::random_source random(8);
-  std::vector<ballast::tokens> lengths(2000);
-  for (auto& length : lengths) { length = random.between(1, 900); }
-  auto const bags = ballast::one_gpu_bags(24);
-  auto const cost = [](ballast::tokens length) { return length * length; };
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  std::uint64_t first = 0;
-  for (int step = 0; step < 3; ++step) {
-    std::size_t const before = ballast_test::allocations();
-    ASSERT_TRUE(ballast::partition_into(plan, memory, lengths, bags, karmarkar_karp{}, cost));
-    if (step == 0) {
-      first = plan.digest();
-    } else {
-      EXPECT_EQ(ballast_test::allocations(), before);
-      EXPECT_EQ(plan.digest(), first);
-    }
-  }
+  ballast_test::expect_the_same_again_without_allocation(karmarkar_karp{}, 2000);
 }
 
 TEST(KarmarkarKarpDeathTest, RefusesMismatchedSpans)

@@ -1,7 +1,7 @@
 #include <ballast/partition/multifit.hpp>  // first: proves it is self-contained
 
-#include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/steady_state.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -104,24 +104,7 @@ TEST(Multifit, WorksUpToTheLargestTotal)
 
 TEST(Multifit, PlansTheSameAgainAndAllocatesNothing)
 {
-  ballast::random_source random(8);
-  std::vector<ballast::tokens> lengths(500);
-  for (auto& length : lengths) { length = random.between(1, 900); }
-  auto const bags = ballast::one_gpu_bags(24);
-  auto const cost = [](ballast::tokens length) { return length * length; };
-  ballast::partition_plan plan;
-  ballast::workspace memory;
-  std::uint64_t first = 0;
-  for (int step = 0; step < 3; ++step) {
-    std::size_t const before = ballast_test::allocations();
-    ASSERT_TRUE(ballast::partition_into(plan, memory, lengths, bags, multifit{}, cost));
-    if (step == 0) {
-      first = plan.digest();
-    } else {
-      EXPECT_EQ(ballast_test::allocations(), before);
-      EXPECT_EQ(plan.digest(), first);
-    }
-  }
+  ballast_test::expect_the_same_again_without_allocation(multifit{}, 500);
 }
 
 TEST(MultifitDeathTest, RefusesMismatchedSpans)

@@ -35,4 +35,13 @@ TEST(WorkLimits, StayBelowTheLargestLoadThereIs)
   EXPECT_EQ(work_before({0, 1}, 3), -1);
 }
 
+TEST(WholeUnitsPerBag, RoundsUpTheMeanOfBagsOfOneSpeed)
+{
+  using ballast::detail::whole_units_per_bag;
+  EXPECT_EQ(whole_units_per_bag({7, 6}, 2), (ballast::ratio{3, 2}));  // 7 units in 3 bags
+  EXPECT_EQ(whole_units_per_bag({6, 6}, 2), (ballast::ratio{2, 2}));
+  EXPECT_EQ(whole_units_per_bag({0, 4}, 4), (ballast::ratio{0, 1}));
+  EXPECT_EQ(whole_units_per_bag({5, 4}, 4), (ballast::ratio{5, 4}));
+}
+
 }  // namespace

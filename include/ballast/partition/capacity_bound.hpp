@@ -8,6 +8,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/work_limits.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -99,12 +100,8 @@ namespace ballast::inline v0 {
     // All other samples together are a cover too, so this is at most all work and fits.
     bound = std::max(bound, ratio{work + more, speed});
   }
-  if (fastest_first.front() == fastest_first.back()) {  // loads are whole units
-    std::int64_t const shared = bound.denominator / fastest_first.front();
-    bound.numerator = bound.numerator / shared + (bound.numerator % shared != 0 ? 1 : 0);
-    bound.denominator = fastest_first.front();
-  }
-  return bound;
+  bool const one_speed = fastest_first.front() == fastest_first.back();
+  return one_speed ? detail::whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
 }  // namespace ballast::inline v0

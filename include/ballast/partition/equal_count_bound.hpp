@@ -7,6 +7,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/work_limits.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -68,12 +69,8 @@ namespace ballast::inline v0 {
       bound = std::max(bound, ratio{work, speed});
     }
   }
-  if (fastest_first.front() == fastest_first.back()) {  // loads are whole units
-    std::int64_t const shared = bound.denominator / fastest_first.front();
-    bound.numerator = bound.numerator / shared + (bound.numerator % shared != 0 ? 1 : 0);
-    bound.denominator = fastest_first.front();
-  }
-  return bound;
+  bool const one_speed = fastest_first.front() == fastest_first.back();
+  return one_speed ? detail::whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
 }  // namespace ballast::inline v0

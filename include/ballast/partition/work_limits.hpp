@@ -27,6 +27,14 @@ namespace ballast::inline v0::detail {
   return ratio{work, speed} < time ? work : work - 1;
 }
 
+/// The mean over some bags of one speed, rounded up: one of them does at least so many whole units.
+/// Expects that the denominator is the speed of these bags together.
+[[nodiscard]] constexpr ratio whole_units_per_bag(ratio mean, std::uint32_t speed) noexcept
+{
+  std::int64_t const bags = mean.denominator / speed;
+  return {mean.numerator / bags + (mean.numerator % bags != 0 ? 1 : 0), speed};
+}
+
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_PARTITION_WORK_LIMITS_HPP
