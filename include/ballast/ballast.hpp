@@ -3,7 +3,7 @@
 #define BALLAST_BALLAST_HPP
 
 /// Everything that needs only the host compiler, the standard library and tl::expected. Headers of
-/// optional parts (range-v3, CUDA, MPI, NCCL) are included one by one.
+/// optional parts (range-v3, Boost.Graph, CUDA, MPI, NCCL) are included one by one.
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/collective_check.hpp>
@@ -134,6 +134,57 @@
 #include <ballast/partition/vector_search.hpp>
 #include <ballast/partition/whole_units_bound.hpp>
 #include <ballast/partition/work_limits.hpp>
+#include <ballast/pipeline/activation_memory.hpp>
+#include <ballast/pipeline/any_order_policy.hpp>
+#include <ballast/pipeline/any_schedule.hpp>
+#include <ballast/pipeline/ascending_order.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/critical_path.hpp>
+#include <ballast/pipeline/crossing_bound.hpp>
+#include <ballast/pipeline/disjoint_sums.hpp>
+#include <ballast/pipeline/evaluate_orders.hpp>
+#include <ballast/pipeline/exact_order.hpp>
+#include <ballast/pipeline/given_order.hpp>
+#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/held_ways.hpp>
+#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/interval_filling.hpp>
+#include <ballast/pipeline/intra_reorder.hpp>
+#include <ballast/pipeline/joined_stages.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/lock_step_bound.hpp>
+#include <ballast/pipeline/lock_steps.hpp>
+#include <ballast/pipeline/lower_bound.hpp>
+#include <ballast/pipeline/makespan_formulas.hpp>
+#include <ballast/pipeline/module_times.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_lanes.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_program.hpp>
+#include <ballast/pipeline/order_program_writer.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/own_paths.hpp>
+#include <ballast/pipeline/parse_order_policy.hpp>
+#include <ballast/pipeline/parse_schedule.hpp>
+#include <ballast/pipeline/partial_order.hpp>
+#include <ballast/pipeline/pass_costs.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/rank_bound.hpp>
+#include <ballast/pipeline/rank_ends.hpp>
+#include <ballast/pipeline/rank_tasks.hpp>
+#include <ballast/pipeline/read_pipeline_times.hpp>
+#include <ballast/pipeline/round_trip_bound.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_check.hpp>
+#include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/pipeline/stage_lead.hpp>
+#include <ballast/pipeline/task_bounds.hpp>
+#include <ballast/pipeline/task_list.hpp>
+#include <ballast/pipeline/time_columns.hpp>
+#include <ballast/pipeline/written_time_rows.hpp>
 #include <ballast/report/axis.hpp>
 #include <ballast/report/chart_style.hpp>
 #include <ballast/report/chrome_trace.hpp>
@@ -145,6 +196,9 @@
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/report/pipeline_bars.hpp>
+#include <ballast/report/pipeline_chart.hpp>
+#include <ballast/report/pipeline_page.hpp>
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plan_page_step.hpp>
 #include <ballast/report/plot_frame.hpp>
@@ -152,6 +206,7 @@
 #include <ballast/report/svg.hpp>
 #include <ballast/report/text_escape.hpp>
 #include <ballast/report/traffic_chart.hpp>
+#include <ballast/report/visible_bars.hpp>
 #include <ballast/report/write_file.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/chunking.hpp>
@@ -176,6 +231,7 @@
 #include <ballast/workload/column_expression.hpp>
 #include <ballast/workload/csv.hpp>
 #include <ballast/workload/data_code.hpp>
+#include <ballast/workload/decimal.hpp>
 #include <ballast/workload/excerpt.hpp>
 #include <ballast/workload/fixed_point_math.hpp>
 #include <ballast/workload/length_distribution.hpp>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -58,6 +59,30 @@ TEST(ChartStyle, IsReadableInLightAndDark)  // Ensures (1)
     }
     for (char const* const area : {"--before", "--after", "--samples", "--work"}) {
       EXPECT_GE(contrast(of.at(area), of.at("--card")), 3) << area;
+    }
+  }
+}
+
+TEST(ChartStyle, IsReadableInsideBars)  // Ensures (2)
+{
+  for (int const which : {0, 1}) {
+    SCOPED_TRACE(which == 0 ? "light" : "dark");
+    palette const of = colours(which);
+    for (std::string const name : {"--before", "--after"}) {
+      std::string lightest = "#";
+      for (std::size_t const at : {1U, 3U, 5U}) {
+        auto const channel = [at](std::string const& colour) {
+          return std::stoi(colour.substr(at, 2), nullptr, 16);
+        };
+        constexpr double opacity = 0.4;  // of .tone-0
+        auto const mixed = static_cast<int>(
+            std::lround(opacity * channel(of.at(name)) + (1 - opacity) * channel(of.at("--card"))));
+        constexpr std::string_view digits = "0123456789abcdef";
+        (lightest += digits[static_cast<std::size_t>(mixed / 16)]) +=
+            digits[static_cast<std::size_t>(mixed % 16)];
+      }
+      EXPECT_GE(contrast(of.at("--ink"), lightest), 4.5) << name;
+      EXPECT_GE(contrast(of.at("--card"), of.at(name + "-ink")), 4.5) << name;
     }
   }
 }

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Shows a page in headless Chromium, in light and dark, wide and narrow, and checks what came out:
-#   page_check.sh PAGE.html
+#   page_check.sh PAGE.html [SECTION...]
+# The sections are the headings that the page promises, in order, with "picture:" in front of those
+# that have one; those of a plan whose bytes are known, if none are given.
 # Exit status: 0 all as it should be, 1 something is wrong (said on standard error), 77 no Chromium.
 set -euo pipefail
 
-# The headings that plan_page promises of a plan whose bytes are known, in order.
-sections='Work per GPU|Step timeline|Bytes moved|Sample lengths|Cost of a sample|Steps|Settings'
-
-page=${1:?usage: page_check.sh PAGE.html}
+page=${1:?usage: page_check.sh PAGE.html [SECTION...]}
+shift
+if (($# == 0)); then
+  set -- 'picture:Work per GPU' 'picture:Step timeline' 'picture:Bytes moved' \
+    'picture:Sample lengths' 'picture:Cost of a sample' Steps Settings
+fi
+sections=$(printf '%s\n' "$@" | sed 's/^picture://' | paste -sd '|')
+pictures=$(printf '%s\n' "$@" | grep -c '^picture:')
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [[ -z $browser ]]; then
   echo "skipped: no chromium, chromium-browser or google-chrome on the PATH"
@@ -83,7 +89,8 @@ for scheme in 0 1; do
 
     found=$(sed -n 's/^section //p' "$work/probe" | paste -sd '|')
     [[ $found == "$sections" ]] || wrong "the sections are '$found' $shown"
-    [[ $(grep -c '^svg ' "$work/probe") -eq 5 ]] || wrong "there are not five pictures $shown"
+    [[ $(grep -c '^svg ' "$work/probe") -eq $pictures ]] ||
+      wrong "there are not $pictures pictures $shown"
     while read -r _ picture_width picture_height; do
       ((picture_width >= 300 && picture_height >= 60)) ||
         wrong "a picture is only $picture_width x $picture_height $shown"

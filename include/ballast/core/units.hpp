@@ -14,6 +14,9 @@ using tokens = std::int64_t;
 /// cost model's to say (a power of two of FLOP, or picoseconds); all costs of one plan share it.
 using cost_units = std::int64_t;
 
+/// A time in whole units of the caller's choice, nanoseconds say; all times of one pipeline share it.
+using time_units = std::int64_t;
+
 /// The longest sample a cost model prices: its square still fits 64 bits.
 inline constexpr tokens longest_sample = (tokens{1} << 31) - 1;
 

@@ -18,6 +18,8 @@ namespace ballast::inline v0 {
 /// Ensures     (1) --ink, --muted, --before-ink and --after-ink have a contrast of at least 4.5 : 1
 ///                 on --card and --page, in light and dark (WCAG 2.2, 1.4.3); areas have 3 : 1 on
 ///                 --card (1.4.11)
+///             (2) so have labels inside bars: --ink on the lightest tone of --before and --after,
+///                 and --card on their inks
 inline constexpr std::string_view chart_style = R"css(:root {
   color-scheme: light dark;
   --page: #f4f5f7;
@@ -73,6 +75,8 @@ svg .measured { fill: var(--card); stroke: var(--ink); stroke-width: 1.5; }
 svg .within { fill: var(--samples); }
 svg .between { fill: var(--work); }
 svg .waiting { fill: var(--waiting); }
+svg .inside { font-size: 10px; text-anchor: middle; pointer-events: none; }
+svg .on-ink { fill: var(--card); }
 svg .tone-0 { fill-opacity: 0.4; }
 svg .tone-1 { fill-opacity: 0.6; }
 svg .tone-2 { fill-opacity: 0.8; }
@@ -80,6 +84,7 @@ svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke
 @media (hover: hover) {
   svg .before:hover, svg .after:hover, svg .samples:hover { fill: var(--ink); }
   svg .within:hover, svg .between:hover { fill: var(--ink); }
+  svg rect.before-ink:hover, svg rect.after-ink:hover { fill: var(--ink); }
 }
 )css";
 

@@ -8,6 +8,7 @@
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
+#include <ballast/report/visible_bars.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -68,29 +69,21 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
 {
   constexpr double thinnest = 0.8;
   double const scale = frame.area.width / frame.across.highest();
-  for (std::size_t first = 0; first < bars.size();) {
-    double const start = bars[first]->start;
-    double end = start;
-    std::size_t past = first;
-    for (; past < bars.size(); ++past) {
-      double const next_end = bars[past]->start + bars[past]->duration;
-      if (past > first && (next_end - start) * scale >= thinnest) { break; }
-      end = std::max(end, next_end);
+  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<gantt_bar> const& bar) {
+    std::string label = bar.of.front()->label;
+    if (bar.of.size() > 1) {
+      label = grouped_text(static_cast<std::int64_t>(bar.of.size())) + " bars";
     }
-    std::string label = bars[first]->label;
-    if (past - first > 1) {
-      label = grouped_text(static_cast<std::int64_t>(past - first)) + " bars";
-    }
-    int const tone = longest > 0 ? static_cast<int>(3.999 * (end - start) / longest) : 0;
+    double const duration = bar.end - bar.start;
+    int const tone = longest > 0 ? static_cast<int>(3.999 * duration / longest) : 0;
     std::string classes(css_class);
     append_integer(classes += " tone-", std::clamp(tone, 0, 3));
     std::string gpu = "GPU ";
-    append_integer(gpu, static_cast<std::int64_t>(bars[first]->gpu));
-    gpu.append(", ").append(label).append(": ").append(si_text(end - start, unit));
-    drawing.rectangle({row.x + start * scale, row.y, (end - start) * scale, row.height}, classes,
+    append_integer(gpu, static_cast<std::int64_t>(bar.of.front()->gpu));
+    gpu.append(", ").append(label).append(": ").append(si_text(duration, unit));
+    drawing.rectangle({row.x + bar.start * scale, row.y, duration * scale, row.height}, classes,
                       gpu);
-    first = past;
-  }
+  });
 }
 
 }  // namespace detail

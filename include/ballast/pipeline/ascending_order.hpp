@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_ASCENDING_ORDER_HPP
+#define BALLAST_PIPELINE_ASCENDING_ORDER_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/partial_order.hpp>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// Shortest microbatch first, by its time on all stages, forward and backward together.
+///
+/// The pipeline fills soon, and every microbatch finds its predecessor out of the way; but the last
+/// ones, whose backwards nothing hides, are the longest.
+///
+/// Ensures     (1) total times do not decrease, and equal ones are in microbatch order
+/// Complexity  O(l log l + l x stages).
+struct ascending_order {
+  void operator()(order_problem const& problem, std::span<microbatch_id> order,
+                  workspace& memory) const
+  {
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
+    auto scratch = memory.open();
+    std::span<time_units> const total = scratch.take<time_units>(order.size());
+    for (microbatch_id const microbatch : order) {
+      total[to_index(microbatch)] = detail::total_time(problem, microbatch);
+    }
+    std::ranges::sort(order, {}, [total](microbatch_id microbatch) {
+      return std::pair(total[to_index(microbatch)], microbatch);
+    });
+  }
+
+  friend bool operator==(ascending_order const&, ascending_order const&) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_ASCENDING_ORDER_HPP

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_COMPILED_SCHEDULE_HPP
+#define BALLAST_PIPELINE_COMPILED_SCHEDULE_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_check.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/pipeline/task_list.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A schedule that cannot deadlock, with its tasks in an order in which they can be simulated one
+/// after the other: a task comes after all that it waits for.
+///
+/// A task waits for the one before it on its rank, for the same pass on the stages that feed its
+/// stage (backward: that its stage feeds) and a backward for its own forward, which its rank has
+/// done before.
+///
+/// Ensures     (1) every microbatch has one forward on every stage and one backward on every stage
+///             that has a backward
+///             (2) waits_for(t) are tasks before t
+///             (3) tasks_before(k) tasks come first that depend on positions below k only: they can
+///                 be simulated once the first k microbatches of an order are known
+/// Complexity  make: O(tasks + waits).
+class compiled_schedule {
+ public:
+  /// What a task waits for.
+  struct wait {
+    std::uint32_t task = 0;   ///< its number
+    time_units transfer = 0;  ///< from its end until the waiting task can start
+    friend bool operator==(wait const&, wait const&) = default;
+  };
+
+  /// Errors   infeasible: the schedule deadlocks (the message names the tasks that need each
+  ///          other), or lacks or repeats a task, or has one on another rank than its stage's or
+  ///          one that its stage does not have, or has a list too few or too many; out_of_range: a
+  ///          task names a microbatch or stage that does not exist, or there are 2^31 tasks or
+  ///          more. position is the pipeline rank, of the first task in the message.
+  [[nodiscard]] static result<compiled_schedule> make(stage_graph const& stages,
+                                                      pipeline_schedule const& schedule)
+  {
+    auto const listed = detail::list_tasks(stages, schedule);
+    if (!listed) { return tl::unexpected(listed.error()); }
+    auto const sorted = detail::sort_tasks(stages, *listed);
+    if (!sorted) { return tl::unexpected(sorted.error()); }
+
+    compiled_schedule compiled(stages, schedule.microbatches);
+    std::size_t const count = listed->tasks.size();
+    std::vector<std::uint32_t> level(count);  // the highest position that a task depends on
+    for (std::uint32_t const task : *sorted) {
+      level[task] = listed->tasks[task].position;
+      detail::for_each_wait(stages, *listed, task, [&](std::uint32_t other, time_units) {
+        level[task] = std::max(level[task], level[other]);
+      });
+    }
+    for (std::uint32_t const of : level) { ++compiled.tasks_before_[of + 1]; }
+    std::partial_sum(compiled.tasks_before_.begin(), compiled.tasks_before_.end(),
+                     compiled.tasks_before_.begin());
+    std::vector<std::uint32_t> number(count);  // of a listed task, among the compiled ones
+    std::vector<std::size_t> next(compiled.tasks_before_.begin(), compiled.tasks_before_.end());
+    for (std::uint32_t const task : *sorted) {
+      number[task] = static_cast<std::uint32_t>(next[level[task]]++);
+    }
+    std::vector<std::uint32_t> listed_at(count);
+    for (std::uint32_t task = 0; task < count; ++task) { listed_at[number[task]] = task; }
+    for (std::uint32_t const task : listed_at) {
+      compiled.tasks_.push_back(listed->tasks[task]);
+      detail::for_each_wait(stages, *listed, task, [&](std::uint32_t other, time_units transfer) {
+        compiled.waits_.push_back({number[other], transfer});
+      });
+      compiled.first_wait_.push_back(compiled.waits_.size());
+    }
+    compiled.of_ranks_ = std::move(number);  // listed rank after rank
+    compiled.first_of_rank_ = listed->first_of_rank;
+    return compiled;
+  }
+
+  [[nodiscard]] stage_graph const& stages() const noexcept { return stages_; }
+  [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
+
+  /// Every task after those that it waits for.
+  [[nodiscard]] std::span<pipeline_task const> tasks() const noexcept { return tasks_; }
+
+  /// First the task before it on its rank, if there is one, with no transfer.
+  [[nodiscard]] std::span<wait const> waits_for(std::size_t task) const
+  {
+    BALLAST_EXPECTS(task < tasks_.size());
+    return std::span(waits_).subspan(first_wait_[task], first_wait_[task + 1] - first_wait_[task]);
+  }
+
+  /// How many of tasks() depend on the first `positions` microbatches of an order only.
+  [[nodiscard]] std::size_t tasks_before(std::size_t positions) const
+  {
+    BALLAST_EXPECTS(positions <= microbatches_);
+    return tasks_before_[positions];
+  }
+
+  /// The numbers of a rank's tasks, in the order in which it does them.
+  [[nodiscard]] std::span<std::uint32_t const> tasks_on(pipeline_rank rank) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < stages_.ranks());
+    std::size_t const first = first_of_rank_[to_index(rank)];
+    return std::span(of_ranks_).subspan(first, first_of_rank_[to_index(rank) + 1] - first);
+  }
+
+  friend bool operator==(compiled_schedule const&, compiled_schedule const&) = default;
+
+ private:
+  compiled_schedule(stage_graph const& stages, std::size_t microbatches)
+      : stages_(stages), microbatches_(microbatches), tasks_before_(microbatches + 1, 0)
+  {}
+
+  stage_graph stages_;
+  std::size_t microbatches_;
+  std::vector<pipeline_task> tasks_;
+  std::vector<wait> waits_;
+  std::vector<std::size_t> first_wait_ = {0};
+  std::vector<std::size_t> tasks_before_;
+  std::vector<std::uint32_t> of_ranks_;
+  std::vector<std::size_t> first_of_rank_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_COMPILED_SCHEDULE_HPP

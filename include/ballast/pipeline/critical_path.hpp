@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_CRITICAL_PATH_HPP
+#define BALLAST_PIPELINE_CRITICAL_PATH_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// The tasks that make a simulated schedule as long as it is: shortening any other one leaves the
+/// makespan as it was.
+///
+/// Expects     timeline is what simulate() finds for the schedule, with any times and order.
+/// Ensures     (1) numbers of tasks, first to last: the first waits for nothing, every other waits
+///             for the one before it and starts when that one's transfer is done
+///             (2) durations and transfers along it add up to the makespan
+///             (3) ties: of the tasks that end last, the lowest number; of those that a task waits
+///             for equally long, the one before it on its rank, then the one on the lowest stage
+///             (4) no task where the schedule has none
+/// Complexity  O(waits of the tasks found).
+/// Source      J. E. Kelley, "Critical-Path Planning and Scheduling: Mathematical Basis",
+///             Operations Research 9(3):296-320, 1961.
+[[nodiscard]] inline std::vector<std::uint32_t> critical_path(compiled_schedule const& schedule,
+                                                              pipeline_timeline const& timeline)
+{
+  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size());
+  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size());
+  std::vector<std::uint32_t> path;
+  if (timeline.end.empty()) { return path; }
+  auto task =
+      static_cast<std::uint32_t>(std::ranges::max_element(timeline.end) - timeline.end.begin());
+  for (;;) {
+    path.push_back(task);
+    auto const waits = schedule.waits_for(task);
+    if (waits.empty()) { break; }
+    auto const last = std::ranges::find_if(waits, [&](compiled_schedule::wait const& wait) {
+      return timeline.end[wait.task] + wait.transfer == timeline.start[task];
+    });
+    BALLAST_EXPECTS(last != waits.end());  // otherwise it could have started earlier
+    task = last->task;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_CRITICAL_PATH_HPP

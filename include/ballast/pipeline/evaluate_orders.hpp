@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
+#define BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/order_lanes.hpp>
+#include <ballast/pipeline/order_program.hpp>
+#include <ballast/pipeline/order_program_writer.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/schedule.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A time that no order exceeds, whichever microbatches it names: every task takes as long as for
+/// the microbatch that it takes longest for. 2^62 stands for all times above. O(tasks + waits).
+[[nodiscard]] inline time_units longest_makespan(compiled_schedule const& schedule,
+                                                 pipeline_times const& times,
+                                                 workspace::frame& scratch)
+{
+  std::span<stage_time> const longest = scratch.take<stage_time>(times.stages);
+  std::ranges::fill(longest, stage_time{});
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    stage_time& of_stage = longest[row % times.stages];
+    of_stage.forward = std::max(of_stage.forward, times.rows[row].forward);
+    of_stage.backward = std::max(of_stage.backward, times.rows[row].backward);
+  }
+  constexpr time_units most = time_units{1} << 62;
+  std::span<pipeline_task const> const tasks = schedule.tasks();
+  std::span<time_units> const end = scratch.take<time_units>(tasks.size());
+  time_units makespan = 0;
+  for (std::size_t task = 0; task < tasks.size(); ++task) {
+    time_units start = 0;
+    for (auto const& [other, transfer] : schedule.waits_for(task)) {
+      start = std::max(start, end[other] + transfer);
+    }
+    stage_time const& duration = longest[to_index(tasks[task].stage)];
+    end[task] = std::min(
+        most, start + (tasks[task].pass == pass::forward ? duration.forward : duration.backward));
+    makespan = std::max(makespan, end[task]);
+  }
+  return makespan;
+}
+
+}  // namespace detail
+
+/// Tells how long orders take, many at once: what a search calls that tries order after order.
+///
+/// The schedule is translated once into an order_program, which is then run for 8 or 16 orders at a
+/// time with vector instructions where the machine has them. Where no order can take 2^31 units or
+/// more, which the constructor finds out, times are added in 32 bits, else in 64. Neither changes
+/// an answer.
+///
+/// Shapes      orders[k x l], one order of l microbatches after the other; makespans[k]; k, l >= 0.
+/// Expects     check_times() finds no fault. An order is a permutation, or names microbatches in
+///             any other way; microbatch_id{l} is none, which takes no time on any stage.
+/// Ensures     (1) makespans[i] is makespan_of() the i-th order
+///             (2) evaluate() allocates nothing
+/// Complexity  construction: O(tasks + waits), as long as about a hundred evaluations, and about 80
+///             bytes of scratch per task. evaluate: O(k x (tasks + waits)).
+class order_evaluator {
+ public:
+  /// How many orders are evaluated in the time that it takes for one; half as many in half of it.
+  static constexpr std::size_t at_once = 16;
+
+  /// The schedule and the times are looked at here only; what is kept of them lives in `scratch`.
+  order_evaluator(compiled_schedule const& schedule, pipeline_times const& times,
+                  workspace::frame& scratch, detail::simd_level level = detail::best_simd_level())
+      : positions_(schedule.microbatches()),
+        level_(level),
+        program_(detail::order_program_writer(schedule, scratch)()),
+        rows_(scratch.take<std::uint32_t>(positions_ * at_once))
+  {
+    BALLAST_EXPECTS(times.microbatches() == positions_);
+    BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+    constexpr time_units most = std::numeric_limits<std::int32_t>::max();
+    is_narrow_ = detail::longest_makespan(schedule, times, scratch) <= most;
+    if (is_narrow_) {
+      narrow_ = lay_out<std::int32_t>(times, scratch);
+    } else {
+      wide_ = lay_out<std::int64_t>(times, scratch);
+    }
+  }
+
+  void evaluate(std::span<microbatch_id const> orders, std::span<time_units> makespans)
+  {
+    BALLAST_EXPECTS(orders.size() == makespans.size() * positions_);
+    for (std::size_t left = makespans.size(); left > 0; left = makespans.size()) {
+      std::size_t const count = std::min(left, is_narrow_ ? at_once : at_once / 2);
+      auto const some = orders.first(count * positions_);
+      if (!is_narrow_) {
+        run<at_once / 2>(wide_, some, makespans.first(count));
+      } else if (count > at_once / 2) {
+        run<at_once>(narrow_, some, makespans.first(count));
+      } else {
+        run<at_once / 2>(narrow_, some, makespans.first(count));
+      }
+      orders = orders.subspan(some.size());
+      makespans = makespans.subspan(count);
+    }
+  }
+
+ private:
+  // An array that begins with a cache line.
+  template <class T>
+  [[nodiscard]] static T* take_aligned(std::size_t count, workspace::frame& scratch)
+  {
+    constexpr std::size_t line = 64;
+    std::span<T> const taken = scratch.take<T>(count + line / sizeof(T));
+    void* begin = taken.data();
+    std::size_t bytes = taken.size_bytes();
+    return static_cast<T*>(std::align(line, count * sizeof(T), begin, bytes));
+  }
+
+  // A row of times per microbatch in the order of the program's columns, and one of zeros for none.
+  template <class T>
+  [[nodiscard]] detail::order_memory<T> lay_out(pipeline_times const& times,
+                                                workspace::frame& scratch) const
+  {
+    std::size_t const width = detail::columns_per_load * program_.groups;
+    T* const table = take_aligned<T>((positions_ + 1) * width, scratch);
+    std::fill_n(table, (positions_ + 1) * width, T{0});
+    for (std::size_t at = 0; at < times.rows.size(); ++at) {
+      T* const row = table + at / times.stages * width;
+      std::size_t const stage = at % times.stages;
+      std::uint32_t const forward = program_.columns[2 * stage];
+      std::uint32_t const backward = program_.columns[2 * stage + 1];
+      row[forward] = static_cast<T>(times.rows[at].forward);
+      if (backward != detail::no_column) {
+        row[backward] = static_cast<T>(times.rows[at].backward);
+      }
+    }
+    return {table, rows_.data(), take_aligned<T>(program_.slots * at_once, scratch)};
+  }
+
+  template <std::size_t Lanes, class T>
+  void run(detail::order_memory<T> const& memory, std::span<microbatch_id const> orders,
+           std::span<time_units> makespans)
+  {
+    for (std::size_t lane = 0; lane < Lanes; ++lane) {
+      // Lanes that no order is left for repeat the last one.
+      std::size_t const order = std::min(lane, makespans.size() - 1);
+      for (std::size_t position = 0; position < positions_; ++position) {
+        std::size_t const microbatch = to_index(orders[order * positions_ + position]);
+        BALLAST_AUDIT(microbatch <= positions_);
+        rows_[position * Lanes + lane] = static_cast<std::uint32_t>(microbatch * program_.groups);
+      }
+    }
+    std::fill_n(memory.slots, Lanes, T{0});  // no_time
+    detail::run_program<Lanes>(level_, program_, memory);
+    T const* const last = memory.slots + program_.makespan * Lanes;
+    for (std::size_t order = 0; order < makespans.size(); ++order) {
+      makespans[order] = last[order];
+    }
+  }
+
+  std::size_t positions_;
+  detail::simd_level level_;
+  detail::order_program program_;
+  std::span<std::uint32_t> rows_;  // at each position in each lane
+  bool is_narrow_ = false;
+  detail::order_memory<std::int32_t> narrow_;
+  detail::order_memory<std::int64_t> wide_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_EVALUATE_ORDERS_HPP

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_LOWER_BOUND_HPP
+#define BALLAST_PIPELINE_LOWER_BOUND_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/crossing_bound.hpp>
+#include <ballast/pipeline/lock_step_bound.hpp>
+#include <ballast/pipeline/lock_steps.hpp>
+#include <ballast/pipeline/own_paths.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/rank_bound.hpp>
+#include <ballast/pipeline/rank_ends.hpp>
+#include <ballast/pipeline/rank_tasks.hpp>
+#include <ballast/pipeline/round_trip_bound.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/pipeline/task_bounds.hpp>
+#include <ballast/pipeline/time_columns.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// A time that no order of the microbatches gets below: the yardstick of every order.
+///
+/// The largest of
+///   (a) the longest way of one microbatch through its stages, there and back;
+///   (b) how early a task can start and how soon after it everything can be over, whichever
+///       microbatches come before and after;
+///   (c) for every rank, paths that follow its list of tasks, but go round the window between the
+///       forward of a microbatch and its backward: both can only be as far apart as the stages in
+///       between take, and only so much work of others fits in;
+///   (d) for every stage, round trips that can only be made one after the other, since a forward
+///       further on waits for a backward: what bounds a step with long transfers;
+///   (e) for two ranks that meet after every step, as neighbours in 1F1B do, the longer side of
+///       each step;
+///   (f) for two or three stages under 1F1B or GPipe, paths that cross from rank to rank with one
+///       long microbatch, and count every other one with the rank on which it takes least.
+/// A path through the tasks has a length that the order decides; each bound is the least that any
+/// order can give to one path, or to the longest of several.
+///
+/// Expects     check_times() finds no fault.
+/// Ensures     (1) no order has a smaller makespan
+///             (2) with a workspace that has seen a step as large, nothing is allocated
+/// Complexity  O(tasks x (waits + stages of a rank) + stages x microbatches x log(microbatches))
+///             for (a) (b) (d) (e); (c) and (f) as rank_bound and crossing_bound say. About
+///             8 x tasks x (8 + stages of a rank) bytes of scratch.
+/// Source      (a) (b) and the work of a rank: folklore, as in flow shops, e.g. B. J. Lageweg,
+///             J. K. Lenstra, A. H. G. Rinnooy Kan, "A General Bounding Scheme for the Permutation
+///             Flow-Shop Problem", Operations Research 26(1):53-67, 1978. (c) to (f) use what is
+///             particular to pipelines: docs/pipeline_bounds.md has the proofs.
+[[nodiscard]] inline time_units order_lower_bound(compiled_schedule const& schedule,
+                                                  pipeline_times const& times, workspace& memory)
+{
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+  BALLAST_EXPECTS(times.rows.size() == schedule.microbatches() * times.stages);
+  if (schedule.microbatches() == 0) { return 0; }
+  stage_graph const& stages = schedule.stages();
+  auto scratch = memory.open();
+  detail::time_columns const columns(times, scratch);
+  detail::own_paths const paths(stages, columns, scratch);
+  detail::task_bounds const bounds(schedule, columns, paths, scratch);
+
+  time_units bound = std::max(paths.longest(columns), bounds.longest(schedule, columns));
+  std::span<time_units> const whole = scratch.take<time_units>(stages.ranks());
+  std::span<std::uint32_t> const place = scratch.take<std::uint32_t>(schedule.tasks().size());
+  for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
+    auto const id = to_id<pipeline_rank>(rank);
+    auto of_rank = memory.open();
+    detail::rank_tasks const tasks(schedule, id, of_rank);
+    detail::rank_ends const ends(tasks, columns, paths, bounds, of_rank);
+    detail::rank_bound along(columns, paths, tasks, ends, of_rank);
+    bound = along.bound(bound);
+    whole[rank] = along.whole();
+    for (stage_id const stage : stages.stages_on(id)) {
+      if (!stages[stage].backward) { continue; }
+      bound =
+          std::max(bound, detail::round_trip_bound(columns, paths, bounds, tasks, stage, memory));
+    }
+    for (std::uint32_t at = 0; at < tasks.size(); ++at) { place[tasks.numbers()[at]] = at; }
+  }
+  bound = detail::crossing_bound(schedule, columns, paths, bounds, scratch).bound(bound, memory);
+  for (stage_link const& link : stages.links()) {
+    pipeline_rank const first = stages[link.from].rank;
+    pipeline_rank const second = stages[link.to].rank;
+    if (first == second) { continue; }
+    detail::lock_steps const steps(schedule, first, second, place, memory);
+    if (steps.count() == 0) { continue; }
+    auto const& [one, two] = steps.sides();
+    bound = std::max({bound,
+                      whole[to_index(first)] +
+                          detail::waiting_in_steps(one, two, steps.count(), columns, memory),
+                      whole[to_index(second)] +
+                          detail::waiting_in_steps(two, one, steps.count(), columns, memory)});
+  }
+  return bound;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_LOWER_BOUND_HPP

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_MODULE_TIMES_HPP
+#define BALLAST_PIPELINE_MODULE_TIMES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+template <class Times>
+inline constexpr std::size_t count_of_modules = 0;
+template <std::size_t Modules>
+inline constexpr std::size_t count_of_modules<std::array<stage_time, Modules>> = Modules;
+
+}  // namespace detail
+
+/// How many modules a projection gives times of, in the `std::array<stage_time, Modules>` that it
+/// answers.
+template <class TimesOf, class Sample>
+  requires std::invocable<TimesOf const&, Sample>
+inline constexpr std::size_t modules_of =
+    detail::count_of_modules<std::remove_cvref_t<std::invoke_result_t<TimesOf const&, Sample>>>;
+
+/// What may stand in for the times of samples: a callable, or a pointer to a member, that answers
+/// how long a sample takes on each of some modules.
+template <class Projection, class Samples>
+concept module_times_projection =
+    std::ranges::random_access_range<Samples> && std::ranges::sized_range<Samples> &&
+    std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
+    modules_of<Projection, std::ranges::range_reference_t<Samples>> >= 1;
+
+/// How long each microbatch takes on each module: the sum over its samples.
+///
+/// Shapes      microbatches: ranges of sample_id, such as the `groups` of a plan, one per
+///             microbatch. whole: a row per microbatch, a column per module.
+/// In, out     whole is overwritten, and keeps its memory for the next step.
+/// Expects     every sample_id is the position of one of the samples.
+/// Ensures     (1) a microbatch without samples takes no time
+/// Errors      out_of_range: sample `position` has a negative time or none (no_cost), or brings its
+///             microbatch's above 63 bits. whole is then unspecified.
+/// Complexity  O(microbatches), and a call of times_of per sample; it allocates where whole is too
+///             small.
+template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
+          module_times_projection<Samples const> TimesOf = std::identity>
+[[nodiscard]] result<void> sum_over_samples_into(pipeline_times& whole,
+                                                 Microbatches const& microbatches,
+                                                 Samples const& samples,
+                                                 TimesOf const& times_of = {})
+{
+  constexpr std::size_t modules =
+      modules_of<TimesOf, std::ranges::range_reference_t<Samples const>>;
+  whole.stages = modules;
+  whole.rows.assign(static_cast<std::size_t>(std::ranges::distance(microbatches)) * modules, {});
+  std::size_t row = 0;
+  for (auto const& microbatch : microbatches) {
+    for (sample_id const sample : microbatch) {
+      std::size_t const index = to_index(sample);
+      BALLAST_EXPECTS(index < std::ranges::size(samples));
+      auto const at = static_cast<std::ranges::range_difference_t<Samples const>>(index);
+      auto const& times = std::invoke(times_of, std::ranges::begin(samples)[at]);
+      for (std::size_t module = 0; module < modules; ++module) {
+        auto const add = [](time_units& sum, time_units time) {
+          sum = time < 0 ? no_cost : saturating_sum(sum, time);
+          return sum != no_cost;
+        };
+        stage_time& sum = whole.rows[row * modules + module];
+        if (!add(sum.forward, times[module].forward) ||
+            !add(sum.backward, times[module].backward)) {
+          return fail(error_code::out_of_range, index,
+                      "the time of sample " + std::to_string(index) + " on module " +
+                          std::to_string(module) +
+                          " is negative, none, or brings that of its microbatch above 63 bits; "
+                          "correct the sample or use a coarser unit");
+        }
+      }
+    }
+    ++row;
+  }
+  return {};
+}
+
+/// The same, once: returns new times.
+template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
+          module_times_projection<Samples const> TimesOf = std::identity>
+[[nodiscard]] result<pipeline_times> sum_over_samples(Microbatches const& microbatches,
+                                                      Samples const& samples,
+                                                      TimesOf const& times_of = {})
+{
+  pipeline_times whole;
+  auto const done = ballast::sum_over_samples_into(whole, microbatches, samples, times_of);
+  if (!done) { return tl::unexpected(done.error()); }
+  return whole;
+}
+
+/// Shares out the time of each module over its stages, in proportion to their layers.
+///
+/// Shapes      whole: a row per microbatch, a column per module; layers[modules], each with one
+///             number per stage. times: a row per microbatch, a column per stage, first those of
+///             module 0, then those of module 1.
+/// In, out     times is overwritten, and keeps its memory for the next step; it is not `whole`.
+/// Expects     every module has a layer; no time is negative. Layers need not be whole ones: a
+///             stage with the output head may count 12 half layers where others count 10, and one
+///             that only looks up embeddings counts 0.
+/// Ensures     (1) the shares of a module's time add up to it exactly
+///             (2) a share is layers / all layers of the time, rounded down or up: those of stages
+///             with as many layers differ by one at most, in the same way on every machine
+/// Complexity  O(microbatches x stages); it allocates where times is too small.
+inline void split_over_stages_into(pipeline_times& times, pipeline_times const& whole,
+                                   std::span<std::vector<std::uint32_t> const> layers)
+{
+  BALLAST_EXPECTS(&times != &whole);
+  BALLAST_EXPECTS(!layers.empty() && whole.stages == layers.size());
+  times.stages = 0;
+  for (auto const& of_module : layers) { times.stages += of_module.size(); }
+  times.rows.resize(whole.microbatches() * times.stages);
+
+  std::size_t first = 0;
+  for (std::size_t module = 0; module < layers.size(); ++module) {
+    auto const total =
+        std::accumulate(layers[module].begin(), layers[module].end(), std::uint64_t{0});
+    BALLAST_EXPECTS(total >= 1);
+    // What the first stages take together is rounded down, so that each is due the difference.
+    auto const part = [total](time_units time, std::uint64_t below) {
+      BALLAST_AUDIT(time >= 0);
+      return static_cast<time_units>(static_cast<uint128>(time) * below / total);
+    };
+    for (std::size_t row = 0; row < whole.microbatches(); ++row) {
+      auto const& [forward, backward] = whole.rows[row * layers.size() + module];
+      stage_time* share = times.rows.data() + row * times.stages + first;
+      std::uint64_t below = 0;
+      stage_time taken;
+      for (std::uint32_t const of_stage : layers[module]) {
+        below += of_stage;
+        stage_time const next{part(forward, below), part(backward, below)};
+        *share++ = {next.forward - taken.forward, next.backward - taken.backward};
+        taken = next;
+      }
+    }
+    first += layers[module].size();
+  }
+}
+
+/// The same, once: returns new times.
+[[nodiscard]] inline pipeline_times split_over_stages(
+    pipeline_times const& whole, std::span<std::vector<std::uint32_t> const> layers)
+{
+  pipeline_times times;
+  split_over_stages_into(times, whole, layers);
+  return times;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_MODULE_TIMES_HPP

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
+#define BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/lower_bound.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// In which order a pipeline computes its microbatches, and how good that order is.
+///
+/// Ensures     (1) order is a permutation
+///             (2) lower_bound <= makespan, and no order takes less than lower_bound
+struct order_plan {
+  std::vector<microbatch_id> order;  ///< the microbatch at each position of the schedule
+  time_units makespan = 0;
+  time_units makespan_given = 0;  ///< of the microbatches as they were numbered
+  time_units lower_bound = 0;
+
+  /// How far above the best order this one can be: makespan / lower_bound - 1; 0 where both are 0.
+  [[nodiscard]] double gap() const noexcept
+  {
+    if (lower_bound == 0) { return 0; }
+    return static_cast<double>(makespan - lower_bound) / static_cast<double>(lower_bound);
+  }
+  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+
+  /// What ranks compare before they start: equal orders of equal makespans give equal values.
+  [[nodiscard]] std::uint64_t digest() const
+  {
+    return ballast::digest()
+        .add(std::span<microbatch_id const>(order))
+        .add(static_cast<std::uint64_t>(makespan))
+        .value();
+  }
+};
+
+/// Orders the microbatches of a step with a policy, and says how good the order is: the front door of
+/// this folder, in the form for a training loop.
+///
+/// The set of microbatches does not change and their gradients are summed, so that losses and
+/// gradients stay what they were, except for the order of summation.
+///
+/// In, out     plan is overwritten, and keeps its memory for the next step.
+/// Ensures     (1) those of order_plan
+///             (2) the plan depends on nothing but the arguments, so every rank finds the same one
+///             (3) with a plan and a workspace that have seen a step as large, nothing is allocated
+/// Errors      those of check_times; the plan is then unspecified.
+/// Complexity  that of the policy and of order_lower_bound.
+template <order_policy Policy>
+[[nodiscard]] result<void> order_microbatches_into(order_plan& plan, workspace& memory,
+                                                   compiled_schedule const& schedule,
+                                                   pipeline_times const& times,
+                                                   Policy const& policy)
+{
+  if (auto checked = check_times(times, schedule); !checked) { return checked; }
+  plan.order.resize(schedule.microbatches());
+  for (std::size_t at = 0; at < plan.order.size(); ++at) {
+    plan.order[at] = to_id<microbatch_id>(at);
+  }
+  plan.makespan_given = makespan_of(schedule, times, plan.order, memory);
+  plan.lower_bound = order_lower_bound(schedule, times, memory);
+  time_units const proven =
+      arrange(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
+  plan.lower_bound = std::max(plan.lower_bound, proven);
+  plan.makespan = makespan_of(schedule, times, plan.order, memory);
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // the policy proved nothing that is false
+  return {};
+}
+
+/// The same, once: returns a new plan.
+///
+///     auto const plan = order_microbatches(schedule, times, local_search{});
+template <order_policy Policy>
+[[nodiscard]] result<order_plan> order_microbatches(compiled_schedule const& schedule,
+                                                    pipeline_times const& times,
+                                                    Policy const& policy)
+{
+  order_plan plan;
+  workspace memory;
+  auto const done = order_microbatches_into(plan, memory, schedule, times, policy);
+  if (!done) { return tl::unexpected(done.error()); }
+  return plan;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP

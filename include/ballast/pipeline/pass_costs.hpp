@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_PASS_COSTS_HPP
+#define BALLAST_PIPELINE_PASS_COSTS_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// How long a sample takes on a module, an encoder, an LLM or a generator, forward and backward.
+///
+/// Units       of time, one for all modules of a pipeline: a module with fewer or slower GPUs has a
+///             cost model that says so, such as `latency_cost`.
+struct pass_costs {
+  quadratic_cost forward;
+  quadratic_cost backward;
+
+  [[nodiscard]] constexpr stage_time operator()(tokens length) const
+  {
+    return {.forward = forward(length), .backward = backward(length)};
+  }
+
+  /// Where not, the stages of the module are `pipeline_stage`s without a backward.
+  [[nodiscard]] constexpr bool has_backward() const
+  {
+    return backward.linear != 0 || backward.quadratic != 0;
+  }
+
+  friend bool operator==(pass_costs const&, pass_costs const&) = default;
+};
+
+/// What the FLOP of a module's forward pass cost in either pass, as the module is trained:
+///
+///     price_passes(flops, frozen({}, frozen_gradient::passes_through),
+///                  [&](flop_polynomial all) { return latency_cost(fit, all); })
+///
+/// Recomputation counts as backward, since that is when it is done.
+///
+/// In          price(flops) answers the cost model for so many FLOP.
+/// Ensures     (1) both passes together are the FLOP of step_flops(forward, passes)
+///             (2) a module that is frozen and stops the gradient has no backward
+/// Errors      those of step_flops and of price.
+template <std::invocable<flop_polynomial> Price>
+  requires std::same_as<std::invoke_result_t<Price const&, flop_polynomial>, result<quadratic_cost>>
+[[nodiscard]] result<pass_costs> price_passes(flop_polynomial forward, training_passes passes,
+                                              Price const& price)
+{
+  training_passes const only_forward{
+      .forward = passes.forward, .backward = 0, .attention_backward = 0};
+  passes.forward = 0;
+  auto const there = step_flops(forward, only_forward).and_then(price);
+  if (!there) { return tl::unexpected(there.error()); }
+  auto const back = step_flops(forward, passes).and_then(price);
+  if (!back) { return tl::unexpected(back.error()); }
+  return pass_costs{.forward = *there, .backward = *back};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_PASS_COSTS_HPP

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_PIPELINE_TIMES_HPP
+#define BALLAST_PIPELINE_PIPELINE_TIMES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// How long one microbatch takes on one stage.
+struct stage_time {
+  time_units forward = 0;
+  time_units backward = 0;  ///< not looked at where the stage has no backward
+  friend bool operator==(stage_time const&, stage_time const&) = default;
+};
+
+/// How long every microbatch takes on every stage: what a schedule is simulated with.
+///
+/// Shapes      a row per microbatch, a column per stage.
+/// Units       whole units of time, the same as of the links between the stages.
+/// Expects     no time is negative or above stage_graph::longest_time; what simulates checks it.
+struct pipeline_times {
+  std::size_t stages = 0;
+  std::vector<stage_time> rows;  ///< microbatches x stages, microbatch by microbatch
+
+  pipeline_times() = default;
+  pipeline_times(std::size_t microbatch_count, std::size_t stage_count)
+      : stages(stage_count), rows(microbatch_count * stage_count)
+  {
+    BALLAST_EXPECTS(stage_count >= 1);
+  }
+
+  [[nodiscard]] std::size_t microbatches() const noexcept
+  {
+    return stages == 0 ? 0 : rows.size() / stages;
+  }
+
+  [[nodiscard]] std::span<stage_time const> operator[](microbatch_id microbatch) const
+  {
+    BALLAST_EXPECTS(to_index(microbatch) < microbatches());
+    return std::span(rows).subspan(to_index(microbatch) * stages, stages);
+  }
+  [[nodiscard]] std::span<stage_time> operator[](microbatch_id microbatch)
+  {
+    BALLAST_EXPECTS(to_index(microbatch) < microbatches());
+    return std::span(rows).subspan(to_index(microbatch) * stages, stages);
+  }
+
+  friend bool operator==(pipeline_times const&, pipeline_times const&) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_PIPELINE_TIMES_HPP

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_SIMULATE_HPP
+#define BALLAST_PIPELINE_SIMULATE_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What every rank of a pipeline does when.
+///
+/// Shapes      start[tasks], end[tasks], numbered as tasks() of the schedule; busy[ranks].
+struct pipeline_timeline {
+  std::vector<time_units> start;
+  std::vector<time_units> end;
+  std::vector<time_units> busy;  ///< how long each rank computes
+  time_units makespan = 0;       ///< the end of the last task
+
+  /// 1 - busy / (ranks x makespan): the share of the paid time in which nothing is computed; 0
+  /// where there is nothing to do.
+  [[nodiscard]] double idle_share() const
+  {
+    if (makespan == 0) { return 0; }
+    double share = 0;
+    for (time_units const time : busy) {
+      share += static_cast<double>(time) / static_cast<double>(makespan);
+    }
+    return 1 - share / static_cast<double>(busy.size());
+  }
+};
+
+/// How long a task of a schedule takes for the microbatch that an order puts at its position.
+[[nodiscard]] inline time_units duration_of(pipeline_task const& task, pipeline_times const& times,
+                                            std::span<microbatch_id const> order)
+{
+  stage_time const& time =
+      times.rows[to_index(order[task.position]) * times.stages + to_index(task.stage)];
+  return task.pass == pass::forward ? time.forward : time.backward;
+}
+
+/// Whether these are times that can be simulated: as many rows and columns as the schedule has
+/// microbatches and stages, no time negative or too long, all of them together within 2^62.
+///
+/// Errors      out_of_range: microbatch `position` has such a time, or brings all above 2^62;
+///             position 0 also where the numbers differ or the transfers alone are above it.
+/// Complexity  O(microbatches x stages + links).
+[[nodiscard]] inline result<void> check_times(pipeline_times const& times,
+                                              compiled_schedule const& schedule)
+{
+  std::size_t const stages = schedule.stages().stages();
+  if (times.stages != stages || times.rows.size() != schedule.microbatches() * stages) {
+    return fail(error_code::out_of_range, 0,
+                "there are times for " + std::to_string(times.microbatches()) +
+                    " microbatches on " + std::to_string(times.stages) +
+                    " stages, and the schedule has " + std::to_string(schedule.microbatches()) +
+                    " on " + std::to_string(stages) + "; make them agree");
+  }
+  // No path through the tasks is longer than all of them and every link, both ways, once for each
+  // microbatch.
+  constexpr time_units most = time_units{1} << 62;
+  auto const trips = 2 * static_cast<time_units>(schedule.microbatches());
+  time_units total = 0;
+  for (stage_link const& link : schedule.stages().links()) {
+    if (trips > 0 && link.transfer > (most - total) / trips) {
+      return fail(error_code::out_of_range, 0,
+                  "the transfers of " + std::to_string(schedule.microbatches()) +
+                      " microbatches come together above 2^62; use a coarser unit");
+    }
+    total += trips * link.transfer;
+  }
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    auto const& [forward, backward] = times.rows[row];
+    auto const refuse = [&](std::string const& why) {
+      return fail(error_code::out_of_range, row / stages,
+                  "microbatch " + std::to_string(row / stages) + " takes " +
+                      std::to_string(forward) + " forward and " + std::to_string(backward) +
+                      " backward on stage " + std::to_string(row % stages) + why);
+    };
+    if (std::min(forward, backward) < 0 ||
+        std::max(forward, backward) > stage_graph::longest_time) {
+      return refuse(", and a time is from 0 to 2^53; correct it or use a coarser unit");
+    }
+    if (forward + backward > most - total) {
+      return refuse(
+          ", which brings all times and transfers together above 2^62; use a coarser unit");
+    }
+    total += forward + backward;
+  }
+  return {};
+}
+
+namespace detail {
+
+/// Fills end[tasks] and calls `found(task, start, duration)` for every task, in the order of
+/// tasks(). Returns the end of the last.
+template <class Found>
+time_units simulate_tasks(compiled_schedule const& schedule, pipeline_times const& times,
+                          std::span<microbatch_id const> order, std::span<time_units> end,
+                          Found const& found)
+{
+  BALLAST_EXPECTS(order.size() == schedule.microbatches());
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+  BALLAST_AUDIT(std::ranges::all_of(order, [&](microbatch_id microbatch) {
+    return to_index(microbatch) < times.microbatches();
+  }));
+  std::span<pipeline_task const> const tasks = schedule.tasks();
+  time_units makespan = 0;
+  for (std::size_t task = 0; task < tasks.size(); ++task) {
+    time_units start = 0;
+    for (auto const& [other, transfer] : schedule.waits_for(task)) {
+      start = std::max(start, end[other] + transfer);
+    }
+    time_units const duration = duration_of(tasks[task], times, order);
+    end[task] = start + duration;
+    makespan = std::max(makespan, end[task]);
+    found(task, start, duration);
+  }
+  return makespan;
+}
+
+}  // namespace detail
+
+/// Simulates a schedule exactly: every task starts as soon as all that it waits for is done.
+///
+/// Shapes      order[microbatches]: the microbatch at each position.
+/// In, out     timeline is overwritten, and keeps its memory for the next step.
+/// Expects     check_times() finds no fault; order is a permutation, or names microbatches of the
+///             times in any other way, as long as what they take adds up to at most 2^62.
+/// Ensures     (1) no task can start earlier without breaking a wait, so the makespan is the length
+///             of the longest path
+///             (2) with a timeline that has seen as many tasks, nothing is allocated
+/// Complexity  O(tasks + waits).
+/// Source      F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization and Linearity:
+///             An Algebra for Discrete Event Systems", Wiley, 1992.
+inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& schedule,
+                          pipeline_times const& times, std::span<microbatch_id const> order)
+{
+  std::span<pipeline_task const> const tasks = schedule.tasks();
+  timeline.start.resize(tasks.size());
+  timeline.end.resize(tasks.size());
+  timeline.busy.assign(schedule.stages().ranks(), 0);
+  timeline.makespan = detail::simulate_tasks(
+      schedule, times, order, timeline.end,
+      [&](std::size_t task, time_units start, time_units duration) {
+        timeline.start[task] = start;
+        timeline.busy[to_index(schedule.stages()[tasks[task].stage].rank)] += duration;
+      });
+}
+
+/// The same, once: returns a new timeline.
+[[nodiscard]] inline pipeline_timeline simulate(compiled_schedule const& schedule,
+                                                pipeline_times const& times,
+                                                std::span<microbatch_id const> order)
+{
+  pipeline_timeline timeline;
+  simulate_into(timeline, schedule, times, order);
+  return timeline;
+}
+
+/// How long an order takes, without the timeline: the same answer as simulate().makespan.
+///
+/// Complexity  O(tasks + waits), 8 bytes of scratch per task.
+[[nodiscard]] inline time_units makespan_of(compiled_schedule const& schedule,
+                                            pipeline_times const& times,
+                                            std::span<microbatch_id const> order, workspace& memory)
+{
+  auto scratch = memory.open();
+  return detail::simulate_tasks(schedule, times, order,
+                                scratch.take<time_units>(schedule.tasks().size()),
+                                [](std::size_t, time_units, time_units) {});
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_SIMULATE_HPP

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_STAGE_GRAPH_HPP
+#define BALLAST_PIPELINE_STAGE_GRAPH_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Some layers of a model and where they are.
+struct pipeline_stage {
+  pipeline_rank rank{};
+  bool backward = true;  ///< false where nothing here or upstream is trained: a frozen encoder
+  friend bool operator==(pipeline_stage const&, pipeline_stage const&) = default;
+};
+
+/// Activations flow from one stage to another, and gradients back.
+struct stage_link {
+  stage_id from{};
+  stage_id to{};
+  time_units transfer = 0;  ///< from the end of one task to when the other can start, either way
+  friend bool operator==(stage_link const&, stage_link const&) = default;
+};
+
+/// The stages of a model and how activations flow between them: a chain, or encoders that join in
+/// an LLM that feeds generators.
+///
+/// The forward of a microbatch on a stage waits for its forwards on all stages that feed it, and
+/// its backward for its backwards on all stages that it feeds. Transfers do not keep a rank from
+/// computing.
+///
+/// Ensures     (1) every link goes from a lower to a higher stage, so there is no cycle
+///             (2) no stage without a backward is fed by one that has one
+///             (3) every rank below ranks() has a stage
+/// Complexity  make: O(stages + links log links); links of a stage: O(log links).
+class stage_graph {
+ public:
+  /// Errors   infeasible: link `position` goes down or to its own stage, repeats another, or feeds
+  ///          a stage without backward from one with; or rank `position` has no stage;
+  ///          out_of_range: link `position` names a stage that does not exist or has a transfer
+  ///          time outside [0, 2^53], or there are no stages or too many.
+  [[nodiscard]] static result<stage_graph> make(std::vector<pipeline_stage> stages,
+                                                std::vector<stage_link> const& links)
+  {
+    if (stages.empty() || stages.size() > most_stages) {
+      return fail(error_code::out_of_range, 0,
+                  "a pipeline has from 1 to " + std::to_string(most_stages) + " stages, not " +
+                      std::to_string(stages.size()));
+    }
+    stage_graph graph;
+    graph.stages_ = std::move(stages);
+    for (std::size_t number = 0; number < links.size(); ++number) {
+      if (auto const sound = graph.check_link(links[number], number); !sound) {
+        return tl::unexpected(sound.error());
+      }
+    }
+    if (auto const sound = graph.sort_links(links); !sound) {
+      return tl::unexpected(sound.error());
+    }
+    if (auto const sound = graph.number_ranks(); !sound) { return tl::unexpected(sound.error()); }
+    return graph;
+  }
+
+  [[nodiscard]] std::size_t stages() const noexcept { return stages_.size(); }
+  [[nodiscard]] std::size_t ranks() const noexcept { return of_rank_.size(); }
+
+  [[nodiscard]] pipeline_stage const& operator[](stage_id stage) const
+  {
+    BALLAST_EXPECTS(to_index(stage) < stages());
+    return stages_[to_index(stage)];
+  }
+
+  /// The stages of a rank, in increasing order.
+  [[nodiscard]] std::span<stage_id const> stages_on(pipeline_rank rank) const
+  {
+    return of_rank_[rank];
+  }
+
+  /// All links, by the stage that each leaves, then by the one that it enters.
+  [[nodiscard]] std::span<stage_link const> links() const noexcept { return by_source_; }
+
+  /// The links that feed a stage, by the stage that they leave.
+  [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
+  {
+    auto const found = std::ranges::equal_range(by_target_, stage, {}, &stage_link::to);
+    return {found.begin(), found.end()};
+  }
+
+  /// The links that a stage feeds, by the stage that they enter.
+  [[nodiscard]] std::span<stage_link const> links_out_of(stage_id stage) const
+  {
+    auto const found = std::ranges::equal_range(by_source_, stage, {}, &stage_link::from);
+    return {found.begin(), found.end()};
+  }
+
+  friend bool operator==(stage_graph const&, stage_graph const&) = default;
+
+  /// The longest duration or transfer that a pipeline has: sums of a thousand still fit 64 bits,
+  /// and every double that is read from a file and rounded is exact.
+  static constexpr time_units longest_time = time_units{1} << 53;
+  static constexpr std::size_t most_stages = std::size_t{1} << 16;
+
+ private:
+  stage_graph() = default;
+
+  [[nodiscard]] static std::string name_of(stage_link const& link, std::size_t number)
+  {
+    return "link " + std::to_string(number) + " from stage " + std::to_string(to_index(link.from)) +
+           " to stage " + std::to_string(to_index(link.to));
+  }
+
+  [[nodiscard]] result<void> check_link(stage_link const& link, std::size_t number) const
+  {
+    auto const& [from, to, transfer] = link;
+    auto const refuse = [&](error_code code, std::string const& why) {
+      return fail(code, number, name_of(link, number) + why);
+    };
+    if (to_index(from) >= stages() || to_index(to) >= stages()) {
+      return refuse(error_code::out_of_range,
+                    " names a stage that does not exist; there are " + std::to_string(stages()));
+    }
+    if (from >= to) {
+      return refuse(error_code::infeasible,
+                    " does not go up; number the stages in the order of the forward pass");
+    }
+    if (transfer < 0 || transfer > longest_time) {
+      return refuse(error_code::out_of_range,
+                    " has a transfer time of " + std::to_string(transfer) +
+                        ", which is not from 0 to 2^53; use a coarser unit of time");
+    }
+    if (stages_[to_index(from)].backward && !stages_[to_index(to)].backward) {
+      return refuse(error_code::infeasible,
+                    " would need a gradient from a stage that has no backward; give the latter one "
+                    "or take the former's away");
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> sort_links(std::vector<stage_link> const& links)
+  {
+    std::vector<std::size_t> sorted(links.size());
+    std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+    std::ranges::sort(sorted, {}, [&](std::size_t number) {
+      return std::tuple(links[number].from, links[number].to, number);
+    });
+    std::size_t repeat = links.size();
+    for (std::size_t place = 0; place < sorted.size(); ++place) {
+      by_source_.push_back(links[sorted[place]]);
+      if (place > 0 && by_source_[place].from == by_source_[place - 1].from &&
+          by_source_[place].to == by_source_[place - 1].to) {
+        repeat = std::min(repeat, sorted[place]);
+      }
+    }
+    if (repeat < links.size()) {
+      return fail(error_code::infeasible, repeat,
+                  name_of(links[repeat], repeat) + " repeats another; leave one out");
+    }
+    by_target_ = by_source_;
+    std::ranges::sort(by_target_, {},
+                      [](stage_link const& link) { return std::pair(link.to, link.from); });
+    return {};
+  }
+
+  [[nodiscard]] result<void> number_ranks()
+  {
+    std::vector<pipeline_rank> rank_of;
+    std::vector<bool> used(stages() + 1,
+                           false);  // ranks above the number of stages leave gaps below
+    std::size_t ranks = 0;
+    for (pipeline_stage const& stage : stages_) {
+      rank_of.push_back(stage.rank);
+      ranks = std::max(ranks, to_index(stage.rank) + 1);
+      if (to_index(stage.rank) < stages()) { used[to_index(stage.rank)] = true; }
+    }
+    auto const unused = static_cast<std::size_t>(std::ranges::find(used, false) - used.begin());
+    if (unused < ranks) {
+      return fail(error_code::infeasible, unused,
+                  "pipeline rank " + std::to_string(unused) +
+                      " has no stage; number the ranks without gaps");
+    }
+    of_rank_.regroup(rank_of, ranks);
+    return {};
+  }
+
+  std::vector<pipeline_stage> stages_;
+  std::vector<stage_link> by_source_;
+  std::vector<stage_link> by_target_;
+  groups<pipeline_rank, stage_id> of_rank_;
+};
+
+/// Stages one after the other, dealt to the ranks in turn: with as many ranks as stages, each has
+/// one; with fewer, as interleaved schedules need it, stage s is virtual stage s / ranks of rank
+/// s % ranks. On one rank nothing is transferred.
+///
+/// Expects     stages >= 1, 1 <= ranks <= stages, and 0 <= transfer <= stage_graph::longest_time.
+[[nodiscard]] inline stage_graph chain_of_stages(std::size_t stages, std::size_t ranks,
+                                                 time_units transfer = 0)
+{
+  BALLAST_EXPECTS(stages >= 1 && stages <= stage_graph::most_stages);
+  BALLAST_EXPECTS(ranks >= 1 && ranks <= stages);
+  BALLAST_EXPECTS(transfer >= 0 && transfer <= stage_graph::longest_time);
+  std::vector<pipeline_stage> chain(stages);
+  std::vector<stage_link> links(stages - 1);
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    chain[stage].rank = to_id<pipeline_rank>(stage % ranks);
+    if (stage > 0) {
+      links[stage - 1] = {to_id<stage_id>(stage - 1), to_id<stage_id>(stage),
+                          ranks == 1 ? 0 : transfer};
+    }
+  }
+  return stage_graph::make(std::move(chain), links).value();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_STAGE_GRAPH_HPP

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_PIPELINE_PAGE_HPP
+#define BALLAST_REPORT_PIPELINE_PAGE_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/pipeline/activation_memory.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+#include <ballast/report/html_page.hpp>
+#include <ballast/report/html_table.hpp>
+#include <ballast/report/number_text.hpp>
+#include <ballast/report/pipeline_bars.hpp>
+#include <ballast/report/pipeline_chart.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What the page of an order says beside what the plan itself knows.
+struct pipeline_page_data {
+  std::string title;                         ///< "step.csv on 8 pipeline ranks"
+  std::vector<html_page::setting> settings;  ///< what was ordered: times, schedule, policy, seed
+  std::string unit;                          ///< of all times: "s", or none
+  double time_per_unit = 1;                  ///< what one time unit takes, in that unit
+  double order_seconds = 0;                  ///< what it took to find the order
+};
+
+namespace detail {
+
+/// "4 1 3 2", at most a thousand of them.
+[[nodiscard]] inline std::string order_text(std::span<microbatch_id const> order)
+{
+  constexpr std::size_t most = 1000;
+  std::string text;
+  for (microbatch_id const microbatch : order.first(std::min(order.size(), most))) {
+    append_integer(text += text.empty() ? "" : " ", static_cast<std::int64_t>(microbatch));
+  }
+  if (order.size() > most) {
+    text += " and " + grouped_text(static_cast<std::int64_t>(order.size() - most)) + " more";
+  }
+  return text;
+}
+
+/// The sentence below the title.
+[[nodiscard]] inline std::string order_lead(order_plan const& plan)
+{
+  std::string const known = plan.proven_optimal()
+                                ? "No order is shorter."
+                                : "No order is shorter by more than " +
+                                      percent_text(1 - static_cast<double>(plan.lower_bound) /
+                                                           static_cast<double>(plan.makespan),
+                                                   true) +
+                                      ".";
+  if (plan.makespan == plan.makespan_given) {
+    return "The order of the microbatches makes the step no shorter. " + known;
+  }
+  double const ratio =
+      static_cast<double>(plan.makespan) / static_cast<double>(plan.makespan_given);
+  return "The order of the microbatches makes the step " +
+         (ratio < 1 ? percent_text(1 - ratio) + " shorter. "
+                    : percent_text(ratio - 1) + " longer. ") +
+         known;
+}
+
+[[nodiscard]] inline std::vector<html_page::figure> order_figures(pipeline_page_data const& data,
+                                                                  order_plan const& plan,
+                                                                  double idle_given, double idle)
+{
+  auto const time = [&data](time_units units) {
+    return si_text(static_cast<double>(units) * data.time_per_unit, data.unit);
+  };
+  return {{"Time of the step", time(plan.makespan),
+           "from the first forward to the last task; no order takes less than " +
+               time(plan.lower_bound),
+           time(plan.makespan_given)},
+          {"Time spent waiting", percent_text(idle), "share of the time of all ranks",
+           percent_text(idle_given)},
+          {"Above the optimum", "\u2264\u00A0" + percent_text(plan.gap(), true),
+           "step \u00F7 lower bound \u2212 1: a guarantee"},
+          {"Time to find the order", si_text(data.order_seconds, "s"), "once per step"}};
+}
+
+[[nodiscard]] inline std::string rank_table(pipeline_page_data const& data,
+                                            pipeline_timeline const& given,
+                                            pipeline_timeline const& ordered,
+                                            std::span<rank_memory const> memory, std::size_t most)
+{
+  constexpr std::array<std::string_view, 4> columns = {"Rank", "Computes", "Waits",
+                                                       "Activations kept at most"};
+  html_table table(columns);
+  for (std::size_t rank = 0; rank < std::min(memory.size(), most); ++rank) {
+    auto const waits = [rank](pipeline_timeline const& of) {
+      double const share = of.makespan == 0 ? 0
+                                            : 1 - static_cast<double>(of.busy[rank]) /
+                                                      static_cast<double>(of.makespan);
+      return percent_text(share);
+    };
+    std::array<std::string, 4> const cells = {
+        std::to_string(rank),
+        si_text(static_cast<double>(ordered.busy[rank]) * data.time_per_unit, data.unit),
+        waits(given) + " \u2192 " + waits(ordered),
+        grouped_text(static_cast<std::int64_t>(memory[rank].peak_bytes))};
+    table.add_row(cells);
+  }
+  return table.markup();
+}
+
+}  // namespace detail
+
+/// A page that shows what ordering the microbatches of a step did: the timeline of every pipeline
+/// rank before and after, how long the step is, and how near to the shortest there is.
+///
+/// Expects     plan is one of the schedule and the times; numbers of data are finite and not
+///             negative, and the makespan is at most 1e29 in its unit.
+/// Ensures     (1) one self-contained HTML file with the sections Pipeline timeline, Ranks and
+///                 Settings
+///             (2) equal data give equal bytes
+/// Complexity  O(tasks log tasks); the page's size is bounded, but for texts of data.
+[[nodiscard]] inline std::string pipeline_page(pipeline_page_data const& data,
+                                               compiled_schedule const& schedule,
+                                               pipeline_times const& times, order_plan const& plan)
+{
+  constexpr std::size_t most_rows = 64;
+  std::size_t const ranks = schedule.stages().ranks();
+  std::vector<microbatch_id> numbered = plan.order;
+  std::ranges::sort(numbered);
+  pipeline_timeline const given = simulate(schedule, times, numbered);
+  pipeline_timeline const ordered = simulate(schedule, times, plan.order);
+
+  html_page page(data.title, detail::order_lead(plan));
+  page.add_figures(detail::order_figures(data, plan, given.idle_share(), ordered.idle_share()));
+  std::string picture =
+      "Each row is a pipeline rank. Light bars are forwards, strong bars backwards, their numbers "
+      "the microbatches, and grey is a rank that waits. No order ends before the dotted line.";
+  if (ranks > detail::pipeline_rows::most) {
+    picture += " Shown are 32 of " + grouped_text(static_cast<std::int64_t>(ranks)) + " ranks.";
+  }
+  page.add_chart(
+      "Pipeline timeline", picture,
+      pipeline_chart(pipeline_bars(schedule, given, numbered, data.time_per_unit),
+                     pipeline_bars(schedule, ordered, plan.order, data.time_per_unit), ranks,
+                     data.unit, static_cast<double>(plan.lower_bound) * data.time_per_unit));
+  std::vector<std::uint64_t> const one_each(times.rows.size(), 1);
+  std::string table =
+      "What a rank computes does not depend on the order; how long it waits does, as given and as "
+      "ordered. Activations are those of one microbatch on one stage, from its forward to its "
+      "backward.";
+  if (ranks > most_rows) {
+    table += " The first 64 of " + grouped_text(static_cast<std::int64_t>(ranks)) + " ranks.";
+  }
+  page.add_section(
+      "Ranks", table,
+      detail::rank_table(data, given, ordered,
+                         activation_memory(schedule, ordered, plan.order, one_each), most_rows));
+  std::vector<html_page::setting> settings = data.settings;
+  settings.push_back({"Order", detail::order_text(plan.order)});
+  page.add_settings("Settings", "What was ordered; the same settings give the same order.",
+                    settings);
+  return page.markup();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_REPORT_PIPELINE_PAGE_HPP

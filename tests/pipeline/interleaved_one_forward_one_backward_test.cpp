@@ -1,0 +1,229 @@
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>  // first: proves it is self-contained
+
+#include "../support/schedule_checks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::chain_of_stages;
+using ballast::pass;
+using ballast::pipeline_schedule;
+using ballast::pipeline_stage;
+using ballast::pipeline_task;
+using ballast::stage_graph;
+using ballast::stage_id;
+using ballast::stage_link;
+using ballast::time_units;
+using interleaved = ballast::interleaved_one_forward_one_backward;
+using testing::HasSubstr;
+
+static_assert(ballast::schedule_policy<interleaved>);
+
+// Oracle, for microbatches that are a multiple of the ranks: the loops of Megatron-Core's
+// forward_backward_pipelining_with_interleaving, in which every chunk counts its own microbatches.
+pipeline_schedule as_megatron_does(std::size_t ranks, std::size_t chunks, std::size_t microbatches)
+{
+  pipeline_schedule schedule{microbatches, {}};
+  std::size_t const total = microbatches * chunks;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    auto& tasks = schedule.ranks.emplace_back();
+    std::vector<std::uint32_t> forwards(chunks, 0);
+    std::vector<std::uint32_t> backwards(chunks, 0);
+    auto const chunk_of = [&](std::size_t k) { return k % (ranks * chunks) / ranks; };
+    auto const stage = [&](std::size_t chunk) {
+      return ballast::to_id<stage_id>(chunk * ranks + rank);
+    };
+    auto const forward = [&](std::size_t k) {
+      std::size_t const chunk = chunk_of(k);
+      tasks.push_back({forwards[chunk]++, stage(chunk), pass::forward});
+    };
+    auto const backward = [&](std::size_t k) {
+      std::size_t const chunk = chunks - 1 - chunk_of(k);
+      tasks.push_back({backwards[chunk]++, stage(chunk), pass::backward});
+    };
+    std::size_t const warm_up = std::min(total, (ranks - rank - 1) * 2 + (chunks - 1) * ranks);
+    for (std::size_t k = 0; k < warm_up; ++k) { forward(k); }
+    for (std::size_t k = 0; k < total - warm_up; ++k) {
+      forward(k + warm_up);
+      backward(k);
+    }
+    for (std::size_t k = total - warm_up; k < total; ++k) { backward(k); }
+  }
+  return schedule;
+}
+
+TEST(InterleavedOneForwardOneBackward,
+     IsMegatronsOrMoreGeneralAndNeverDeadlocks)  // Ensures (1) (3)
+{
+  for (std::size_t ranks = 1; ranks <= 8; ++ranks) {
+    for (std::size_t chunks = 1; chunks <= 4; ++chunks) {
+      auto const stages = chain_of_stages(chunks * ranks, ranks);
+      for (std::size_t microbatches = 0; microbatches <= 40; ++microbatches) {
+        SCOPED_TRACE(testing::Message()
+                     << "p " << ranks << " v " << chunks << " l " << microbatches);
+        auto const schedule = interleaved{}(stages, microbatches);
+        ASSERT_TRUE(schedule) << schedule.error().message;
+        ASSERT_NO_FATAL_FAILURE(ballast_test::expect_sound(stages, *schedule, microbatches));
+        ASSERT_TRUE(ballast::compiled_schedule::make(stages, *schedule));
+        if (chunks == 1) {
+          ASSERT_EQ(schedule, ballast::one_forward_one_backward{}(stages, microbatches));
+        } else if (microbatches % ranks == 0) {
+          ASSERT_EQ(*schedule, as_megatron_does(ranks, chunks, microbatches));
+        }
+      }
+    }
+  }
+}
+
+// Four ranks, two chunks each, eight microbatches, as the paper draws. Upper case is the second
+// chunk.
+TEST(InterleavedOneForwardOneBackward, AlternatesOverChunks)
+{
+  auto const schedule = interleaved{}(chain_of_stages(8, 4), 8).value();
+  auto const drawn = [&](std::size_t rank) {
+    std::string text;
+    for (pipeline_task const& task : schedule.ranks[rank]) {
+      bool const second = ballast::to_index(task.stage) >= 4;
+      text += task.pass == pass::forward ? (second ? " F" : " f") : (second ? " B" : " b");
+      text += std::to_string(task.position + 1);
+    }
+    return text;
+  };
+  EXPECT_EQ(drawn(3),
+            " f1 f2 f3 f4 F1 B1 F2 B2 F3 B3 F4 B4 f5 b1 f6 b2 f7 b3 f8 b4 F5 B5 F6 B6 F7 B7 F8 B8"
+            " b5 b6 b7 b8");
+  EXPECT_EQ(drawn(0),
+            " f1 f2 f3 f4 F1 F2 F3 F4 f5 f6 f7 B1 f8 B2 F5 B3 F6 B4 F7 b1 F8 b2 b3 b4"
+            " B5 B6 B7 B8 b5 b6 b7 b8");
+}
+
+// What a rank keeps is one visit of a chunk more than its forwards before it alternates.
+TEST(InterleavedOneForwardOneBackward, KeepsNoMoreThanItsForwardsAhead)
+{
+  for (std::size_t ranks = 1; ranks <= 6; ++ranks) {
+    for (std::size_t chunks = 2; chunks <= 4; ++chunks) {
+      auto const schedule =
+          interleaved{}(chain_of_stages(chunks * ranks, ranks), 6 * ranks).value();
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        std::size_t held = 0;
+        std::size_t most = 0;
+        for (pipeline_task const& task : schedule.ranks[rank]) {
+          held = task.pass == pass::forward ? held + 1 : held - 1;
+          most = std::max(most, held);
+        }
+        EXPECT_EQ(most, 2 * (ranks - rank - 1) + (chunks - 1) * ranks + 1);
+      }
+    }
+  }
+}
+
+TEST(InterleavedOneForwardOneBackward, MakesGroupsAsEqualAsCanBe)  // Ensures (2)
+{
+  // Eleven microbatches on four ranks: six, then five.
+  auto const schedule = interleaved{}(chain_of_stages(8, 4), 11).value();
+  std::vector<std::uint32_t> forwards;
+  for (pipeline_task const& task : schedule.ranks[3]) {
+    if (task.pass == pass::forward) { forwards.push_back(task.position); }
+  }
+  EXPECT_EQ(forwards, (std::vector<std::uint32_t>{0, 1, 2, 3, 4,  5, 0, 1, 2, 3, 4, 5,  //
+                                                  6, 7, 8, 9, 10, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(schedule.ranks[3][7], (pipeline_task{0, stage_id{7}, pass::backward}));
+}
+
+// p - 1 stages of fill and drain, a v-th of what 1F1B loses; the rest of the time no rank is idle.
+TEST(InterleavedOneForwardOneBackward, LosesOnlyFillAndDrainWhereAllTasksTakeAsLong)
+{
+  ballast::workspace memory;
+  for (ballast::stage_time const time : {ballast::stage_time{1, 1}, {1, 2}, {3, 2}, {5, 0}}) {
+    for (std::size_t ranks = 1; ranks <= 6; ++ranks) {
+      for (std::size_t chunks = 1; chunks <= 3; ++chunks) {
+        auto const stages = chain_of_stages(chunks * ranks, ranks);
+        for (std::size_t microbatches = ranks; microbatches <= 20; ++microbatches) {
+          SCOPED_TRACE(testing::Message() << "p " << ranks << " v " << chunks << " l "
+                                          << microbatches << " b " << time.backward);
+          auto const schedule =
+              ballast::compiled_schedule::make(stages, interleaved{}(stages, microbatches).value())
+                  .value();
+          ballast::pipeline_times times(microbatches, stages.stages());
+          std::ranges::fill(times.rows, time);
+          std::vector<ballast::microbatch_id> order;
+          for (std::size_t at = 0; at < microbatches; ++at) {
+            order.push_back(ballast::to_id<ballast::microbatch_id>(at));
+          }
+          ASSERT_EQ(ballast::makespan_of(schedule, times, order, memory),
+                    static_cast<time_units>(microbatches * chunks + ranks - 1) *
+                        (time.forward + time.backward));
+        }
+      }
+    }
+  }
+}
+
+TEST(InterleavedOneForwardOneBackward, LeavesOutBackwardsThatStagesDoNotHave)
+{
+  std::size_t const ranks = 3;
+  for (std::size_t frozen = 0; frozen <= 6; ++frozen) {
+    std::vector<pipeline_stage> all(6);
+    std::vector<stage_link> links;
+    for (std::size_t stage = 0; stage < all.size(); ++stage) {
+      all[stage] = {ballast::to_id<ballast::pipeline_rank>(stage % ranks), stage >= frozen};
+      if (stage > 0) {
+        links.push_back({ballast::to_id<stage_id>(stage - 1), ballast::to_id<stage_id>(stage), 0});
+      }
+    }
+    auto const stages = stage_graph::make(all, links).value();
+    for (std::size_t microbatches = 0; microbatches <= 10; ++microbatches) {
+      auto const schedule = interleaved{}(stages, microbatches);
+      ASSERT_TRUE(schedule) << schedule.error().message;
+      ASSERT_NO_FATAL_FAILURE(ballast_test::expect_sound(stages, *schedule, microbatches));
+    }
+  }
+}
+
+void expect_refused(std::vector<std::uint32_t> const& ranks, std::vector<stage_link> const& links,
+                    std::size_t position)
+{
+  std::vector<pipeline_stage> stages;
+  for (std::uint32_t const rank : ranks) { stages.push_back({ballast::pipeline_rank{rank}}); }
+  auto const refused = interleaved{}(stage_graph::make(stages, links).value(), 4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
+  EXPECT_EQ(refused.error().position, position) << refused.error().message;
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("stage " + std::to_string(position) + " of " +
+                        std::to_string(stages.size()) + " does not continue a chain"));
+}
+
+TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
+{
+  auto const link = [](std::uint32_t from, std::uint32_t to) {
+    return stage_link{stage_id{from}, stage_id{to}, 0};
+  };
+  expect_refused({0, 1, 0, 1}, {link(0, 1), link(2, 3)}, 2);
+  expect_refused({0, 1, 0, 1}, {link(0, 1), link(1, 2), link(1, 3)}, 3);
+  expect_refused({0, 1, 0, 1}, {link(0, 1), link(1, 2), link(2, 3), link(0, 3)}, 3);
+  expect_refused({0, 1, 1, 0}, {link(0, 1), link(1, 2), link(2, 3)}, 2);
+  expect_refused({1, 0, 1, 0}, {link(0, 1), link(1, 2), link(2, 3)}, 0);
+  expect_refused({0, 1, 0}, {link(0, 1), link(1, 2)}, 2);
+}
+
+TEST(InterleavedOneForwardOneBackward, RefusesMoreTasksThanCanBeNumbered)
+{
+  auto const refused = interleaved{}(chain_of_stages(2, 1), std::size_t{1} << 29);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+}
+
+}  // namespace

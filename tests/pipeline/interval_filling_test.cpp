@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/pipeline/interval_filling.hpp>  // first: proves it is self-contained
+
+#include "../support/order_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::interval_filling;
+using ballast::microbatch_id;
+using ballast::pipeline_rank;
+using ballast::stage_id;
+using ballast::time_units;
+
+static_assert(ballast::order_policy<interval_filling>);
+
+std::vector<int> numbers(std::span<microbatch_id const> order)
+{
+  std::vector<int> all;
+  for (microbatch_id const microbatch : order) { all.push_back(static_cast<int>(microbatch)); }
+  return all;
+}
+
+// Times that vary on the first stage only.
+ballast::pipeline_times first_stage_times(std::initializer_list<time_units> forwards,
+                                          std::size_t stages, time_units others)
+{
+  ballast::pipeline_times times(forwards.size(), stages);
+  std::size_t row = 0;
+  for (time_units const forward : forwards) {
+    auto const of = times[ballast::to_id<microbatch_id>(row++)];
+    std::ranges::fill(of, ballast::stage_time{others, 2 * others});
+    of[0] = {forward, 2 * forward};
+  }
+  return times;
+}
+
+TEST(IntervalFilling, FillsTheFirstIntervalsOfAHandWorkedPipeline)  // Ensures (1)
+{
+  // Two stages, the second 10 forward and 20 backward. Microbatch 4 is the smallest and goes first,
+  // 1 is kept for the end. Its gradient arrives 10 + 20 after its forward: 3 takes 30. With it the
+  // second stage does forward 3 from 35 to 45 and backward 3 until 65; the first ends backward 4 at
+  // 45, so it waits 20: 0 takes 19. Then 2 is left.
+  auto const times = first_stage_times({19, 8, 60, 30, 5}, 2, 10);
+  auto const plan =
+      order_microbatches(ballast_test::chain_schedule(2, 5), times, interval_filling{}).value();
+  EXPECT_EQ(numbers(plan.order), (std::vector{4, 3, 0, 2, 1}));
+}
+
+TEST(IntervalFilling, KeepsTheSmallestForBothEnds)
+{
+  auto const times = first_stage_times({9, 8, 7, 6, 5, 4, 3, 2, 1}, 4, 5);
+  auto const plan =
+      order_microbatches(ballast_test::chain_schedule(4, 9), times, interval_filling{}).value();
+  EXPECT_EQ(plan.order.front(), microbatch_id{8});
+  EXPECT_EQ(numbers(std::span(plan.order).last(3)), (std::vector{7, 6, 5}));
+}
+
+TEST(IntervalFilling, AscendsWhereAllAreInThePipelineAtOnce)
+{
+  auto const times = first_stage_times({3, 1, 2}, 4, 5);
+  auto const plan =
+      order_microbatches(ballast_test::chain_schedule(4, 3), times, interval_filling{}).value();
+  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));
+}
+
+TEST(IntervalFilling, BreaksTiesByTotalTimeThenByNumber)
+{
+  auto times = first_stage_times({4, 4, 4, 4}, 4, 9);
+  times[microbatch_id{2}][3].backward = 1;
+  auto const plan =
+      order_microbatches(ballast_test::chain_schedule(4, 4), times, interval_filling{}).value();
+  EXPECT_EQ(numbers(plan.order), (std::vector{2, 0, 1, 3}));
+}
+
+TEST(IntervalFilling, TakesTheFirstTrainedStageForTheFirst)
+{
+  // A frozen encoder, then two stages of an LLM: sizes are those of stage 1.
+  auto const stages =
+      ballast::stage_graph::make(
+          {{pipeline_rank{0}, false}, {pipeline_rank{1}, true}, {pipeline_rank{2}, true}},
+          {{stage_id{0}, stage_id{1}, 0}, {stage_id{1}, stage_id{2}, 0}})
+          .value();
+  auto const tasks = ballast::one_forward_one_backward{}(stages, 4).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  ballast::pipeline_times times(4, 3);
+  for (std::size_t row = 0; row < 4; ++row) {
+    auto const of = times[ballast::to_id<microbatch_id>(row)];
+    of[0] = {static_cast<time_units>(row), 0};
+    of[1] = {static_cast<time_units>(10 - row), 0};
+  }
+  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
+  EXPECT_EQ(plan.order.front(), microbatch_id{3});
+  EXPECT_EQ(plan.order.back(), microbatch_id{2});
+  EXPECT_EQ(ballast::detail::first_trained_stage(stages), stage_id{1});
+}
+
+TEST(IntervalFilling, AscendsWhereNothingIsTrained)
+{
+  auto const stages =
+      ballast::stage_graph::make({{pipeline_rank{0}, false}, {pipeline_rank{1}, false}},
+                                 {{stage_id{0}, stage_id{1}, 0}})
+          .value();
+  auto const tasks = ballast::one_forward_one_backward{}(stages, 3).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const times = first_stage_times({3, 1, 2}, 2, 5);
+  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
+  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));
+}
+
+// With two stages on each of two ranks the first run of forwards is of positions 0 1 0 1 2: one
+// microbatch is first, two fill the first interval, and two are kept for the end.
+TEST(IntervalFilling, FillsAsManyAsARunOfForwardsHasWhereInterleaved)
+{
+  auto const times = first_stage_times({50, 2, 40, 7, 30, 1, 20, 3}, 4, 10);
+  auto const plan =
+      order_microbatches(ballast_test::chain_schedule(2, 8, 2), times, interval_filling{}).value();
+  EXPECT_EQ(plan.order.front(), microbatch_id{5});
+  EXPECT_EQ(numbers(std::span(plan.order).last(2)), (std::vector{1, 7}));
+}
+
+TEST(TakeClosest, SharesTheTimeAmongThoseToCome)
+{
+  using ballast::detail::unplaced_microbatch;
+  auto const taken = [](time_units time, std::size_t count) {
+    std::vector<unplaced_microbatch> all;
+    for (time_units const forward : {1, 4, 4, 6, 10, 30}) {
+      all.push_back({forward, 0, ballast::to_id<microbatch_id>(all.size())});
+    }
+    std::span<unplaced_microbatch> left(all);
+    std::vector<microbatch_id> placed(count);
+    ballast::detail::take_closest(left, count, time, placed);
+    EXPECT_EQ(left.size(), all.size() - count);
+    return numbers(placed);
+  };
+  EXPECT_EQ(taken(6, 1), (std::vector{3}));
+  EXPECT_EQ(taken(5, 1), (std::vector{1}));           // 4 and 6 are as close: the smaller
+  EXPECT_EQ(taken(20, 2), (std::vector{4, 3}));       // 10 of 20 / 2, then 6 is closest to 10
+  EXPECT_EQ(taken(0, 2), (std::vector{0, 1}));        // no time: the smallest
+  EXPECT_EQ(taken(1000, 3), (std::vector{5, 4, 3}));  // too much: the largest
+  EXPECT_EQ(taken(0, 6), (std::vector{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(taken(9, 0), std::vector<int>{});
+}
+
+TEST(IntervalFilling, KeepsWhatPoliciesPromise)  // Ensures (2)
+{
+  ballast_test::expect_valid_orders(interval_filling{}, 103);
+}
+
+TEST(IntervalFilling, DependsOnNothingButTheTimesAndTheSchedule)  // Ensures (2)
+{
+  ballast::random_source random(3);
+  auto const schedule = ballast_test::chain_schedule(4, 20);
+  auto const times = ballast_test::random_times(random, 20, 4, 9);
+  auto const expected = order_microbatches(schedule, times, interval_filling{}).value().order;
+  ballast::workspace memory;
+  for (int trial = 0; trial < 20; ++trial) {
+    auto order = ballast_test::numbered_order(20);
+    random.shuffle(std::span(order));
+    interval_filling{}({schedule, times}, order, memory);
+    EXPECT_EQ(order, expected);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../support/counted_allocations.hpp"
+#include "../support/pipeline_families.hpp"
+#include "../support/random_schedules.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/pipeline/given_order.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using ballast::compiled_schedule;
+using ballast::given_order;
+using ballast::insertion;
+using ballast::local_search;
+using ballast::microbatch_id;
+using ballast::order_microbatches;
+using ballast::pipeline_times;
+using ballast::time_units;
+using ballast::detail::order_move;
+
+static_assert(ballast::order_policy<local_search<>>);
+static_assert(ballast::order_policy<local_search<local_search<given_order>>>);
+
+std::vector<microbatch_id> first_orders(std::size_t microbatches)
+{
+  std::vector<microbatch_id> order(microbatches);
+  for (std::size_t at = 0; at < microbatches; ++at) {
+    order[at] = ballast::to_id<microbatch_id>(at);
+  }
+  return order;
+}
+
+compiled_schedule chain(std::size_t stages, std::size_t microbatches, time_units transfer = 0)
+{
+  auto const graph = ballast::chain_of_stages(stages, stages, transfer);
+  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
+  return compiled_schedule::make(graph, schedule).value();
+}
+
+time_units shortest_of_all(compiled_schedule const& schedule, pipeline_times const& times)
+{
+  ballast::workspace memory;
+  auto order = first_orders(times.microbatches());
+  time_units best = makespan_of(schedule, times, order, memory);
+  while (std::ranges::next_permutation(order).found) {
+    best = std::min(best, makespan_of(schedule, times, order, memory));
+  }
+  return best;
+}
+
+TEST(OrderMove, SwapsOrMovesOneMicrobatch)
+{
+  auto const moved = [](order_move move) {
+    auto order = first_orders(5);
+    move.apply(order);
+    std::vector<int> numbers;
+    for (microbatch_id const at : order) { numbers.push_back(static_cast<int>(at)); }
+    return numbers;
+  };
+  EXPECT_EQ(moved({1, 3, true}), (std::vector{0, 3, 2, 1, 4}));
+  EXPECT_EQ(moved({3, 1, true}), (std::vector{0, 3, 2, 1, 4}));
+  EXPECT_EQ(moved({1, 3, false}), (std::vector{0, 2, 3, 1, 4}));
+  EXPECT_EQ(moved({3, 1, false}), (std::vector{0, 3, 1, 2, 4}));
+  EXPECT_EQ(moved({0, 4, false}), (std::vector{1, 2, 3, 4, 0}));
+}
+
+TEST(OrderMove, DrawsEveryPairOfPlacesBothWaysAndBothKinds)
+{
+  for (std::size_t const count : {2U, 3U, 12U}) {
+    ballast::random_source random(7);
+    std::vector<int> seen(count * count * 2, 0);
+    for (int draw = 0; draw < 20'000; ++draw) {
+      order_move const move = order_move::draw(random, count);
+      ASSERT_LT(std::max(move.from, move.to), count);
+      ++seen[(move.from * count + move.to) * 2 + (move.swaps ? 1 : 0)];
+    }
+    for (std::size_t pair = 0; pair < count * count; ++pair) {
+      bool const itself = pair / count == pair % count;
+      EXPECT_EQ(seen[pair * 2] == 0, itself) << pair << " of " << count;
+      EXPECT_EQ(seen[pair * 2 + 1] == 0, itself) << pair << " of " << count;
+    }
+  }
+}
+
+TEST(Cooled, FallsFromTheStartToA128th)
+{
+  constexpr time_units start = 128'000'000;
+  EXPECT_EQ(ballast::detail::cooled(start, 0, 700), start);
+  EXPECT_EQ(ballast::detail::cooled(start, 100, 700), start / 2);
+  EXPECT_EQ(ballast::detail::cooled(start, 700, 700), start / 128);
+  time_units before = start;
+  for (std::uint64_t done = 0; done <= 700; ++done) {
+    time_units const now = ballast::detail::cooled(start, done, 700);
+    EXPECT_LE(now, before);
+    before = now;
+  }
+  EXPECT_EQ(ballast::detail::cooled(0, 3, 8), 0);
+}
+
+TEST(LocalSearch, TakesNoLongerThanTheGivenOrderAndThatOfInner)  // Ensures (1)
+{
+  ballast::random_source random(11);
+  for (int trial = 0; trial < 60; ++trial) {
+    auto const drawn = ballast_test::random_pipeline(random);
+    auto const schedule = compiled_schedule::make(drawn.stages, drawn.schedule).value();
+    pipeline_times times(drawn.schedule.microbatches, drawn.stages.stages());
+    for (auto& [forward, backward] : times.rows) {
+      forward = random.between(0, 1000);
+      backward = random.between(0, 1000);
+    }
+    auto const inner = order_microbatches(schedule, times, insertion{}).value();
+    for (std::uint64_t const evaluations : {0U, 1U, 9U, 300U}) {
+      auto const plan =
+          order_microbatches(schedule, times, local_search{insertion{}, evaluations}).value();
+      EXPECT_LE(plan.makespan, std::min(inner.makespan, plan.makespan_given));
+      EXPECT_LE(plan.lower_bound, plan.makespan);
+      auto sorted = plan.order;
+      std::ranges::sort(sorted);
+      EXPECT_EQ(sorted, first_orders(times.microbatches()));
+    }
+  }
+}
+
+TEST(LocalSearch, FindsTheShortestOfAllOrdersNearlyAlways)
+{
+  int found = 0;
+  int tried = 0;
+  for (auto const& [family, name] : ballast_test::named_families) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      std::size_t const microbatches = 3 + seed % 4;
+      auto const schedule = chain(4, microbatches, seed % 2 == 0 ? 0 : 2000);
+      auto const times = ballast_test::times_of(family, microbatches, 4, seed);
+      auto const plan =
+          order_microbatches(schedule, times, local_search<>{.evaluations = 4000}).value();
+      time_units const shortest = shortest_of_all(schedule, times);
+      EXPECT_LE(plan.makespan * 100, shortest * 101) << name << ", seed " << seed;
+      found += plan.makespan == shortest ? 1 : 0;
+      ++tried;
+    }
+  }
+  EXPECT_GE(found * 100, tried * 95);
+}
+
+TEST(LocalSearch, DependsOnTheSeedAndOnNothingElse)  // Ensures (2)
+{
+  auto const schedule = chain(4, 24);
+  auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 24, 4, 1);
+  auto const digest_of = [&](std::uint64_t seed) {
+    return order_microbatches(schedule, times, local_search{insertion{}, 2000, seed})
+        .value()
+        .digest();
+  };
+  EXPECT_EQ(digest_of(1), digest_of(1));
+  EXPECT_NE(digest_of(1), digest_of(2));
+}
+
+TEST(LocalSearch, LeavesAnOrderThatIsProvenOptimal)
+{
+  auto const schedule = chain(4, 12);
+  auto const times = ballast_test::times_of(ballast_test::time_family::proportional, 12, 4, 5);
+  auto const given = first_orders(12);
+  ballast::workspace memory;
+  time_units const makespan = makespan_of(schedule, times, given, memory);
+  auto order = given;
+  local_search<given_order>{}({schedule, times, makespan}, order, memory);
+  EXPECT_EQ(order, given);
+}
+
+TEST(LocalSearch, HasNothingToDoForFewerThanTwoMicrobatchesOrNoTime)
+{
+  for (std::size_t const microbatches : {0U, 1U, 2U, 7U}) {
+    auto const plan =
+        order_microbatches(chain(3, microbatches), pipeline_times(microbatches, 3), local_search{})
+            .value();
+    EXPECT_EQ(plan.order, first_orders(microbatches));
+    EXPECT_EQ(plan.makespan, 0);
+  }
+}
+
+TEST(LocalSearch, AllocatesNothingInTheSteadyState)
+{
+  auto const schedule = chain(4, 16);
+  auto const times = ballast_test::times_of(ballast_test::time_family::both_ends, 16, 4, 3);
+  ballast::order_plan plan;
+  ballast::workspace memory;
+  local_search<> const policy{.evaluations = 500};
+  ASSERT_TRUE(order_microbatches_into(plan, memory, schedule, times, policy));
+  auto const first = plan.digest();
+  std::size_t const before = ballast_test::allocations();
+  ASSERT_TRUE(order_microbatches_into(plan, memory, schedule, times, policy));
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_EQ(plan.digest(), first);
+}
+
+}  // namespace

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/pipeline/lower_bound.hpp>  // first: proves it is self-contained
+
+#include "../support/bound_cases.hpp"
+#include "../support/counted_allocations.hpp"
+#include "../support/pipeline_families.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/pipeline/gpipe.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::order_lower_bound;
+using ballast::pipeline_times;
+using ballast::time_units;
+using ballast_test::chain_schedule;
+using ballast_test::least_makespan;
+using ballast_test::small_step;
+
+time_units bound_of(small_step const& step)
+{
+  ballast::workspace memory;
+  return order_lower_bound(step.schedule, step.times, memory);
+}
+
+TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
+{
+  ballast::random_source random(20240607);
+  int proven = 0;
+  constexpr int trials = 4000;
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_small_step(random, trial % 8 == 0 ? 6 : 5);
+    time_units const least = least_makespan(step);
+    time_units const bound = bound_of(step);
+    ASSERT_LE(bound, least);
+    proven += bound == least ? 1 : 0;
+  }
+  EXPECT_GT(proven, trials / 2);
+}
+
+// Long chains of few microbatches, and the other way round, with times as in practice.
+TEST(OrderLowerBound, IsNotAboveAnyOrderOfTheFamilies)  // Ensures (1)
+{
+  for (auto const& [family, name] : ballast_test::named_families) {
+    for (std::size_t const ranks : {2U, 3U, 4U, 8U}) {
+      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks, seed " << seed);
+        std::size_t const chunks = 1 + seed % 3;
+        time_units const transfer = seed % 4 == 3 ? 15'000 : 0;
+        small_step const step{chain_schedule(ranks, 6, chunks, transfer),
+                              ballast_test::times_of(family, 6, ranks * chunks, seed)};
+        ASSERT_LE(bound_of(step), least_makespan(step));
+      }
+    }
+  }
+}
+
+TEST(OrderLowerBound, IsWhatMicrobatchesTakeThatAreAlike)
+{
+  ballast::random_source random(12);
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto step = ballast_test::random_small_step(random, 12);
+    for (std::size_t at = 0; at < step.times.rows.size(); ++at) {
+      step.times.rows[at] = step.times.rows[at % step.times.stages];
+    }
+    auto const order = ballast_test::numbered_order(step.schedule.microbatches());
+    ASSERT_EQ(bound_of(step), simulate(step.schedule, step.times, order).makespan);
+  }
+}
+
+// The last rank alone varies, and its neighbour waits for it in every step that it takes longer.
+TEST(OrderLowerBound, AddsUpWhatNeighboursWaitForEachOther)
+{
+  small_step step{chain_schedule(2, 6), pipeline_times(6, 2)};
+  for (std::size_t at = 0; at < 6; ++at) {
+    auto const time = static_cast<time_units>(at < 3 ? 1 : 19);
+    step.times.rows[2 * at] = {10, 20};
+    step.times.rows[2 * at + 1] = {time, 2 * time};
+  }
+  // The last rank has work for 180, and a microbatch takes 10 to it and 20 from it. Three of its
+  // microbatches take 3 and not 57, so it waits in one of four steps at least, until 30.
+  EXPECT_EQ(bound_of(step), 237);
+  EXPECT_EQ(least_makespan(step), 261);
+}
+
+TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
+{
+  // [order_lower_bound]
+  auto const stages = ballast::chain_of_stages(4, 4);
+  auto const tasks = ballast::gpipe{}(stages, 5).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  ballast::pipeline_times times(5, 4);
+  for (std::size_t at = 0; at < times.rows.size(); ++at) {
+    auto const time =
+        static_cast<ballast::time_units>(1 + at / 4);  // of all stages of a microbatch
+    times.rows[at] = {time, 2 * time};
+  }
+  ballast::workspace memory;
+  auto const bound = ballast::order_lower_bound(schedule, times, memory);
+  // [order_lower_bound]
+  EXPECT_EQ(bound, 3 * 15 + 3 * 3 * 5);  // a rank's work is 45
+  EXPECT_EQ(least_makespan({schedule, times}), bound);
+}
+
+TEST(OrderLowerBound, IsTheLongestWayOfOneMicrobatchWhereThereIsNoOther)
+{
+  small_step step{chain_schedule(3, 1, 1, 5), pipeline_times(1, 3)};
+  step.times.rows = {{1, 2}, {10, 20}, {100, 200}};
+  EXPECT_EQ(bound_of(step), 353);
+}
+
+TEST(OrderLowerBound, IsTheWorkOfASingleRank)
+{
+  small_step step{chain_schedule(1, 3), pipeline_times(3, 1)};
+  step.times.rows = {{1, 2}, {10, 20}, {100, 200}};
+  EXPECT_EQ(bound_of(step), 333);
+}
+
+TEST(OrderLowerBound, IsNoneWhereThereIsNothingToDo)
+{
+  EXPECT_EQ(bound_of({chain_schedule(3, 0), pipeline_times(0, 3)}), 0);
+  EXPECT_EQ(bound_of({chain_schedule(3, 7), pipeline_times(7, 3)}), 0);
+}
+
+TEST(OrderLowerBound, WorksUpToTheLongestTimes)
+{
+  constexpr auto longest = ballast::stage_graph::longest_time;
+  for (std::size_t const microbatches : {1U, 5U, 20U, 60U}) {
+    SCOPED_TRACE(microbatches);
+    small_step step{chain_schedule(4, microbatches), pipeline_times(microbatches, 4)};
+    std::ranges::fill(step.times.rows, ballast::stage_time{longest, longest});
+    step.times.rows.back() = {0, 0};
+    auto const order = ballast_test::numbered_order(microbatches);
+    ASSERT_TRUE(check_times(step.times, step.schedule));
+    time_units const makespan = simulate(step.schedule, step.times, order).makespan;
+    time_units const bound = bound_of(step);
+    EXPECT_LE(bound, makespan);
+    EXPECT_GE(bound, 2 * longest * static_cast<time_units>(microbatches) - longest);
+    // A single long time among none: products of it and the number of steps are beyond 64 bits.
+    std::ranges::fill(step.times.rows, ballast::stage_time{0, 0});
+    step.times.rows.back() = {longest, longest};
+    EXPECT_EQ(bound_of(step), 2 * longest);
+  }
+}
+
+TEST(OrderLowerBound, AllocatesNothingInMemoryThatHasSeenTheStep)  // Ensures (2)
+{
+  for (std::size_t const chunks : {1U, 3U}) {
+    auto const schedule = chain_schedule(4, 16, chunks, 3);
+    auto const times =
+        ballast_test::times_of(ballast_test::time_family::every_stage_alone, 16, 4 * chunks, 1);
+    ballast::workspace memory;
+    time_units const first = order_lower_bound(schedule, times, memory);
+    std::size_t const before = ballast_test::allocations();
+    EXPECT_EQ(order_lower_bound(schedule, times, memory), first);
+    EXPECT_EQ(ballast_test::allocations(), before);
+  }
+}
+
+TEST(OrderLowerBoundDeathTest, RefusesTimesOfAnotherStep)
+{
+  auto const schedule = chain_schedule(2, 3);
+  ballast::workspace memory;
+  EXPECT_DEATH((void)order_lower_bound(schedule, pipeline_times(3, 1), memory), "stages");
+  EXPECT_DEATH((void)order_lower_bound(schedule, pipeline_times(2, 2), memory), "microbatches");
+}
+
+}  // namespace

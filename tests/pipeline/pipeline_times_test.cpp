@@ -1,0 +1,41 @@
+#include <ballast/pipeline/pipeline_times.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+
+#include <concepts>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::microbatch_id;
+using ballast::pipeline_times;
+using ballast::stage_time;
+
+static_assert(std::regular<pipeline_times>);
+
+TEST(PipelineTimes, HasARowPerMicrobatchAndAColumnPerStage)
+{
+  pipeline_times times(2, 3);
+  EXPECT_EQ(times.microbatches(), 2U);
+  EXPECT_EQ(times.stages, 3U);
+  times[microbatch_id{1}][2] = {5, 7};
+  EXPECT_EQ(times.rows, (std::vector<stage_time>{{}, {}, {}, {}, {}, {5, 7}}));
+  EXPECT_EQ(std::as_const(times)[microbatch_id{1}][2], (stage_time{5, 7}));
+}
+
+TEST(PipelineTimes, MayHaveNoMicrobatch)
+{
+  EXPECT_EQ(pipeline_times().microbatches(), 0U);
+  EXPECT_EQ(pipeline_times(0, 4).microbatches(), 0U);
+}
+
+TEST(PipelineTimesDeathTest, RefusesNoStageAndAMicrobatchThatDoesNotExist)
+{
+  EXPECT_DEATH(pipeline_times(1, 0), "stage_count >= 1");
+  pipeline_times times(2, 3);
+  EXPECT_DEATH((void)times[microbatch_id{2}], "microbatches\\(\\)");
+  EXPECT_DEATH((void)std::as_const(times)[microbatch_id{2}], "microbatches\\(\\)");
+}
+
+}  // namespace

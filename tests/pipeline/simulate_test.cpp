@@ -1,0 +1,340 @@
+#include <ballast/pipeline/simulate.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/pipeline_families.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::chain_of_stages;
+using ballast::compiled_schedule;
+using ballast::microbatch_id;
+using ballast::one_forward_one_backward;
+using ballast::pass;
+using ballast::pipeline_rank;
+using ballast::pipeline_times;
+using ballast::stage_graph;
+using ballast::stage_id;
+using ballast::time_units;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <ballast::schedule_policy Policy>
+compiled_schedule compile(stage_graph const& stages, std::size_t microbatches, Policy const& policy)
+{
+  return compiled_schedule::make(stages, policy(stages, microbatches).value()).value();
+}
+
+pipeline_times equal_times(std::size_t microbatches, std::size_t stages, ballast::stage_time time)
+{
+  pipeline_times times(microbatches, stages);
+  std::ranges::fill(times.rows, time);
+  return times;
+}
+
+std::vector<microbatch_id> as_given(std::size_t microbatches)
+{
+  std::vector<microbatch_id> order(microbatches);
+  for (std::size_t at = 0; at < microbatches; ++at) {
+    order[at] = ballast::to_id<microbatch_id>(at);
+  }
+  return order;
+}
+
+// The starts of a rank's tasks, in the order in which it does them.
+std::vector<time_units> starts_on(compiled_schedule const& schedule,
+                                  ballast::pipeline_timeline const& timeline, pipeline_rank rank)
+{
+  std::vector<time_units> starts;
+  for (std::uint32_t const task : schedule.tasks_on(rank)) {
+    starts.push_back(timeline.start[task]);
+  }
+  return starts;
+}
+
+TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
+{
+  // [simulate]
+  auto const stages = ballast::chain_of_stages(2, 2, 1);  // two ranks, a transfer takes 1
+  auto const listed = one_forward_one_backward{}(stages, 3).value();
+  auto const schedule = compiled_schedule::make(stages, listed).value();
+  pipeline_times times(3, 2);
+  times[microbatch_id{0}][0] = {.forward = 2, .backward = 4};  // on the first stage
+  times[microbatch_id{0}][1] = {.forward = 3, .backward = 6};
+  times[microbatch_id{1}][0] = {.forward = 1, .backward = 2};
+  times[microbatch_id{1}][1] = {.forward = 3, .backward = 6};
+  times[microbatch_id{2}][0] = {.forward = 5, .backward = 9};
+  times[microbatch_id{2}][1] = {.forward = 3, .backward = 6};
+  std::vector const order{microbatch_id{1}, microbatch_id{2}, microbatch_id{0}};
+  auto const timeline = ballast::simulate(schedule, times, order);
+  // [simulate]
+  // Rank 0: F1 F2 B1 F0 B2 B0. Rank 1: F1 B1 F2 B2 F0 B0.
+  EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{0}), ElementsAre(0, 1, 12, 14, 21, 30));
+  EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{1}), ElementsAre(2, 5, 11, 14, 20, 23));
+  EXPECT_EQ(timeline.makespan, 34);
+  EXPECT_THAT(timeline.busy, ElementsAre(23, 27));
+  EXPECT_DOUBLE_EQ(timeline.idle_share(), 1 - 50.0 / 68);
+}
+
+TEST(Simulate, JoinsEncodersAndLetsAFrozenOneGoOn)
+{
+  // Stages 0 (frozen) and 1 feed stage 2.
+  auto const stages =
+      stage_graph::make({{pipeline_rank{0}, false}, {pipeline_rank{1}}, {pipeline_rank{2}}},
+                        {{stage_id{0}, stage_id{2}, 10}, {stage_id{1}, stage_id{2}, 1}})
+          .value();
+  auto const schedule = compile(stages, 2, one_forward_one_backward{});
+  pipeline_times times(2, 3);
+  for (std::size_t microbatch = 0; microbatch < 2; ++microbatch) {
+    auto const row = times[ballast::to_id<microbatch_id>(microbatch)];
+    row[0] = {4, 100};  // the backward is not looked at
+    row[1] = {6, 12};
+    row[2] = {5, 7};
+  }
+  auto const timeline = ballast::simulate(schedule, times, as_given(2));
+  EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{0}), ElementsAre(0, 4));
+  EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{1}), ElementsAre(0, 6, 27, 39));
+  EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{2}), ElementsAre(14, 19, 26, 31));
+  EXPECT_EQ(timeline.makespan, 51);
+  EXPECT_THAT(timeline.busy, ElementsAre(8, 36, 24));
+}
+
+TEST(Simulate, TakesTheClosedFormsForEqualTimes)
+{
+  constexpr time_units forward = 3;
+  constexpr time_units backward = 5;
+  for (std::size_t ranks = 1; ranks <= 8; ++ranks) {
+    for (time_units const transfer : {0, 1, 20}) {
+      auto const stages = chain_of_stages(ranks, ranks, transfer);
+      auto const p = static_cast<time_units>(ranks);
+      std::vector<time_units> steady;  // of 1F1B, by microbatches
+      for (std::size_t microbatches = 0; microbatches <= 4 * ranks; ++microbatches) {
+        SCOPED_TRACE(testing::Message() << ranks << " ranks, " << microbatches
+                                        << " microbatches, transfer " << transfer);
+        auto const l = static_cast<time_units>(microbatches);
+        auto const order = as_given(microbatches);
+        auto const times = equal_times(microbatches, ranks, {forward, backward});
+        auto const all =
+            ballast::simulate(compile(stages, microbatches, ballast::gpipe{}), times, order);
+        auto const one = ballast::simulate(
+            compile(stages, microbatches, one_forward_one_backward{}), times, order);
+        EXPECT_THAT(all.busy, testing::Each(l * (forward + backward)));
+        EXPECT_EQ(one.busy, all.busy);
+        steady.push_back(one.makespan);
+        if (microbatches == 0) { continue; }
+        // GPipe pays a transfer where it fills and where it drains, and so does 1F1B where they take
+        // no time or there is but one microbatch.
+        EXPECT_EQ(all.makespan, (l + p - 1) * (forward + backward) + 2 * (p - 1) * transfer);
+        if (transfer == 0 || microbatches == 1) { EXPECT_EQ(one.makespan, all.makespan); }
+        // In its steady state 1F1B pays the way to the last stage and back for every p microbatches.
+        if (microbatches > 2 * ranks) {
+          EXPECT_EQ(one.makespan - steady[microbatches - ranks],
+                    p * (forward + backward) + 2 * (p - 1) * transfer);
+        }
+      }
+    }
+  }
+}
+
+TEST(Simulate, DividesTheBubbleByTheVirtualStages)
+{
+  constexpr time_units forward = 3;
+  constexpr time_units backward = 5;
+  for (std::size_t ranks = 1; ranks <= 6; ++ranks) {
+    for (std::size_t chunks = 1; chunks <= 4; ++chunks) {
+      for (std::size_t groups = 1; groups <= 3; ++groups) {
+        SCOPED_TRACE(testing::Message() << ranks << " ranks, " << chunks << " chunks");
+        std::size_t const microbatches = groups * ranks;
+        auto const stages = chain_of_stages(ranks * chunks, ranks);
+        auto const timeline = ballast::simulate(
+            compile(stages, microbatches, ballast::interleaved_one_forward_one_backward{}),
+            equal_times(microbatches, ranks * chunks, {forward, backward}), as_given(microbatches));
+        auto const work = static_cast<time_units>(microbatches * chunks) * (forward + backward);
+        auto const bubble = static_cast<time_units>(ranks - 1) * (forward + backward);
+        EXPECT_EQ(timeline.makespan, work + bubble);
+      }
+    }
+  }
+}
+
+TEST(Simulate, KeepsOneStageBusyWhateverTheOrder)
+{
+  auto const stages = chain_of_stages(1, 1);
+  auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 9, 1, 1);
+  auto const schedule = compile(stages, 9, one_forward_one_backward{});
+  auto order = as_given(9);
+  ballast::random_source(3).shuffle(std::span(order));
+  auto const timeline = ballast::simulate(schedule, times, order);
+  time_units work = 0;
+  for (auto const& [forward, backward] : times.rows) { work += forward + backward; }
+  EXPECT_EQ(timeline.makespan, work);
+  EXPECT_EQ(timeline.idle_share(), 0);
+}
+
+TEST(Simulate, TakesNoTimeForNothing)
+{
+  auto const stages = chain_of_stages(3, 3, 9);
+  auto const none =
+      ballast::simulate(compile(stages, 0, one_forward_one_backward{}), pipeline_times(0, 3), {});
+  EXPECT_TRUE(none.start.empty() && none.end.empty());
+  EXPECT_THAT(none.busy, ElementsAre(0, 0, 0));
+  EXPECT_EQ(none.makespan, 0);
+  EXPECT_EQ(none.idle_share(), 0);
+  EXPECT_EQ(ballast::pipeline_timeline().idle_share(), 0);
+
+  auto const instant = ballast::simulate(compile(stages, 2, one_forward_one_backward{}),
+                                         pipeline_times(2, 3), as_given(2));
+  EXPECT_EQ(instant.makespan, 4 * 9);  // transfers alone
+  EXPECT_EQ(instant.idle_share(), 1);
+}
+
+TEST(Simulate, SpeaksOfThePositionsOfAnOrder)
+{
+  auto const schedule = compile(chain_of_stages(4, 4), 6, one_forward_one_backward{});
+  auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 6, 4, 1);
+  auto order = as_given(6);
+  ballast::random_source(4).shuffle(std::span(order));
+  pipeline_times moved(6, 4);
+  for (std::size_t at = 0; at < 6; ++at) {
+    std::ranges::copy(times[order[at]], moved[ballast::to_id<microbatch_id>(at)].begin());
+  }
+  auto const timeline = ballast::simulate(schedule, times, order);
+  auto const expected = ballast::simulate(schedule, moved, as_given(6));
+  EXPECT_EQ(timeline.start, expected.start);
+  EXPECT_EQ(timeline.end, expected.end);
+  EXPECT_EQ(timeline.busy, expected.busy);
+  EXPECT_EQ(timeline.makespan, expected.makespan);
+}
+
+TEST(Simulate, OverwritesATimelineWithoutAllocation)  // Ensures (2)
+{
+  auto const large = compile(chain_of_stages(4, 4), 16, one_forward_one_backward{});
+  auto const small = compile(chain_of_stages(2, 2), 5, one_forward_one_backward{});
+  auto const large_times =
+      ballast_test::times_of(ballast_test::time_family::proportional, 16, 4, 1);
+  auto const small_times = ballast_test::times_of(ballast_test::time_family::proportional, 5, 2, 2);
+  auto const order = as_given(16);
+  auto const expected = ballast::simulate(small, small_times, std::span(order).first(5));
+
+  ballast::pipeline_timeline timeline;
+  ballast::workspace memory;
+  ballast::simulate_into(timeline, large, large_times, order);
+  time_units const makespan = ballast::makespan_of(large, large_times, order, memory);
+  EXPECT_EQ(makespan, timeline.makespan);
+  std::size_t const before = ballast_test::allocations();
+  ballast::simulate_into(timeline, small, small_times, std::span(order).first(5));
+  time_units const again =
+      ballast::makespan_of(small, small_times, std::span(order).first(5), memory);
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_EQ(timeline.start, expected.start);
+  EXPECT_EQ(timeline.end, expected.end);
+  EXPECT_EQ(timeline.busy, expected.busy);
+  EXPECT_EQ(timeline.makespan, expected.makespan);
+  EXPECT_EQ(again, expected.makespan);
+}
+
+TEST(CheckTimes, RefusesTimesOfAnotherShape)
+{
+  auto const schedule = compile(chain_of_stages(2, 2), 3, one_forward_one_backward{});
+  EXPECT_TRUE(ballast::check_times(pipeline_times(3, 2), schedule));
+  for (pipeline_times const& times :
+       {pipeline_times(2, 2), pipeline_times(3, 3), pipeline_times(2, 3), pipeline_times()}) {
+    auto const checked = ballast::check_times(times, schedule);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, ballast::error_code::out_of_range);
+    EXPECT_THAT(checked.error().message, HasSubstr("has 3 on 2; make them agree"));
+  }
+}
+
+TEST(CheckTimes, RefusesTimesThatAreNegativeOrTooLong)
+{
+  auto const schedule = compile(chain_of_stages(2, 2), 3, one_forward_one_backward{});
+  constexpr time_units longest = stage_graph::longest_time;
+  pipeline_times times(3, 2);
+  times[microbatch_id{1}][1] = {longest, longest};
+  EXPECT_TRUE(ballast::check_times(times, schedule));
+  for (ballast::stage_time const wrong :
+       {ballast::stage_time{-1, 0}, {0, -1}, {longest + 1, 0}, {0, longest + 1}}) {
+    times[microbatch_id{1}][1] = wrong;
+    auto const checked = ballast::check_times(times, schedule);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, ballast::error_code::out_of_range);
+    EXPECT_EQ(checked.error().position, 1U);
+    EXPECT_THAT(checked.error().message,
+                HasSubstr("microbatch 1 takes " + std::to_string(wrong.forward) + " forward and " +
+                          std::to_string(wrong.backward) + " backward on stage 1, and a time is"));
+  }
+}
+
+TEST(CheckTimes, AllowsATotalOfTwoToThe62AndNotMore)
+{
+  constexpr time_units longest = stage_graph::longest_time;
+  auto const stages = chain_of_stages(1, 1);
+  auto times = equal_times(256, 1, {longest, longest});
+  auto const schedule = compile(stages, 256, ballast::gpipe{});
+  ASSERT_TRUE(ballast::check_times(times, schedule));
+  EXPECT_EQ(ballast::simulate(schedule, times, as_given(256)).makespan, time_units{1} << 62);
+
+  times.rows.push_back({1, 0});
+  auto const checked = ballast::check_times(times, compile(stages, 257, ballast::gpipe{}));
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().position, 256U);
+  EXPECT_THAT(checked.error().message, HasSubstr("all times and transfers together above 2^62"));
+}
+
+TEST(CheckTimes, CountsEveryTransferBothWays)
+{
+  constexpr time_units longest = stage_graph::longest_time;
+  auto const stages = chain_of_stages(2, 2, longest);
+  EXPECT_TRUE(ballast::check_times(pipeline_times(256, 2), compile(stages, 256, ballast::gpipe{})));
+  auto const over =
+      ballast::check_times(pipeline_times(257, 2), compile(stages, 257, ballast::gpipe{}));
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(over.error().position, 0U);
+  EXPECT_THAT(over.error().message, HasSubstr("transfers of 257 microbatches"));
+}
+
+// So many links that adding up their transfers would leave 64 bits.
+TEST(CheckTimes, AddsUpHugeTransfersWithoutOverflow)
+{
+  std::vector<ballast::pipeline_stage> stages;
+  std::vector<ballast::stage_link> links;
+  for (std::size_t to = 0; to < 64; ++to) {
+    stages.push_back({ballast::to_id<pipeline_rank>(to)});
+    for (std::size_t from = 0; from < to; ++from) {
+      links.push_back({ballast::to_id<stage_id>(from), ballast::to_id<stage_id>(to),
+                       stage_graph::longest_time});
+    }
+  }
+  auto const graph = stage_graph::make(stages, links).value();
+  EXPECT_FALSE(
+      ballast::check_times(pipeline_times(1, 64), compile(graph, 1, one_forward_one_backward{})));
+  EXPECT_TRUE(
+      ballast::check_times(pipeline_times(0, 64), compile(graph, 0, one_forward_one_backward{})));
+}
+
+TEST(SimulateDeathTest, RefusesAnOrderOfAnotherSizeAndTimesOfOtherStages)
+{
+  auto const schedule = compile(chain_of_stages(2, 2), 3, one_forward_one_backward{});
+  ballast::workspace memory;
+  EXPECT_DEATH((void)ballast::simulate(schedule, pipeline_times(3, 2), as_given(2)),
+               "order.size\\(\\) == schedule.microbatches");
+  EXPECT_DEATH((void)ballast::makespan_of(schedule, pipeline_times(3, 3), as_given(3), memory),
+               "times.stages == schedule.stages");
+}
+
+}  // namespace

@@ -1,0 +1,153 @@
+#include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::chain_of_stages;
+using ballast::error_code;
+using ballast::pipeline_rank;
+using ballast::pipeline_stage;
+using ballast::stage_graph;
+using ballast::stage_id;
+using ballast::stage_link;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+static_assert(std::copyable<stage_graph> && std::equality_comparable<stage_graph>);
+
+std::vector<pipeline_stage> on_ranks(std::vector<std::uint32_t> const& ranks)
+{
+  std::vector<pipeline_stage> stages;
+  for (std::uint32_t const rank : ranks) { stages.push_back({pipeline_rank{rank}}); }
+  return stages;
+}
+
+stage_link link(std::uint32_t from, std::uint32_t to, ballast::time_units transfer = 0)
+{
+  return {stage_id{from}, stage_id{to}, transfer};
+}
+
+TEST(StageGraph, FindsTheLinksOfAStage)
+{
+  // Stages 0 and 1 feed 3, 2 feeds 3 and 4, 3 feeds 4.
+  auto const graph = stage_graph::make(
+      on_ranks({4, 3, 2, 1, 0}),
+      {link(2, 4, 5), link(1, 3, 1), link(0, 3, 2), link(3, 4, 3), link(2, 3, 4)});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->stages(), 5U);
+  EXPECT_EQ(graph->ranks(), 5U);
+  EXPECT_THAT(graph->links(), ElementsAre(link(0, 3, 2), link(1, 3, 1), link(2, 3, 4),
+                                          link(2, 4, 5), link(3, 4, 3)));
+  EXPECT_THAT(graph->links_into(stage_id{3}),
+              ElementsAre(link(0, 3, 2), link(1, 3, 1), link(2, 3, 4)));
+  EXPECT_THAT(graph->links_into(stage_id{4}), ElementsAre(link(2, 4, 5), link(3, 4, 3)));
+  EXPECT_THAT(graph->links_out_of(stage_id{2}), ElementsAre(link(2, 3, 4), link(2, 4, 5)));
+  EXPECT_THAT(graph->links_into(stage_id{0}), IsEmpty());
+  EXPECT_THAT(graph->links_out_of(stage_id{4}), IsEmpty());
+}
+
+TEST(StageGraph, ListsTheStagesOfARankInOrder)  // Ensures (3)
+{
+  auto const graph = stage_graph::make(on_ranks({1, 0, 1, 1, 0}), {});
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->ranks(), 2U);
+  EXPECT_THAT(graph->stages_on(pipeline_rank{0}), ElementsAre(stage_id{1}, stage_id{4}));
+  EXPECT_THAT(graph->stages_on(pipeline_rank{1}),
+              ElementsAre(stage_id{0}, stage_id{2}, stage_id{3}));
+}
+
+void expect_refused(std::vector<pipeline_stage> stages, std::vector<stage_link> const& links,
+                    error_code code, std::size_t position, char const* why)
+{
+  auto const graph = stage_graph::make(std::move(stages), links);
+  ASSERT_FALSE(graph) << why;
+  EXPECT_EQ(graph.error().code, code) << graph.error().message;
+  EXPECT_EQ(graph.error().position, position) << graph.error().message;
+  EXPECT_THAT(graph.error().message, HasSubstr(why));
+}
+
+TEST(StageGraph, RefusesWhatIsNoPipeline)  // Ensures (1) (2) (3)
+{
+  constexpr auto infeasible = error_code::infeasible;
+  constexpr auto out_of_range = error_code::out_of_range;
+  expect_refused({}, {}, out_of_range, 0, "from 1 to 65536 stages, not 0");
+  expect_refused(std::vector<pipeline_stage>(65'537), {}, out_of_range, 0, "not 65537");
+  auto const four = on_ranks({0, 1, 2, 3});
+  expect_refused(four, {link(0, 1), link(1, 4)}, out_of_range, 1,
+                 "link 1 from stage 1 to stage 4 names a stage that does not exist; there are 4");
+  expect_refused(four, {link(7, 1)}, out_of_range, 0, "from stage 7");
+  expect_refused(four, {link(0, 1), link(2, 1)}, infeasible, 1, "does not go up");
+  expect_refused(four, {link(2, 2)}, infeasible, 0, "does not go up");
+  expect_refused(four, {link(0, 1, -1)}, out_of_range, 0, "transfer time of -1");
+  expect_refused(four, {link(0, 1, stage_graph::longest_time + 1)}, out_of_range, 0,
+                 "which is not from 0 to 2^53");
+  expect_refused(on_ranks({0, 1, 4, 3}), {}, infeasible, 2, "pipeline rank 2 has no stage");
+  expect_refused(on_ranks({1}), {}, infeasible, 0, "pipeline rank 0 has no stage");
+  expect_refused(on_ranks({0, 0xffff'ffff}), {}, infeasible, 1, "pipeline rank 1 has no stage");
+}
+
+TEST(StageGraph, NamesTheFirstLinkThatRepeatsAnother)
+{
+  expect_refused(on_ranks({0, 1, 2}),
+                 {link(1, 2), link(0, 1, 4), link(0, 2), link(1, 2), link(0, 1, 5), link(1, 2)},
+                 error_code::infeasible, 3, "link 3 from stage 1 to stage 2 repeats another");
+}
+
+TEST(StageGraph, LetsOnlyFrozenStagesFeedAFrozenStage)  // Ensures (2)
+{
+  auto stages = on_ranks({0, 1, 2});
+  stages[1].backward = false;
+  expect_refused(stages, {link(0, 1), link(1, 2)}, error_code::infeasible, 0,
+                 "would need a gradient from a stage that has no backward");
+  stages[0].backward = false;
+  EXPECT_TRUE(stage_graph::make(stages, {link(0, 1), link(1, 2)}));
+}
+
+TEST(StageGraph, TakesTheLongestTransferAndTheMostStages)
+{
+  EXPECT_TRUE(stage_graph::make(on_ranks({0, 1}), {link(0, 1, stage_graph::longest_time)}));
+  auto const chain = chain_of_stages(stage_graph::most_stages, stage_graph::most_stages);
+  EXPECT_EQ(chain.links().size(), stage_graph::most_stages - 1);
+}
+
+TEST(ChainOfStages, DealsStagesToRanksInTurn)
+{
+  auto const chain = chain_of_stages(5, 2, 7);
+  EXPECT_EQ(chain.ranks(), 2U);
+  EXPECT_THAT(chain.stages_on(pipeline_rank{0}),
+              ElementsAre(stage_id{0}, stage_id{2}, stage_id{4}));
+  EXPECT_THAT(chain.stages_on(pipeline_rank{1}), ElementsAre(stage_id{1}, stage_id{3}));
+  EXPECT_THAT(chain.links(),
+              ElementsAre(link(0, 1, 7), link(1, 2, 7), link(2, 3, 7), link(3, 4, 7)));
+}
+
+TEST(ChainOfStages, TransfersNothingOnOneRank)
+{
+  EXPECT_EQ(chain_of_stages(3, 1, 7), chain_of_stages(3, 1, 0));
+  EXPECT_EQ(chain_of_stages(1, 1, 7).stages(), 1U);
+}
+
+TEST(ChainOfStagesDeathTest, RefusesRanksWithoutStages)
+{
+  EXPECT_DEATH((void)chain_of_stages(2, 3), "ranks <= stages");
+  EXPECT_DEATH((void)chain_of_stages(0, 0), "stages >= 1");
+  EXPECT_DEATH((void)chain_of_stages(2, 2, -1), "transfer >= 0");
+}
+
+TEST(StageGraphDeathTest, RefusesStagesThatDoNotExist)
+{
+  auto const chain = chain_of_stages(2, 2);
+  EXPECT_DEATH((void)chain[stage_id{2}], "stages\\(\\)");
+}
+
+}  // namespace

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
+#define BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
+
+#include "counted_allocations.hpp"
+#include "random_schedules.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ballast_test {
+
+/// Microbatches in the order in which they are numbered.
+[[nodiscard]] inline std::vector<ballast::microbatch_id> numbered_order(std::size_t microbatches)
+{
+  std::vector<ballast::microbatch_id> order(microbatches);
+  for (std::size_t at = 0; at < microbatches; ++at) {
+    order[at] = ballast::to_id<ballast::microbatch_id>(at);
+  }
+  return order;
+}
+
+/// A schedule of a chain in which each rank has `chunks` stages: 1F1B, interleaved where several.
+[[nodiscard]] inline ballast::compiled_schedule chain_schedule(std::size_t ranks,
+                                                               std::size_t microbatches,
+                                                               std::size_t chunks = 1,
+                                                               ballast::time_units transfer = 0)
+{
+  auto const stages = ballast::chain_of_stages(ranks * chunks, ranks, transfer);
+  auto const schedule =
+      ballast::interleaved_one_forward_one_backward{}(stages, microbatches).value();
+  return ballast::compiled_schedule::make(stages, schedule).value();
+}
+
+/// Every time drawn for itself from 0 to `longest`.
+[[nodiscard]] inline ballast::pipeline_times random_times(ballast::random_source& random,
+                                                          std::size_t microbatches,
+                                                          std::size_t stages,
+                                                          ballast::time_units longest)
+{
+  ballast::pipeline_times times(microbatches, stages);
+  for (auto& time : times.rows) { time = {random.between(0, longest), random.between(0, longest)}; }
+  return times;
+}
+
+/// Oracle: of all orders that take the least time, the first in the order of words.
+[[nodiscard]] inline std::vector<ballast::microbatch_id> first_best_order(
+    ballast::compiled_schedule const& schedule, ballast::pipeline_times const& times)
+{
+  ballast::workspace memory;
+  auto order = numbered_order(schedule.microbatches());
+  auto best = order;
+  ballast::time_units least = makespan_of(schedule, times, order, memory);
+  while (std::ranges::next_permutation(order).found) {
+    ballast::time_units const makespan = makespan_of(schedule, times, order, memory);
+    if (makespan < least) {
+      least = makespan;
+      best = order;
+    }
+  }
+  return best;
+}
+
+/// What every plan promises, recomputed from the order alone.
+inline void expect_valid_order(ballast::compiled_schedule const& schedule,
+                               ballast::pipeline_times const& times,
+                               ballast::order_plan const& plan)
+{
+  auto const given = numbered_order(schedule.microbatches());
+  auto sorted = plan.order;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(sorted, given) << "a microbatch is missing or repeated";
+  EXPECT_EQ(plan.makespan, simulate(schedule, times, plan.order).makespan);
+  EXPECT_EQ(plan.makespan_given, simulate(schedule, times, given).makespan);
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+}
+
+/// Orders a step twice in the same memory: the second time as the first, without allocation.
+template <class Policy>
+void expect_ordered(Policy const& policy, ballast::compiled_schedule const& schedule,
+                    ballast::pipeline_times const& times)
+{
+  ballast::order_plan plan;
+  ballast::workspace memory;
+  auto const once = order_microbatches_into(plan, memory, schedule, times, policy);
+  ASSERT_TRUE(once) << once.error().message;
+  expect_valid_order(schedule, times, plan);
+  std::uint64_t const digest = plan.digest();
+  std::size_t const before = allocations();
+  auto const again = order_microbatches_into(plan, memory, schedule, times, policy);
+  EXPECT_EQ(allocations(), before);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(plan.digest(), digest);
+}
+
+/// Runs a policy over pipelines of every kind, and over the edges: no microbatch, one, one stage,
+/// fewer than stages, no times, ties, times as long as they can be.
+template <class Policy>
+void expect_valid_orders(Policy const& policy, std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  for (int trial = 0; trial < 300; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const [stages, tasks] = random_pipeline(random);
+    auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+    ballast::time_units const longest = trial % 3 == 0 ? 3 : 1000;  // 3: mostly ties
+    auto const times = random_times(random, schedule.microbatches(), stages.stages(), longest);
+    expect_ordered(policy, schedule, times);
+    if (testing::Test::HasFailure()) { return; }
+  }
+  constexpr auto most = ballast::stage_graph::longest_time;
+  for (std::size_t const ranks : {1U, 4U}) {
+    for (std::size_t const microbatches : {0U, 1U, 2U, 6U}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << microbatches << " microbatches");
+      auto const schedule = chain_schedule(ranks, microbatches, 1, most / 64);
+      ballast::pipeline_times const none(microbatches, ranks);
+      expect_ordered(policy, schedule, none);
+      auto all_alike = none;
+      std::ranges::fill(all_alike.rows, ballast::stage_time{7, 14});
+      expect_ordered(policy, schedule, all_alike);
+      auto longest = none;
+      for (auto& time : longest.rows) { time = {most - random.between(0, 9), most}; }
+      expect_ordered(policy, schedule, longest);
+    }
+  }
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
