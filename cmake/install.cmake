@@ -7,7 +7,7 @@ include(GNUInstallDirs)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ballast)
 
-foreach(component IN ITEMS core cuda mpi nccl range_v3)
+foreach(component IN ITEMS core cuda graph mpi nccl range_v3)
   set(files "")
   if(component STREQUAL "core")
     set(files FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
