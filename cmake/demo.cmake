@@ -2,26 +2,29 @@
 # cmake -D BALLAST=<program> -D OUTPUT=<folder> -P demo.cmake
 #
 # Plans batches of images for 32 GPUs over bags of one to eight GPUs, and draws the plan for bags of
-# four; then the same for the lengths of a file, where the environment names one:
-# BALLAST_TRACE=<file.csv> BALLAST_LENGTH=<expression over its columns>.
+# four; orders the microbatches of a pipeline; then plans the lengths of a file, where the environment
+# names one: BALLAST_TRACE=<file.csv> BALLAST_LENGTH=<expression over its columns>.
 
-function(plan)
+function(run)
   list(JOIN ARGN " " arguments)
   # message() writes to standard error, but the tables go to standard output.
-  execute_process(COMMAND ${CMAKE_COMMAND} -E echo "\n$ ballast plan ${arguments}")
-  execute_process(COMMAND ${BALLAST} plan ${ARGN} RESULT_VARIABLE status)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E echo "\n$ ballast ${arguments}")
+  execute_process(COMMAND ${BALLAST} ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
-    message(FATAL_ERROR "ballast plan ended with status ${status}")
+    message(FATAL_ERROR "ballast ended with status ${status}")
   endif()
 endfunction()
 
 function(demonstrate name)
-  plan(${ARGN} --gpus 32 --bags g1n32 --bags g2n16 --bags g4n8 --bags g8n4)
-  plan(${ARGN} --gpus 32 --bags g4n8
+  run(plan ${ARGN} --gpus 32 --bags g1n32 --bags g2n16 --bags g4n8 --bags g8n4)
+  run(plan ${ARGN} --gpus 32 --bags g4n8
     --report ${OUTPUT}/${name}.html --timeline ${OUTPUT}/${name}.json)
 endfunction()
 
 demonstrate(ballast --codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0)
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH project)
+run(pipeline --durations ${project}/examples/pipeline_times.csv
+  --report ${OUTPUT}/pipeline.html --timeline ${OUTPUT}/pipeline.json)
 
 if(NOT "$ENV{BALLAST_TRACE}" STREQUAL "")
   if("$ENV{BALLAST_LENGTH}" STREQUAL "")
@@ -31,4 +34,4 @@ the lengths, or an expression such as text_tokens+visual_tokens")
   demonstrate(trace --trace $ENV{BALLAST_TRACE} --length $ENV{BALLAST_LENGTH})
 endif()
 execute_process(COMMAND ${CMAKE_COMMAND} -E echo
-  "\nOpen the page in a browser and the timeline at https://ui.perfetto.dev\n")
+  "\nOpen the pages in a browser and the timelines at https://ui.perfetto.dev\n")

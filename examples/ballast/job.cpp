@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,18 +34,6 @@ outcome<void> check_samples(job_options const& options)
     return usage("--together goes with --trace, since it names one of its columns");
   }
   return {};
-}
-
-outcome<std::vector<ballast::tokens>> load_trace(job_options const& options)
-{
-  auto loaded = ballast::load_length_trace(options.trace, options.length);
-  if (!loaded) {
-    using ballast::error_code;
-    bool const expression = loaded.error().code == error_code::syntax ||
-                            loaded.error().code == error_code::out_of_range;
-    return expression ? usage("--length", loaded.error()) : bad_data(loaded.error().message);
-  }
-  return std::move(*loaded);
 }
 
 /// A number for every row of the trace, equal where the column is. Expects a trace that has been
@@ -132,6 +121,20 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
 
 }  // namespace
 
+outcome<std::vector<ballast::tokens>> read_lengths(std::string const& trace,
+                                                   std::string const& expression,
+                                                   std::string_view option)
+{
+  auto loaded = ballast::load_length_trace(trace, expression);
+  if (!loaded) {
+    using ballast::error_code;
+    bool const wrong_expression = loaded.error().code == error_code::syntax ||
+                                  loaded.error().code == error_code::out_of_range;
+    return wrong_expression ? usage(option, loaded.error()) : bad_data(loaded.error().message);
+  }
+  return std::move(*loaded);
+}
+
 outcome<job> prepare_job(job_options const& options)
 {
   if (auto const checked = check_samples(options); !checked) {
@@ -181,7 +184,7 @@ outcome<job> prepare_job(job_options const& options)
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 
   if (!options.trace.empty()) {
-    auto trace = load_trace(options);
+    auto trace = read_lengths(options.trace, options.length, "--length");
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
     if (!options.together.empty()) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cli {
@@ -68,6 +69,11 @@ struct job {
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
 };
+
+/// The length of every row of a trace. A wrong expression is the fault of the option that gave it.
+[[nodiscard]] outcome<std::vector<ballast::tokens>> read_lengths(std::string const& trace,
+                                                                 std::string const& expression,
+                                                                 std::string_view option);
 
 /// Checks and reads all that the options name.
 [[nodiscard]] outcome<job> prepare_job(job_options const& options);

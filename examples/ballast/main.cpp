@@ -2,8 +2,12 @@
 #include "job.hpp"
 #include "outcome.hpp"
 #include "partition_command.hpp"
+#include "pipeline_command.hpp"
 #include "plan_command.hpp"
 #include "route_command.hpp"
+
+#include <ballast/pipeline/parse_order_policy.hpp>
+#include <ballast/pipeline/parse_schedule.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -136,16 +140,62 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
   return partition;
 }
 
+void add_ordering(CLI::App& app, cli::ordering_options& options)
+{
+  app.add_option("--schedule", options.schedule, "One of " + ballast::schedule_names())
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--order", options.order,
+                 "How to order microbatches, one of " + ballast::order_policy_names())
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
 CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
 {
   auto& plan = *app.add_subcommand(
       "plan", "Place the samples of training steps on GPU bags and say how even the work is");
   add_job(plan, options.job);
+  auto* const stages =
+      plan.add_option("--stages", options.stages,
+                      "Order the samples of every bag for a pipeline of so many stages, or of "
+                      "modules such as visual_tokens:2,text_tokens+visual_tokens:6")
+          ->type_name("SPEC")
+          ->check([](std::string const& spec) {
+            return spec.empty() ? "the text is empty; write a number of stages" : "";
+          });
+  add_ordering(plan, options.ordering);
+  for (auto const* const name : {"--schedule", "--order"}) { plan.get_option(name)->needs(stages); }
   add_file(plan, "--picture", options.picture, "Write the work per GPU as an SVG file");
   add_file(plan, "--report", options.report, "Write an HTML page with pictures to this file");
   add_file(plan, "--timeline", options.timeline,
            "Write a timeline of the first 100 steps for ui.perfetto.dev to this file");
   return plan;
+}
+
+CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
+{
+  auto& pipeline = *app.add_subcommand(
+      "pipeline", "Order the microbatches of a pipeline and say how near to the best that is");
+  add_file(pipeline, "--durations", options.durations,
+           "CSV file with the columns microbatch,stage,forward,backward");
+  pipeline.get_option("--durations")->required();
+  add_ordering(pipeline, options.ordering);
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  add_number<std::uint64_t>(pipeline, "--evaluations", options.evaluations, 0, most,
+                            "Orders that the search evaluates (default: as the search says)");
+  add_number<std::uint64_t>(pipeline, "--seed", options.seed, 0, most,
+                            "Seed of the search (default: 1)");
+  pipeline
+      .add_option("--transfer", options.transfer,
+                  "Time between neighbouring stages, in the unit of the file")
+      ->type_name("T")
+      ->capture_default_str();
+  add_format(pipeline, options.format);
+  add_file(pipeline, "--timeline", options.timeline,
+           "Write a timeline of both orders for ui.perfetto.dev to this file");
+  add_file(pipeline, "--report", options.report, "Write an HTML page with pictures to this file");
+  return pipeline;
 }
 
 CLI::App& add_route(CLI::App& app, cli::job_options& options)
@@ -177,30 +227,34 @@ int main(int argc, char** argv)
     cli::plan_options plan;
     cli::job_options route;
     cli::partition_options partition;
+    cli::pipeline_options pipeline;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     CLI::App const& partition_command = add_partition(app, partition);
+    CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     try {
       app.parse(argc, argv);
     } catch (CLI::Success const& asked) {  // --help or --version
       int const shown = app.exit(asked);
       return std::fflush(stdout) == 0 ? shown : complain(1, "the help could not be written");
     } catch (CLI::ParseError const& wrong) {
-      std::string const command = partition_command.parsed() ? "partition"
-                                  : route_command.parsed()   ? "route"
-                                                             : "plan";
+      std::string const command = partition_command.parsed()  ? "partition"
+                                  : pipeline_command.parsed() ? "pipeline"
+                                  : route_command.parsed()    ? "route"
+                                                              : "plan";
       return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(), command));
     }
 
-    auto const shown = plan_command.parsed() ? cli::run_plan(plan).and_then(cli::show_plan)
-                       : route_command.parsed()
-                           ? cli::run_route(route).and_then(cli::show_route)
+    auto const shown = plan_command.parsed()    ? cli::run_plan(plan).and_then(cli::show_plan)
+                       : route_command.parsed() ? cli::run_route(route).and_then(cli::show_route)
+                       : pipeline_command.parsed()
+                           ? cli::run_pipeline(pipeline).and_then(cli::show_pipeline)
                            : cli::run_partition(partition).and_then(cli::show_partition);
     return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
   } catch (std::bad_alloc const&) {
     return complain(1,
-                    "there is not enough memory for so many samples per step; lower --batch or "
-                    "--gpus");
+                    "there is not enough memory for so many samples or microbatches per step; "
+                    "plan fewer");
   } catch (std::exception const& problem) {
     return complain(1, problem.what());
   }

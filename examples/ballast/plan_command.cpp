@@ -2,6 +2,7 @@
 #include "plan_command.hpp"
 
 #include "exchange_meter.hpp"
+#include "output_paths.hpp"
 #include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
@@ -12,12 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <initializer_list>
 #include <numeric>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,34 +22,6 @@ namespace cli {
 namespace {
 
 using ballast::tokens;
-
-/// No file that is written may be one that is read, or written as well.
-outcome<void> check_paths(plan_options const& options)
-{
-  std::vector<std::pair<std::string_view, std::string const*>> taken = {
-      {"--trace", &options.job.trace}, {"--measured", &options.job.measured}};
-  for (auto const& [name, path] :
-       std::initializer_list<std::pair<std::string_view, std::string const*>>{
-           {"--picture", &options.picture},
-           {"--report", &options.report},
-           {"--timeline", &options.timeline}}) {
-    if (path->empty()) { continue; }
-    std::error_code ignored;
-    auto const place = [&](std::string const& file) {
-      return std::filesystem::weakly_canonical(file, ignored);
-    };
-    bool const device = std::filesystem::exists(*path, ignored) &&
-                        !std::filesystem::is_regular_file(*path, ignored);
-    for (auto const& [other, file] : taken) {
-      if (!device && !file->empty() && place(*file) == place(*path)) {
-        return usage(fmt::format("{} and {} name the same file, {}; choose another for {}", other,
-                                 name, *path, name));
-      }
-    }
-    taken.emplace_back(name, path);
-  }
-  return {};
-}
 
 /// The options that only matter where bytes are moved, those that were given.
 std::string exchange_options(job_options const& options)
@@ -80,7 +49,10 @@ outcome<void> check_outputs(plan_options const& options)
                  ": plan shows what moving samples takes on the page of --report only; give "
                  "--report as well, or use ballast route");
   }
-  return check_paths(options);
+  return check_paths({{"--trace", &options.job.trace}, {"--measured", &options.job.measured}},
+                     {{"--picture", &options.picture},
+                      {"--report", &options.report},
+                      {"--timeline", &options.timeline}});
 }
 
 /// Plans all steps over one layout.
@@ -96,6 +68,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   result.bags = bags.bags;
   result.layout = bags.layout;
   exchange_meter meter(work);
+  outcome<void> ordered;
   auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
     ballast::sample_batch const& batch = step.batch;
     ballast::partition_plan const& plan = step.plan;
@@ -132,8 +105,17 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     if (!options.report.empty() && run.lengths.size() < most_lengths) {
       run.lengths.insert(run.lengths.end(), batch.lengths.begin(), batch.lengths.end());
     }
+    if (run.pipelines && ordered) {
+      auto const figures = run.pipelines->order(work, step, bags.layout);
+      if (figures) {
+        result.pipelines.push_back(*figures);
+      } else {
+        ordered = tl::unexpected(figures.error());
+      }
+    }
   });
   if (!done) { return tl::unexpected(done.error()); }
+  if (!ordered) { return tl::unexpected(ordered.error()); }
   return result;
 }
 
@@ -160,6 +142,11 @@ outcome<plan_run> run_plan(plan_options const& options)
   plan_run run;
   run.options = options;
   run.job = std::move(*work);
+  if (!options.stages.empty()) {
+    auto pipelines = step_pipelines::make(run.job, options.stages, options.ordering);
+    if (!pipelines) { return tl::unexpected(pipelines.error()); }
+    run.pipelines = std::move(*pipelines);
+  }
   for (named_layout const& bags : run.job.layouts) {
     auto result = plan_layout(run, bags, shown);
     if (!result) { return tl::unexpected(result.error()); }

@@ -3,12 +3,15 @@
 #define BALLAST_EXAMPLES_PLAN_COMMAND_HPP
 
 #include "job.hpp"
+#include "ordering.hpp"
 #include "outcome.hpp"
+#include "step_pipelines.hpp"
 
 #include <ballast/ballast.hpp>
 #include <ballast/route/route_volume.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +20,11 @@ namespace cli {
 /// What the command line of `ballast plan` says, with the defaults of what it leaves out.
 struct plan_options {
   job_options job;
-  std::string picture;   ///< path of an SVG file of the work per GPU, or empty
-  std::string report;    ///< path of the HTML page, or empty
-  std::string timeline;  ///< path of the trace-event file, or empty
+  std::string stages;         ///< of the pipeline that every bag is, or empty
+  ordering_options ordering;  ///< of its microbatches
+  std::string picture;        ///< path of an SVG file of the work per GPU, or empty
+  std::string report;         ///< path of the HTML page, or empty
+  std::string timeline;       ///< path of the trace-event file, or empty
 };
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
@@ -29,20 +34,22 @@ struct planned {
   std::string bags;
   ballast::bag_layout layout;
   std::vector<ballast::plan_page_step> steps;
-  std::vector<double> moved_shares;   ///< of the tokens of each step, those that change bags
-  ballast::digest digest;             ///< of the plans of all steps
-  bars first_before;                  ///< the first step as its samples were read
-  bars first_after;                   ///< and as planned
-  ballast::route_volume first_moved;  ///< from one to the other; only for the page
-  std::vector<bars> timeline;         ///< the first steps as planned
+  std::vector<double> moved_shares;         ///< of the tokens of each step, those that change bags
+  ballast::digest digest;                   ///< of the plans of all steps
+  bars first_before;                        ///< the first step as its samples were read
+  bars first_after;                         ///< and as planned
+  ballast::route_volume first_moved;        ///< from one to the other; only for the page
+  std::vector<bars> timeline;               ///< the first steps as planned
+  std::vector<pipeline_figures> pipelines;  ///< of each step; only with --stages
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.
 struct plan_run {
   plan_options options;
   cli::job job;
-  std::vector<ballast::tokens> lengths;  ///< of the first steps, at most a million, for the page
-  std::vector<planned> layouts;          ///< one for each --bags
+  std::optional<step_pipelines> pipelines;  ///< only with --stages
+  std::vector<ballast::tokens> lengths;     ///< of the first steps, at most a million, for the page
+  std::vector<planned> layouts;             ///< one for each --bags
 };
 
 /// A timeline holds no more steps than this: more make files that no viewer opens.

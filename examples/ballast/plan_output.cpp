@@ -71,6 +71,35 @@ summary summarise(planned const& layout)
   return all;
 }
 
+/// Over the steps of one layout.
+pipeline_figures mean_of(std::vector<pipeline_figures> const& steps)
+{
+  pipeline_figures mean;
+  for (auto const figure : {&pipeline_figures::makespan_given, &pipeline_figures::makespan,
+                            &pipeline_figures::lower_bound, &pipeline_figures::idle_share_given,
+                            &pipeline_figures::idle_share, &pipeline_figures::order_seconds}) {
+    for (pipeline_figures const& step : steps) {
+      mean.*figure += step.*figure / static_cast<double>(steps.size());
+    }
+  }
+  return mean;
+}
+
+void add_pipelines(nlohmann::ordered_json& json, plan_run const& run, planned const& layout)
+{
+  pipeline_figures const mean = mean_of(layout.pipelines);
+  json["pipeline_stages"] = run.pipelines->stages();
+  json["pipeline_ranks"] = run.pipelines->ranks();
+  json["pipeline_schedule"] = run.options.ordering.schedule;
+  json["pipeline_order"] = run.options.ordering.order;
+  json["pipeline_makespan_given"] = mean.makespan_given;
+  json["pipeline_makespan"] = mean.makespan;
+  json["pipeline_lower_bound"] = mean.lower_bound;
+  json["pipeline_idle_share_given"] = mean.idle_share_given;
+  json["pipeline_idle_share"] = mean.idle_share;
+  json["pipeline_millis"] = mean.order_seconds * 1e3;
+}
+
 nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
 {
   summary const mean = summarise(layout);
@@ -88,6 +117,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["gap_max"] = mean.gap_max;
   json["moved_share"] = mean.moved_share;
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
+  if (run.pipelines) { add_pipelines(json, run, layout); }
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
   return json;
@@ -112,6 +142,25 @@ std::string ratio_text(std::optional<double> ratio)
   return ratio ? fmt::format("{:.2f}", *ratio) : "inf";
 }
 
+std::string pipeline_table_of(plan_run const& run)
+{
+  ordering_options const& options = run.options.ordering;
+  std::string out = fmt::format(
+      "\npipelines of {} on {}, schedule {}, order {}\n\n{:<14}{:>32}{:>20}{:>12}\n",
+      count_of(run.pipelines->stages(), "stage"), count_of(run.pipelines->ranks(), "rank"),
+      options.schedule, options.order, "", "step of the slowest bag", "idle", "ordering");
+  out += fmt::format("{:<14}{:>10}{:>11}{:>11}{:>10}{:>10}{:>12}\n", "bags", "given", "ordered",
+                     "at least", "given", "ordered", "mean");
+  for (planned const& layout : run.layouts) {
+    pipeline_figures const mean = mean_of(layout.pipelines);
+    out += fmt::format("{:<14}{:>10}{:>11}{:>11}{:>8.1f} %{:>8.1f} %{:>12}\n", layout.bags,
+                       duration_text(mean.makespan_given), duration_text(mean.makespan),
+                       duration_text(mean.lower_bound), 100 * mean.idle_share_given,
+                       100 * mean.idle_share, duration_text(mean.order_seconds));
+  }
+  return out;
+}
+
 std::string table_of(plan_run const& run)
 {
   auto const& first = run.layouts.front();
@@ -129,6 +178,7 @@ std::string table_of(plan_run const& run)
         100 * mean.idle_after, 100 * mean.gap_max, 100 * mean.moved_share,
         duration_text(mean.plan_seconds_median));
   }
+  if (run.pipelines) { out += pipeline_table_of(run); }
   if (prints_picture(run.options)) {
     auto const before = ballast::work_per_gpu(first.first_before, run.job.gpus());
     double const highest = std::ranges::max(before);

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/pipeline/exact_order.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -298,6 +301,106 @@ TEST_F(BallastPlan, SaysWhenItsOutputIsLost)
   auto const result = run("plan --codes g8b1i256f1s0 --format json >/dev/full");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.error, testing::HasSubstr("standard output"));
+}
+
+TEST_F(BallastPlan, OrdersTheSamplesOfEveryBagForAPipeline)
+{
+  // Tokens are times: samples take 6 and 1 on the two modules or the other way round, backward twice
+  // that, and half of it where two GPUs share them.
+  auto const trace = file("t.csv", "a,b\n6,1\n1,6\n6,1\n1,6\n");
+  auto const job = "plan --trace " + trace +
+                   " --length a+b --gpus 2 --bags g2n1 --batch 4 --steps 3 --cost tokens "
+                   "--format json";
+  json const plan = json::parse(run(job + " --stages a:1,b:1 --order exact").out);
+  ballast::pipeline_times times(4, 2);
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    times.rows[row] =
+        row % 4 == 0 || row % 4 == 3 ? ballast::stage_time{6, 12} : ballast::stage_time{1, 2};
+  }
+  auto const stages = ballast::chain_of_stages(2, 2);
+  auto const schedule = ballast::compiled_schedule::make(
+                            stages, ballast::one_forward_one_backward{}(stages, 4).value())
+                            .value();
+  auto const best = ballast::order_microbatches(schedule, times, ballast::exact_order{}).value();
+  auto const seconds = [](ballast::time_units time) { return static_cast<double>(time) * 0.5e-6; };
+  EXPECT_EQ(plan.at("pipeline_stages"), 2);
+  EXPECT_EQ(plan.at("pipeline_ranks"), 2);
+  EXPECT_EQ(plan.at("pipeline_schedule"), "1f1b");
+  EXPECT_EQ(plan.at("pipeline_order"), "exact");
+  EXPECT_NEAR(plan.at("pipeline_makespan"), seconds(best.makespan), 1e-12);
+  EXPECT_NEAR(plan.at("pipeline_lower_bound"), seconds(best.lower_bound), 1e-12);
+  EXPECT_GE(plan.at("pipeline_makespan_given"), plan.at("pipeline_makespan"));
+  double const busy = 3 * 28;  // both ranks together
+  EXPECT_NEAR(plan.at("pipeline_idle_share"), 1 - busy / (2 * static_cast<double>(best.makespan)),
+              1e-12);
+  EXPECT_GE(plan.at("pipeline_idle_share_given"), plan.at("pipeline_idle_share"));
+  EXPECT_GT(plan.at("pipeline_millis"), 0.0);
+
+  json const without = json::parse(run(job).out);
+  EXPECT_FALSE(without.contains("pipeline_makespan"));
+  EXPECT_EQ(without.at("digest"), plan.at("digest"));
+}
+
+TEST_F(BallastPlan, SharesTheWorkOfAModuleOverItsStages)
+{
+  // One sample on its own: forward and backward follow each other, however many stages there are.
+  auto const trace = file("t.csv", "text tokens,b\n600,0\n");
+  auto const plan = [&](std::string const& options) {
+    return json::parse(run("plan --trace " + trace +
+                           " --length '`text tokens`+b' --gpus 1 --batch 1 --cost tokens "
+                           "--steps 1 --format json --stages " +
+                           options)
+                           .out);
+  };
+  for (std::string const options :
+       {"1", "8", "8 --schedule gpipe", "8 --schedule interleaved:v=4", "'`text tokens`:4,b:4'"}) {
+    EXPECT_NEAR(plan(options).at("pipeline_makespan"), 1800e-6, 1e-12) << options;
+  }
+  EXPECT_EQ(plan("8 --schedule interleaved:v=4").at("pipeline_ranks"), 2);
+  EXPECT_NEAR(plan("8").at("pipeline_idle_share"), 7.0 / 8, 1e-12);
+  // A module without work still has its stages.
+  EXPECT_NEAR(plan("'`text tokens`:4,b:4'").at("pipeline_idle_share"), 7.0 / 8, 1e-12);
+}
+
+TEST_F(BallastPlan, PrintsATableOfPipelinesForEveryLayout)
+{
+  auto const result = run("plan --trace " + file("t.csv", "a\n5\n6\n7\n8\n") +
+                          " --length a --gpus 4 --bags g1n4 --bags g4n1 --batch 4 --steps 2 "
+                          "--cost tokens --stages 2 --order insertion");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out,
+              testing::AllOf(testing::HasSubstr("pipelines of 2 stages on 2 ranks, schedule 1f1b, "
+                                                "order insertion\n"),
+                             testing::ContainsRegex("g1n4 +24.0 us +24.0 us +24.0 us"),
+                             testing::ContainsRegex("g4n1 +[0-9.]+ us +[0-9.]+ us")));
+}
+
+TEST_F(BallastPlan, RefusesPipelinesThatItCannotMake)
+{
+  auto const job = "plan --trace " + file("t.csv", "a\n1\n") + " --length a --gpus 1 --batch 1 ";
+  for (std::string const stages : {"a", "0", "8,", "a:0", "a:2,b", ":2x", "65537", "-1"}) {
+    expect_refused(run(job + "--stages " + stages), 2, "does not end in a number of stages");
+  }
+  expect_refused(run(job + "--stages ''"), 2, "--stages: the text is empty");
+  expect_refused(run(job + "--stages a:60000,a:60000"), 2, "at most 65536 stages");
+  expect_refused(run(job + "--stages a+:2"), 2, "offset 2 of 'a+'");
+  expect_refused(run(job + "--stages b:2"), 1, "there is no column 'b'");
+  expect_refused(run(job + "--stages 5 --schedule interleaved:v=2"), 2,
+                 "the 5 of --stages 5 are no multiple");
+  expect_refused(run(job + "--stages 5 --schedule zigzag"), 2, "no schedule 'zigzag'");
+  expect_refused(run(job + "--stages 5 --order magic"), 2, "no order policy 'magic'");
+  expect_refused(run(job + "--order given"), 2, "--order requires --stages");
+  expect_refused(run(job + "--schedule gpipe"), 2, "--schedule requires --stages");
+  expect_refused(run(job + "--stages 5 --policy padded_batches"), 2, "choose another --policy");
+  expect_refused(run("plan --codes g8b1i256f1s0 --stages 5"), 2, "--stages goes with --trace");
+  auto const vast = file("v.csv", "a,b\n1,2147483647\n");
+  for (auto const& [shape, why] :
+       {std::pair{"d=1", "costs more than 62 bits hold (row 1 of the trace)"},
+        std::pair{"d=3072", "bag 0: microbatch 0 takes"}}) {
+    expect_refused(run("plan --trace " + vast + " --length a --gpus 1 --batch 1 --stages b:1 " +
+                       "--cost transformer:" + shape),
+                   1, why);
+  }
 }
 
 TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)

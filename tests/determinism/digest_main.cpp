@@ -82,6 +82,27 @@ int main()
     }
   }
 
+  for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
+    constexpr std::size_t microbatches = 20;
+    auto const chosen = ballast::parse_schedule(schedule).value();
+    auto const stages = ballast::chain_of_stages(8, 8 / chosen.virtual_stages, 700);
+    auto const compiled =
+        ballast::compiled_schedule::make(stages, chosen(stages, microbatches).value()).value();
+    ballast::pipeline_times times(microbatches, 8);
+    for (std::size_t task = 0; task < times.rows.size(); ++task) {
+      times.rows[task] = {lengths[task], lengths[task] + lengths[task + 1000]};
+    }
+    for (auto const* policy :
+         {"ascending", "interval", "insertion", "search:evaluations=2000", "exact:nodes=2000"}) {
+      auto const plan =
+          ballast::order_microbatches(compiled, times, ballast::parse_order_policy(policy).value())
+              .value();
+      ballast::digest digest;
+      digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+      print(std::string("order/") + schedule + "/" + policy, digest.value());
+    }
+  }
+
   ballast::random_source random(7);
   auto const codes = ballast::parse_data_codes("g8b4i256f1s0,g4b5i1024f1s0,g4b2i512f85s1").value();
   auto const batch = ballast::draw_batch(codes, 32, {}, random).value();

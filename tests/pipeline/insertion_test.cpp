@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -74,9 +76,32 @@ TEST(Insertion, DependsOnNothingButTheTimesAndTheSchedule)  // Ensures (2)
   }
 }
 
+TEST(Insertion, TriesTheFirstTheLastAndEvenlySpreadPlacesWhenEvaluationsAreFew)
+{
+  ballast::random_source random(9);
+  auto const schedule = ballast_test::chain_schedule(3, 24);
+  for (int trial = 0; trial < 20; ++trial) {
+    auto const times = ballast_test::random_times(random, 24, 3, 1000);
+    auto const makespan = [&](std::uint64_t evaluations) {
+      return order_microbatches(schedule, times, insertion{evaluations}).value().makespan;
+    };
+    EXPECT_EQ(makespan(24 * 25 / 2), makespan(1'000'000));  // enough for all places
+    // Two places per round, first and last: the order grows at its ends only.
+    auto const plan = order_microbatches(schedule, times, insertion{0}).value();
+    auto const total = [&](microbatch_id microbatch) {
+      return ballast::detail::total_time({schedule, times}, microbatch);
+    };
+    auto const longest = std::ranges::max_element(plan.order, {}, total);
+    EXPECT_TRUE(std::ranges::is_sorted(plan.order.begin(), longest + 1, {}, total));
+    EXPECT_TRUE(std::ranges::is_sorted(longest, plan.order.end(), std::ranges::greater{}, total));
+    EXPECT_GE(makespan(0), plan.lower_bound);
+  }
+}
+
 TEST(Insertion, KeepsWhatPoliciesPromise)
 {
   ballast_test::expect_valid_orders(insertion{}, 104);
+  ballast_test::expect_valid_orders(insertion{20}, 105);
 }
 
 }  // namespace

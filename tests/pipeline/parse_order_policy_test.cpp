@@ -28,6 +28,7 @@ TEST(ParseOrderPolicy, KnowsEveryPolicyByItsName)
   expect_parsed("ascending", ballast::ascending_order{});
   expect_parsed("interval", ballast::interval_filling{});
   expect_parsed("insertion", ballast::insertion{});
+  expect_parsed("insertion:evaluations=500", ballast::insertion{500});
   expect_parsed("search", ballast::local_search{});
   expect_parsed("exact", ballast::exact_order{});
 }
@@ -58,7 +59,7 @@ TEST(ParseOrderPolicy, SaysWhatIsWrongAndWhere)
   expect_refused("search:", error_code::syntax, 7, "expected the name");
   expect_refused("magic", error_code::unknown_name, 0,
                  "there is no order policy 'magic'; choose one of given, ascending, interval, "
-                 "insertion, search:evaluations=N,seed=S, exact:nodes=N");
+                 "insertion:evaluations=N, search:evaluations=N,seed=S, exact:nodes=N");
   expect_refused("given:seed=1", error_code::unknown_name, 6,
                  "'seed' is no parameter of given, which takes nothing");
   expect_refused("search:sede=1", error_code::unknown_name, 7,

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -21,16 +22,21 @@ namespace ballast::inline v0 {
 /// heuristic of flow shops.
 ///
 /// All places of a round are tried, by simulating the whole schedule with what is not placed yet at
-/// the end and taking no time.
+/// the end and taking no time. Where that would be more evaluations than allowed, from 256
+/// microbatches on, every round tries `evaluations` / l places, the first, the last and evenly
+/// spread ones.
 ///
 /// Ensures     (1) microbatches enter by total time, longest first and of equal ones the lowest; of
-///             equally good places the first is taken
+///             equally good places that are tried the first is taken
 ///             (2) the order depends on nothing but the times and the schedule
-/// Complexity  l (l + 1) / 2 evaluations of an order, O(l^2 x tasks); 4 l^2 bytes of scratch.
+/// Complexity  min(l (l + 1) / 2, max(evaluations, 2 l)) evaluations of an order, O(tasks) each; at
+///             most 4 l^2 bytes of scratch.
 /// Source      M. Nawaz, E. E. Enscore, I. Ham, "A Heuristic Algorithm for the m-Machine, n-Job
 ///             Flow-Shop Sequencing Problem", Omega 11(1):91-95, 1983; there for flow shops, whose
 ///             machines do every job once.
 struct insertion {
+  std::uint64_t evaluations = 32'768;
+
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
@@ -48,18 +54,21 @@ struct insertion {
     });
 
     order_evaluator evaluator(problem.schedule, problem.times, scratch);
-    auto const candidates = scratch.take<microbatch_id>(count * count);
-    auto const makespans = scratch.take<time_units>(count);
+    std::size_t const most = places_per_round(count);
+    auto const candidates = scratch.take<microbatch_id>(most * count);
+    auto const makespans = scratch.take<time_units>(most);
     std::ranges::fill(candidates, to_id<microbatch_id>(count));  // none
     for (std::size_t placed = 0; placed < count; ++placed) {
-      for (std::size_t place = 0; place <= placed; ++place) {
-        auto const candidate = candidates.subspan(place * count, placed + 1);
+      auto const tried = makespans.first(std::min(placed + 1, most));
+      for (std::size_t number = 0; number < tried.size(); ++number) {
+        std::size_t const place =
+            tried.size() == placed + 1 ? number : number * placed / (tried.size() - 1);
+        auto const candidate = candidates.subspan(number * count, placed + 1);
         std::ranges::copy(order.first(place), candidate.begin());
         candidate[place] = longest_first[placed];
         std::ranges::copy(order.subspan(place, placed - place),
                           candidate.subspan(place + 1).begin());
       }
-      auto const tried = makespans.first(placed + 1);
       evaluator.evaluate(candidates.first(tried.size() * count), tried);
       auto const best = static_cast<std::size_t>(std::ranges::min_element(tried) - tried.begin());
       std::ranges::copy(candidates.subspan(best * count, placed + 1), order.begin());
@@ -67,6 +76,13 @@ struct insertion {
   }
 
   friend bool operator==(insertion const&, insertion const&) = default;
+
+ private:
+  [[nodiscard]] constexpr std::size_t places_per_round(std::size_t count) const
+  {
+    if (count * (count + 1) / 2 <= evaluations) { return count; }
+    return std::clamp<std::size_t>(evaluations / count, std::min<std::size_t>(count, 2), count);
+  }
 };
 
 }  // namespace ballast::inline v0

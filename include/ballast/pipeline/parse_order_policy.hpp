@@ -32,8 +32,12 @@ inline constexpr std::array named_order_policies = {
                        [](policy_reader&) { return any_order_policy{ascending_order{}}; }},
     named_order_policy{"interval", "",
                        [](policy_reader&) { return any_order_policy{interval_filling{}}; }},
-    named_order_policy{"insertion", "",
-                       [](policy_reader&) { return any_order_policy{insertion{}}; }},
+    named_order_policy{"insertion", "evaluations=N",
+                       [](policy_reader& read) {
+                         insertion policy;
+                         read.number("evaluations", policy.evaluations);
+                         return any_order_policy{policy};
+                       }},
     named_order_policy{"search", "evaluations=N,seed=S",
                        [](policy_reader& read) {
                          local_search policy;

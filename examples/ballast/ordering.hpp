@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_ORDERING_HPP
+#define BALLAST_EXAMPLES_ORDERING_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/pipeline/any_order_policy.hpp>
+#include <ballast/pipeline/any_schedule.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace cli {
+
+/// How a command line says that pipelines work, with the defaults of what it leaves out.
+struct ordering_options {
+  std::string schedule = "1f1b";
+  std::string order = "search";
+};
+
+/// A schedule and an order policy, by name.
+struct ordering {
+  ballast::any_schedule schedule;
+  ballast::any_order_policy policy;
+};
+
+[[nodiscard]] outcome<ordering> read_ordering(ordering_options const& options);
+
+/// A chain of stages, dealt in turn to as many ranks as the schedule wants. `source` is what says
+/// how many stages there are, for the message where they are no multiple of those of a rank.
+[[nodiscard]] outcome<ballast::stage_graph> chain_for(ordering_options const& options,
+                                                      ballast::any_schedule const& schedule,
+                                                      std::size_t stages,
+                                                      ballast::time_units transfer,
+                                                      std::string_view source);
+
+/// The schedule of so many microbatches.
+[[nodiscard]] outcome<ballast::compiled_schedule> compile(ballast::any_schedule const& schedule,
+                                                          ballast::stage_graph const& stages,
+                                                          std::size_t microbatches);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_ORDERING_HPP

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_OUTPUT_PATHS_HPP
+#define BALLAST_EXAMPLES_OUTPUT_PATHS_HPP
+
+#include "outcome.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cli {
+
+/// An option that names a file, and the path that it was given, or empty.
+using file_option = std::pair<std::string_view, std::string const*>;
+
+/// No file that is written may be one that is read, or written as well.
+[[nodiscard]] outcome<void> check_paths(std::vector<file_option> read,
+                                        std::vector<file_option> const& written);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_OUTPUT_PATHS_HPP

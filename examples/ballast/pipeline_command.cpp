@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline_command.hpp"
+
+#include "output_paths.hpp"
+
+#include <ballast/core/read_file.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/workload/decimal.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace cli {
+namespace {
+
+/// The schedule and the policy, with the options that are for the search alone.
+outcome<ordering> ordering_of(pipeline_options const& options)
+{
+  auto chosen = read_ordering(options.ordering);
+  if (!chosen || (!options.evaluations && !options.seed)) { return chosen; }
+  auto* const search = std::get_if<ballast::local_search<>>(&chosen->policy.policy);
+  if (search == nullptr) {
+    return usage(fmt::format("{} is for --order search, and the order is {}; leave one of them out",
+                             options.evaluations ? "--evaluations" : "--seed",
+                             options.ordering.order));
+  }
+  search->evaluations = options.evaluations.value_or(search->evaluations);
+  search->seed = options.seed.value_or(search->seed);
+  return chosen;
+}
+
+outcome<ballast::written_times> read_times(pipeline_options const& options)
+{
+  auto const transfer = ballast::parse_decimal(options.transfer);
+  if (!transfer) { return usage("--transfer", transfer.error()); }
+  auto written = ballast::load_pipeline_times(options.durations, *transfer);
+  if (!written) { return bad_data(written.error().message); }
+  return std::move(*written);
+}
+
+}  // namespace
+
+bool prints_picture(pipeline_options const& options)
+{
+  return options.format == "table" && isatty(STDOUT_FILENO) == 1;
+}
+
+outcome<pipeline_run> run_pipeline(pipeline_options const& options)
+{
+  if (auto const checked =
+          check_paths({{"--durations", &options.durations}},
+                      {{"--report", &options.report}, {"--timeline", &options.timeline}});
+      !checked) {
+    return tl::unexpected(checked.error());
+  }
+  auto const chosen = ordering_of(options);
+  if (!chosen) { return tl::unexpected(chosen.error()); }
+  auto written = read_times(options);
+  if (!written) { return tl::unexpected(written.error()); }
+  ballast::pipeline_times const& times = written->times;
+  auto const stages = chain_for(options.ordering, chosen->schedule, times.stages, written->transfer,
+                                options.durations);
+  if (!stages) { return tl::unexpected(stages.error()); }
+  auto schedule = compile(chosen->schedule, *stages, times.microbatches());
+  if (!schedule) { return tl::unexpected(schedule.error()); }
+
+  pipeline_run run{options, std::move(*written), std::move(*schedule), {}, 0};
+  ballast::workspace memory;
+  auto const start = std::chrono::steady_clock::now();
+  auto const done = ballast::order_microbatches_into(run.plan, memory, run.schedule,
+                                                     run.written.times, chosen->policy);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!done) { return bad_data(fmt::format("{}: {}", options.durations, done.error().message)); }
+  return run;
+}
+
+}  // namespace cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP
+#define BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP
+
+#include "ordering.hpp"
+#include "outcome.hpp"
+
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/read_pipeline_times.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace cli {
+
+/// What the command line of `ballast pipeline` says, with the defaults of what it leaves out.
+struct pipeline_options {
+  std::string durations;  ///< CSV file of the times of every microbatch on every stage
+  ordering_options ordering;
+  std::optional<std::uint64_t> evaluations;  ///< of the search; none: as the policy says
+  std::optional<std::uint64_t> seed;
+  std::string transfer = "0";  ///< between neighbouring stages, in the file's unit
+  std::string format = "table";
+  std::string report;    ///< path of the HTML page, or empty
+  std::string timeline;  ///< path of the trace-event file, or empty
+};
+
+/// Everything that `ballast pipeline` found out.
+struct pipeline_run {
+  pipeline_options options;
+  ballast::written_times written;
+  ballast::compiled_schedule schedule;
+  ballast::order_plan plan;
+  double seconds = 0;  ///< to find the order
+};
+
+/// Whether the table ends with pictures of the step: only for people who look at it.
+[[nodiscard]] bool prints_picture(pipeline_options const& options);
+
+/// Reads and orders.
+[[nodiscard]] outcome<pipeline_run> run_pipeline(pipeline_options const& options);
+
+/// Writes page and timeline where asked, then prints the table or the JSON.
+[[nodiscard]] outcome<void> show_pipeline(pipeline_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_PIPELINE_COMMAND_HPP
