@@ -2,6 +2,7 @@
 #include "pipeline_command.hpp"
 
 #include "output_paths.hpp"
+#include "progress.hpp"
 
 #include <ballast/core/read_file.hpp>
 #include <ballast/core/workspace.hpp>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <string>
 #include <utility>
 #include <variant>
@@ -63,19 +65,31 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
   if (!chosen) { return tl::unexpected(chosen.error()); }
   auto written = read_times(options);
   if (!written) { return tl::unexpected(written.error()); }
-  ballast::pipeline_times const& times = written->times;
-  auto const stages = chain_for(options.ordering, chosen->schedule, times.stages, written->transfer,
-                                options.durations);
+  auto const stages = chain_for(options.ordering, chosen->schedule, written->times.stages,
+                                written->transfer, options.durations);
   if (!stages) { return tl::unexpected(stages.error()); }
-  auto schedule = compile(chosen->schedule, *stages, times.microbatches());
+  auto schedule = compile(chosen->schedule, *stages, written->times.microbatches());
   if (!schedule) { return tl::unexpected(schedule.error()); }
 
   pipeline_run run{options, std::move(*written), std::move(*schedule), {}, 0};
-  ballast::workspace memory;
-  auto const start = std::chrono::steady_clock::now();
-  auto const done = ballast::order_microbatches_into(run.plan, memory, run.schedule,
-                                                     run.written.times, chosen->policy);
-  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  auto const order = [&run, &chosen]() -> ballast::result<void> {
+    ballast::workspace memory;
+    auto const start = std::chrono::steady_clock::now();
+    auto const done = ballast::order_microbatches_into(run.plan, memory, run.schedule,
+                                                       run.written.times, chosen->policy);
+    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return done;
+  };
+  // A policy has no place from which to report, so another thread says that it is at work.
+  progress shown;
+  auto ordering = std::async(std::launch::async, order);
+  while (ordering.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+    shown.update([&times = run.written.times] {
+      return fmt::format("ordering {} microbatches on {} stages", times.microbatches(),
+                         times.stages);
+    });
+  }
+  auto const done = ordering.get();
   if (!done) { return bad_data(fmt::format("{}: {}", options.durations, done.error().message)); }
   return run;
 }
