@@ -4,7 +4,6 @@
 #include "output_paths.hpp"
 #include "progress.hpp"
 
-#include <ballast/core/read_file.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/workload/decimal.hpp>
@@ -31,6 +30,11 @@ outcome<ordering> ordering_of(pipeline_options const& options)
     return usage(fmt::format("{} is for --order search, and the order is {}; leave one of them out",
                              options.evaluations ? "--evaluations" : "--seed",
                              options.ordering.order));
+  }
+  if (options.ordering.order.find(':') != std::string::npos) {
+    return usage(fmt::format("--order {} has its parameters already; write {} there too",
+                             options.ordering.order,
+                             options.evaluations ? "evaluations=N" : "seed=S"));
   }
   search->evaluations = options.evaluations.value_or(search->evaluations);
   search->seed = options.seed.value_or(search->seed);

@@ -101,6 +101,8 @@ nlohmann::ordered_json to_json(pipeline_run const& run, std::array<shown_order, 
   json["durations"] = run.options.durations;
   json["schedule"] = run.options.ordering.schedule;
   json["policy"] = run.options.ordering.order;
+  if (run.options.evaluations) { json["evaluations"] = *run.options.evaluations; }
+  if (run.options.seed) { json["seed"] = *run.options.seed; }
   json["transfer"] = number(run.written.transfer);
   json["stages"] = run.written.times.stages;
   json["ranks"] = run.schedule.stages().ranks();

@@ -144,6 +144,8 @@ outcome<pipeline_figures> step_pipelines::order(job const& work, planned_step co
     }
     auto found = schedules_.find(microbatches);
     if (found == schedules_.end()) {
+      constexpr std::size_t most_kept = 64;
+      if (schedules_.size() == most_kept) { schedules_.clear(); }
       auto compiled = compile(chosen_.schedule, graph_, microbatches);
       if (!compiled) { return tl::unexpected(compiled.error()); }
       found = schedules_.emplace(microbatches, std::move(*compiled)).first;

@@ -136,8 +136,6 @@ TEST_F(BallastPipeline, OrdersAsTheLibraryDoes)
     expect_as_library(" --order search --evaluations 64 --seed 7", times, one_each, one_by_one,
                       few);
     expect_as_library(" --order search:evaluations=64,seed=7", times, one_each, one_by_one, few);
-    expect_as_library(" --order search:evaluations=9 --evaluations 64 --seed 7", times, one_each,
-                      one_by_one, few);
     expect_as_library(" --order insertion --schedule interleaved:v=2 --transfer 250", times,
                       ballast::chain_of_stages(4, 2, 250),
                       ballast::interleaved_one_forward_one_backward{}, ballast::insertion{});
@@ -284,6 +282,8 @@ TEST_F(BallastPipeline, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run(times + " --order given --evaluations 9"), 2,
                  "--evaluations is for --order search, and the order is given");
   expect_refused(run(times + " --order exact --seed 9"), 2, "--seed is for --order search");
+  expect_refused(run(times + " --order search:evaluations=9 --seed 7"), 2,
+                 "--order search:evaluations=9 has its parameters already; write seed=S there too");
   expect_refused(run(times + " --evaluations 1e3"), 2, "'1e3' is no whole number");
   expect_refused(run(times + " --transfer -1"), 2, "--transfer: '-1' is no number of 0 or more");
   expect_refused(run(times + " --format yaml"), 2, "--format");

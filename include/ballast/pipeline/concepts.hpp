@@ -43,8 +43,8 @@ concept order_policy =
 
 /// Calls a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
 template <order_policy Policy>
-time_units arrange(Policy const& policy, order_problem const& problem,
-                   std::span<microbatch_id> order, workspace& memory)
+[[nodiscard]] time_units arrange(Policy const& policy, order_problem const& problem,
+                                 std::span<microbatch_id> order, workspace& memory)
 {
   if constexpr (std::is_void_v<decltype(policy(problem, order, memory))>) {
     policy(problem, order, memory);

@@ -28,7 +28,8 @@ namespace ballast::inline v0 {
 ///                 the first in the order of words, whichever the inner policy; and its makespan is
 ///                 the answer
 ///             (3) up to nine microbatches, it comes to its end with the usual nodes
-/// Complexity  the inner policy and O(nodes x (tasks + waits) / l); see `detail::order_search`.
+/// Complexity  the inner policy, and what `nodes` of detail::order_search take: under 1F1B the tasks
+///             of a position or two each, under GPipe up to all backwards.
 /// Source      branch and bound on permutations with one bound per machine: E. Ignall, L. Schrage,
 ///             "Application of the Branch and Bound Technique to Some Flow-Shop Scheduling
 ///             Problems", Operations Research 13(3):400-412, 1965.

@@ -23,14 +23,14 @@ namespace ballast::inline v0 {
 ///
 /// All places of a round are tried, by simulating the whole schedule with what is not placed yet at
 /// the end and taking no time. Where that would be more evaluations than allowed, from 256
-/// microbatches on, every round tries `evaluations` / l places, the first, the last and evenly
-/// spread ones.
+/// microbatches on, every round tries `evaluations` / l places but at least two, the first, the last
+/// and evenly spread ones, and what is left when no evaluation is goes to the end, longest first.
 ///
 /// Ensures     (1) microbatches enter by total time, longest first and of equal ones the lowest; of
 ///             equally good places that are tried the first is taken
 ///             (2) the order depends on nothing but the times and the schedule
-/// Complexity  min(l (l + 1) / 2, max(evaluations, 2 l)) evaluations of an order, O(tasks) each; at
-///             most 4 l^2 bytes of scratch.
+/// Complexity  at most `evaluations` evaluations of an order, O(tasks) each; at most 4 l^2 bytes of
+///             scratch.
 /// Source      M. Nawaz, E. E. Enscore, I. Ham, "A Heuristic Algorithm for the m-Machine, n-Job
 ///             Flow-Shop Sequencing Problem", Omega 11(1):91-95, 1983; there for flow shops, whose
 ///             machines do every job once.
@@ -58,8 +58,14 @@ struct insertion {
     auto const candidates = scratch.take<microbatch_id>(most * count);
     auto const makespans = scratch.take<time_units>(most);
     std::ranges::fill(candidates, to_id<microbatch_id>(count));  // none
+    std::uint64_t left = evaluations;
     for (std::size_t placed = 0; placed < count; ++placed) {
       auto const tried = makespans.first(std::min(placed + 1, most));
+      if (left < tried.size()) {
+        std::ranges::copy(longest_first.subspan(placed), order.subspan(placed).begin());
+        return;
+      }
+      left -= tried.size();
       for (std::size_t number = 0; number < tried.size(); ++number) {
         std::size_t const place =
             tried.size() == placed + 1 ? number : number * placed / (tried.size() - 1);

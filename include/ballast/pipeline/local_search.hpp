@@ -78,7 +78,9 @@ struct order_move {
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
-///             (3) no more than `evaluations` orders are evaluated, beside those of `inner`
+///             (3) no more than `evaluations` orders are evaluated, beside these two and those that
+///                 `inner` evaluates
+///             (4) what `inner` has proven is passed on
 /// Complexity  O(evaluations x tasks), of which order_evaluator does eight at a time.
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
 ///             appearing superior to simulated annealing", Journal of Computational Physics 90(1),
@@ -89,16 +91,17 @@ struct local_search {
   std::uint64_t evaluations = 40'000;
   std::uint64_t seed = 1;
 
-  void operator()(order_problem const& problem, std::span<microbatch_id> order,
-                  workspace& memory) const
+  time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
+                        workspace& memory) const
   {
     constexpr std::size_t group = 8;
     std::size_t const count = order.size();
     auto scratch = memory.open();
     std::span<microbatch_id> const present = scratch.take<microbatch_id>(count);
     std::ranges::copy(order, present.begin());
-    arrange(inner, problem, present, memory);
-    if (count < 2) { return; }
+    time_units const proven = arrange(inner, problem, present, memory);
+    if (count < 2) { return proven; }
+    time_units const bound = std::max(problem.lower_bound, proven);
 
     order_evaluator evaluator(problem.schedule, problem.times, scratch);
     std::span<microbatch_id> const tried = scratch.take<microbatch_id>(group * count);
@@ -119,7 +122,7 @@ struct local_search {
 
     random_source random(seed);
     time_units const widest = now / static_cast<time_units>(3 * count);
-    for (std::uint64_t done = 0; done < evaluations && best > problem.lower_bound;) {
+    for (std::uint64_t done = 0; done < evaluations && best > bound;) {
       auto const size =
           static_cast<std::size_t>(std::min<std::uint64_t>(group, evaluations - done));
       for (std::size_t each = 0; each < size; ++each) {
@@ -140,6 +143,7 @@ struct local_search {
       }
       done += size;
     }
+    return proven;
   }
 
   friend bool operator==(local_search const&, local_search const&) = default;

@@ -25,8 +25,8 @@ namespace ballast::inline v0::detail {
 /// from the first to the last is at least the sum, over steps, of the longer of what the two do.
 /// Neighbours in 1F1B meet once per microbatch, since a forward further on waits for a backward.
 ///
-/// Only steps of one shape are told of, that of the step in the middle: the same columns, at
-/// positions that are as far from each other, at most two tasks a side.
+/// Only steps of one shape are told of, that of the step in the middle: the same columns, at most
+/// two tasks a side.
 ///
 /// Complexity  O(tasks of the first rank x their waits).
 class lock_steps {

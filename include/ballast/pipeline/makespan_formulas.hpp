@@ -84,9 +84,11 @@ struct pipeline_pace {
 ///
 /// The steady pace of the slowest stage from the first microbatch to the last, also while the
 /// pipeline fills and drains through stages that are faster. All microbatches are taken to be
-/// alike, and transfers to take no time. No microbatch takes no time.
+/// alike, and transfers to take no time. No microbatch takes no time. A module on several
+/// data-parallel replicas is that many times as fast, since the others have one.
 ///
-/// Ensures     (1) what 1F1B takes, where all stages are alike and so are all microbatches
+/// Ensures     (1) what 1F1B takes, where all stages are alike and so are all microbatches, and no
+///                 module has replicas
 ///             (2) never below disttrain_makespan with data_parallel 1 throughout
 /// Errors      out_of_range: module `position` has no stage or replica, or a negative time; there
 ///             is no module; or the makespan does not fit.

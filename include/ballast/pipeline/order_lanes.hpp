@@ -13,8 +13,8 @@
 ///
 /// Steps are plain loops over lanes, which g++ and clang turn into vector instructions from -O2 on.
 /// Loads transpose: a row of the table is what one microbatch takes, and a slot wants one column of
-/// several rows. Vectors of 512 bits are not used: on Zen 5, where they were tried, a slot that is
-/// read soon after it was written comes faster in two halves.
+/// several rows. Vectors of 512 bits are not used: a slot that is read soon after it was written
+/// comes faster in two halves.
 namespace ballast::inline v0::detail {
 
 /// What instructions to use. All levels compute the same.

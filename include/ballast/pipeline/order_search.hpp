@@ -32,7 +32,9 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     at least one microbatch.
 /// Units       a node is a microbatch put to a position: it simulates the tasks that this decides.
-/// Complexity  O(nodes x (tasks + waits) / l), beside what the bounds of tasks cost.
+/// Complexity  per node O(l) and the tasks that the position decides with what they wait for: tasks
+///             / l of them on average over the positions, but under GPipe all backwards with the
+///             last one. Beside that what the bounds of tasks cost.
 class order_search {
  public:
   order_search(order_problem const& problem, workspace::frame& scratch)

@@ -27,7 +27,8 @@ struct pass_costs {
     return {.forward = forward(length), .backward = backward(length)};
   }
 
-  /// Where not, the stages of the module are `pipeline_stage`s without a backward.
+  /// Whether a gradient is computed in this module. Where not, its stages are `pipeline_stage`s
+  /// without a backward.
   [[nodiscard]] constexpr bool has_backward() const
   {
     return backward.linear != 0 || backward.quadratic != 0;

@@ -15,7 +15,7 @@ namespace ballast::inline v0 {
 /// How long one microbatch takes on one stage.
 struct stage_time {
   time_units forward = 0;
-  time_units backward = 0;  ///< not looked at where the stage has no backward
+  time_units backward = 0;  ///< 0 where the stage has no backward
   friend bool operator==(stage_time const&, stage_time const&) = default;
 };
 

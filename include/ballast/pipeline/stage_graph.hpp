@@ -107,8 +107,7 @@ class stage_graph {
 
   friend bool operator==(stage_graph const&, stage_graph const&) = default;
 
-  /// The longest duration or transfer that a pipeline has: sums of a thousand still fit 64 bits,
-  /// and every double that is read from a file and rounded is exact.
+  /// The longest duration or transfer that a pipeline has: sums of a thousand still fit 64 bits.
   static constexpr time_units longest_time = time_units{1} << 53;
   static constexpr std::size_t most_stages = std::size_t{1} << 16;
 
