@@ -89,8 +89,8 @@ class time_row_reader {
                           .append("'; write the header ")
                           .append(header_row()));
       }
-      at_[name] = static_cast<std::size_t>(std::ranges::find(header->fields, names[name]) -
-                                           header->fields.begin());
+      at_[name] = static_cast<std::uint32_t>(std::ranges::find(header->fields, names[name]) -
+                                             header->fields.begin());
     }
     return {};
   }
@@ -124,7 +124,7 @@ class time_row_reader {
   }
 
   csv_reader rows_;
-  std::array<std::size_t, names.size()> at_{};
+  std::array<std::uint32_t, 4> at_{};  // the field of each of the names
   std::size_t columns_ = 0;
   std::size_t line_ = 1;
 };
