@@ -118,8 +118,8 @@ class compiled_schedule {
   friend bool operator==(compiled_schedule const&, compiled_schedule const&) = default;
 
  private:
-  compiled_schedule(stage_graph const& stages, std::size_t microbatches)
-      : stages_(stages), microbatches_(microbatches), tasks_before_(microbatches + 1, 0)
+  compiled_schedule(stage_graph stages, std::size_t microbatches)
+      : stages_(std::move(stages)), microbatches_(microbatches), tasks_before_(microbatches + 1, 0)
   {}
 
   stage_graph stages_;

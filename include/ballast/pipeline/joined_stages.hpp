@@ -68,6 +68,7 @@ struct joined_modules {
     return feed.front();
   };
   std::vector<stage_id> encoded;
+  encoded.reserve(modules.encoders.size());
   for (pipeline_module const& encoder : modules.encoders) {
     encoded.push_back(append(encoder, {}));
   }
