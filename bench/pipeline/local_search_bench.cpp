@@ -81,6 +81,7 @@ void small(benchmark::State& state, ballast_test::time_family family)
     times.push_back(ballast_test::times_of(family, microbatches, stages, 1000 + seed));
     optima.push_back(shortest_of_all(schedule, times.back()));
   }
+  local_search<> const brief{.evaluations = 20'000};
   double found = 0;
   double excess = 0;
   double interval_excess = 0;
@@ -89,7 +90,7 @@ void small(benchmark::State& state, ballast_test::time_family family)
     found = excess = interval_excess = 0;
     for (std::size_t each = 0; each < instances; ++each) {
       double const start = processor_milliseconds();
-      time_units const makespan = makespan_by(schedule, times[each], local_search<>{});
+      time_units const makespan = makespan_by(schedule, times[each], brief);
       milliseconds.push_back(processor_milliseconds() - start);
       auto const optimum = static_cast<double>(optima[each]);
       found += makespan == optima[each] ? 1 : 0;
