@@ -178,9 +178,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   out += fmt::format("\n{:<10}{:>20}{:>12}{:>12}{:>14}\n", "rank", "busy", "idle given", "ordered",
                      "activations");
   auto const idle_of = [](shown_order const& shown, std::size_t rank) {
-    if (shown.timeline.makespan == 0) { return 0.0; }
-    return 100 - 100 * static_cast<double>(shown.timeline.busy[rank]) /
-                     static_cast<double>(shown.timeline.makespan);
+    return 100 * shown.timeline.idle_share(ballast::to_id<ballast::pipeline_rank>(rank));
   };
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     out += fmt::format("{:<10}{:>20}{:>10.1f} %{:>10.1f} %{:>14}\n", rank,

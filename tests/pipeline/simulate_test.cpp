@@ -87,6 +87,8 @@ TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
   EXPECT_EQ(timeline.makespan, 34);
   EXPECT_THAT(timeline.busy, ElementsAre(23, 27));
   EXPECT_DOUBLE_EQ(timeline.idle_share(), 1 - 50.0 / 68);
+  EXPECT_DOUBLE_EQ(timeline.idle_share(pipeline_rank{0}), 1 - 23.0 / 34);
+  EXPECT_DOUBLE_EQ(timeline.idle_share(pipeline_rank{1}), 1 - 27.0 / 34);
 }
 
 TEST(Simulate, JoinsEncodersAndLetsAFrozenOneGoOn)
@@ -193,6 +195,7 @@ TEST(Simulate, TakesNoTimeForNothing)
   EXPECT_THAT(none.busy, ElementsAre(0, 0, 0));
   EXPECT_EQ(none.makespan, 0);
   EXPECT_EQ(none.idle_share(), 0);
+  EXPECT_EQ(none.idle_share(ballast::pipeline_rank{0}), 0);
   EXPECT_EQ(ballast::pipeline_timeline().idle_share(), 0);
 
   auto const instant = ballast::simulate(compile(stages, 2, one_forward_one_backward{}),

@@ -39,6 +39,14 @@ struct pipeline_timeline {
     }
     return 1 - share / static_cast<double>(busy.size());
   }
+
+  /// The same of one rank.
+  [[nodiscard]] double idle_share(pipeline_rank rank) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < busy.size());
+    if (makespan == 0) { return 0; }
+    return 1 - static_cast<double>(busy[to_index(rank)]) / static_cast<double>(makespan);
+  }
 };
 
 /// How long a task of a schedule takes for the microbatch that an order puts at its position.

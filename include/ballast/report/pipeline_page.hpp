@@ -100,10 +100,7 @@ namespace detail {
   html_table table(columns);
   for (std::size_t rank = 0; rank < std::min(memory.size(), most); ++rank) {
     auto const waits = [rank](pipeline_timeline const& of) {
-      double const share = of.makespan == 0 ? 0
-                                            : 1 - static_cast<double>(of.busy[rank]) /
-                                                      static_cast<double>(of.makespan);
-      return percent_text(share);
+      return percent_text(of.idle_share(to_id<pipeline_rank>(rank)));
     };
     std::array<std::string, 4> const cells = {
         std::to_string(rank),
