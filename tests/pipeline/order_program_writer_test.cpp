@@ -19,7 +19,6 @@ namespace {
 using ballast::compiled_schedule;
 using ballast::microbatch_id;
 using ballast::time_units;
-using ballast::detail::no_column;
 using ballast::detail::no_time;
 using ballast::detail::order_program;
 using ballast::detail::order_program_writer;
@@ -40,7 +39,22 @@ ballast::pipeline_times random_times(ballast::random_source& random,
   return times;
 }
 
-// What column `column` is for: every pass that a stage has is one column.
+// Gives some stages the times of another, forward as backward or not.
+void make_some_alike(ballast::random_source& random, ballast::pipeline_times& times)
+{
+  for (std::size_t stage = 1; stage < times.stages; ++stage) {
+    auto const kind = random.below(4);
+    std::size_t const other = random.below(stage);
+    for (std::size_t row = 0; row < times.rows.size(); row += times.stages) {
+      auto const& from = times.rows[row + other];
+      auto& to = times.rows[row + stage];
+      if (kind == 0) { to = from; }
+      if (kind == 1) { to.backward = from.forward; }
+    }
+  }
+}
+
+// A time from column `column`: that of any pass that the column is for.
 std::optional<time_units> time_of(order_program const& program,
                                   ballast::pipeline_times const& times, microbatch_id microbatch,
                                   std::size_t column)
@@ -73,13 +87,14 @@ time_units interpret(order_program const& program, ballast::pipeline_times const
     }
     for (; done < beat.steps; ++done) {
       auto const& step = program.steps[done];
+      auto const transfer = program.transfers.empty() ? 0 : program.transfers[done];
       EXPECT_NE(step.end, no_time);
       for (auto const read : {step.first, step.second, step.duration}) {
         EXPECT_NE(step.end, read);            // Ensures (1)
         EXPECT_TRUE(slots.at(read)) << done;  // Ensures (2)
       }
       slots.at(step.end) =
-          std::max(*slots[step.first], *slots[step.second] + step.transfer) + *slots[step.duration];
+          std::max(*slots[step.first], *slots[step.second] + transfer) + *slots[step.duration];
     }
   }
   EXPECT_EQ(loaded, program.loads.size());
@@ -95,51 +110,88 @@ TEST(OrderProgramWriter, WritesWhatComputesTheMakespan)  // Ensures (1) (2) (3)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, listed] = ballast_test::random_pipeline(random);
     auto const schedule = compiled_schedule::make(stages, listed).value();
-    auto const times = random_times(random, schedule, trial % 3 == 0 ? 1 : 1000);
+    auto times = random_times(random, schedule, trial % 3 == 0 ? 1 : 1000);
+    if (trial % 2 == 0) { make_some_alike(random, times); }
     auto const order = random_order(random, schedule.microbatches());
     auto scratch = memory.open();
-    auto const program = order_program_writer(schedule, scratch)();
+    auto const program = order_program_writer(schedule, times, scratch)();
     ASSERT_EQ(interpret(program, times, order),
               ballast::makespan_of(schedule, times, order, memory));
     ASSERT_FALSE(testing::Test::HasFailure());
   }
 }
 
-TEST(OrderProgramWriter, GivesEveryPassOfAStageAColumn)
+compiled_schedule chain(std::size_t stages, std::size_t microbatches, time_units transfer = 0)
 {
-  auto const stages =
-      ballast::stage_graph::make({{ballast::pipeline_rank{0}, false}, {ballast::pipeline_rank{1}}},
-                                 {{ballast::stage_id{0}, ballast::stage_id{1}, 0}})
-          .value();
-  auto const schedule =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, 3).value())
-          .value();
+  auto const graph = ballast::chain_of_stages(stages, stages, transfer);
+  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
+  return compiled_schedule::make(graph, schedule).value();
+}
+
+TEST(OrderProgramWriter, LoadsTimesThatAreAlikeOnce)  // Ensures (5)
+{
+  ballast::random_source random(5);
+  ballast::workspace memory;
+  auto const schedule = chain(4, 6);
+  auto const writes = [&](ballast::pipeline_times const& times) {
+    auto scratch = memory.open();
+    auto const program = order_program_writer(schedule, times, scratch)();
+    auto const order = random_order(random, 6);
+    EXPECT_EQ(interpret(program, times, order),
+              ballast::makespan_of(schedule, times, order, memory));
+    EXPECT_EQ(program.loads.size(), 6 * program.groups);
+    return program.groups;
+  };
+  auto times = random_times(random, schedule, 1000);
+  EXPECT_EQ(writes(times), 2U);  // eight columns
+  for (std::size_t at = 0; at < times.rows.size(); ++at) {
+    if (at % 4 > 1) { times.rows[at] = times.rows[at - 1]; }  // an encoder and three LLM stages
+  }
+  EXPECT_EQ(writes(times), 1U);
+  times.rows.back().forward += 1;
+  EXPECT_EQ(writes(times), 2U);  // the last stage has a forward of its own
+}
+
+TEST(OrderProgramWriter, HasTransfersWhereSomeTakeTime)
+{
   ballast::workspace memory;
   auto scratch = memory.open();
-  auto const program = order_program_writer(schedule, scratch)();
-  EXPECT_EQ(std::vector(program.columns.begin(), program.columns.end()),
-            (std::vector<std::uint32_t>{0, no_column, 1, 2}));
-  EXPECT_EQ(program.groups, 1U);
-  EXPECT_EQ(program.loads.size(), 3U);
+  ballast::pipeline_times const times(5, 3);
+  EXPECT_TRUE(order_program_writer(chain(3, 5), times, scratch)().transfers.empty());
+  auto const program = order_program_writer(chain(3, 5, 7), times, scratch)();
+  EXPECT_EQ(program.transfers.size(), program.steps.size());
+}
+
+TEST(OrderProgramWriter, JoinsBeatsOfFewSteps)
+{
+  ballast::workspace memory;
+  for (std::size_t const microbatches : {0U, 1U, 3U, 64U}) {
+    auto scratch = memory.open();
+    ballast::pipeline_times const times(microbatches, 4);
+    auto const program = order_program_writer(chain(4, microbatches), times, scratch)();
+    std::size_t begin = 0;
+    for (auto const& beat : program.beats) {
+      EXPECT_TRUE(beat.steps - begin >= 64 || beat.steps == program.steps.size());
+      begin = beat.steps;
+    }
+    EXPECT_EQ(begin, program.steps.size());
+  }
 }
 
 TEST(OrderProgramWriter, UsesSlotsAgain)  // Ensures (4)
 {
   ballast::workspace memory;
+  ballast::random_source random(6);
   for (std::size_t const stages : {1U, 4U, 8U, 32U}) {
-    auto const chain = ballast::chain_of_stages(stages, stages);
     std::array<std::size_t, 2> slots{};
     for (std::size_t i = 0; i < 2; ++i) {
-      std::size_t const microbatches = i == 0 ? 64 : 640;
-      auto const schedule =
-          compiled_schedule::make(chain,
-                                  ballast::one_forward_one_backward{}(chain, microbatches).value())
-              .value();
+      auto const schedule = chain(stages, i == 0 ? 64 : 640);
+      auto const times = random_times(random, schedule, 1000);
       auto scratch = memory.open();
-      slots[i] = order_program_writer(schedule, scratch)().slots;
+      slots[i] = order_program_writer(schedule, times, scratch)().slots;
     }
     EXPECT_EQ(slots[0], slots[1]);
-    EXPECT_LE(slots[0], 6 * stages + 10);
+    EXPECT_LE(slots[0], 6 * stages + 64);
   }
 }
 

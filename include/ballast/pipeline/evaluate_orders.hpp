@@ -80,11 +80,9 @@ class order_evaluator {
                   workspace::frame& scratch, detail::simd_level level = detail::best_simd_level())
       : positions_(schedule.microbatches()),
         level_(level),
-        program_(detail::order_program_writer(schedule, scratch)()),
-        rows_(scratch.take<std::uint32_t>(positions_ * at_once))
+        program_(detail::order_program_writer(schedule, times, scratch)()),
+        filled_up_(scratch.take<microbatch_id>(positions_ * at_once))
   {
-    BALLAST_EXPECTS(times.microbatches() == positions_);
-    BALLAST_EXPECTS(times.stages == schedule.stages().stages());
     constexpr time_units most = std::numeric_limits<std::int32_t>::max();
     is_narrow_ = detail::longest_makespan(schedule, times, scratch) <= most;
     if (is_narrow_) {
@@ -124,39 +122,40 @@ class order_evaluator {
     return static_cast<T*>(std::align(line, count * sizeof(T), begin, bytes));
   }
 
-  // A row of times per microbatch in the order of the program's columns, and one of zeros for none.
   template <class T>
   [[nodiscard]] detail::order_memory<T> lay_out(pipeline_times const& times,
                                                 workspace::frame& scratch) const
   {
-    std::size_t const width = detail::columns_per_load * program_.groups;
-    T* const table = take_aligned<T>((positions_ + 1) * width, scratch);
-    std::fill_n(table, (positions_ + 1) * width, T{0});
+    constexpr std::size_t width = detail::columns_per_load;
+    std::size_t const count = width * program_.groups * (positions_ + 1);
+    T* const table = take_aligned<T>(count, scratch);
+    std::fill_n(table, count, T{0});
+    auto const put = [=, this](std::uint32_t column, std::size_t microbatch, time_units time) {
+      if (column == detail::no_column) { return; }
+      std::size_t const row = column / width * (positions_ + 1) + microbatch;
+      table[width * row + column % width] = static_cast<T>(time);
+    };
     for (std::size_t at = 0; at < times.rows.size(); ++at) {
-      T* const row = table + at / times.stages * width;
       std::size_t const stage = at % times.stages;
-      std::uint32_t const forward = program_.columns[2 * stage];
-      std::uint32_t const backward = program_.columns[2 * stage + 1];
-      row[forward] = static_cast<T>(times.rows[at].forward);
-      if (backward != detail::no_column) {
-        row[backward] = static_cast<T>(times.rows[at].backward);
-      }
+      put(program_.columns[2 * stage], at / times.stages, times.rows[at].forward);
+      put(program_.columns[2 * stage + 1], at / times.stages, times.rows[at].backward);
     }
-    return {table, rows_.data(), take_aligned<T>(program_.slots * at_once, scratch)};
+    return {table, take_aligned<T>(program_.slots * at_once, scratch), nullptr, positions_};
   }
 
   template <std::size_t Lanes, class T>
-  void run(detail::order_memory<T> const& memory, std::span<microbatch_id const> orders,
+  void run(detail::order_memory<T>& memory, std::span<microbatch_id const> orders,
            std::span<time_units> makespans)
   {
-    for (std::size_t lane = 0; lane < Lanes; ++lane) {
-      // Lanes that no order is left for repeat the last one.
-      std::size_t const order = std::min(lane, makespans.size() - 1);
-      for (std::size_t position = 0; position < positions_; ++position) {
-        std::size_t const microbatch = to_index(orders[order * positions_ + position]);
-        BALLAST_AUDIT(microbatch <= positions_);
-        rows_[position * Lanes + lane] = static_cast<std::uint32_t>(microbatch * program_.groups);
+    BALLAST_AUDIT(std::ranges::all_of(
+        orders, [this](microbatch_id microbatch) { return to_index(microbatch) <= positions_; }));
+    memory.orders = orders.data();
+    if (makespans.size() < Lanes) {  // lanes that no order is left for repeat the last one
+      auto end = std::ranges::copy(orders, filled_up_.begin()).out;
+      for (std::size_t lane = makespans.size(); lane < Lanes; ++lane) {
+        end = std::ranges::copy(orders.last(positions_), end).out;
       }
+      memory.orders = filled_up_.data();
     }
     std::fill_n(memory.slots, Lanes, T{0});  // no_time
     detail::run_program<Lanes>(level_, program_, memory);
@@ -169,7 +168,7 @@ class order_evaluator {
   std::size_t positions_;
   detail::simd_level level_;
   detail::order_program program_;
-  std::span<std::uint32_t> rows_;  // at each position in each lane
+  std::span<microbatch_id> filled_up_;  // orders that are fewer than lanes
   bool is_narrow_ = false;
   detail::order_memory<std::int32_t> narrow_;
   detail::order_memory<std::int64_t> wide_;

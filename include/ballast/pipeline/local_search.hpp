@@ -32,14 +32,21 @@ struct order_move {
   [[nodiscard]] static order_move draw(random_source& random, std::size_t microbatches)
   {
     constexpr std::uint64_t near = 8;
-    std::uint64_t const kind = random.below(100);
+    // One random word does for all: a number below `bound` is the whole part of bound x word / 2^64,
+    // and the next is drawn from the fraction.
+    std::uint64_t word = random();
+    auto const below = [&word](std::uint64_t bound) {
+      auto const product = static_cast<uint128>(word) * bound;
+      word = static_cast<std::uint64_t>(product);
+      return static_cast<std::uint64_t>(product >> 64);
+    };
+    std::uint64_t const kind = below(20);
     std::uint64_t const farthest = microbatches - 1;
-    std::uint64_t const distance =
-        1 + random.below(kind % 10 < 3 ? std::min(near, farthest) : farthest);
-    auto const low = static_cast<std::size_t>(random.below(microbatches - distance));
+    std::uint64_t const distance = 1 + below(kind % 10 < 3 ? std::min(near, farthest) : farthest);
+    auto const low = static_cast<std::size_t>(below(microbatches - distance));
     auto const high = low + static_cast<std::size_t>(distance);
-    bool const upwards = random.below(2) == 0;
-    return {upwards ? low : high, upwards ? high : low, kind / 10 < 5};
+    bool const upwards = below(2) == 0;
+    return {upwards ? low : high, upwards ? high : low, kind < 10};
   }
 
   void apply(std::span<microbatch_id> order) const
@@ -88,7 +95,7 @@ struct order_move {
 template <order_policy Inner = insertion>
 struct local_search {
   [[no_unique_address]] Inner inner{};
-  std::uint64_t evaluations = 40'000;
+  std::uint64_t evaluations = 64'000;
   std::uint64_t seed = 1;
 
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
@@ -121,7 +128,10 @@ struct local_search {
     }
 
     random_source random(seed);
+    constexpr std::uint64_t coolings = 256;  // computing the threshold takes as long as ten moves
     time_units const widest = now / static_cast<time_units>(3 * count);
+    time_units threshold = widest;
+    std::uint64_t cooled_until = 0;
     for (std::uint64_t done = 0; done < evaluations && best > bound;) {
       auto const size =
           static_cast<std::size_t>(std::min<std::uint64_t>(group, evaluations - done));
@@ -133,7 +143,11 @@ struct local_search {
       }
       evaluator.evaluate(tried.first(size * count), makespans.first(size));
       auto const shortest = std::ranges::min_element(makespans.first(size));
-      if (*shortest - now <= detail::cooled(widest, done, evaluations)) {
+      if (done >= cooled_until) {
+        threshold = detail::cooled(widest, done, evaluations);
+        cooled_until = done + evaluations / coolings;
+      }
+      if (*shortest - now <= threshold) {
         now = *shortest;
         moves[static_cast<std::size_t>(shortest - makespans.begin())].apply(present);
         if (now < best) {

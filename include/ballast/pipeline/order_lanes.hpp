@@ -3,6 +3,8 @@
 #define BALLAST_PIPELINE_ORDER_LANES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/pipeline/order_program.hpp>
 
 #include <array>
@@ -13,8 +15,8 @@
 ///
 /// Steps are plain loops over lanes, which g++ and clang turn into vector instructions from -O2 on.
 /// Loads transpose: a row of the table is what one microbatch takes, and a slot wants one column of
-/// several rows. Vectors of 512 bits are not used: a slot that is read soon after it was written
-/// comes faster in two halves.
+/// the rows that the orders name at a position. Vectors of 512 bits are not used: a slot that is
+/// read soon after it was written comes faster in two halves.
 namespace ballast::inline v0::detail {
 
 /// What instructions to use. All levels compute the same.
@@ -31,26 +33,30 @@ enum class simd_level : std::uint8_t { portable, avx2 };
 /// What a program works on. The table and the slots are aligned to 64 bytes.
 template <class T>
 struct order_memory {
-  T const* table = nullptr;             ///< rows of 4 x groups times
-  std::uint32_t const* rows = nullptr;  ///< at each position in each lane: row x groups
-  T* slots = nullptr;                   ///< each has a T per lane; those of no_time are 0
+  T const* table = nullptr;  ///< for each group, four times of each microbatch and of none
+  T* slots = nullptr;        ///< each has a T per lane; those of no_time are 0
+  microbatch_id const* orders = nullptr;  ///< one per lane, one after the other
+  std::size_t positions = 0;              ///< of an order
 };
 
 template <class T>
 using column_slots = std::array<T*, columns_per_load>;
 
-/// Loads four columns of eight lanes: row `rows[lane]` of the table goes to `to[column][lane]`.
+/// Loads four columns of eight lanes: the row of `orders[lane x positions]` goes to
+/// `to[column][lane]`.
 struct portable_loads {
-  static void load(std::int32_t const* table, std::uint32_t const* rows,
+  static void load(std::int32_t const* table, microbatch_id const* orders, std::size_t positions,
                    column_slots<std::int32_t> const& to)
   {
     using four [[gnu::vector_size(16), gnu::may_alias]] = std::int32_t;
-    auto const* const row = reinterpret_cast<four const*>(table);
+    auto const row = [=](std::size_t lane) {
+      return reinterpret_cast<four const*>(table) + to_index(orders[lane * positions]);
+    };
     for (std::size_t lane = 0; lane < 8; lane += 4) {
-      four const row0 = row[rows[lane]];
-      four const row1 = row[rows[lane + 1]];
-      four const row2 = row[rows[lane + 2]];
-      four const row3 = row[rows[lane + 3]];
+      four const row0 = *row(lane);
+      four const row1 = *row(lane + 1);
+      four const row2 = *row(lane + 2);
+      four const row3 = *row(lane + 3);
       four const low01 = __builtin_shufflevector(row0, row1, 0, 4, 1, 5);
       four const low23 = __builtin_shufflevector(row2, row3, 0, 4, 1, 5);
       four const high01 = __builtin_shufflevector(row0, row1, 2, 6, 3, 7);
@@ -62,14 +68,16 @@ struct portable_loads {
     }
   }
 
-  static void load(std::int64_t const* table, std::uint32_t const* rows,
+  static void load(std::int64_t const* table, microbatch_id const* orders, std::size_t positions,
                    column_slots<std::int64_t> const& to)
   {
     using two [[gnu::vector_size(16), gnu::may_alias]] = std::int64_t;
+    auto const row = [=](std::size_t lane) {
+      return reinterpret_cast<two const*>(table) + 2 * to_index(orders[lane * positions]);
+    };
     for (std::size_t lane = 0; lane < 8; lane += 2) {
-      auto const* const row0 = reinterpret_cast<two const*>(table + columns_per_load * rows[lane]);
-      auto const* const row1 =
-          reinterpret_cast<two const*>(table + columns_per_load * rows[lane + 1]);
+      auto const* const row0 = row(lane);
+      auto const* const row1 = row(lane + 1);
       *reinterpret_cast<two*>(to[0] + lane) = __builtin_shufflevector(row0[0], row1[0], 0, 2);
       *reinterpret_cast<two*>(to[1] + lane) = __builtin_shufflevector(row0[0], row1[0], 1, 3);
       *reinterpret_cast<two*>(to[2] + lane) = __builtin_shufflevector(row0[1], row1[1], 0, 2);
@@ -80,16 +88,19 @@ struct portable_loads {
 
 #ifdef __x86_64__
 struct avx2_loads {
-  [[gnu::target("avx2")]] static void load(std::int32_t const* table, std::uint32_t const* rows,
+  [[gnu::target("avx2")]] static void load(std::int32_t const* table, microbatch_id const* orders,
+                                           std::size_t positions,
                                            column_slots<std::int32_t> const& to)
   {
     using four [[gnu::vector_size(16), gnu::may_alias]] = std::int32_t;
     using eight [[gnu::vector_size(32), gnu::may_alias]] = std::int32_t;
-    auto const* const row = reinterpret_cast<four const*>(table);
-    eight const row04 = __builtin_shufflevector(row[rows[0]], row[rows[4]], 0, 1, 2, 3, 4, 5, 6, 7);
-    eight const row15 = __builtin_shufflevector(row[rows[1]], row[rows[5]], 0, 1, 2, 3, 4, 5, 6, 7);
-    eight const row26 = __builtin_shufflevector(row[rows[2]], row[rows[6]], 0, 1, 2, 3, 4, 5, 6, 7);
-    eight const row37 = __builtin_shufflevector(row[rows[3]], row[rows[7]], 0, 1, 2, 3, 4, 5, 6, 7);
+    auto const row = [=](std::size_t lane) {
+      return reinterpret_cast<four const*>(table) + to_index(orders[lane * positions]);
+    };
+    eight const row04 = __builtin_shufflevector(*row(0), *row(4), 0, 1, 2, 3, 4, 5, 6, 7);
+    eight const row15 = __builtin_shufflevector(*row(1), *row(5), 0, 1, 2, 3, 4, 5, 6, 7);
+    eight const row26 = __builtin_shufflevector(*row(2), *row(6), 0, 1, 2, 3, 4, 5, 6, 7);
+    eight const row37 = __builtin_shufflevector(*row(3), *row(7), 0, 1, 2, 3, 4, 5, 6, 7);
     eight const low01 = __builtin_shufflevector(row04, row15, 0, 8, 1, 9, 4, 12, 5, 13);
     eight const low23 = __builtin_shufflevector(row26, row37, 0, 8, 1, 9, 4, 12, 5, 13);
     eight const high01 = __builtin_shufflevector(row04, row15, 2, 10, 3, 11, 6, 14, 7, 15);
@@ -104,18 +115,19 @@ struct avx2_loads {
         __builtin_shufflevector(high01, high23, 2, 3, 10, 11, 6, 7, 14, 15);
   }
 
-  [[gnu::target("avx2")]] static void load(std::int64_t const* table, std::uint32_t const* rows,
+  [[gnu::target("avx2")]] static void load(std::int64_t const* table, microbatch_id const* orders,
+                                           std::size_t positions,
                                            column_slots<std::int64_t> const& to)
   {
     using four [[gnu::vector_size(32), gnu::may_alias]] = std::int64_t;
-    auto const* const row = reinterpret_cast<four const*>(table);
+    auto const row = [=](std::size_t lane) {
+      return reinterpret_cast<four const*>(table) + to_index(orders[lane * positions]);
+    };
     for (std::size_t lane = 0; lane < 8; lane += 4) {
-      four const even01 = __builtin_shufflevector(row[rows[lane]], row[rows[lane + 1]], 0, 4, 2, 6);
-      four const odd01 = __builtin_shufflevector(row[rows[lane]], row[rows[lane + 1]], 1, 5, 3, 7);
-      four const even23 =
-          __builtin_shufflevector(row[rows[lane + 2]], row[rows[lane + 3]], 0, 4, 2, 6);
-      four const odd23 =
-          __builtin_shufflevector(row[rows[lane + 2]], row[rows[lane + 3]], 1, 5, 3, 7);
+      four const even01 = __builtin_shufflevector(*row(lane), *row(lane + 1), 0, 4, 2, 6);
+      four const odd01 = __builtin_shufflevector(*row(lane), *row(lane + 1), 1, 5, 3, 7);
+      four const even23 = __builtin_shufflevector(*row(lane + 2), *row(lane + 3), 0, 4, 2, 6);
+      four const odd23 = __builtin_shufflevector(*row(lane + 2), *row(lane + 3), 1, 5, 3, 7);
       *reinterpret_cast<four*>(to[0] + lane) = __builtin_shufflevector(even01, even23, 0, 1, 4, 5);
       *reinterpret_cast<four*>(to[1] + lane) = __builtin_shufflevector(odd01, odd23, 0, 1, 4, 5);
       *reinterpret_cast<four*>(to[2] + lane) = __builtin_shufflevector(even01, even23, 2, 3, 6, 7);
@@ -137,28 +149,39 @@ template <std::size_t Lanes, class T>
   }
 }
 
-template <class Loads, std::size_t Lanes, class T>
+template <class Loads, std::size_t Lanes, bool Transfers, class T>
 [[gnu::always_inline]] inline void run_program_with(order_program const& program,
                                                     order_memory<T> const& memory)
 {
-  auto const [table, rows, slots] = memory;
+  auto const [table, slots, orders, positions] = memory;
   auto const at = [base = slots](time_slot slot) { return base + std::size_t{slot} * Lanes; };
+  std::size_t const group = columns_per_load * (positions + 1);
   order_load const* load = program.loads.data();
   order_step const* step = program.steps.data();
+  time_units const* transfer = program.transfers.data();
   for (order_beat const& beat : program.beats) {
     for (auto const* const end = program.loads.data() + beat.loads; load != end; ++load) {
       auto const& to = load->to;
       for (std::size_t lane = 0; lane < Lanes; lane += 8) {
-        Loads::load(table + columns_per_load * load->group,
-                    rows + std::size_t{load->position} * Lanes + lane,
+        Loads::load(table + group * load->group, orders + lane * positions + load->position,
+                    positions,
                     {at(to[0]) + lane, at(to[1]) + lane, at(to[2]) + lane, at(to[3]) + lane});
       }
     }
     for (auto const* const end = program.steps.data() + beat.steps; step != end; ++step) {
-      do_step<Lanes>(at(step->first), at(step->second), static_cast<T>(step->transfer),
-                     at(step->duration), at(step->end));
+      do_step<Lanes>(at(step->first), at(step->second),
+                     Transfers ? static_cast<T>(*transfer++) : T{0}, at(step->duration),
+                     at(step->end));
     }
   }
+}
+
+template <class Loads, std::size_t Lanes, class T>
+[[gnu::always_inline]] inline void run_program_with(order_program const& program,
+                                                    order_memory<T> const& memory)
+{
+  if (program.transfers.empty()) { return run_program_with<Loads, Lanes, false>(program, memory); }
+  run_program_with<Loads, Lanes, true>(program, memory);
 }
 
 #ifdef __x86_64__

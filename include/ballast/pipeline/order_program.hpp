@@ -18,16 +18,16 @@ namespace ballast::inline v0::detail {
 using time_slot = std::uint32_t;
 inline constexpr time_slot no_time = 0;
 
-/// Slot `end` becomes max(slot `first`, slot `second` + transfer) + slot `duration`.
+/// Slot `end` becomes max(slot `first`, slot `second` + its transfer) + slot `duration`.
 struct order_step {
-  time_units transfer = 0;
   time_slot first = no_time;
   time_slot second = no_time;
   time_slot duration = no_time;
   time_slot end = no_time;
 };
 
-/// Durations are loaded four columns at once; a column is a pass on a stage.
+/// Durations are loaded four columns at once. A column is a pass on a stage, or passes on stages that
+/// take equally long for every microbatch.
 inline constexpr std::size_t columns_per_load = 4;
 
 /// Columns 4 x group + i of the microbatch at `position` go to slots `to[i]`; those that only fill
@@ -44,12 +44,13 @@ struct order_beat {
   std::size_t steps = 0;
 };
 
-/// The code, sorted into beats: a task's beat is the number of tasks on the longest way to it, so
-/// that none waits for another of its beat, and a processor can overlap them.
+/// The code, sorted into beats by the number of tasks on the longest way to a task, so that few
+/// steps wait for one of their neighbours, and a processor can overlap them.
 struct order_program {
   std::span<order_beat const> beats;
   std::span<order_load const> loads;
   std::span<order_step const> steps;
+  std::span<time_units const> transfers;   ///< of the steps; empty where all are 0
   std::span<std::uint32_t const> columns;  ///< of stage s: forward at 2 s, backward at 2 s + 1
   std::size_t groups = 0;                  ///< of four columns
   std::size_t slots = 1;

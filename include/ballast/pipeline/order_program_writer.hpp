@@ -2,10 +2,14 @@
 #ifndef BALLAST_PIPELINE_ORDER_PROGRAM_WRITER_HPP
 #define BALLAST_PIPELINE_ORDER_PROGRAM_WRITER_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/order_columns.hpp>
 #include <ballast/pipeline/order_program.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 
 #include <algorithm>
@@ -19,23 +23,32 @@ namespace ballast::inline v0::detail {
 
 /// Translates a schedule into an order_program, whose arrays live in `scratch`.
 ///
+/// Expects     times of as many microbatches and stages as the schedule has
 /// Ensures     (1) a step writes no slot that it reads
 ///             (2) what a step reads has been written before, by a load or by a step
 ///             (3) running the program leaves in its slot `makespan` the makespan of the order
 ///                 whose times were loaded
-///             (4) slots are used again, so that a chain under 1F1B has about six per stage,
-///                 however many microbatches there are
-/// Complexity  O(tasks + waits).
+///             (4) slots are used again, so that a chain under 1F1B has about six per stage and those
+///                 of one beat, however many microbatches there are
+///             (5) times of passes that are alike are loaded once
+/// Complexity  O(tasks + waits), and that of number_columns().
 class order_program_writer {
  public:
-  order_program_writer(compiled_schedule const& schedule, workspace::frame& scratch)
-      : schedule_(schedule), scratch_(scratch)
-  {}
+  order_program_writer(compiled_schedule const& schedule, pipeline_times const& times,
+                       workspace::frame& scratch)
+      : schedule_(schedule), times_(times), scratch_(scratch)
+  {
+    BALLAST_EXPECTS(times.microbatches() == schedule.microbatches());
+    BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+  }
 
   [[nodiscard]] order_program operator()()
   {
     sort_tasks();
+    columns_ = number_columns(schedule_, times_, tasks_, scratch_);
+    program_.groups = (columns_.count + columns_per_load - 1) / columns_per_load;
     sort_loads();
+    join_beats();
     // At worst every time is in a slot of its own.
     free_ = scratch_.take<time_slot>(steps_.size() + columns_per_load * loads_.size());
     std::size_t loaded = 0;
@@ -48,7 +61,10 @@ class order_program_writer {
     program_.beats = beats_;
     program_.loads = loads_;
     program_.steps = steps_.first(written_);
-    program_.columns = columns_;
+    auto const transfers = transfers_.first(written_);
+    bool const is_free = std::ranges::count(transfers, time_units{0}) == std::ssize(transfers);
+    if (!is_free) { program_.transfers = transfers; }
+    program_.columns = columns_.numbers;
     return program_;
   }
 
@@ -87,17 +103,9 @@ class order_program_writer {
     beats_ = scratch_.take<order_beat>(beats);
     end_ = scratch_.take<std::size_t>(beats + 1);
     steps_ = scratch_.take<order_step>(most_steps);
+    transfers_ = scratch_.take<time_units>(most_steps);
     sort_by(beat_of_, tasks_);
     for (std::size_t beat = 0; beat < beats; ++beat) { beats_[beat].steps = end_[beat + 1]; }
-
-    // Columns that are loaded together are used at nearly the same time.
-    columns_ = scratch_.take<std::uint32_t>(2 * schedule_.stages().stages());
-    std::ranges::fill(columns_, no_column);
-    for (std::uint32_t const number : tasks_) {
-      pipeline_task const& task = schedule_.tasks()[number];
-      if (task.position == 0) { columns_[index_of(task)] = column_count_++; }
-    }
-    program_.groups = (column_count_ + columns_per_load - 1) / columns_per_load;
   }
 
   void sort_loads()
@@ -107,10 +115,14 @@ class order_program_writer {
     load_of_ = scratch_.take<std::uint32_t>(count);
     auto const begin = scratch_.take<std::uint32_t>(count);
     auto const sorted = scratch_.take<std::uint32_t>(count);
+    users_ = scratch_.take<std::uint32_t>(columns_per_load * count);
     std::ranges::fill(begin, no_column);
-    for (std::uint32_t const task : tasks_) {
-      std::uint32_t& beat = begin[load_index(schedule_.tasks()[task])];
-      beat = std::min(beat, beat_of_[task]);
+    std::ranges::fill(users_, 0U);
+    for (std::uint32_t const number : tasks_) {
+      pipeline_task const& task = schedule_.tasks()[number];
+      std::uint32_t& beat = begin[load_index(task)];
+      beat = std::min(beat, beat_of_[number]);
+      ++users_[time_index(task)];
     }
     sort_by(begin, sorted);
     for (std::uint32_t place = 0; place < count; ++place) {
@@ -124,10 +136,25 @@ class order_program_writer {
     }
   }
 
+  // A processor mispredicts where the loads of a beat end and where its steps end, and begins anew.
+  // A beat of a chain has a step per rank, too few to make up for that.
+  void join_beats()
+  {
+    constexpr std::size_t fewest_steps = 64;
+    std::size_t joined = 0;
+    std::size_t begin = 0;
+    for (order_beat const& beat : beats_) {
+      if (beat.steps - begin < fewest_steps && &beat != &beats_.back()) { continue; }
+      begin = beat.steps;
+      beats_[joined++] = beat;
+    }
+    beats_ = beats_.first(joined);
+  }
+
   void write_load(order_load& load)
   {
     std::size_t const first = columns_per_load * load.group;
-    for (std::size_t i = 0; i < columns_per_load && first + i < column_count_; ++i) {
+    for (std::size_t i = 0; i < columns_per_load && first + i < columns_.count; ++i) {
       load.to[i] = take();
     }
   }
@@ -138,21 +165,21 @@ class order_program_writer {
     auto const waits = schedule_.waits_for(number);
     std::size_t begin = written_;
     order_step step;
+    time_units transfer = 0;
     for (auto const& wait : waits) {
       if (&wait == waits.data() && wait.transfer == 0) {
         step.first = end_of_[wait.task];
         continue;
       }
-      if (step.second != no_time) { step = {0, write(step), no_time, no_time, no_time}; }
+      if (step.second != no_time) { step = {write(step, transfer), no_time, no_time, no_time}; }
       step.second = end_of_[wait.task];
-      step.transfer = wait.transfer;
+      transfer = wait.transfer;
     }
-    step.duration =
-        loads_[load_of_[load_index(task)]].to[columns_[index_of(task)] % columns_per_load];
-    end_of_[number] = write(step);
+    step.duration = loads_[load_of_[load_index(task)]].to[columns_[task] % columns_per_load];
+    end_of_[number] = write(step, transfer);
 
     for (; begin + 1 < written_; ++begin) { give_back(steps_[begin].end); }
-    give_back(step.duration);
+    if (--users_[time_index(task)] == 0) { give_back(step.duration); }
     for (auto const& wait : waits) {
       if (--readers_[wait.task] == 0) { give_back(end_of_[wait.task]); }
     }
@@ -164,26 +191,27 @@ class order_program_writer {
   {
     time_slot const before = std::exchange(program_.makespan, end);
     if (before != no_time) {
-      program_.makespan = write({0, before, end, no_time, no_time});
+      program_.makespan = write({before, end, no_time, no_time}, 0);
       give_back(before);
       give_back(end);
     }
   }
 
-  time_slot write(order_step step)
+  time_slot write(order_step step, time_units transfer)
   {
     step.end = take();
+    transfers_[written_] = transfer;
     steps_[written_++] = step;
     return step.end;
   }
 
-  [[nodiscard]] static std::size_t index_of(pipeline_task const& task)
-  {
-    return 2 * to_index(task.stage) + (task.pass == pass::backward ? 1 : 0);
-  }
   [[nodiscard]] std::size_t load_index(pipeline_task const& task) const
   {
-    return task.position * program_.groups + columns_[index_of(task)] / columns_per_load;
+    return task.position * program_.groups + columns_[task] / columns_per_load;
+  }
+  [[nodiscard]] std::size_t time_index(pipeline_task const& task) const
+  {
+    return columns_per_load * load_index(task) + columns_[task] % columns_per_load;
   }
   [[nodiscard]] time_slot take()
   {
@@ -192,19 +220,21 @@ class order_program_writer {
   void give_back(time_slot slot) { free_[free_count_++] = slot; }
 
   compiled_schedule const& schedule_;
+  pipeline_times const& times_;
   workspace::frame& scratch_;
   order_program program_;
   std::span<order_beat> beats_;
   std::span<order_load> loads_;
   std::span<order_step> steps_;
-  std::size_t written_ = 0;  // steps
-  std::span<std::uint32_t> columns_;
-  std::uint32_t column_count_ = 0;
+  std::span<time_units> transfers_;
+  std::size_t written_ = 0;
+  order_columns columns_;
   std::span<std::uint32_t> tasks_;    // by beat
   std::span<std::uint32_t> beat_of_;  // each task
   std::span<std::uint32_t> readers_;  // of each task's end that are still to come
   std::span<time_slot> end_of_;       // each task
   std::span<std::uint32_t> load_of_;  // each position and group
+  std::span<std::uint32_t> users_;    // of each loaded time that are still to come
   std::span<std::size_t> end_;        // of sort_by
   std::span<time_slot> free_;
   std::size_t free_count_ = 0;
