@@ -5,19 +5,17 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace {
 
-// Enough that a training step allocates nothing here: kernels that wait in one stream, works of one
+// Enough that a training step allocates nothing here: kernels of one rank in streams, works of one
 // kernel, works of one rank that wait for their peers.
 constexpr std::size_t usual_kernels = 16;
 constexpr std::size_t usual_works = 64;
@@ -25,11 +23,6 @@ constexpr std::size_t usual_works = 64;
 std::atomic<std::size_t> communicators = 0;
 std::atomic<std::size_t> aborted = 0;
 std::atomic<std::size_t> messages = 0;
-std::atomic<std::size_t> kernels_in_streams = 0;
-std::atomic<std::size_t> pinned_arrays = 0;
-std::atomic<std::size_t> pinned_calls_that_wait = 0;
-std::atomic<bool> pinned_memory_refused = false;
-thread_local cudaError_t last_cuda_error = cudaSuccess;
 
 enum class kind { send, receive, all_gather, broadcast, all_reduce };
 
@@ -174,49 +167,59 @@ class fabric {
   std::vector<line> collectives_;
 };
 
+/// What one group puts into a stream.
+struct kernel final : ballast_test::stream_work {
+  kernel() { works.reserve(usual_works); }
+
+  void run() override;
+  void end() override;
+
+  std::shared_ptr<endpoint> owner;  // while it is queued
+  std::vector<work> works;
+};
+
 /// One rank of a clique; a stream that holds work for it keeps it when its handle is gone. All but
 /// the first two are guarded by the clique's mutex.
 struct endpoint {
+  endpoint(std::shared_ptr<fabric> group, std::size_t place)
+      : clique(std::move(group)), rank(place), spare(usual_kernels)
+  {
+    for (auto& each : spare) { each = std::make_unique<kernel>(); }
+  }
+
   std::shared_ptr<fabric> const clique;
   std::size_t const rank;
   bool aborted = false;
   ncclResult_t asynchronous = ncclSuccess;
   std::size_t queued = 0;  // kernels that have not ended
+  std::vector<std::unique_ptr<kernel>> spare;
 };
 
-/// What one group puts into a stream.
-struct kernel {
-  kernel() { works.reserve(usual_works); }
-
-  void run()
-  {
-    fabric& clique = *owner->clique;
-    std::unique_lock lock(clique.mutex);
-    if (!owner->aborted) {
-      for (work& each : works) { clique.post(each, owner->rank); }
-      clique.changed.wait(lock, [&] {
-        return owner->aborted ||
-               (owner->asynchronous == ncclSuccess && std::ranges::all_of(works, &work::done));
-      });
-      for (work const& each : works) {
-        if (!each.done) { clique.remove(each, owner->rank); }
-      }
+void kernel::run()
+{
+  fabric& clique = *owner->clique;
+  std::unique_lock lock(clique.mutex);
+  if (!owner->aborted) {
+    for (work& each : works) { clique.post(each, owner->rank); }
+    clique.changed.wait(lock, [&] {
+      return owner->aborted ||
+             (owner->asynchronous == ncclSuccess && std::ranges::all_of(works, &work::done));
+    });
+    for (work const& each : works) {
+      if (!each.done) { clique.remove(each, owner->rank); }
     }
   }
+}
 
-  /// Once it has left the stream.
-  void end()
-  {
-    works.clear();
-    auto const self = std::exchange(owner, nullptr);
-    std::lock_guard const lock(self->clique->mutex);
-    --self->queued;
-    self->clique->changed.notify_all();
-  }
-
-  std::shared_ptr<endpoint> owner;
-  std::vector<work> works;
-};
+void kernel::end()
+{
+  works.clear();
+  auto const self = std::exchange(owner, nullptr);  // it may end with this function
+  std::lock_guard const lock(self->clique->mutex);
+  self->spare.push_back(std::unique_ptr<kernel>(this));
+  --self->queued;
+  self->clique->changed.notify_all();
+}
 
 /// The calls of this thread between ncclGroupStart and ncclGroupEnd.
 struct group {
@@ -232,84 +235,6 @@ struct group {
 thread_local group open_group;
 
 }  // namespace
-
-struct CUstream_st {
-  CUstream_st()
-  {
-    waiting_.reserve(usual_kernels);
-    for (std::size_t count = 0; count < usual_kernels; ++count) {
-      spare_.push_back(std::make_unique<kernel>());
-    }
-    worker_ = std::thread([this] { work_off(); });
-  }
-
-  ~CUstream_st()
-  {
-    {
-      std::lock_guard const lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    worker_.join();
-  }
-
-  /// Takes the works and leaves an empty array of the same capacity.
-  void push(std::shared_ptr<endpoint> owner, std::vector<work>& works)
-  {
-    std::lock_guard const lock(mutex_);
-    if (spare_.empty()) { spare_.push_back(std::make_unique<kernel>()); }
-    waiting_.push_back(std::move(spare_.back()));
-    spare_.pop_back();
-    waiting_.back()->owner = std::move(owner);
-    waiting_.back()->works.swap(works);
-    ++kernels_in_streams;
-    changed_.notify_all();
-  }
-
-  cudaError_t query()
-  {
-    std::lock_guard const lock(mutex_);
-    if (failure_ != cudaSuccess) { return failure_; }
-    return waiting_.empty() && !busy_ ? cudaSuccess : cudaErrorNotReady;
-  }
-
-  void fail(cudaError_t code)
-  {
-    std::lock_guard const lock(mutex_);
-    failure_ = code;
-  }
-
- private:
-  void work_off()
-  {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) { return; }
-      auto next = std::move(waiting_.front());
-      waiting_.erase(waiting_.begin());
-      busy_ = true;
-      lock.unlock();
-      next->run();
-      lock.lock();
-      busy_ = false;
-      --kernels_in_streams;
-      lock.unlock();
-      next->end();
-      lock.lock();
-      spare_.push_back(std::move(next));
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<kernel>> waiting_;
-  std::vector<std::unique_ptr<kernel>> spare_;
-  bool busy_ = false;
-  bool ending_ = false;
-  cudaError_t failure_ = cudaSuccess;
-  std::thread worker_;
-};
 
 struct ncclComm {
   explicit ncclComm(std::shared_ptr<endpoint> rank) : self(std::move(rank))
@@ -371,13 +296,20 @@ struct ncclComm {
   std::string last_error;
 
  private:
+  /// Takes the works and leaves an empty array of the same capacity.
   void queue(std::vector<work>& works, cudaStream_t stream)
   {
+    std::unique_ptr<kernel> next;
     {
       std::lock_guard const lock(self->clique->mutex);
       ++self->queued;
+      if (self->spare.empty()) { self->spare.push_back(std::make_unique<kernel>()); }
+      next = std::move(self->spare.back());
+      self->spare.pop_back();
     }
-    stream->push(self, works);
+    next->owner = self;
+    next->works.swap(works);
+    ballast_test::push(stream, *next.release());  // kernel::end takes it back
   }
 
   std::vector<work> held;
@@ -448,7 +380,7 @@ std::vector<std::shared_ptr<endpoint>> clique_of(std::size_t ranks)
   auto const clique = std::make_shared<fabric>(ranks);
   std::vector<std::shared_ptr<endpoint>> members;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    members.push_back(std::make_shared<endpoint>(endpoint{clique, rank}));
+    members.push_back(std::make_shared<endpoint>(clique, rank));
   }
   return members;
 }
@@ -473,8 +405,7 @@ void form_parts(std::vector<fabric::vote>& votes)
 
 }  // namespace
 
-// ---- NCCL
-// ----------------------------------------------------------------------------------------
+// ---- NCCL ---------------------------------------------------------------------------------------
 
 char const* ncclGetErrorString(ncclResult_t code)
 {
@@ -623,64 +554,7 @@ ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t count, ncclDa
   return add(comm, stream, {kind::all_reduce, bytes(from), bytes(to), count, 0}, type);
 }
 
-// ---- CUDA
-// ----------------------------------------------------------------------------------------
-
-char const* cudaGetErrorString(cudaError_t code)
-{
-  return code == cudaErrorLaunchFailure ? "unspecified launch failure" : "unknown error";
-}
-
-cudaError_t cudaGetLastError()
-{
-  return std::exchange(last_cuda_error, cudaSuccess);
-}
-
-cudaError_t cudaPeekAtLastError()
-{
-  return last_cuda_error;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t* stream)
-{
-  *stream = std::make_unique<CUstream_st>().release();
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-  cudaError_t const state = stream->query();
-  if (state != cudaSuccess) { last_cuda_error = state; }
-  return state;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-  std::unique_ptr<CUstream_st>(stream).reset();
-  return cudaSuccess;
-}
-
-cudaError_t cudaMallocHost(void** memory, std::size_t size)
-{
-  if (kernels_in_streams > 0) { ++pinned_calls_that_wait; }
-  constexpr std::size_t page = 4096;
-  *memory =
-      pinned_memory_refused ? nullptr : std::aligned_alloc(page, (size + page - 1) / page * page);
-  if (*memory == nullptr) { return last_cuda_error = cudaErrorMemoryAllocation; }
-  ++pinned_arrays;
-  return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void* memory)
-{
-  if (kernels_in_streams > 0) { ++pinned_calls_that_wait; }
-  std::free(memory);
-  --pinned_arrays;
-  return cudaSuccess;
-}
-
-// ---- For tests
-// -----------------------------------------------------------------------------------
+// ---- For tests ----------------------------------------------------------------------------------
 
 void ballast_test::make_non_blocking(ncclComm_t comm, std::size_t polls)
 {
@@ -705,16 +579,6 @@ void ballast_test::fail_asynchronously(ncclComm_t comm, ncclResult_t code)
   comm->self->asynchronous = code;
 }
 
-void ballast_test::fail_stream(cudaStream_t stream, cudaError_t code)
-{
-  stream->fail(code);
-}
-
-void ballast_test::refuse_pinned_memory(bool refuse)
-{
-  pinned_memory_refused = refuse;
-}
-
 std::size_t ballast_test::live_communicators()
 {
   return communicators;
@@ -728,14 +592,4 @@ std::size_t ballast_test::aborts()
 std::size_t ballast_test::messages_queued()
 {
   return messages;
-}
-
-std::size_t ballast_test::live_pinned_arrays()
-{
-  return pinned_arrays;
-}
-
-std::size_t ballast_test::pinned_calls_behind_work()
-{
-  return pinned_calls_that_wait;
 }

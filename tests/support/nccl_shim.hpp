@@ -2,23 +2,23 @@
 #ifndef BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
 #define BALLAST_TESTS_SUPPORT_NCCL_SHIM_HPP
 
-#include <cuda_runtime_api.h>
+#include "cuda_shim.hpp"
+
 #include <nccl.h>
 
 #include <cstddef>
 #include <cstdint>
 
-/// NCCL and the little of CUDA that goes with it, for machines without a GPU: nccl_shim.cpp defines
-/// the functions that <ballast/comm/nccl_*.hpp> calls. Ranks are threads and memory is the host's.
+/// NCCL for machines without a GPU: nccl_shim.cpp defines the functions that
+/// <ballast/comm/nccl_*.hpp> calls, and cuda_shim.cpp the streams. Ranks are threads and memory is
+/// the host's.
 ///
-/// It keeps what makes NCCL hard to use right. A stream is a queue with a thread of its own, so
-/// calls return before data moves; what one group holds proceeds together, and what is queued
-/// behind it waits. A send meets its receive by the order between two ranks, a collective its peers
-/// by the order of collectives. What meets nothing, or meets another size, waits until
+/// It keeps what makes NCCL hard to use right. What one group holds proceeds together, and what is
+/// queued behind it waits. A send meets its receive by the order between two ranks, a collective
+/// its peers by the order of collectives. What meets nothing, or meets another size, waits until
 /// ncclCommAbort. A communicator that is not blocking must be asked before it can be used again. An
 /// abort waits until the communicator's kernels have left the stream, behind whatever is before
-/// them; a group of aborts first tells all kernels to end. cudaErrorNotReady becomes the thread's
-/// last error.
+/// them; a group of aborts first tells all kernels to end.
 ///
 /// It is stricter in two things: all work of a group must be for one communicator and stream, and
 /// misuse that NCCL leaves undefined is ncclInvalidUsage.
@@ -40,12 +40,6 @@ void fail_call(ncclComm_t comm, std::size_t calls_before, ncclResult_t code);
 /// ncclCommGetAsyncError says this from now on, and nothing that is queued there proceeds.
 void fail_asynchronously(ncclComm_t comm, ncclResult_t code);
 
-/// cudaStreamQuery says this from now on.
-void fail_stream(cudaStream_t stream, cudaError_t code);
-
-/// cudaMallocHost refuses from now on, or no more.
-void refuse_pinned_memory(bool refuse);
-
 /// Communicators that were neither destroyed nor aborted.
 [[nodiscard]] std::size_t live_communicators();
 
@@ -54,13 +48,6 @@ void refuse_pinned_memory(bool refuse);
 
 /// Messages that were handed to ncclSend since the start, empty ones too.
 [[nodiscard]] std::size_t messages_queued();
-
-/// How often pinned memory was asked for or given back while a stream held work, which CUDA might
-/// have waited for.
-[[nodiscard]] std::size_t pinned_calls_behind_work();
-
-/// Pinned arrays that were not freed.
-[[nodiscard]] std::size_t live_pinned_arrays();
 
 }  // namespace ballast_test
 

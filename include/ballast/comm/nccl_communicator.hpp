@@ -2,6 +2,7 @@
 #ifndef BALLAST_COMM_NCCL_COMMUNICATOR_HPP
 #define BALLAST_COMM_NCCL_COMMUNICATOR_HPP
 
+#include <ballast/comm/aligned_scratch.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/nccl_queue.hpp>
@@ -177,18 +178,8 @@ class nccl_communicator {
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
-    constexpr std::size_t alignment = 64;
-    std::size_t const room = bytes + alignment - 1;
-    auto& memory = state_->scratch;
-    if (memory.size() < room) {
-      // CUDA waits for the device before it gives or takes pinned memory, and knows no deadline.
-      state_->queue->quiesce();
-      memory.clear();  // or what it holds would be copied
-      memory.resize(room);
-    }
-    void* first = memory.data();
-    std::size_t space = memory.size();
-    return {static_cast<std::byte*>(std::align(alignment, bytes, first, space)), bytes};
+    // CUDA waits for the device before it gives or takes pinned memory, and knows no deadline.
+    return state_->scratch.take(bytes, [this] { state_->queue->quiesce(); });
   }
 
  private:
@@ -198,7 +189,7 @@ class nccl_communicator {
     nccl_communicator_options options;
     std::size_t rank;
     std::size_t ranks;
-    byte_array scratch;
+    detail::aligned_scratch<Allocator> scratch;
     byte_array token;
     detail::nccl_roll_call<Allocator> roll_call;
     // Last, since its destructor waits for what uses the memory above.
@@ -207,7 +198,8 @@ class nccl_communicator {
 
   nccl_communicator(std::size_t rank, std::size_t ranks, std::unique_ptr<detail::nccl_queue> queue,
                     nccl_communicator_options options, Allocator const& allocator)
-      : state_(new state{options, rank, ranks, byte_array(allocator), byte_array(1, allocator),
+      : state_(new state{options, rank, ranks, detail::aligned_scratch<Allocator>(allocator),
+                         byte_array(1, allocator),
                          detail::nccl_roll_call<Allocator>(rank, ranks, allocator),
                          std::move(queue)})
   {}

@@ -3,18 +3,18 @@
 #define BALLAST_COMM_NCCL_STREAM_HPP
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/cuda_failure.hpp>
+#include <ballast/comm/stream_wait.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
-#include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
+#include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,7 +41,7 @@ struct nccl_member {
 /// Ensures     (1) after a failure of a member its communicator is null, and so are those of all
 ///                 that had something pending: nothing of theirs reads or writes memory any more
 ///             (2) members without anything pending are not touched
-///             (3) cudaErrorNotReady, which is no error, does not stay behind as CUDA's last one
+///             (3) none of CUDA's errors stays behind as its last one
 /// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
 ///             with another are given its error without names, since its ranks are not theirs.
 class nccl_stream {
@@ -60,7 +60,7 @@ class nccl_stream {
   [[nodiscard]] result<void> settle(nccl_member& self, std::string_view operation,
                                     std::string_view call, ncclResult_t code)
   {
-    bool const in_time = code != ncclInProgress || poll([&] {
+    bool const in_time = code != ncclInProgress || poll(deadline_, [&] {
                            code = state_of(self);
                            return code != ncclInProgress;
                          });
@@ -76,17 +76,14 @@ class nccl_stream {
     if (self.failure) { return tl::unexpected(*self.failure); }
     cudaError_t stream = cudaSuccess;
     ncclResult_t comm = ncclSuccess;
-    bool const in_time = poll([&] {
-      if (self.pending) { stream = query(); }
+    bool const in_time = poll(deadline_, [&] {
+      if (self.pending) { stream = detail::state_of(stream_); }
       comm = state_of(self);
       return stream != cudaErrorNotReady || !accepted(comm);
     });
     if (!accepted(comm)) { return refused(self, "what was queued on NCCL", comm); }
     if (!in_time) { return late(self, operation, missing); }
-    if (stream != cudaSuccess) {
-      return give_up(
-          self, comm_failure::transport("cudaStreamQuery", stream, cudaGetErrorString(stream)));
-    }
+    if (stream != cudaSuccess) { return give_up(self, cuda_failure("cudaStreamQuery", stream)); }
     if (self.pending) {
       for (nccl_member* const each : members_) { each->pending = false; }
     }
@@ -145,33 +142,6 @@ class nccl_stream {
     ncclResult_t state = ncclSuccess;
     ncclResult_t const asked = ncclCommGetAsyncError(*member.comm, &state);
     return asked == ncclSuccess ? state : asked;
-  }
-
-  [[nodiscard]] cudaError_t query() const
-  {
-    cudaError_t const state = cudaStreamQuery(stream_);
-    if (cudaPeekAtLastError() == cudaErrorNotReady) { (void)cudaGetLastError(); }
-    return state;
-  }
-
-  /// Asks until `done` or the deadline: at first without a pause, since most exchanges are short,
-  /// later after a sixteenth of the time that has passed, since the cores are needed elsewhere.
-  template <class Done>
-  [[nodiscard]] bool poll(Done done) const
-  {
-    using namespace std::chrono;
-    auto const begin = steady_clock::now();
-    auto const patience = std::min<milliseconds>(deadline_, years(1));  // more overflows the clock
-    for (;;) {
-      if (done()) { return true; }
-      auto const waited = steady_clock::now() - begin;
-      if (waited >= patience) { return false; }
-      if (waited < microseconds(200)) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(std::min<nanoseconds>(waited / 16, milliseconds(1)));
-      }
-    }
   }
 
   template <class Missing>

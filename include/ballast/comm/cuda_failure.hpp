@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_CUDA_FAILURE_HPP
+#define BALLAST_COMM_CUDA_FAILURE_HPP
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/result.hpp>
+
+#include <cuda_runtime_api.h>  // cudaError_t, cudaGetErrorString, cudaGetLastError
+
+#include <string_view>
+
+namespace ballast::inline v0::detail {
+
+/// `call` gave `code`, in the words of CUDA.
+///
+/// It is told by what this returns, so CUDA's last error is taken away: whoever asks for that next
+/// is not to find it a second time.
+[[nodiscard]] inline tl::unexpected<error> cuda_failure(std::string_view call, cudaError_t code)
+{
+  (void)cudaGetLastError();
+  return comm_failure::transport(call, code, cudaGetErrorString(code));
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_COMM_CUDA_FAILURE_HPP

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_shim.hpp"
+
+#include <ballast/core/random.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+// Enough that a training step allocates nothing here.
+constexpr std::size_t usual_tasks = 1024;
+
+std::atomic<std::size_t> tasks_in_streams = 0;
+std::atomic<std::size_t> pinned_arrays = 0;
+std::atomic<std::size_t> pinned_calls_that_wait = 0;
+std::atomic<bool> pinned_memory_refused = false;
+std::atomic<std::size_t> device_arrays = 0;
+std::atomic<std::size_t> events = 0;
+std::atomic<std::size_t> copies = 0;
+std::atomic<std::uint64_t> streams_made = 0;
+std::atomic<std::uint64_t> longest_delay = 0;  // microseconds
+thread_local cudaError_t last_cuda_error = cudaSuccess;
+thread_local int current_device = 0;
+
+struct {
+  std::mutex mutex;
+  int count = 1;
+  bool reach_each_other = false;
+  std::set<std::pair<int, int>> enabled;
+} devices;
+
+struct {
+  std::mutex mutex;
+  std::string function;
+  std::size_t calls_before = 0;
+  cudaStream_t stream = nullptr;
+  cudaError_t code = cudaSuccess;
+} order;
+
+cudaError_t said(cudaError_t code)
+{
+  if (code != cudaSuccess) { last_cuda_error = code; }
+  return code;
+}
+
+/// What a call gives for which a failure was ordered.
+cudaError_t ordered_failure(char const* function, cudaStream_t stream = nullptr)
+{
+  std::lock_guard const lock(order.mutex);
+  if (order.code == cudaSuccess || order.function != function) { return cudaSuccess; }
+  if (order.stream != nullptr && order.stream != stream) { return cudaSuccess; }
+  if (order.calls_before > 0) {
+    --order.calls_before;
+    return cudaSuccess;
+  }
+  return said(std::exchange(order.code, cudaSuccess));
+}
+
+/// How far a stream has come, which is kept for those who wait when the stream is gone.
+class progress {
+ public:
+  void step()
+  {
+    std::lock_guard const lock(mutex_);
+    ++done_;
+    changed_.notify_all();
+  }
+
+  void wait_for(std::uint64_t tasks)
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= tasks; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t done_ = 0;
+};
+
+struct copy {
+  void* to;
+  void const* from;
+  std::size_t bytes;
+};
+
+/// A place in a stream; in another stream it is the task of waiting for that.
+struct place {
+  std::shared_ptr<progress> stream;
+  std::uint64_t tasks_before;
+
+  void wait() const { stream->wait_for(tasks_before); }
+};
+
+struct host_function {
+  cudaHostFn_t function;
+  void* argument;
+};
+
+using task = std::variant<copy, place, host_function, ballast_test::stream_work*>;
+
+}  // namespace
+
+struct CUstream_st {
+  CUstream_st() : device(current_device), random_(streams_made++)
+  {
+    waiting_.reserve(usual_tasks);
+    worker_ = std::thread([this] { work_off(); });
+  }
+
+  ~CUstream_st()
+  {
+    {
+      std::lock_guard const lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+
+  void push(task each)
+  {
+    std::lock_guard const lock(mutex_);
+    waiting_.push_back(std::move(each));
+    ++pushed_;
+    ++tasks_in_streams;
+    changed_.notify_all();
+  }
+
+  /// Behind all that is queued.
+  place end()
+  {
+    std::lock_guard const lock(mutex_);
+    return {progress_, pushed_};
+  }
+
+  cudaError_t query()
+  {
+    std::lock_guard const lock(mutex_);
+    if (failure_ != cudaSuccess) { return failure_; }
+    return waiting_.empty() && !busy_ ? cudaSuccess : cudaErrorNotReady;
+  }
+
+  void fail(cudaError_t code)
+  {
+    std::lock_guard const lock(mutex_);
+    failure_ = code;
+  }
+
+  int const device;
+
+ private:
+  void run(copy const& each)
+  {
+    if (std::uint64_t const longest = longest_delay; longest > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.below(longest)));
+    }
+    std::memcpy(each.to, each.from, each.bytes);
+  }
+  static void run(place const& each) { each.wait(); }
+  static void run(host_function const& each) { each.function(each.argument); }
+  static void run(ballast_test::stream_work* each) { each->run(); }
+
+  void work_off()
+  {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+      if (waiting_.empty()) { return; }
+      task const next = std::move(waiting_.front());
+      waiting_.erase(waiting_.begin());
+      busy_ = true;
+      lock.unlock();
+      std::visit([&](auto const& each) { run(each); }, next);
+      lock.lock();
+      busy_ = false;
+      --tasks_in_streams;
+      progress_->step();
+      lock.unlock();
+      if (auto* const* work = std::get_if<ballast_test::stream_work*>(&next)) { (*work)->end(); }
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<task> waiting_;
+  std::uint64_t pushed_ = 0;
+  std::shared_ptr<progress> const progress_ = std::make_shared<progress>();
+  ballast::random_source random_;
+  bool busy_ = false;
+  bool ending_ = false;
+  cudaError_t failure_ = cudaSuccess;
+  std::thread worker_;
+};
+
+struct CUevent_st {
+  CUevent_st() { ++events; }
+  ~CUevent_st() { --events; }
+
+  int const device = current_device;
+  std::mutex mutex;
+  place recorded = {};  // nowhere, until it is
+};
+
+// ---- Errors and devices -------------------------------------------------------------------------
+
+char const* cudaGetErrorString(cudaError_t code)
+{
+  switch (code) {
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    default: return "unknown error";
+  }
+}
+
+cudaError_t cudaGetLastError()
+{
+  return std::exchange(last_cuda_error, cudaSuccess);
+}
+
+cudaError_t cudaPeekAtLastError()
+{
+  return last_cuda_error;
+}
+
+cudaError_t cudaGetDevice(int* device)
+{
+  if (auto const code = ordered_failure("cudaGetDevice"); code != cudaSuccess) { return code; }
+  *device = current_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+  if (auto const code = ordered_failure("cudaSetDevice"); code != cudaSuccess) { return code; }
+  std::lock_guard const lock(devices.mutex);
+  if (device < 0 || device >= devices.count) { return said(cudaErrorInvalidDevice); }
+  current_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
+{
+  if (auto const code = ordered_failure("cudaDeviceCanAccessPeer"); code != cudaSuccess) {
+    return code;
+  }
+  std::lock_guard const lock(devices.mutex);
+  *can = devices.reach_each_other && device != peer ? 1 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
+{
+  if (auto const code = ordered_failure("cudaDeviceEnablePeerAccess"); code != cudaSuccess) {
+    return code;
+  }
+  std::lock_guard const lock(devices.mutex);
+  if (!devices.reach_each_other) { return said(cudaErrorPeerAccessUnsupported); }
+  bool const is_new = devices.enabled.emplace(current_device, peer).second;
+  return said(is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
+}
+
+// ---- Streams and events -------------------------------------------------------------------------
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream)
+{
+  *stream = std::make_unique<CUstream_st>().release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+  std::unique_ptr<CUstream_st>(stream).reset();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
+{
+  if (auto const code = ordered_failure("cudaStreamGetDevice", stream); code != cudaSuccess) {
+    return code;
+  }
+  *device = stream->device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+  return said(stream->query());
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+  stream->end().wait();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+  if (auto const code = ordered_failure("cudaStreamWaitEvent", stream); code != cudaSuccess) {
+    return code;
+  }
+  std::lock_guard const lock(event->mutex);
+  if (event->recorded.stream != nullptr) { stream->push(event->recorded); }
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument)
+{
+  stream->push(host_function{function, argument});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned)
+{
+  if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
+    return code;
+  }
+  *event = std::make_unique<CUevent_st>().release();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+  if (auto const code = ordered_failure("cudaEventRecord", stream); code != cudaSuccess) {
+    return code;
+  }
+  if (event->device != stream->device) { return said(cudaErrorInvalidResourceHandle); }
+  std::lock_guard const lock(event->mutex);
+  event->recorded = stream->end();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+  std::unique_ptr<CUevent_st>(event).reset();
+  return cudaSuccess;
+}
+
+// ---- Copies -------------------------------------------------------------------------------------
+
+cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream)
+{
+  if (auto const code = ordered_failure("cudaMemcpyAsync", stream); code != cudaSuccess) {
+    return code;
+  }
+  ++copies;
+  if (bytes > 0) { stream->push(copy{to, from, bytes}); }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyBatchAsync(void* const* to, void const* const* from, std::size_t const* bytes,
+                                 std::size_t count, cudaMemcpyAttributes* attributes,
+                                 std::size_t* first_of, std::size_t kinds, cudaStream_t stream)
+{
+  if (auto const code = ordered_failure("cudaMemcpyBatchAsync", stream); code != cudaSuccess) {
+    return code;
+  }
+  bool sound = stream != nullptr && count > 0 && kinds == 1 && first_of[0] == 0 &&
+               attributes[0].srcAccessOrder == cudaMemcpySrcAccessOrderStream;
+  for (std::size_t each = 0; each < count; ++each) {
+    sound = sound && to[each] != nullptr && from[each] != nullptr && bytes[each] > 0;
+  }
+  if (!sound) { return said(cudaErrorInvalidValue); }
+  copies += count;
+  for (std::size_t each = count; each-- > 0;) {
+    stream->push(copy{to[each], from[each], bytes[each]});
+  }
+  return cudaSuccess;
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+namespace {
+
+/// Without content: a sanitizer sees who reads what was never written.
+void* pages(std::size_t bytes)
+{
+  constexpr std::size_t page = 4096;
+  return std::aligned_alloc(page, (bytes + page - 1) / page * page);
+}
+
+}  // namespace
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes)
+{
+  if (tasks_in_streams > 0) { ++pinned_calls_that_wait; }
+  *memory = pinned_memory_refused ? nullptr : pages(bytes);
+  if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
+  ++pinned_arrays;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory)
+{
+  if (tasks_in_streams > 0) { ++pinned_calls_that_wait; }
+  std::free(memory);
+  --pinned_arrays;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes)
+{
+  if (auto const code = ordered_failure("cudaMalloc"); code != cudaSuccess) { return code; }
+  *memory = pages(bytes);
+  if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
+  ++device_arrays;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory)
+{
+  if (memory != nullptr) { --device_arrays; }
+  std::free(memory);
+  return cudaSuccess;
+}
+
+// ---- For tests ----------------------------------------------------------------------------------
+
+void ballast_test::push(cudaStream_t stream, stream_work& work)
+{
+  stream->push(&work);
+}
+
+void ballast_test::delay_copies(std::chrono::microseconds at_most)
+{
+  longest_delay = static_cast<std::uint64_t>(at_most.count());
+}
+
+void ballast_test::fail_cuda_call(char const* function, std::size_t calls_before, cudaError_t code,
+                                  cudaStream_t stream)
+{
+  std::lock_guard const lock(order.mutex);
+  order.function = function;
+  order.calls_before = calls_before;
+  order.stream = stream;
+  order.code = code;
+}
+
+void ballast_test::fail_stream(cudaStream_t stream, cudaError_t code)
+{
+  stream->fail(code);
+}
+
+void ballast_test::refuse_pinned_memory(bool refuse)
+{
+  pinned_memory_refused = refuse;
+}
+
+void ballast_test::pretend_devices(int count, bool reach_each_other)
+{
+  std::lock_guard const lock(devices.mutex);
+  devices.count = count;
+  devices.reach_each_other = reach_each_other;
+  devices.enabled.clear();
+}
+
+std::size_t ballast_test::accesses_enabled()
+{
+  std::lock_guard const lock(devices.mutex);
+  return devices.enabled.size();
+}
+
+std::size_t ballast_test::pinned_calls_behind_work()
+{
+  return pinned_calls_that_wait;
+}
+
+std::size_t ballast_test::live_pinned_arrays()
+{
+  return pinned_arrays;
+}
+
+std::size_t ballast_test::live_device_arrays()
+{
+  return device_arrays;
+}
+
+std::size_t ballast_test::live_events()
+{
+  return events;
+}
+
+std::size_t ballast_test::copies_queued()
+{
+  return copies;
+}
