@@ -46,7 +46,7 @@ TEST(Pack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   auto const table = three_ranks();
 
   std::array<std::size_t, 3> bytes{};
-  ballast::message_bytes(table, arrays, bytes);
+  ballast::message_bytes(table.rows(), arrays, bytes);
   EXPECT_THAT(bytes, ElementsAre(0, 32, 32));
 
   std::vector<std::byte> messages(64, std::byte{0xee});
@@ -69,7 +69,7 @@ TEST(Pack, OfNothingIsNothing)
   table.start(2);
   table.finish();
   std::array<std::size_t, 2> bytes{7, 7};
-  ballast::message_bytes(table, {}, bytes);
+  ballast::message_bytes(table.rows(), {}, bytes);
   EXPECT_THAT(bytes, ElementsAre(0, 0));
   ballast::pack_rows(table, {}, {});
   ballast::unpack_rows(table, {}, {});

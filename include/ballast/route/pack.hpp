@@ -2,6 +2,7 @@
 #ifndef BALLAST_ROUTE_PACK_HPP
 #define BALLAST_ROUTE_PACK_HPP
 
+#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -18,27 +19,28 @@ namespace ballast::inline v0 {
 inline constexpr std::size_t message_alignment = 16;
 
 /// Bytes that `rows` rows of an array take in a message.
-[[nodiscard]] constexpr std::size_t block_bytes(tokens rows, std::size_t row_bytes) noexcept
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t block_bytes(tokens rows,
+                                                                    std::size_t row_bytes) noexcept
 {
   std::size_t const bytes = static_cast<std::size_t>(rows) * row_bytes;
   return (bytes + message_alignment - 1) / message_alignment * message_alignment;
 }
 
-/// Bytes of the message to or from each peer.
+/// Bytes of the message to or from each peer, given its rows: those of route_table::rows().
 ///
 /// A message is one block per array, in the order of the arrays; a block is the peer's rows in the
 /// order of the table, and zeros up to a multiple of message_alignment.
 ///
-/// Shapes      bytes[ranks].
+/// Shapes      rows[ranks], bytes[ranks].
 /// Complexity  O(ranks x arrays).
-inline void message_bytes(route_table const& table, std::span<row_array const> arrays,
+inline void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
                           std::span<std::size_t> bytes)
 {
-  BALLAST_EXPECTS(bytes.size() == table.rows().size());
+  BALLAST_EXPECTS(bytes.size() == rows.size());
   for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
     bytes[peer] = 0;
     for (row_array const& array : arrays) {
-      bytes[peer] += block_bytes(table.rows()[peer], array.row_bytes);
+      bytes[peer] += block_bytes(rows[peer], array.row_bytes);
     }
   }
 }

@@ -22,54 +22,127 @@
 
 namespace ballast::inline v0 {
 
+/// What the host must know of a rank's part in an exchange of rows; the rows themselves may be
+/// where it cannot reach them.
+struct row_traffic {
+  rank_id rank{};
+  tokens rows_before = 0;  ///< of the rank's arrays
+  tokens rows_after = 0;
+  std::span<tokens const> sent;      ///< rows to each peer
+  std::span<tokens const> received;  ///< and from each
+
+  [[nodiscard]] row_traffic reversed() const
+  {
+    return {rank, rows_after, rows_before, received, sent};
+  }
+};
+
 namespace detail {
 
 enum class direction { forward, reverse };
 
-template <communicator C>
-[[nodiscard]] result<void> exchange_rows(C& comm, route_plan const& plan, direction way,
-                                         std::span<row_array const> arrays, workspace& memory)
+inline void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
 {
-  BALLAST_EXPECTS(plan.rank == comm.rank() && plan.ranks() == comm.size());
-  bool const forward = way == direction::forward;
   for (row_array const& array : arrays) {
-    auto const before = static_cast<std::size_t>(forward ? plan.rows_before : plan.rows_after);
-    auto const after = static_cast<std::size_t>(forward ? plan.rows_after : plan.rows_before);
     BALLAST_EXPECTS(array.row_bytes >= 1);
-    BALLAST_EXPECTS(array.from.size() == before * array.row_bytes);
-    BALLAST_EXPECTS(array.to.size() == after * array.row_bytes);
+    BALLAST_EXPECTS(array.from.size() ==
+                    static_cast<std::size_t>(traffic.rows_before) * array.row_bytes);
+    BALLAST_EXPECTS(array.to.size() ==
+                    static_cast<std::size_t>(traffic.rows_after) * array.row_bytes);
     for (row_array const& other : arrays) {
       BALLAST_EXPECTS(!overlapping(array.to, other.from));
       BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to));
     }
   }
-  route_table const& out = forward ? plan.sent : plan.received;
-  route_table const& back = forward ? plan.received : plan.sent;
+}
 
+/// The order of an exchange, once for all that can move bytes. A mover copies the rows of the same
+/// arrays that are given here, in the same direction, at once or on a stream:
+///
+///   room(bytes)        memory for messages, which the communicator reaches too
+///   pack(outgoing)     the rows that leave, into messages
+///   keep()             the rows that stay, while messages are on their way
+///   arrive()           returns when unpack may be called
+///   unpack(incoming)   messages, into the rows that they are for
+///
+/// Each gives a result, but for room.
+template <communicator C, class Mover>
+[[nodiscard]] result<void> exchange_rows(C& comm, row_traffic const& traffic,
+                                         std::span<row_array const> arrays, workspace& memory,
+                                         Mover mover)
+{
+  BALLAST_EXPECTS(traffic.rank == comm.rank() && traffic.sent.size() == comm.size());
+  check_rows(traffic, arrays);
   auto scratch = memory.open();
   std::span<std::size_t> const sent = scratch.take<std::size_t>(comm.size());
   std::span<std::size_t> const received = scratch.take<std::size_t>(comm.size());
-  message_bytes(out, arrays, sent);
-  message_bytes(back, arrays, received);
+  message_bytes(traffic.sent, arrays, sent);
+  message_bytes(traffic.received, arrays, received);
   std::size_t const all_sent = std::reduce(sent.begin(), sent.end());
   std::size_t const all_received = std::reduce(received.begin(), received.end());
 
-  std::span<std::byte> const messages = comm.scratch(all_sent + all_received);
+  std::span<std::byte> const messages = mover.room(all_sent + all_received);
   std::span<std::byte> const outgoing = messages.first(all_sent);
   std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
-  pack_rows(out, arrays, outgoing);
+  if (auto packed = mover.pack(outgoing); !packed) { return packed; }
   if (auto moved = comm.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
-  for (row_array const& array : arrays) {  // while a queue is at work
-    for (kept_rows const kept : plan.kept) {
-      auto const from = static_cast<std::size_t>(forward ? kept.from_row : kept.to_row);
-      auto const to = static_cast<std::size_t>(forward ? kept.to_row : kept.from_row);
-      std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
-                  static_cast<std::size_t>(kept.count) * array.row_bytes);
-    }
+  if (auto kept = mover.keep(); !kept) { return kept; }
+  if (auto done = mover.arrive(); !done) { return done; }
+  return mover.unpack(incoming);
+}
+
+/// Copies by the host, in the communicator's scratch.
+template <communicator C>
+class host_row_mover {
+ public:
+  host_row_mover(C& comm, route_plan const& plan, direction way, std::span<row_array const> arrays)
+      : comm_(comm), plan_(plan), forward_(way == direction::forward), arrays_(arrays)
+  {}
+
+  [[nodiscard]] std::span<std::byte> room(std::size_t bytes) const { return comm_.scratch(bytes); }
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    pack_rows(forward_ ? plan_.sent : plan_.received, arrays_, outgoing);
+    return {};
   }
-  if (auto done = comm.wait(); !done) { return done; }
-  unpack_rows(back, arrays, incoming);
-  return {};
+
+  [[nodiscard]] result<void> keep() const
+  {
+    for (row_array const& array : arrays_) {
+      for (kept_rows const kept : plan_.kept) {
+        auto const from = static_cast<std::size_t>(forward_ ? kept.from_row : kept.to_row);
+        auto const to = static_cast<std::size_t>(forward_ ? kept.to_row : kept.from_row);
+        std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
+                    static_cast<std::size_t>(kept.count) * array.row_bytes);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> arrive() const { return comm_.wait(); }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    unpack_rows(forward_ ? plan_.received : plan_.sent, arrays_, incoming);
+    return {};
+  }
+
+ private:
+  C& comm_;
+  route_plan const& plan_;
+  bool forward_;
+  std::span<row_array const> arrays_;
+};
+
+template <communicator C>
+[[nodiscard]] result<void> route_on_host(C& comm, route_plan const& plan, direction way,
+                                         std::span<row_array const> arrays, workspace& memory)
+{
+  row_traffic const forward{plan.rank, plan.rows_before, plan.rows_after, plan.sent.rows(),
+                            plan.received.rows()};
+  return exchange_rows(comm, way == direction::forward ? forward : forward.reversed(), arrays,
+                       memory, host_row_mover<C>(comm, plan, way, arrays));
 }
 
 }  // namespace detail
@@ -98,7 +171,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
                                  Arrays const&... arrays)
 {
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_rows(comm, plan, detail::direction::forward, all, memory);
+  return detail::route_on_host(comm, plan, detail::direction::forward, all, memory);
 }
 
 /// Moves arrays back along a route: the exact inverse. It is also the gradient of the route, since
@@ -111,7 +184,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
                                          Arrays const&... arrays)
 {
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_rows(comm, plan, detail::direction::reverse, all, memory);
+  return detail::route_on_host(comm, plan, detail::direction::reverse, all, memory);
 }
 
 }  // namespace ballast::inline v0

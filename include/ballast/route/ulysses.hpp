@@ -8,6 +8,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/head_split.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -108,22 +109,20 @@ class ulysses_plan {
     return rows_of_[gpu];
   }
 
+  /// Which heads each GPU has.
+  [[nodiscard]] head_split split() const noexcept { return {query_heads_, gpus()}; }
+
   /// The head, of `heads`, that a query head uses.
   [[nodiscard]] std::int64_t head_used_by(std::int64_t query_head, std::uint32_t heads) const
   {
-    BALLAST_EXPECTS(0 <= query_head && query_head < query_heads_);
-    BALLAST_EXPECTS(1 <= heads && heads <= query_heads_);
-    return query_head * heads / query_heads_;
+    return split().used_by(query_head, heads);
   }
 
   /// The heads, of `heads`, that a GPU has in attention. heads = query_heads() asks for its query
   /// heads.
   [[nodiscard]] chunk share(std::uint32_t gpu, std::uint32_t heads) const
   {
-    chunk const queries = chunk_of(query_heads_, gpus(), gpu);
-    if (queries.count == 0) { return {heads, 0}; }
-    std::int64_t const first = head_used_by(queries.first, heads);
-    return {first, head_used_by(queries.first + queries.count - 1, heads) - first + 1};
+    return split().share(gpu, heads);
   }
 
   /// Heads that an array has on a GPU between attentions, rows x heads; times dim, its elements.
@@ -138,24 +137,14 @@ class ulysses_plan {
     return static_cast<std::size_t>(rows_ * share(gpu, heads).count);
   }
 
-  /// How many heads of a GPU's share a GPU before it has too: 0 or 1, and then it is the first
-  /// of the share, since the query heads of all GPUs are consecutive.
+  /// How many heads of a GPU's share a GPU before it has too: 0 or 1, and then it is the first.
   [[nodiscard]] std::int64_t shared(std::uint32_t gpu, std::uint32_t heads) const
   {
-    chunk const own = share(gpu, heads);
-    if (gpu == 0 || own.count == 0) { return 0; }
-    chunk const before = share(gpu - 1, heads);
-    return before.first + before.count - own.first;
+    return split().shared(gpu, heads);
   }
 
   /// Whether several GPUs have a copy of the same head.
-  [[nodiscard]] bool replicates(std::uint32_t heads) const
-  {
-    for (std::uint32_t gpu = 1; gpu < gpus(); ++gpu) {
-      if (shared(gpu, heads) > 0) { return true; }
-    }
-    return false;
-  }
+  [[nodiscard]] bool replicates(std::uint32_t heads) const { return split().replicates(heads); }
 
   /// Calls visit(bag_chunk) for a GPU's chunk of every sequence that has tokens, in order.
   template <std::invocable<bag_chunk const&> Visit>

@@ -41,14 +41,55 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_exchan
   }
 }
 
+/// Moves a GPU's own bytes in an exchange of heads, at once or on a stream:
+///
+///   room(bytes)        memory for messages, which the communicator reaches too
+///   pack(outgoing)     what leaves, into messages
+///   arrive()           returns when unpack may be called
+///   unpack(incoming)   messages and what stays, into the arrays
+///   copy()             all there is to do in a bag of one
+template <class M>
+concept head_mover = requires(M& mover, std::span<std::byte> messages) {
+  { mover.room(messages.size()) } -> std::same_as<std::span<std::byte>>;
+  { mover.pack(messages) } -> std::same_as<result<void>>;
+  { mover.arrive() } -> std::same_as<result<void>>;
+  { mover.unpack(messages) } -> std::same_as<result<void>>;
+  { mover.copy() } -> std::same_as<result<void>>;
+};
+
 template <communicator C>
-[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
-                                          std::span<head_array const> arrays, workspace& memory)
-{
-  BALLAST_EXPECTS(plan.gpus() == bag.size());
-  auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
-  check_heads(plan, gpu, way, arrays);
-  if (plan.gpus() == 1) {
+struct host_head_mover {
+  C& bag;
+  ulysses_plan const& plan;
+  head_exchange way;
+  std::span<head_array const> arrays;
+
+  [[nodiscard]] std::span<std::byte> room(std::size_t bytes) const { return bag.scratch(bytes); }
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    if (way == head_exchange::to_heads) {
+      pack_to_heads(plan, gpu(), arrays, outgoing);
+    } else {
+      pack_to_tokens(plan, gpu(), arrays, outgoing);
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> arrive() const { return bag.wait(); }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    if (way == head_exchange::to_heads) {
+      unpack_to_heads(plan, gpu(), arrays, incoming);
+    } else {
+      unpack_to_tokens(plan, gpu(), arrays, incoming);
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> copy() const
+  {
     for (head_array const& array : arrays) {
       if (array.to.data() != array.from.data() && !array.to.empty()) {
         std::memcpy(array.to.data(), array.from.data(), array.to.size());
@@ -56,6 +97,23 @@ template <communicator C>
     }
     return {};
   }
+
+  [[nodiscard]] std::uint32_t gpu() const
+  {
+    return static_cast<std::uint32_t>(to_index(bag.rank()));
+  }
+};
+
+/// The order of an exchange, whoever moves the bytes.
+template <communicator C, head_mover Mover>
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
+                                          std::span<head_array const> arrays, workspace& memory,
+                                          Mover mover)
+{
+  BALLAST_EXPECTS(plan.gpus() == bag.size());
+  auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
+  check_heads(plan, gpu, way, arrays);
+  if (plan.gpus() == 1) { return mover.copy(); }
 
   auto scratch = memory.open();
   std::span<std::size_t> const sent = scratch.take<std::size_t>(plan.gpus());
@@ -71,14 +129,20 @@ template <communicator C>
   std::size_t const all_sent = std::reduce(sent.begin(), sent.end());
   std::size_t const all_received = std::reduce(received.begin(), received.end());
 
-  std::span<std::byte> const messages = bag.scratch(all_sent + all_received);
+  std::span<std::byte> const messages = mover.room(all_sent + all_received);
   std::span<std::byte> const outgoing = messages.first(all_sent);
   std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
-  (to_heads ? pack_to_heads : pack_to_tokens)(plan, gpu, arrays, outgoing);
+  if (auto packed = mover.pack(outgoing); !packed) { return packed; }
   if (auto moved = bag.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
-  if (auto done = bag.wait(); !done) { return done; }
-  (to_heads ? unpack_to_heads : unpack_to_tokens)(plan, gpu, arrays, incoming);
-  return {};
+  if (auto done = mover.arrive(); !done) { return done; }
+  return mover.unpack(incoming);
+}
+
+template <communicator C>
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
+                                          std::span<head_array const> arrays, workspace& memory)
+{
+  return exchange_heads(bag, plan, way, arrays, memory, host_head_mover<C>{bag, plan, way, arrays});
 }
 
 }  // namespace detail

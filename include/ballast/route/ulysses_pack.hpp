@@ -4,9 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/head_block.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cstddef>
@@ -25,30 +24,18 @@ namespace ballast::inline v0 {
 {
   std::size_t bytes = 0;
   for (head_array const& array : arrays) {
-    auto const heads = static_cast<std::size_t>(plan.share(of_heads, array.shape.heads).count);
-    bytes += block_bytes(plan.rows(of_tokens), heads * array.shape.head_bytes);
+    bytes += detail::block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape).room();
   }
   return bytes;
 }
 
 namespace detail {
 
-/// Some tokens of one GPU with the heads of another or the same, all sizes in bytes.
-struct head_block {
-  std::uint32_t peer;
-  head_array const& array;
-  tokens rows;
-  std::size_t row;     // a token with all heads
-  std::size_t first;   // where in it the share of heads begins
-  std::size_t run;     // the share
-  std::size_t shared;  // how much of the beginning of the share a GPU before has too
-  std::size_t offset;  // of the block in the messages
-};
-
 enum class block_side { own_tokens, own_heads };
 
-/// Calls visit(head_block) for every block of the messages between one GPU and its peers, peer
-/// after peer and array after array, and for the blocks that stay, which take no room.
+/// Calls visit(peer, head_array, head_block) for every block of the messages between one GPU and
+/// its peers, peer after peer and array after array, and for the blocks that stay, which take no
+/// room.
 ///
 /// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with
 /// the GPU's own heads.
@@ -60,18 +47,12 @@ void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
   for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
     std::uint32_t const of_tokens = side == block_side::own_tokens ? gpu : peer;
     std::uint32_t const of_heads = side == block_side::own_tokens ? peer : gpu;
-    tokens const rows = plan.rows(of_tokens);
     for (head_array const& array : arrays) {
-      head_shape const shape = array.shape;
-      auto const bytes = [shape](std::int64_t heads) {
-        return static_cast<std::size_t>(heads) * shape.head_bytes;
-      };
-      chunk const share = plan.share(of_heads, shape.heads);
-      std::size_t const run = bytes(share.count);
-      if (rows == 0 || run == 0) { continue; }
-      visit(head_block{peer, array, rows, bytes(shape.heads), bytes(share.first), run,
-                       bytes(plan.shared(of_heads, shape.heads)), offset});
-      if (peer != gpu) { offset += block_bytes(rows, run); }
+      head_block block = block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape);
+      if (block.is_empty()) { continue; }
+      block.offset = offset;
+      visit(peer, array, block);
+      if (peer != gpu) { offset += block.room(); }
     }
   }
 }
@@ -93,11 +74,12 @@ inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* fro
 
 /// Puts `rows` runs where they belong in tokens with all heads: a head that a GPU before has
 /// brought is added to, the others are written.
-inline void place_runs(head_block const& block, std::byte* to, std::byte const* from, tokens rows)
+inline void place_runs(head_array const& array, head_block const& block, std::byte* to,
+                       std::byte const* from, tokens rows)
 {
   if (block.shared > 0) {
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-      block.array.add(to + row * block.row, from + row * block.run, block.shared);
+      array.add(to + row * block.row, from + row * block.run, block.shared);
     }
   }
   copy_runs(to + block.shared, block.row, from + block.shared, block.run, block.run - block.shared,
@@ -107,9 +89,8 @@ inline void place_runs(head_block const& block, std::byte* to, std::byte const* 
 /// Zeros after a block, so that no byte of a message is left unwritten.
 inline void pad_block(head_block const& block, std::byte* message)
 {
-  std::size_t const bytes = static_cast<std::size_t>(block.rows) * block.run;
-  std::size_t const padding = block_bytes(block.rows, block.run) - bytes;
-  if (padding > 0) { std::memset(message + bytes, 0, padding); }
+  std::size_t const padding = block.room() - block.bytes();
+  if (padding > 0) { std::memset(message + block.bytes(), 0, padding); }
 }
 
 }  // namespace detail
@@ -124,13 +105,14 @@ inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
                           std::span<head_array const> arrays, std::span<std::byte> messages)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_tokens, arrays, [&](head_block const& block) {
-    if (block.peer == gpu) { return; }
-    std::byte* const message = messages.data() + block.offset;
-    copy_runs(message, block.run, block.array.from.data() + block.first, block.row, block.run,
-              block.rows);
-    pad_block(block, message);
-  });
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                if (peer == gpu) { return; }
+                std::byte* const message = messages.data() + block.offset;
+                copy_runs(message, block.run, array.from.data() + block.first, block.row, block.run,
+                          block.rows);
+                pad_block(block, message);
+              });
 }
 
 /// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies
@@ -142,17 +124,18 @@ inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
                             std::span<head_array const> arrays, std::span<std::byte const> messages)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_heads, arrays, [&](head_block const& block) {
-    bool const stays = block.peer == gpu;
-    std::byte const* const from =
-        stays ? block.array.from.data() + block.first : messages.data() + block.offset;
-    std::size_t const stride = stays ? block.row : block.run;
-    plan.for_each_chunk(block.peer, [&](bag_chunk const& part) {
-      copy_runs(block.array.to.data() + static_cast<std::size_t>(part.row) * block.run, block.run,
-                from + static_cast<std::size_t>(part.own_row) * stride, stride, block.run,
-                part.count);
-    });
-  });
+  walk_blocks(plan, gpu, block_side::own_heads, arrays,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                bool const stays = peer == gpu;
+                std::byte const* const from =
+                    stays ? array.from.data() + block.first : messages.data() + block.offset;
+                std::size_t const stride = stays ? block.row : block.run;
+                plan.for_each_chunk(peer, [&](bag_chunk const& part) {
+                  copy_runs(array.to.data() + static_cast<std::size_t>(part.row) * block.run,
+                            block.run, from + static_cast<std::size_t>(part.own_row) * stride,
+                            stride, block.run, part.count);
+                });
+              });
 }
 
 /// Gathers whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
@@ -163,16 +146,17 @@ inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
                            std::span<head_array const> arrays, std::span<std::byte> messages)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_heads, arrays, [&](head_block const& block) {
-    if (block.peer == gpu) { return; }
-    std::byte* const message = messages.data() + block.offset;
-    plan.for_each_chunk(block.peer, [&](bag_chunk const& part) {
-      copy_runs(message + static_cast<std::size_t>(part.own_row) * block.run, block.run,
-                block.array.from.data() + static_cast<std::size_t>(part.row) * block.run, block.run,
-                block.run, part.count);
-    });
-    pad_block(block, message);
-  });
+  walk_blocks(plan, gpu, block_side::own_heads, arrays,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                if (peer == gpu) { return; }
+                std::byte* const message = messages.data() + block.offset;
+                plan.for_each_chunk(peer, [&](bag_chunk const& part) {
+                  copy_runs(message + static_cast<std::size_t>(part.own_row) * block.run, block.run,
+                            array.from.data() + static_cast<std::size_t>(part.row) * block.run,
+                            block.run, block.run, part.count);
+                });
+                pad_block(block, message);
+              });
 }
 
 /// Scatters the messages of pack_to_tokens, and what stays, into the GPU's tokens with all heads; a
@@ -187,19 +171,20 @@ inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
                              std::span<std::byte const> messages)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_tokens, arrays, [&](head_block const& block) {
-    BALLAST_EXPECTS(block.shared == 0 || block.array.add != nullptr);
-    std::byte* const to = block.array.to.data() + block.first;
-    if (block.peer != gpu) {
-      place_runs(block, to, messages.data() + block.offset, block.rows);
-      return;
-    }
-    plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
-      place_runs(block, to + static_cast<std::size_t>(part.own_row) * block.row,
-                 block.array.from.data() + static_cast<std::size_t>(part.row) * block.run,
-                 part.count);
-    });
-  });
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays,
+              [&](std::uint32_t peer, head_array const& array, head_block const& block) {
+                BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr);
+                std::byte* const to = array.to.data() + block.first;
+                if (peer != gpu) {
+                  place_runs(array, block, to, messages.data() + block.offset, block.rows);
+                  return;
+                }
+                plan.for_each_chunk(gpu, [&](bag_chunk const& part) {
+                  place_runs(array, block, to + static_cast<std::size_t>(part.own_row) * block.row,
+                             array.from.data() + static_cast<std::size_t>(part.row) * block.run,
+                             part.count);
+                });
+              });
 }
 
 }  // namespace ballast::inline v0

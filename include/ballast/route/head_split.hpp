@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_HEAD_SPLIT_HPP
+#define BALLAST_ROUTE_HEAD_SPLIT_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/route/chunking.hpp>
+
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// Which heads each GPU of a bag has in attention: the arithmetic of ulysses_plan, for the host and
+/// for kernels alike.
+///
+/// Query heads are split by chunk_of. An array may have fewer heads: query head q of Q uses head
+/// floor(q x H / Q) of its H, and a GPU's share is every head that its query heads use.
+///
+/// Expects     gpus >= 1; query_heads >= 1; 1 <= heads <= query_heads for every array.
+/// Ensures     (1) shares of query heads are all heads, each once; they may be empty when there are
+///                 fewer heads than GPUs
+///             (2) the shares of an array with fewer heads cover all of them, and hold no head that
+///                 the GPU has no query head for
+///             (3) first and last heads of non-empty shares do not decrease from GPU to GPU, and
+///                 empty shares come last
+/// Complexity  O(1).
+struct head_split {
+  std::uint32_t query_heads = 1;
+  std::uint32_t gpus = 1;
+
+  /// The head, of `heads`, that a query head uses.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t used_by(std::int64_t query_head,
+                                                                   std::uint32_t heads) const
+  {
+    BALLAST_EXPECTS(0 <= query_head && query_head < query_heads);
+    BALLAST_EXPECTS(1 <= heads && heads <= query_heads);
+    return query_head * heads / query_heads;
+  }
+
+  /// The heads, of `heads`, that a GPU has. heads = query_heads asks for its query heads.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk share(std::uint32_t gpu,
+                                                          std::uint32_t heads) const
+  {
+    chunk const queries = chunk_of(query_heads, gpus, gpu);
+    if (queries.count == 0) { return {heads, 0}; }
+    std::int64_t const first = used_by(queries.first, heads);
+    return {first, used_by(queries.first + queries.count - 1, heads) - first + 1};
+  }
+
+  /// How many heads of a GPU's share a GPU before it has too: 0 or 1, and then it is the first
+  /// of the share, since the query heads of all GPUs are consecutive.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t shared(std::uint32_t gpu,
+                                                                  std::uint32_t heads) const
+  {
+    chunk const own = share(gpu, heads);
+    if (gpu == 0 || own.count == 0) { return 0; }
+    chunk const before = share(gpu - 1, heads);
+    return before.first + before.count - own.first;
+  }
+
+  /// Whether several GPUs have a copy of the same head.
+  [[nodiscard]] constexpr bool replicates(std::uint32_t heads) const
+  {
+    for (std::uint32_t gpu = 1; gpu < gpus; ++gpu) {
+      if (shared(gpu, heads) > 0) { return true; }
+    }
+    return false;
+  }
+
+  friend constexpr bool operator==(head_split const&, head_split const&) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_HEAD_SPLIT_HPP
