@@ -14,7 +14,7 @@ if(NOT DEFINED ENV{CUDACXX} AND NOT CMAKE_CUDA_COMPILER)
   endif()
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75)  # and, through its PTX, everything newer
+  set(CMAKE_CUDA_ARCHITECTURES 80-virtual)  # drivers translate it to everything newer
 endif()
 if(BALLAST_ENABLE_CUDA STREQUAL "AUTO")
   if(NOT PROJECT_IS_TOP_LEVEL)

@@ -6,11 +6,13 @@
 /// optional parts (range-v3, Boost.Graph, CUDA, MPI, NCCL) are included one by one.
 
 #include <ballast/comm/agree.hpp>
+#include <ballast/comm/aligned_scratch.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/host_scratch.hpp>
+#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>
@@ -44,6 +46,15 @@
 #include <ballast/cost/throughput_grid.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cuda/chunk_layout.hpp>
+#include <ballast/cuda/copy_tuning.hpp>
+#include <ballast/cuda/row_copies.hpp>
+#include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/cuda/tile_search.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/cuda/warp.hpp>
 #include <ballast/partition/any_policy.hpp>
 #include <ballast/partition/assign_in_rounds.hpp>
 #include <ballast/partition/bag_completion.hpp>
@@ -160,6 +171,7 @@
 #include <ballast/pipeline/makespan_formulas.hpp>
 #include <ballast/pipeline/module_times.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_columns.hpp>
 #include <ballast/pipeline/order_lanes.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_program.hpp>
@@ -212,6 +224,8 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/head_block.hpp>
+#include <ballast/route/head_split.hpp>
 #include <ballast/route/overlaps.hpp>
 #include <ballast/route/pack.hpp>
 #include <ballast/route/placement.hpp>

@@ -22,6 +22,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 std::string guard_of(std::string_view path)
@@ -140,7 +141,8 @@ problems of_umbrella(std::vector<source_file> const& headers)
   return found;
 }
 
-// tests/core/ids_test.cpp for ballast/core/ids.hpp; headers on no floor are tested here.
+// tests/core/ids_test.cpp for ballast/core/ids.hpp; headers on no floor are tested here, and what only
+// a GPU can tell of cuda/x.cuh in gpu/x_test.cu.
 problems of_tests(std::vector<source_file> const& headers, std::set<std::string> const& tests)
 {
   problems found;
@@ -149,8 +151,29 @@ problems of_tests(std::vector<source_file> const& headers, std::set<std::string>
     auto folder = path.parent_path();
     if (folder.empty()) { folder = "structure"; }
     std::string const stem = (folder / path.stem()).generic_string() + "_test";
-    if (!tests.contains(stem + ".cpp") && !tests.contains(stem + ".cu")) {
+    bool const on_device = path.extension() == ".cuh" &&
+                           tests.contains("gpu/" + path.stem().generic_string() + "_test.cu");
+    if (!tests.contains(stem + ".cpp") && !tests.contains(stem + ".cu") && !on_device) {
       found.push_back(header.path + ": has no tests/" + stem + ".cpp");
+    }
+  }
+  return found;
+}
+
+// nvcc sees headers in company only (tests/headers): one that is for nvcc alone must come first in a
+// test, so that it is known to stand alone.
+problems of_device_tests(std::vector<source_file> const& headers,
+                         std::vector<source_file> const& tests)
+{
+  std::set<std::string> first;
+  for (source_file const& test : tests) {
+    auto const includes = structure::includes_of(test);
+    if (!includes.empty()) { first.insert(includes.front().name); }
+  }
+  problems found;
+  for (source_file const& header : headers) {
+    if (header.path.ends_with(".cuh") && !first.contains(header.path)) {
+      found.push_back(header.path + ": is what no test includes first");
     }
   }
   return found;
@@ -183,6 +206,28 @@ TEST(Headers, HaveATestEach)
     tests.insert(test.path);
   }
   EXPECT_THAT(of_tests(structure::public_headers(), tests), IsEmpty());
+}
+
+TEST(Headers, ThatNeedNvccComeFirstInTheirTests)
+{
+  EXPECT_THAT(of_device_tests(structure::public_headers(),
+                              structure::read_tree(structure::root() / "tests", {".cu"})),
+              IsEmpty());
+}
+
+// One file holds every kernel, for the report on what they take and to compile them for all
+// architectures.
+TEST(Headers, ThatNeedNvccAreInTheReport)
+{
+  source_file const report{"kernels.cu",
+                           structure::read(structure::root() / "tests/cuda/kernels.cu")};
+  std::set<std::string> included;
+  for (auto const& [name, quoted] : structure::includes_of(report)) { included.insert(name); }
+  for (source_file const& header : structure::public_headers()) {
+    if (header.path.ends_with(".cuh")) {
+      EXPECT_TRUE(included.contains(header.path)) << "kernels.cu lacks " << header.path;
+    }
+  }
 }
 
 // From here on: the checks themselves, on headers that are wrong.
@@ -270,6 +315,24 @@ TEST(HeaderTests, AreMissedByName)
   EXPECT_THAT(of_tests(headers, {"core/b_test.cpp", "a_test.cpp"}),
               ElementsAre(HasSubstr("tests/core/a_test.cpp"), HasSubstr("tests/cuda/b_test.cpp"),
                           HasSubstr("tests/structure/version_test.cpp")));
+}
+
+TEST(HeaderTests, OfWhatRunsOnADeviceMayBeThere)
+{
+  std::vector<source_file> const headers = {{"ballast/cuda/a.cuh", ""}, {"ballast/cuda/b.hpp", ""}};
+  EXPECT_THAT(of_tests(headers, {"gpu/a_test.cu", "gpu/b_test.cu"}),
+              ElementsAre(HasSubstr("tests/cuda/b_test.cpp")));
+}
+
+TEST(DeviceHeaderTests, BeginWithTheHeader)
+{
+  std::vector<source_file> const headers = {{"ballast/cuda/a.cuh", ""}, {"ballast/cuda/b.hpp", ""}};
+  std::string const own = "#include <ballast/cuda/a.cuh>\n";
+  EXPECT_THAT(of_device_tests(headers, {{"gpu/a_test.cu", own + "#include <vector>\n"}}),
+              IsEmpty());
+  EXPECT_THAT(of_device_tests(headers, {{"gpu/a_test.cu", "#include <vector>\n" + own}}),
+              ElementsAre(HasSubstr("ballast/cuda/a.cuh")));
+  EXPECT_THAT(of_device_tests(headers, {{"gpu/a_test.cu", ""}}), SizeIs(1));
 }
 
 }  // namespace

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// An all-gather before a matrix product, by four logical ranks on one GPU: one after the other, and
+// chunk by chunk so that a chunk comes while the one before is multiplied.
+#include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
+
+#include <ballast/comm/copy_engine_communicator.hpp>
+#include <ballast/comm/device_array.hpp>
+#include <ballast/comm/overlapped_chunks.hpp>
+#include <ballast/cuda/chunk_layout.hpp>
+#include <ballast/cuda/copy_batch.cuh>
+#include <ballast/route/chunking.hpp>
+
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::chunk_layout;
+using ballast::device_array;
+using communicator = ballast::copy_engine_communicator<>;
+
+constexpr std::uint32_t ranks = 4;
+constexpr int rows = 1024;     // of a rank
+constexpr int inner = 4096;    // numbers of a row: 16 kB
+constexpr int columns = 1024;  // of a rank's weights
+
+constexpr int tile = 64;
+constexpr int slice = 16;
+
+/// c[rows][columns] = a[rows][inner] * b[inner][columns]: a tile a block, 4 x 4 numbers a thread.
+/// A number is the same sum in the same order whatever rows are beside it.
+__global__ __launch_bounds__(256) void multiply(float* c, float const* a, float const* b, int count)
+{
+  __shared__ float left[tile][slice + 1];
+  __shared__ float right[slice][tile];
+  int const thread = static_cast<int>(threadIdx.x);
+  int const row = static_cast<int>(blockIdx.y) * tile;
+  int const column = static_cast<int>(blockIdx.x) * tile;
+  int const down = thread / 16 * 4;
+  int const across = thread % 16 * 4;
+  float sum[4][4] = {};
+  for (int begin = 0; begin < inner; begin += slice) {
+    for (int each = 0; each < 4; ++each) {
+      int const r = thread / 4;
+      int const i = thread % 4 * 4 + each;
+      left[r][i] = row + r < count ? a[std::size_t(row + r) * inner + begin + i] : 0.0F;
+      right[thread / 16][across + each] =
+          b[std::size_t(begin + thread / 16) * columns + column + across + each];
+    }
+    __syncthreads();
+    for (int i = 0; i < slice; ++i) {
+      for (int y = 0; y < 4; ++y) {
+        for (int x = 0; x < 4; ++x) { sum[y][x] += left[down + y][i] * right[i][across + x]; }
+      }
+    }
+    __syncthreads();
+  }
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 4 && row + down + y < count; ++x) {
+      c[std::size_t(row + down + y) * columns + column + across + x] = sum[y][x];
+    }
+  }
+}
+
+__global__ void fill(float* to, std::size_t count, std::uint32_t seed)
+{
+  for (std::size_t at = blockIdx.x * blockDim.x + threadIdx.x; at < count;
+       at += std::size_t{gridDim.x} * blockDim.x) {
+    std::uint32_t const mixed = (static_cast<std::uint32_t>(at) + seed) * 2654435761U;
+    to[at] = static_cast<float>(mixed >> 16U) / 65536.0F - 0.5F;
+  }
+}
+
+template <class T>
+T value_of(ballast::result<T> made)
+{
+  if (made) { return *std::move(made); }
+  std::fprintf(stderr, "%s\n", made.error().message.c_str());
+  std::exit(EXIT_FAILURE);
+}
+
+void check(ballast::result<void> const& done)
+{
+  if (done) { return; }
+  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  std::exit(EXIT_FAILURE);
+}
+
+struct variant {
+  std::uint32_t chunks;
+  bool beside_kernels;
+  bool gathers = true;
+  bool multiplies = true;
+};
+
+/// What one thread has: two streams, its rows and weights, and room for all ranks' rows.
+class rank_data {
+ public:
+  explicit rank_data(std::uint32_t seed)
+      : own_(rows * inner),
+        weights_(inner * columns),
+        gathered_(ranks * rows * inner),
+        product_(ranks * rows * columns),
+        result_(ranks * rows * columns),
+        schedule_(value_of(ballast::overlapped_chunks::make(most_chunks)))
+  {
+    fill<<<1024, 256, 0, compute_.get()>>>(own_.data(), own_.size(), seed);
+    fill<<<1024, 256, 0, compute_.get()>>>(weights_.data(), weights_.size(), ~seed);
+    bench::check(
+        cudaMemsetAsync(gathered_.data(), 0, gathered_.size() * sizeof(float), compute_.get()));
+    std::size_t bytes = 0;
+    bench::check(remap(most_chunks, nullptr, bytes));
+    temporary_ = device_array<std::byte>(bytes);
+    bench::check(cudaStreamSynchronize(compute_.get()));
+  }
+
+  [[nodiscard]] cudaStream_t copies() const { return copy_.get(); }
+
+  /// Queues a variant behind `begin`; `end` is then behind it.
+  void queue(variant const& what, communicator& comm, cudaEvent_t begin) const
+  {
+    bench::check(cudaStreamWaitEvent(compute_.get(), begin, 0));
+    auto const place = [&](std::uint32_t chunk) {
+      auto const cut = ballast::chunk_of(rows, what.chunks, chunk);
+      return std::pair(static_cast<std::size_t>(cut.first), static_cast<std::size_t>(cut.count));
+    };
+    check(schedule_.copy_then_compute(
+        what.chunks,
+        [&](std::uint32_t chunk, cudaStream_t) {
+          if (!what.gathers) { return ballast::result<void>(); }
+          auto const [first, count] = place(chunk);
+          return comm.all_gather(std::as_bytes(own_.span().subspan(first * inner, count * inner)),
+                                 std::as_writable_bytes(gathered_.span().subspan(
+                                     ranks * first * inner, ranks * count * inner)));
+        },
+        copy_.get(),
+        [&](std::uint32_t chunk, cudaStream_t stream) {
+          if (!what.multiplies) { return cudaSuccess; }
+          auto const [first, count] = place(chunk);
+          auto const all = static_cast<unsigned>(ranks * count);
+          multiply<<<dim3(columns / tile, (all + tile - 1) / tile), 256, 0, stream>>>(
+              product_.data() + ranks * first * columns, gathered_.data() + ranks * first * inner,
+              weights_.data(), static_cast<int>(all));
+          return cudaGetLastError();
+        },
+        compute_.get()));
+    if (what.chunks > 1 && what.multiplies) {
+      std::size_t bytes = temporary_.size();
+      bench::check(remap(what.chunks, temporary_.data(), bytes));
+    }
+    bench::check(cudaEventRecord(end_.get(), compute_.get()));
+  }
+
+  [[nodiscard]] cudaEvent_t end() const { return end_.get(); }
+
+  /// The product by rank, as one all-gather and one product leave it.
+  [[nodiscard]] std::vector<float> product(variant const& what) const
+  {
+    auto const& from = what.chunks > 1 ? result_ : product_;
+    std::vector<float> found(from.size());
+    bench::check(cudaMemcpy(found.data(), from.data(), found.size() * sizeof(float),
+                            cudaMemcpyDeviceToHost));
+    return found;
+  }
+
+  static constexpr std::uint32_t most_chunks = 16;
+
+ private:
+  [[nodiscard]] cudaError_t remap(std::uint32_t chunks, void* temporary, std::size_t& bytes) const
+  {
+    chunk_layout const layout{
+        .rows = rows, .ranks = ranks, .chunks = chunks, .row_bytes = columns * sizeof(float)};
+    return ballast::copy_batch(
+        temporary, bytes,
+        ballast::chunks_to_ranks{layout, reinterpret_cast<std::byte const*>(product_.data()),
+                                 reinterpret_cast<std::byte*>(result_.data())},
+        layout.copies(), compute_.get());
+  }
+
+  bench::stream copy_;
+  bench::stream compute_;
+  bench::event end_;
+  device_array<float> own_;
+  device_array<float> weights_;
+  device_array<float> gathered_;
+  device_array<float> product_;
+  device_array<float> result_;
+  device_array<std::byte> temporary_;
+  ballast::overlapped_chunks schedule_;
+};
+
+/// A thread for each rank, all of which do the same when they are told to.
+class crew {
+ public:
+  crew()
+  {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      threads_.emplace_back([this, rank] {
+        for (;;) {
+          begin_.arrive_and_wait();
+          if (!body_) { return; }
+          body_(rank);
+          end_.arrive_and_wait();
+        }
+      });
+    }
+  }
+  crew(crew const&) = delete;
+  crew& operator=(crew const&) = delete;
+  ~crew()
+  {
+    body_ = nullptr;
+    begin_.arrive_and_wait();
+  }
+
+  void run(std::function<void(std::uint32_t)> body)
+  {
+    body_ = std::move(body);
+    begin_.arrive_and_wait();
+    end_.arrive_and_wait();
+  }
+
+ private:
+  std::barrier<> begin_{ranks + 1};
+  std::barrier<> end_{ranks + 1};
+  std::function<void(std::uint32_t)> body_;
+  std::vector<std::jthread> threads_;
+};
+
+int run()
+{
+  bench::print_device();
+  std::vector<std::unique_ptr<rank_data>> data;
+  std::vector<cudaStream_t> streams;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    data.push_back(std::make_unique<rank_data>(rank));
+    streams.push_back(data.back()->copies());
+  }
+  auto engines = value_of(communicator::make(streams, {.beside_kernels = true}));
+  auto kernels = value_of(communicator::make(streams, {.beside_kernels = false}));
+  crew threads;
+  bench::stream const main;
+  bench::event const begin;
+
+  auto const queue = [&](variant const& what) {
+    bench::check(cudaEventRecord(begin.get(), main.get()));
+    threads.run([&](std::uint32_t rank) {
+      data[rank]->queue(what, (what.beside_kernels ? engines : kernels)[rank], begin.get());
+    });
+    for (auto const& each : data) { bench::check(cudaStreamWaitEvent(main.get(), each->end(), 0)); }
+  };
+  auto const time = [&](variant const& what) {
+    return bench::median_us(main.get(), [&] { queue(what); });
+  };
+  auto const products = [&](variant const& what) {
+    queue(what);
+    bench::check(cudaStreamSynchronize(main.get()));
+    std::vector<std::vector<float>> all;
+    for (auto const& each : data) { all.push_back(each->product(what)); }
+    return all;
+  };
+
+  auto const reference = products({.chunks = 1, .beside_kernels = false});
+  bool all_equal = true;
+  std::printf("all-gather of %u x %.0f MB to each of %u ranks, product %u x %d x %d of each\n",
+              ranks, 1e-6 * rows * inner * sizeof(float), ranks, ranks * rows, inner, columns);
+  std::printf("| %-14s | %6s | %12s | %12s | %12s | %8s | %-5s |\n", "copies by", "chunks",
+              "gather", "product", "both", "hidden", "equal");
+  std::printf("|------|------|------|------|------|------|------|\n");
+  for (bool const beside : {true, false}) {
+    for (std::uint32_t chunks = 1; chunks <= rank_data::most_chunks; chunks *= 2) {
+      variant const both{.chunks = chunks, .beside_kernels = beside};
+      double const gather = time({.chunks = chunks, .beside_kernels = beside, .multiplies = false});
+      double const product = time({.chunks = chunks, .beside_kernels = beside, .gathers = false});
+      double const together = time(both);
+      auto const found = products(both);
+      bool equal = true;
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        equal = equal && std::memcmp(found[rank].data(), reference[rank].data(),
+                                     found[rank].size() * sizeof(float)) == 0;
+      }
+      all_equal = all_equal && equal;
+      std::printf("| %-14s | %6u | %9.1f us | %9.1f us | %9.1f us | %6.1f %% | %-5s |\n",
+                  beside ? "copy engines" : "CUDA's choice", chunks, gather, product, together,
+                  100 * (gather + product - together) / gather, equal ? "yes" : "NO");
+    }
+  }
+  return all_equal ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+
+int main()
+{
+  return run();
+}

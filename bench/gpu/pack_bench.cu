@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_timing.cuh"
+
+#include <ballast/comm/device_array.hpp>
+#include <ballast/comm/pinned_allocator.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::device_array;
+using ballast::device_rows;
+using ballast::rank_id;
+using ballast::route_bound;
+using ballast::route_plan;
+using ballast::row_array;
+using ballast::tokens;
+
+constexpr std::uint32_t peers = 8;
+
+/// Every other chunk of a rank's rows leaves, to a random peer, and as many come where they were.
+route_plan chunks_for_peers(std::uint32_t chunks, tokens rows_per_chunk)
+{
+  ballast::random_source random(42);
+  route_plan plan;
+  plan.sent.start(peers);
+  plan.received.start(peers);
+  plan.rows_before = plan.rows_after = 2 * chunks * rows_per_chunk;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    ballast::row_range const rows{2 * chunk * rows_per_chunk, rows_per_chunk};
+    auto const peer = ballast::to_id<rank_id>(random.below(peers));
+    plan.sent.add(peer, rows);
+    plan.received.add(peer, rows);
+  }
+  plan.sent.finish();
+  plan.received.finish();
+  return plan;
+}
+
+/// What packing and unpacking of one plan need, on the device.
+class packed_step {
+ public:
+  packed_step(bench::stream const& stream, std::uint32_t chunks, tokens rows_per_chunk,
+              std::vector<std::size_t> const& widths)
+      : stream_(stream.get()),
+        plan_(chunks_for_peers(chunks, rows_per_chunk)),
+        tables_(ballast::device_route::bytes({peers, chunks})),
+        pinned_(ballast::device_route::bytes({peers, chunks})),
+        there_({peers, chunks}, tables_.span(), pinned_),
+        rows_({})
+  {
+    std::vector<row_array> arrays;
+    for (std::size_t const width : widths) {
+      auto const bytes = static_cast<std::size_t>(plan_.rows_before) * width;
+      arrays_.emplace_back(bytes);
+      bench::check(cudaMemsetAsync(arrays_.back().data(), 1, bytes, stream_));
+      arrays.push_back({arrays_.back().span(), arrays_.back().span(), width});
+      moved_ += static_cast<std::size_t>(rows_per_chunk) * chunks * width;
+    }
+    rows_ = device_rows(arrays);
+    std::vector<std::size_t> sizes(peers);
+    ballast::message_bytes(plan_.sent.rows(), arrays, sizes);
+    messages_ = device_array<std::byte>(std::reduce(sizes.begin(), sizes.end()));
+    if (auto const staged = there_.stage(plan_); !staged) {
+      std::fprintf(stderr, "%s\n", staged.error().message.c_str());
+      std::exit(EXIT_FAILURE);
+    }
+    bench::check(there_.upload(stream_));
+    std::size_t bytes = 0;
+    bench::check(ballast::pack_rows(nullptr, bytes, there_.sent(), rows_, nullptr, stream_));
+    temporary_ = device_array<std::byte>(bytes);
+    bench::check(cudaStreamSynchronize(stream_));
+  }
+
+  void pack() const
+  {
+    std::size_t bytes = temporary_.size();
+    bench::check(ballast::pack_rows(temporary_.data(), bytes, there_.sent(), rows_,
+                                    messages_.data(), stream_));
+  }
+
+  void unpack() const
+  {
+    std::size_t bytes = temporary_.size();
+    bench::check(ballast::unpack_rows(temporary_.data(), bytes, there_.received(), rows_,
+                                      messages_.data(), stream_));
+  }
+
+  [[nodiscard]] std::size_t moved() const { return moved_; }
+
+ private:
+  cudaStream_t stream_;
+  route_plan plan_;
+  device_array<std::byte> tables_;
+  std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
+  ballast::device_route there_;
+  std::vector<device_array<std::byte>> arrays_;
+  device_rows rows_;
+  device_array<std::byte> messages_;
+  device_array<std::byte> temporary_;
+  std::size_t moved_ = 0;
+};
+
+void time_chunks(bench::stream const& stream, char const* name, std::uint32_t chunks,
+                 std::size_t chunk_bytes, std::vector<std::size_t> const& widths)
+{
+  auto const rows = static_cast<tokens>(chunk_bytes / widths.front());
+  packed_step const step(stream, chunks, rows, widths);
+  device_array<std::byte> const from(step.moved());
+  device_array<std::byte> const to(step.moved());
+  bench::check(cudaMemsetAsync(from.data(), 1, from.size(), stream.get()));
+  auto const [pack_us, unpack_us, memcpy_us] = bench::medians_us(
+      stream.get(), [&] { step.pack(); }, [&] { step.unpack(); },
+      [&] {
+        bench::check(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice,
+                                     stream.get()));
+      });
+  bench::row((std::string("pack ") + name).c_str(), step.moved(), pack_us, memcpy_us);
+  bench::row((std::string("unpack ") + name).c_str(), step.moved(), unpack_us, memcpy_us);
+}
+
+/// Median microseconds that the host takes to queue something on an idle stream.
+template <class Work>
+double host_us(cudaStream_t stream, Work const& work)
+{
+  std::vector<double> times;
+  for (int turn = 0; turn < bench::repeats; ++turn) {
+    bench::check(cudaStreamSynchronize(stream));
+    auto const begin = std::chrono::steady_clock::now();
+    work();
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+            .count());
+  }
+  bench::check(cudaStreamSynchronize(stream));
+  return bench::median(times);
+}
+
+/// Sixteen bytes a chunk: what is timed is the scan, the offsets and the launches.
+void time_overhead(bench::stream const& stream)
+{
+  packed_step const step(stream, 4096, 1, {16});
+  step.pack();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replayed = nullptr;
+  bench::check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  step.pack();
+  bench::check(cudaStreamEndCapture(stream.get(), &graph));
+  bench::check(cudaGraphInstantiate(&replayed, graph, 0));
+  auto const replay = [&] { bench::check(cudaGraphLaunch(replayed, stream.get())); };
+  auto const pack = [&] { step.pack(); };
+
+  auto const [pack_us, graph_us] = bench::medians_us(stream.get(), pack, replay);
+  std::printf("\nOffsets and pack of 4096 chunks of 16 bytes, launch overhead:\n\n");
+  std::printf("| queued as | host, us | GPU, us |\n|---|---|---|\n");
+  std::printf("| kernels | %.1f | %.1f |\n", host_us(stream.get(), pack), pack_us);
+  std::printf("| a graph | %.1f | %.1f |\n", host_us(stream.get(), replay), graph_us);
+  bench::check(cudaGraphExecDestroy(replayed));
+  bench::check(cudaGraphDestroy(graph));
+}
+
+}  // namespace
+
+int main()
+{
+  bench::print_device();
+  std::printf("\nPack and unpack, %u peers:\n\n", peers);
+  bench::stream const stream;
+  bench::header();
+  time_chunks(stream, "4096 chunks of 4 kB", 4096, 4096, {4096});
+  time_chunks(stream, "65536 chunks of 4 kB", 65'536, 4096, {4096});
+  time_chunks(stream, "4096 chunks of 64 kB", 4096, 65'536, {4096});
+  time_chunks(stream, "512 chunks of 1 MB", 512, 1'048'576, {4096});
+  time_chunks(stream, "4096 chunks of 64 kB, rows of 6146 bytes", 4096, 65'536, {6146});
+  time_chunks(stream, "4096 chunks of 64 kB and 4 B, 8 B, 2 B a row", 4096, 65'536,
+              {4096, 4, 8, 2});
+  time_overhead(stream);
+  return 0;
+}

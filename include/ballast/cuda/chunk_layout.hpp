@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_CHUNK_LAYOUT_HPP
+#define BALLAST_CUDA_CHUNK_LAYOUT_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/route/chunking.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// Where rows lie in a collective that is done chunk by chunk, and where in one done at once.
+///
+/// Each of `ranks` ranks has `rows` rows, cut by chunk_of into `chunks`. What all ranks have is
+///
+///   by rank    [rank][row]                       what one all-gather leaves
+///   by chunk   [chunk][rank][row of the chunk]   what an all-gather of each chunk leaves
+///
+/// The first is what a matrix product's result is to be; and a chunk of the second is contiguous,
+/// as what goes into a collective must be.
+///
+/// Units       rows, `row_bytes` bytes each.
+/// Expects     rows >= 0; chunks >= 1; rank < ranks; index < copies().
+/// Ensures     (1) both layouts are the same ranks x rows rows, each once
+///             (2) by chunk, chunk c begins where chunk_of says it begins in a rank, times ranks
+struct chunk_layout {
+  std::int64_t rows = 0;
+  std::uint32_t ranks = 1;
+  std::uint32_t chunks = 1;
+  std::uint32_t row_bytes = 1;
+
+  /// A rank's part of a chunk: its first byte in either layout, and how many.
+  struct part {
+    std::size_t by_rank = 0;
+    std::size_t by_chunk = 0;
+    std::size_t bytes = 0;
+  };
+
+  /// How many parts there are: rank by rank in a chunk, chunk by chunk.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t copies() const
+  {
+    return chunks * ranks;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr part operator()(std::uint32_t index) const
+  {
+    chunk const cut = chunk_of(rows, chunks, index / ranks);
+    std::int64_t const rank = index % ranks;
+    return {bytes(rank * rows + cut.first), bytes(ranks * cut.first + rank * cut.count),
+            bytes(cut.count)};
+  }
+
+ private:
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t bytes(std::int64_t count) const
+  {
+    return static_cast<std::size_t>(count) * row_bytes;
+  }
+};
+
+/// The copies that lay out by rank what lies by chunk: after a chunked all-gather and the matrix
+/// product of each chunk.
+struct chunks_to_ranks {
+  static constexpr bool contiguous = true;
+
+  chunk_layout layout;
+  std::byte const* from = nullptr;
+  std::byte* to = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy operator()(std::uint32_t index) const
+  {
+    chunk_layout::part const each = layout(index);
+    return strided_copy::contiguous(from + each.by_chunk, to + each.by_rank, each.bytes);
+  }
+};
+
+/// The copies that lay out by chunk what lies by rank: before a chunked exchange.
+struct ranks_to_chunks {
+  static constexpr bool contiguous = true;
+
+  chunk_layout layout;
+  std::byte const* from = nullptr;
+  std::byte* to = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy operator()(std::uint32_t index) const
+  {
+    chunk_layout::part const each = layout(index);
+    return strided_copy::contiguous(from + each.by_rank, to + each.by_chunk, each.bytes);
+  }
+};
+
+static_assert(copy_list<chunks_to_ranks> && copy_list<ranks_to_chunks>);
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_CHUNK_LAYOUT_HPP

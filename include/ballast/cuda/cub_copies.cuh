@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_CUB_COPIES_CUH
+#define BALLAST_CUDA_CUB_COPIES_CUH
+
+#include <ballast/core/config.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+
+#include <cuda_runtime.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_memcpy.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+template <contiguous_copy_list List>
+struct source_of {
+  List list;
+  [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* operator()(std::uint32_t index) const
+  {
+    return list(index).from;
+  }
+};
+
+template <contiguous_copy_list List>
+struct destination_of {
+  List list;
+  [[nodiscard]] BALLAST_HOST_DEVICE std::byte* operator()(std::uint32_t index) const
+  {
+    return list(index).to;
+  }
+};
+
+template <contiguous_copy_list List>
+struct bytes_of {
+  List list;
+  [[nodiscard]] BALLAST_HOST_DEVICE std::size_t operator()(std::uint32_t index) const
+  {
+    return list(index).bytes();
+  }
+};
+
+}  // namespace detail
+
+/// `cub::DeviceMemcpy::Batched`, which sorts copies by size into those that a thread group, a warp
+/// and several blocks make.
+struct cub_copies {
+  /// copy_batch by this policy.
+  template <contiguous_copy_list List>
+  [[nodiscard]] cudaError_t operator()(void* temporary, std::size_t& temporary_bytes,
+                                       List const& list, std::uint32_t count,
+                                       cudaStream_t stream) const
+  {
+    thrust::counting_iterator<std::uint32_t> const indices(0);
+    return cub::DeviceMemcpy::Batched(
+        temporary, temporary_bytes,
+        thrust::transform_iterator(indices, detail::source_of<List>{list}),
+        thrust::transform_iterator(indices, detail::destination_of<List>{list}),
+        thrust::transform_iterator(indices, detail::bytes_of<List>{list}), count, stream);
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_CUB_COPIES_CUH

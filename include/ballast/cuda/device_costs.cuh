@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DEVICE_COSTS_CUH
+#define BALLAST_CUDA_DEVICE_COSTS_CUH
+
+#include <ballast/comm/nvtx_range.hpp>
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+
+#include <cuda_runtime.h>
+#include <cub/device/device_histogram.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_transform.cuh>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// A cost model that kernels take by value. Its call operator is marked for the device, as those of
+/// all models of this library are: nvcc refuses the kernel where it is not.
+template <class Model, class Sample>
+concept device_cost_model = cost_model<Model, Sample> && std::is_trivially_copyable_v<Model>;
+
+namespace detail {
+
+struct saturating_plus {
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(cost_units a,
+                                                                    cost_units b) const
+  {
+    return saturating_sum(a, b);
+  }
+};
+
+}  // namespace detail
+
+/// Prices samples that lie on the device, by the integers that the host computes.
+///
+/// Shapes      samples[count], costs[count], both on the stream's device
+/// Ensures     (1) costs[i] is model(samples[i])
+/// Errors      CUDA's own
+/// Complexity  O(count) reads and writes; one kernel, no temporary storage.
+template <class Sample, device_cost_model<Sample> Model>
+[[nodiscard]] cudaError_t costs_of(Sample const* samples, std::size_t count, Model const& model,
+                                   cost_units* costs, cudaStream_t stream)
+{
+  detail::nvtx_range const range("ballast::costs_of");
+  // The kernel behind thrust::transform, without its exceptions. The other one, Transform, keeps the
+  // tile that suited the size of the process's first call.
+  return cub::DeviceTransform::TransformStableArgumentAddresses(samples, costs, count, model,
+                                                                stream);
+}
+
+/// What samples that lie on the device cost together.
+///
+/// Shapes      samples[count], total[1], both on the stream's device
+/// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
+/// Ensures     (1) *total is the host's saturating_sum of all costs, 0 where there is no sample:
+///                 costs are never negative, so the sum is min(what it is without a limit, no_cost),
+///                 and the order in which a GPU adds does not matter
+/// Errors      CUDA's own
+/// Complexity  O(count) reads; costs are not written down.
+template <class Sample, device_cost_model<Sample> Model>
+[[nodiscard]] cudaError_t total_cost(void* temporary, std::size_t& temporary_bytes,
+                                     Sample const* samples, std::size_t count, Model const& model,
+                                     cost_units* total, cudaStream_t stream)
+{
+  detail::nvtx_range const range("ballast::total_cost");
+  return cub::DeviceReduce::TransformReduce(temporary, temporary_bytes, samples, total, count,
+                                            detail::saturating_plus{}, model, cost_units{0},
+                                            stream);
+}
+
+/// Counts lengths that lie on the device, bin by bin.
+///
+/// Lengths are read through a pointer, or through an iterator that kernels may use: what a
+/// thrust::transform_iterator makes of samples.
+///
+/// Shapes      lengths[count], edges[bins + 1], counts[bins], all on the stream's device
+/// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
+/// Expects     bins >= 1; count < 2^31; edges do not descend.
+/// Ensures     (1) counts[b] lengths are in [edges[b], edges[b + 1])
+///             (2) lengths outside of all bins are not counted
+/// Errors      CUDA's own
+/// Complexity  O(count log bins); up to 256 bins are counted in shared memory.
+template <class Lengths>
+  requires std::convertible_to<std::iter_value_t<Lengths>, tokens>
+[[nodiscard]] cudaError_t count_lengths(void* temporary, std::size_t& temporary_bytes,
+                                        Lengths lengths, std::size_t count, tokens const* edges,
+                                        std::int32_t bins, std::uint32_t* counts,
+                                        cudaStream_t stream)
+{
+  BALLAST_EXPECTS(bins >= 1);
+  BALLAST_EXPECTS(count < (std::size_t{1} << 31));
+  detail::nvtx_range const range("ballast::count_lengths");
+  // With a count of 32 bits CUB compiles one kernel, with one of 64 bits two.
+  return cub::DeviceHistogram::HistogramRange(temporary, temporary_bytes, lengths, counts, bins + 1,
+                                              edges, static_cast<std::int32_t>(count), stream);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_DEVICE_COSTS_CUH

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DEVICE_HEADS_HPP
+#define BALLAST_CUDA_DEVICE_HEADS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/route/head_array.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// Elements that kernels add: what those of a head_array are that the host adds. 8-bit floats,
+/// integers and whatever a caller's own function adds are `other`.
+enum class element_type : std::uint8_t { other, fp16, bf16, fp32, fp64 };
+
+namespace detail {
+
+template <class T>
+[[nodiscard]] bool adds(head_array const& array)
+{
+  // Where the operators of the 16-bit types are switched off the host has no sums of them either.
+  if constexpr (addable<T>) {
+    return array.add == &add_elements<T>;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+/// The type of an array that heads_of made, for kernels: a head_array knows it by its sum alone.
+[[nodiscard]] inline element_type element_type_of(head_array const& array)
+{
+  if (detail::adds<__half>(array)) { return element_type::fp16; }
+  if (detail::adds<__nv_bfloat16>(array)) { return element_type::bf16; }
+  if (detail::adds<float>(array)) { return element_type::fp32; }
+  if (detail::adds<double>(array)) { return element_type::fp64; }
+  return element_type::other;
+}
+
+/// The arrays of one exchange, as a kernel takes them by value.
+///
+/// Expects     at most `most` arrays: queries, keys, values and something beside each of them. All
+///             together are a tenth of the 4 kB that the parameters of a kernel may take.
+class device_heads {
+ public:
+  static constexpr std::uint32_t most = 8;
+
+  struct array {
+    std::byte const* from;
+    std::byte* to;
+    head_shape shape;
+    element_type element;
+  };
+
+  explicit device_heads(std::span<head_array const> arrays)
+      : size_(static_cast<std::uint32_t>(arrays.size()))
+  {
+    BALLAST_EXPECTS(arrays.size() <= most);
+    array* next = arrays_;
+    for (head_array const& each : arrays) {
+      *next++ = {each.from.data(), each.to.data(), each.shape, element_type_of(each)};
+    }
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t size() const { return size_; }
+  [[nodiscard]] BALLAST_HOST_DEVICE array const& operator[](std::uint32_t index) const
+  {
+    return arrays_[index];
+  }
+
+ private:
+  array arrays_[most] = {};
+  std::uint32_t size_;
+};
+
+static_assert(std::is_trivially_copyable_v<device_heads>);
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_DEVICE_HEADS_HPP

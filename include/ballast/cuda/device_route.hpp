@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DEVICE_ROUTE_HPP
+#define BALLAST_CUDA_DEVICE_ROUTE_HPP
+
+#include <ballast/comm/nvtx_range.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cuda/row_tables.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+
+#include <cuda_runtime_api.h>  // cudaMemcpyAsync
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace ballast::inline v0 {
+
+/// The most that any step's plan has: ranks, and ranges of rows sent, received and kept, of each.
+struct route_bound {
+  std::uint32_t ranks = 1;
+  std::uint32_t ranges = 0;
+};
+
+/// A route_plan where kernels read it: a rank has one, and gives it every step's plan.
+///
+///     device_route there(bound, device.span(), pinned);  // of device_route::bytes(bound) each
+///     there.stage(plan);                                 // writes pinned memory
+///     there.upload(stream);                              // one copy; a graph can hold it
+///
+/// What is queued after the upload reads the plan that was staged when the upload was done. So a
+/// graph that was captured with one plan is replayed with another's after the next stage().
+///
+/// Shapes      device[bytes], pinned[bytes], bytes(bound) each, aligned to 16 bytes.
+/// Expects     bound.ranks >= 1, and less than 2^29 ranges; memory that outlives this object, the
+///             one in the device's, the other page-locked. No upload is under way when stage() is
+///             called: wait for the stream, or for an event after the upload. One thread at a time.
+/// Ensures     (1) an upload copies bytes(bound) bytes, whatever the plan
+///             (2) a plan that is refused changes nothing
+///             (3) the steady state allocates nothing
+/// Errors      stage: out_of_range, the plan is above the bound. upload: CUDA's.
+/// Complexity  stage O(ranks + ranges) of the plan. bytes: 16 a rank, 56 a range.
+class device_route {
+ public:
+  [[nodiscard]] static constexpr std::size_t bytes(route_bound bound)
+  {
+    return layout(bound).bytes;
+  }
+
+  device_route(route_bound bound, std::span<std::byte> device, std::span<std::byte> pinned)
+      : bound_(bound), device_(device.data()), pinned_(pinned.data())
+  {
+    BALLAST_EXPECTS(bound.ranks >= 1);
+    // Lists of copies, of so many ranges in so many arrays, are numbered in 32 bits.
+    BALLAST_EXPECTS(bound.ranges <= std::numeric_limits<std::uint32_t>::max() / device_rows::most);
+    BALLAST_EXPECTS(device.size() >= bytes(bound) && pinned.size() >= bytes(bound));
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(device_) % alignof(peer_rows) == 0);
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(peer_rows) == 0);
+    *in<counts>(pinned_, 0) = {};  // so that an upload without a plan is of one that moves nothing
+    auto* const rows = in<tokens>(pinned_, layout(bound).sent_rows);
+    std::fill(rows, rows + 2 * std::size_t{bound.ranks}, tokens{0});
+  }
+
+  /// Writes a plan where upload() finds it.
+  [[nodiscard]] result<void> stage(route_plan const& plan)
+  {
+    std::size_t const sent = ranges_of(plan.sent);
+    std::size_t const received = ranges_of(plan.received);
+    std::size_t const kept = plan.kept.size();
+    struct need {
+      char const* what;
+      std::size_t count;
+      std::size_t most;
+    };
+    for (need const each : {need{"ranks", plan.ranks(), bound_.ranks},
+                            need{"ranges of rows to send", sent, bound_.ranges},
+                            need{"ranges of rows to receive", received, bound_.ranges},
+                            need{"ranges of rows to keep", kept, bound_.ranges}}) {
+      if (each.count > each.most) { return above(each.what, each.count, each.most); }
+    }
+    layout const at(bound_);
+    *in<counts>(pinned_, 0) = {static_cast<std::uint32_t>(sent),
+                               static_cast<std::uint32_t>(received),
+                               static_cast<std::uint32_t>(kept)};
+    write(plan.sent, at.sent, at.sent_rows);
+    write(plan.received, at.received, at.received_rows);
+    std::ranges::copy(plan.kept, in<kept_rows>(pinned_, at.kept));
+    rank_ = plan.rank;
+    ranks_ = plan.ranks();
+    rows_before_ = plan.rows_before;
+    rows_after_ = plan.rows_after;
+    return {};
+  }
+
+  [[nodiscard]] cudaError_t upload(cudaStream_t stream) const
+  {
+    detail::nvtx_range const range("ballast::device_route::upload");
+    return cudaMemcpyAsync(device_, pinned_, bytes(bound_), cudaMemcpyHostToDevice, stream);
+  }
+
+  [[nodiscard]] route_bound bound() const noexcept { return bound_; }
+
+  /// What kernels read.
+  [[nodiscard]] device_ranges sent() const
+  {
+    layout const at(bound_);
+    return {in<peer_rows>(device_, at.sent), &in<counts>(device_, 0)->sent,
+            in<tokens>(device_, at.sent_rows), bound_.ranges, bound_.ranks};
+  }
+  [[nodiscard]] device_ranges received() const
+  {
+    layout const at(bound_);
+    return {in<peer_rows>(device_, at.received), &in<counts>(device_, 0)->received,
+            in<tokens>(device_, at.received_rows), bound_.ranges, bound_.ranks};
+  }
+  [[nodiscard]] device_kept kept() const
+  {
+    return {in<kept_rows>(device_, layout(bound_).kept), &in<counts>(device_, 0)->kept,
+            bound_.ranges};
+  }
+
+  /// What the host reads: of the plan that was staged last, until the next is.
+  [[nodiscard]] row_traffic traffic() const
+  {
+    layout const at(bound_);
+    return {rank_,
+            rows_before_,
+            rows_after_,
+            {in<tokens>(pinned_, at.sent_rows), ranks_},
+            {in<tokens>(pinned_, at.received_rows), ranks_}};
+  }
+
+  /// For the sizes of messages, which the host tells the communicator.
+  [[nodiscard]] workspace& memory() noexcept { return memory_; }
+
+ private:
+  struct counts {
+    std::uint32_t sent;
+    std::uint32_t received;
+    std::uint32_t kept;
+    std::uint32_t padding = 0;  // to the alignment of what follows
+  };
+
+  /// Where things begin in either memory: those with the widest loads first.
+  struct layout {
+    constexpr explicit layout(route_bound bound)
+        : sent(sizeof(counts)),
+          received(sent + bound.ranges * sizeof(peer_rows)),
+          kept(received + bound.ranges * sizeof(peer_rows)),
+          sent_rows(kept + bound.ranges * sizeof(kept_rows)),
+          received_rows(sent_rows + bound.ranks * sizeof(tokens)),
+          bytes(received_rows + bound.ranks * sizeof(tokens))
+    {}
+
+    std::size_t sent;
+    std::size_t received;
+    std::size_t kept;
+    std::size_t sent_rows;
+    std::size_t received_rows;
+    std::size_t bytes;
+  };
+
+  template <class T>
+  [[nodiscard]] static T* in(std::byte* memory, std::size_t offset)
+  {
+    // Arrays of bytes create the objects that are used in them, so there is nothing to construct.
+    return reinterpret_cast<T*>(memory + offset);
+  }
+
+  [[nodiscard]] static std::size_t ranges_of(route_table const& table)
+  {
+    std::size_t ranges = 0;
+    for (std::size_t peer = 0; peer < table.rows().size(); ++peer) {
+      ranges += table[to_id<rank_id>(peer)].size();
+    }
+    return ranges;
+  }
+
+  void write(route_table const& table, std::size_t ranges, std::size_t rows)
+  {
+    auto* next = in<peer_rows>(pinned_, ranges);
+    for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
+      for (row_range const range : table[to_id<rank_id>(peer)]) {
+        BALLAST_EXPECTS(range.count >= 0 && range.count <= longest_sample);
+        *next++ = {range.first, static_cast<std::uint32_t>(range.count), peer};
+      }
+    }
+    auto* const end = std::ranges::copy(table.rows(), in<tokens>(pinned_, rows)).out;
+    std::fill(end, in<tokens>(pinned_, rows) + bound_.ranks, tokens{0});
+  }
+
+  [[nodiscard]] static tl::unexpected<error> above(char const* what, std::size_t count,
+                                                   std::size_t most)
+  {
+    return fail(error_code::out_of_range, 0,
+                "the plan has " + std::to_string(count) + " " + what +
+                    ", and the device route is made for " + std::to_string(most) +
+                    "; make it for the most that any step has");
+  }
+
+  route_bound bound_;
+  std::byte* device_;
+  std::byte* pinned_;
+  rank_id rank_{};
+  std::size_t ranks_ = 0;
+  tokens rows_before_ = 0;
+  tokens rows_after_ = 0;
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_DEVICE_ROUTE_HPP

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DEVICE_ULYSSES_CUH
+#define BALLAST_CUDA_DEVICE_ULYSSES_CUH
+
+#include <ballast/comm/nvtx_range.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/route/ulysses.hpp>
+
+#include <cuda_runtime.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
+#include <cuda/std/functional>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A bag of GPUs and the heads of its attention, which stay, and the most sequences of any step.
+struct ulysses_bound {
+  std::uint32_t sequences = 1;
+  std::uint32_t gpus = 1;
+  std::uint32_t query_heads = 1;
+};
+
+namespace detail {
+
+struct line_of_item {
+  std::uint32_t line;
+  BALLAST_HOST_DEVICE std::uint32_t operator()(std::uint32_t index) const { return index / line; }
+};
+
+struct item_of_tables {
+  ulysses_tables tables;
+  BALLAST_HOST_DEVICE tokens operator()(std::uint32_t index) const { return tables.item(index); }
+};
+
+}  // namespace detail
+
+/// A ulysses_plan where kernels read it: a GPU has one, and gives it every step's plan.
+///
+///     device_ulysses heads(bound, device.span(), pinned);
+///     heads.stage(plan);      // writes pinned memory
+///     heads.upload(stream);   // the lengths; the rows of all GPUs are summed there
+///
+/// What is queued after the upload reads the plan that was staged when the upload was done. So a
+/// graph that was captured with one plan is replayed with another's after the next stage().
+///
+/// Shapes      device[device_bytes(bound)], of any alignment; pinned[pinned_bytes(bound)], aligned
+///             to 8 bytes.
+/// Expects     bound.sequences, gpus and query_heads >= 1, and less than 2^28 (GPUs + 1) x
+///             (sequences + 1); memory that outlives this object, the one in the device's, the
+///             other page-locked. Plans of as many GPUs and query heads as the bound says. No
+///             upload is under way when stage() is called: wait for the stream, or for an event
+///             after the upload. One thread at a time.
+/// Ensures     (1) an upload does the same copy and the same sums, whatever the plan
+///             (2) a plan that is refused changes nothing; before the first, it has no tokens
+///             (3) the steady state allocates nothing
+/// Errors      stage: out_of_range, the plan has more sequences than the bound. device_bytes and
+///             upload: CUDA's.
+/// Complexity  stage O(sequences), upload one copy of 8 bytes a sequence, and one scan of a number
+///             for each GPU and sequence.
+class device_ulysses {
+ public:
+  [[nodiscard]] static constexpr std::size_t pinned_bytes(ulysses_bound bound)
+  {
+    return (std::size_t{bound.sequences} + 1) * sizeof(tokens);
+  }
+
+  [[nodiscard]] static cudaError_t device_bytes(ulysses_bound bound, std::size_t& bytes)
+  {
+    check(bound);
+    parts at(nullptr, bound);
+    std::size_t scan_bytes = 0;
+    auto const error = sum_rows(nullptr, scan_bytes, at, cudaStream_t{});
+    (void)at.storage.take<std::byte>(scan_bytes);
+    bytes = at.storage.bytes();
+    return error;
+  }
+
+  device_ulysses(ulysses_bound bound, std::span<std::byte> device, std::span<std::byte> pinned)
+      : bound_(bound), device_(device), pinned_(reinterpret_cast<tokens*>(pinned.data()))
+  {
+    check(bound);
+    BALLAST_EXPECTS(pinned.size() >= pinned_bytes(bound));
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(tokens) == 0);
+    // Takes the plan's memory for all steps, and is what an upload without a plan finds.
+    plan_.assign(std::vector<tokens>(bound.sequences), bound.gpus, bound.query_heads);
+    write_lengths();
+  }
+
+  /// Writes a plan where upload() finds it.
+  [[nodiscard]] result<void> stage(ulysses_plan const& plan)
+  {
+    BALLAST_EXPECTS(plan.gpus() == bound_.gpus && plan.query_heads() == bound_.query_heads);
+    if (plan.lengths().size() > bound_.sequences) {
+      return fail(error_code::out_of_range, bound_.sequences,
+                  "the bag has " + std::to_string(plan.lengths().size()) +
+                      " sequences, and what holds its plan on the device is made for " +
+                      std::to_string(bound_.sequences) + "; make it for the most of any step");
+    }
+    plan_ = plan;
+    write_lengths();
+    return {};
+  }
+
+  [[nodiscard]] cudaError_t upload(cudaStream_t stream) const
+  {
+    detail::nvtx_range const range("ballast::device_ulysses::upload");
+    parts at(device_.data(), bound_);
+    std::size_t scan_bytes = 0;
+    if (auto const error = sum_rows(nullptr, scan_bytes, at, stream); error != cudaSuccess) {
+      return error;
+    }
+    auto* const scan = at.storage.take<std::byte>(scan_bytes);
+    if (device_.size() < at.storage.bytes()) { return cudaErrorInvalidValue; }
+    if (auto const error = cudaMemcpyAsync(at.lengths, pinned_, pinned_bytes(bound_),
+                                           cudaMemcpyHostToDevice, stream);
+        error != cudaSuccess) {
+      return error;
+    }
+    return sum_rows(scan, scan_bytes, at, stream);
+  }
+
+  [[nodiscard]] ulysses_bound bound() const noexcept { return bound_; }
+
+  /// What kernels read.
+  [[nodiscard]] ulysses_tables tables() const { return parts(device_.data(), bound_).tables; }
+
+  /// What the host reads: the plan that was staged last.
+  [[nodiscard]] ulysses_plan const& plan() const noexcept { return plan_; }
+
+  /// For the sizes of messages, which the host tells the communicator.
+  [[nodiscard]] workspace& memory() noexcept { return memory_; }
+
+ private:
+  /// Where things are in the device's memory.
+  struct parts {
+    parts(std::byte* device, ulysses_bound bound)
+        : storage(device),
+          tables{nullptr, nullptr, bound.sequences, {bound.query_heads, bound.gpus}}
+    {
+      tables.lengths = lengths = storage.take<tokens>(tables.line());
+      tables.first_rows = first_rows = storage.take<tokens>(tables.items());
+    }
+
+    detail::temporary_storage storage;
+    ulysses_tables tables;
+    tokens* lengths = nullptr;
+    tokens* first_rows = nullptr;
+  };
+
+  static void check(ulysses_bound bound)
+  {
+    BALLAST_EXPECTS(bound.sequences >= 1 && bound.gpus >= 1 && bound.query_heads >= 1);
+    // Lists of copies, so many in so many arrays, are numbered in 32 bits.
+    BALLAST_EXPECTS((std::uint64_t{bound.gpus} + 1) * (std::uint64_t{bound.sequences} + 1) <
+                    std::numeric_limits<std::uint32_t>::max() / (2 * device_heads::most));
+  }
+
+  [[nodiscard]] static cudaError_t sum_rows(void* scan, std::size_t& scan_bytes, parts const& at,
+                                            cudaStream_t stream)
+  {
+    thrust::counting_iterator<std::uint32_t> const index(0);
+    thrust::transform_iterator const lines(index, detail::line_of_item{at.tables.line()});
+    thrust::transform_iterator const items(index, detail::item_of_tables{at.tables});
+    return cub::DeviceScan::ExclusiveSumByKey(scan, scan_bytes, lines, items, at.first_rows,
+                                              at.tables.items(), cuda::std::equal_to<>{}, stream);
+  }
+
+  void write_lengths()
+  {
+    auto* const end = std::ranges::copy(plan_.lengths(), pinned_).out;
+    std::fill(end, pinned_ + bound_.sequences + 1, tokens{0});
+  }
+
+  ulysses_bound bound_;
+  std::span<std::byte> device_;
+  tokens* pinned_;
+  ulysses_plan plan_;
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_DEVICE_ULYSSES_CUH

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_EXCHANGE_HEADS_CUH
+#define BALLAST_CUDA_EXCHANGE_HEADS_CUH
+
+#include <ballast/comm/cuda_failure.hpp>
+#include <ballast/comm/nvtx_range.hpp>
+#include <ballast/comm/stream_communicator.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/device_ulysses.cuh>
+#include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Queues copies on a stream; messages are in the caller's memory, and so is what copies need.
+class device_head_mover {
+ public:
+  device_head_mover(ulysses_tables const& tables, std::uint32_t gpu, head_exchange way,
+                    std::span<head_array const> arrays, std::span<std::byte> temporary,
+                    cudaStream_t stream)
+      : tables_(tables),
+        gpu_(gpu),
+        to_heads_(way == head_exchange::to_heads),
+        arrays_(arrays),
+        heads_(arrays),
+        temporary_(temporary),
+        stream_(stream)
+  {}
+
+  [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
+  {
+    auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
+    std::size_t const skipped = -address % temporary_storage::alignment;
+    BALLAST_EXPECTS(temporary_.size() >= skipped && temporary_.size() - skipped >= bytes);
+    auto const messages = temporary_.subspan(skipped, bytes);
+    temporary_ = temporary_.subspan(skipped + bytes);
+    return messages;
+  }
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    std::size_t bytes = temporary_.size();
+    return to_heads_
+               ? queued("pack_to_heads", pack_to_heads(temporary_.data(), bytes, tables_, gpu_,
+                                                       heads_, outgoing.data(), stream_))
+               : queued("pack_to_tokens", pack_to_tokens(temporary_.data(), bytes, tables_, gpu_,
+                                                         heads_, outgoing.data(), stream_));
+  }
+
+  /// The stream keeps the order: what unpack() queues comes behind the messages.
+  [[nodiscard]] result<void> arrive() const { return {}; }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    std::size_t bytes = temporary_.size();
+    return to_heads_
+               ? queued("unpack_to_heads", unpack_to_heads(temporary_.data(), bytes, tables_, gpu_,
+                                                           heads_, incoming.data(), stream_))
+               : queued("unpack_to_tokens",
+                        unpack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                         incoming.data(), stream_));
+  }
+
+  [[nodiscard]] result<void> copy() const
+  {
+    for (head_array const& array : arrays_) {
+      if (array.to.data() == array.from.data() || array.to.empty()) { continue; }
+      auto const code = cudaMemcpyAsync(array.to.data(), array.from.data(), array.to.size(),
+                                        cudaMemcpyDefault, stream_);
+      if (code != cudaSuccess) { return cuda_failure("cudaMemcpyAsync", code); }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] static result<void> queued(std::string_view call, cudaError_t code)
+  {
+    return code == cudaSuccess ? result<void>() : result<void>(cuda_failure(call, code));
+  }
+
+  ulysses_tables tables_;
+  std::uint32_t gpu_;
+  bool to_heads_;
+  std::span<head_array const> arrays_;
+  device_heads heads_;
+  std::span<std::byte> temporary_;
+  cudaStream_t stream_;
+};
+
+template <stream_communicator C>
+[[nodiscard]] result<void> exchange_on_device(C& bag, device_ulysses& plan, head_exchange way,
+                                              std::span<head_array const> arrays,
+                                              std::span<std::byte> temporary)
+{
+  auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
+  return exchange_heads(
+      bag, plan.plan(), way, arrays, plan.memory(),
+      device_head_mover(plan.tables(), gpu, way, arrays, temporary, bag.stream()));
+}
+
+}  // namespace detail
+
+/// Bytes of temporary device memory that to_heads() and to_tokens() need on a GPU of the bag: for
+/// the plan staged last, and for every plan that gives no GPU more rows.
+///
+/// Errors      transport, where CUDA has no device to ask.
+template <std::same_as<head_array>... Arrays>
+[[nodiscard]] result<std::size_t> exchange_bytes(device_ulysses const& plan, std::uint32_t gpu,
+                                                 Arrays const&... arrays)
+{
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  ulysses_tables const tables = plan.tables();
+  device_heads const heads(all);
+  std::size_t there = 0;
+  std::size_t back = 0;
+  // The longest lists of copies, one or the other by the numbers of GPUs and sequences.
+  if (auto const code = unpack_to_heads(nullptr, there, tables, gpu, heads, nullptr, nullptr);
+      code != cudaSuccess) {
+    return detail::cuda_failure("unpack_to_heads", code);
+  }
+  if (auto const code = unpack_to_tokens(nullptr, back, tables, gpu, heads, nullptr, nullptr);
+      code != cudaSuccess) {
+    return detail::cuda_failure("unpack_to_tokens", code);
+  }
+  std::size_t messages = 0;
+  for (std::uint32_t peer = 0; peer < plan.bound().gpus; ++peer) {
+    if (peer == gpu) { continue; }
+    messages += message_bytes(plan.plan(), gpu, peer, all);
+    messages += message_bytes(plan.plan(), peer, gpu, all);
+  }
+  return messages + std::max(there, back) + detail::temporary_storage::alignment;
+}
+
+/// Before attention, on the bag's stream: what to_heads() of the host does, with arrays in the
+/// memory of the device, and without a wait.
+///
+///     heads.stage(plan);
+///     heads.upload(bag.stream());
+///     to_heads(bag, heads, temporary, heads_of(q, q_whole, 32, 128),
+///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
+///
+/// Collective, as to_heads() of the host is, and GPUs that use either can meet in it.
+///
+/// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], by the
+///             plan staged last; temporary[exchange_bytes()].
+/// Expects     bag.size() == plan.gpus(), and the upload is queued before; arrays and temporary in
+///             memory that the stream's device reaches, which is the current one, to be left alone
+///             until the stream has come so far. No `to` overlaps another array, nor its own but in
+///             a bag of one. At most device_heads::most arrays.
+/// Ensures     (1) when the stream has come so far, `to` is what to_heads() of the host makes it
+///             (2) it waits for nothing that the communicator's all_to_all_v does not wait for
+///             (3) the steady state allocates nothing
+/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. `to`
+///             is then unspecified. What goes wrong later is told by bag.wait().
+/// Complexity  that of pack_to_heads() and unpack_to_heads(), one behind the other.
+template <stream_communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_heads(C& bag, device_ulysses& plan, std::span<std::byte> temporary,
+                                    Arrays const&... arrays)
+{
+  detail::nvtx_range const range("ballast::to_heads");
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_on_device(bag, plan, detail::head_exchange::to_heads, all, temporary);
+}
+
+/// After attention, and the gradient of to_heads(): what to_tokens() of the host does.
+///
+/// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
+/// Expects     where several GPUs have the same head, an element_type that is not `other`.
+/// Ensures     sums are those of unpack_to_tokens().
+/// The rest is as for to_heads().
+template <stream_communicator C, std::same_as<head_array>... Arrays>
+[[nodiscard]] result<void> to_tokens(C& bag, device_ulysses& plan, std::span<std::byte> temporary,
+                                     Arrays const&... arrays)
+{
+  detail::nvtx_range const range("ballast::to_tokens");
+  std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::exchange_on_device(bag, plan, detail::head_exchange::to_tokens, all, temporary);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_EXCHANGE_HEADS_CUH

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_ROUTE_ROWS_CUH
+#define BALLAST_CUDA_ROUTE_ROWS_CUH
+
+#include <ballast/comm/cuda_failure.hpp>
+#include <ballast/comm/nvtx_range.hpp>
+#include <ballast/comm/stream_communicator.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/cuda/row_tables.hpp>
+#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Queues copies on a stream; messages are in the caller's memory, and so is what copies need.
+class device_row_mover {
+ public:
+  device_row_mover(device_route const& there, direction way, std::span<row_array const> arrays,
+                   std::span<std::byte> temporary, cudaStream_t stream)
+      : there_(there),
+        forward_(way == direction::forward),
+        rows_(arrays),
+        temporary_(temporary),
+        stream_(stream)
+  {}
+
+  [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
+  {
+    BALLAST_EXPECTS(!temporary_.empty());  // a null pointer would ask the copies for their needs
+    auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
+    std::size_t const skipped = -address % temporary_storage::alignment;
+    BALLAST_EXPECTS(temporary_.size() >= skipped && temporary_.size() - skipped >= bytes);
+    auto const messages = temporary_.subspan(skipped, bytes);
+    temporary_ = temporary_.subspan(skipped + bytes);
+    return messages;
+  }
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    std::size_t bytes = temporary_.size();
+    return queued("pack_rows",
+                  pack_rows(temporary_.data(), bytes, forward_ ? there_.sent() : there_.received(),
+                            rows_, outgoing.data(), stream_));
+  }
+
+  [[nodiscard]] result<void> keep() const
+  {
+    std::size_t bytes = temporary_.size();
+    return queued("keep_rows",
+                  keep_rows(temporary_.data(), bytes, there_.kept(), rows_, !forward_, stream_));
+  }
+
+  /// The stream keeps the order: what unpack() queues comes behind the messages.
+  [[nodiscard]] result<void> arrive() const { return {}; }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    std::size_t bytes = temporary_.size();
+    return queued("unpack_rows", unpack_rows(temporary_.data(), bytes,
+                                             forward_ ? there_.received() : there_.sent(), rows_,
+                                             incoming.data(), stream_));
+  }
+
+ private:
+  [[nodiscard]] static result<void> queued(std::string_view call, cudaError_t code)
+  {
+    return code == cudaSuccess ? result<void>() : result<void>(cuda_failure(call, code));
+  }
+
+  device_route const& there_;
+  bool forward_;
+  device_rows rows_;
+  std::span<std::byte> temporary_;
+  cudaStream_t stream_;
+};
+
+template <stream_communicator C>
+[[nodiscard]] result<void> route_on_device(C& comm, device_route& there, direction way,
+                                           std::span<row_array const> arrays,
+                                           std::span<std::byte> temporary)
+{
+  row_traffic const forward = there.traffic();
+  return exchange_rows(comm, way == direction::forward ? forward : forward.reversed(), arrays,
+                       there.memory(),
+                       device_row_mover(there, way, arrays, temporary, comm.stream()));
+}
+
+}  // namespace detail
+
+/// Bytes of temporary device memory that route() and reverse_route() need at most, whatever the
+/// plan within the bound: for these arrays, and for all that have no more rows.
+///
+/// Errors      transport, where CUDA has no device to ask.
+template <std::same_as<row_array>... Arrays>
+[[nodiscard]] result<std::size_t> route_bytes(device_route const& there, Arrays const&... arrays)
+{
+  std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+  std::size_t bytes = 0;
+  if (auto const code =
+          pack_rows(nullptr, bytes, there.sent(), device_rows(all), nullptr, cudaStream_t{});
+      code != cudaSuccess) {
+    return detail::cuda_failure("pack_rows", code);
+  }
+  for (row_array const& array : all) {  // each message's block is padded
+    bytes += array.from.size() + array.to.size() +
+             2 * std::size_t{there.bound().ranks} * (message_alignment - 1);
+  }
+  return bytes + detail::temporary_storage::alignment;
+}
+
+/// Moves arrays along a route on the communicator's stream: what route() of the host does, with the
+/// arrays in the memory of the device, and without a wait.
+///
+///     there.stage(plan);
+///     there.upload(comm.stream());
+///     route(comm, there, temporary, rows_of(x, y, 3072), rows_of(tag, tag_y))
+///
+/// Collective, as route() of the host is, and ranks that use either can meet in it.
+///
+/// Shapes      each array: from[rows before], to[rows after] rows of the plan staged last;
+///             temporary[route_bytes()].
+/// Expects     the plan is of this rank, and its upload is queued before; arrays and temporary in
+///             memory that the stream's device reaches, which is the current one, to be left alone
+///             until the stream has come so far. No `to` overlaps another array, and at most
+///             device_rows::most arrays.
+/// Ensures     (1) when the stream has come so far, `to` is what route() of the host makes it
+///             (2) it waits for nothing that the communicator's all_to_all_v does not wait for
+///             (3) the steady state allocates nothing
+/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. `to`
+///             is then unspecified. What goes wrong later is told by comm.wait().
+/// Complexity  that of pack_rows(), keep_rows() and unpack_rows(), one behind the other.
+template <stream_communicator C, std::same_as<row_array>... Arrays>
+[[nodiscard]] result<void> route(C& comm, device_route& there, std::span<std::byte> temporary,
+                                 Arrays const&... arrays)
+{
+  detail::nvtx_range const range("ballast::route");
+  std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::route_on_device(comm, there, detail::direction::forward, all, temporary);
+}
+
+/// Moves arrays back along a route: its exact inverse, and its gradient.
+///
+/// Shapes      each array: from[rows after], to[rows before] rows.
+/// The rest is as for route().
+template <stream_communicator C, std::same_as<row_array>... Arrays>
+[[nodiscard]] result<void> reverse_route(C& comm, device_route& there,
+                                         std::span<std::byte> temporary, Arrays const&... arrays)
+{
+  detail::nvtx_range const range("ballast::reverse_route");
+  std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+  return detail::route_on_device(comm, there, detail::direction::reverse, all, temporary);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_ROUTE_ROWS_CUH

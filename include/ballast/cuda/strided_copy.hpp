@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_STRIDED_COPY_HPP
+#define BALLAST_CUDA_STRIDED_COPY_HPP
+
+#include <ballast/core/config.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ballast::inline v0 {
+
+/// `rows` runs of `run` bytes whose beginnings are a stride apart on either side: rows of tokens,
+/// or of some heads of tokens. One run, and runs that touch on both sides, are one contiguous copy.
+///
+/// Expects     from and to do not overlap; with two rows or more, to_stride >= run.
+struct strided_copy {
+  std::byte const* from = nullptr;
+  std::byte* to = nullptr;
+  std::size_t from_stride = 0;
+  std::size_t to_stride = 0;
+  std::size_t run = 0;
+  std::size_t rows = 0;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE static constexpr strided_copy contiguous(std::byte const* from,
+                                                                             std::byte* to,
+                                                                             std::size_t bytes)
+  {
+    return {from, to, bytes, bytes, bytes, 1};
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t bytes() const { return run * rows; }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr bool is_contiguous() const
+  {
+    return rows <= 1 || (from_stride == run && to_stride == run);
+  }
+};
+
+/// Tells the i-th of many copies, on the host and on the device: what a plan says is worked out
+/// where it is used, so that no list of pointers is ever sent to the GPU.
+///
+/// Kernels take it by value. Copies may be empty; no destination overlaps another or a source.
+template <class List>
+concept copy_list =
+    std::is_trivially_copyable_v<List> && requires(List const& list, std::uint32_t index) {
+      { list(index) } -> std::same_as<strided_copy>;
+    };
+
+/// Promises, by `static constexpr bool contiguous = true`, that all its copies are contiguous.
+template <class List>
+concept contiguous_copy_list = copy_list<List> && requires { requires List::contiguous; };
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_CUDA_STRIDED_COPY_HPP

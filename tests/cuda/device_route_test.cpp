@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cuda/device_route.hpp>
+
+#include "../route/instances.hpp"
+#include "../support/counted_allocations.hpp"
+#include "host_rows.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/route/route_plan.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::device_route;
+using ballast::rank_id;
+using ballast::route_bound;
+using ballast::route_plan;
+using ballast::route_table;
+using ballast::tokens;
+using ballast_test::route_memory;
+using testing::Each;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+static_assert(device_route::bytes({.ranks = 1, .ranges = 0}) == 32);
+static_assert(device_route::bytes({.ranks = 8, .ranges = 1000}) == 16 + 8 * 16 + 1000 * 56);
+static_assert(device_route::bytes({.ranks = 1, .ranges = 500'000'000}) > 28'000'000'000);
+
+// What a kernel reads of one side, as a table again.
+void expect_table(ballast::device_ranges const& there, route_table const& table)
+{
+  std::uint32_t next = 0;
+  for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
+    for (ballast::row_range const range : table[rank_id{peer}]) {
+      ASSERT_LT(next, *there.there);
+      EXPECT_EQ(there.ranges[next].first, range.first);
+      EXPECT_EQ(there.ranges[next].count, range.count);
+      EXPECT_EQ(there.ranges[next].peer, peer);
+      ++next;
+    }
+  }
+  EXPECT_EQ(next, *there.there);
+  std::span const rows(there.rows, there.ranks);
+  EXPECT_THAT(rows.first(table.rows().size()), ElementsAreArray(table.rows()));
+  EXPECT_THAT(rows.subspan(table.rows().size()), Each(0));
+}
+
+TEST(DeviceRoute, HoldsThePlanThatWasStagedLast)
+{
+  ballast::random_source random(20240607);
+  route_bound const bound{.ranks = 9, .ranges = 200};
+  route_memory memory(bound);
+  device_route there(bound, memory.device(), memory.pinned());
+  for (int trial = 0; trial < 200; ++trial) {
+    std::size_t const ranks = 1 + random.below(9);
+    auto const bags = ballast_test::random_bags(ranks, random);
+    ballast_test::random_step const step(random.below(40), bags, random);
+    auto const rank = ballast::to_id<rank_id>(random.below(ranks));
+    auto const plan = ballast::plan_route(step.read, step.computed, rank);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << ranks << " ranks");
+    ASSERT_TRUE(there.stage(plan));
+    memory.upload();
+
+    expect_table(there.sent(), plan.sent);
+    expect_table(there.received(), plan.received);
+    EXPECT_THAT(std::span(there.kept().kept, *there.kept().there), ElementsAreArray(plan.kept));
+
+    auto const traffic = there.traffic();
+    EXPECT_EQ(traffic.rank, plan.rank);
+    EXPECT_EQ(traffic.rows_before, plan.rows_before);
+    EXPECT_EQ(traffic.rows_after, plan.rows_after);
+    EXPECT_THAT(traffic.sent, ElementsAreArray(plan.sent.rows()));
+    EXPECT_THAT(traffic.received, ElementsAreArray(plan.received.rows()));
+  }
+}
+
+TEST(DeviceRoute, MovesNothingBeforeTheFirstPlan)
+{
+  route_bound const bound{.ranks = 3, .ranges = 5};
+  route_memory memory(bound);
+  device_route const there(bound, memory.device(), memory.pinned());
+  memory.upload();
+  EXPECT_EQ(*there.sent().there, 0U);
+  EXPECT_EQ(*there.received().there, 0U);
+  EXPECT_EQ(*there.kept().there, 0U);
+  EXPECT_THAT(std::span(there.sent().rows, 3), Each(0));
+  EXPECT_THAT(std::span(there.received().rows, 3), Each(0));
+}
+
+// One rank's plan with a given number of ranges.
+route_plan plan_of(std::size_t ranks, int sent, int received, int kept)
+{
+  route_plan plan;
+  plan.sent.start(ranks);
+  plan.received.start(ranks);
+  for (int range = 0; range < sent; ++range) { plan.sent.add(rank_id{1}, {range, 1}); }
+  for (int range = 0; range < received; ++range) { plan.received.add(rank_id{1}, {range, 1}); }
+  for (int range = 0; range < kept; ++range) { plan.kept.push_back({range, range, 1}); }
+  plan.sent.finish();
+  plan.received.finish();
+  return plan;
+}
+
+TEST(DeviceRoute, RefusesAPlanAboveItsBoundAndKeepsWhatItHas)  // Ensures (2)
+{
+  route_bound const bound{.ranks = 2, .ranges = 3};
+  route_memory memory(bound);
+  device_route there(bound, memory.device(), memory.pinned());
+  ASSERT_TRUE(there.stage(plan_of(2, 3, 3, 3)));
+  std::vector const before(memory.pinned().begin(), memory.pinned().end());
+
+  auto const expect_refused = [&](route_plan const& plan, char const* what) {
+    auto const staged = there.stage(plan);
+    ASSERT_FALSE(staged);
+    EXPECT_EQ(staged.error().code, ballast::error_code::out_of_range);
+    EXPECT_THAT(staged.error().message, HasSubstr(what));
+    EXPECT_TRUE(std::ranges::equal(memory.pinned(), before));
+    EXPECT_EQ(there.traffic().sent.size(), 2U);
+  };
+  expect_refused(plan_of(3, 0, 0, 0), "3 ranks, and the device route is made for 2;");
+  expect_refused(plan_of(2, 4, 1, 1), "4 ranges of rows to send, and");
+  expect_refused(plan_of(2, 1, 5, 1), "5 ranges of rows to receive, and");
+  expect_refused(plan_of(2, 1, 1, 6), "6 ranges of rows to keep, and");
+}
+
+TEST(DeviceRoute, AllocatesNothingInTheSteadyState)  // Ensures (3)
+{
+  route_bound const bound{.ranks = 4, .ranges = 10};
+  route_memory memory(bound);
+  device_route there(bound, memory.device(), memory.pinned());
+  auto const plan = plan_of(4, 10, 7, 3);
+  auto const before = ballast_test::allocations();
+  bool const staged = there.stage(plan).has_value();
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_TRUE(staged);
+}
+
+TEST(DeviceRouteDeathTest, RefusesMemoryThatIsTooSmallOrMisaligned)
+{
+  route_bound const bound{.ranks = 2, .ranges = 3};
+  route_memory memory(bound);
+  auto const device = memory.device();
+  auto const pinned = memory.pinned();
+  EXPECT_DEATH(device_route(bound, device.first(100), pinned), "bytes");
+  EXPECT_DEATH(device_route(bound, device, pinned.first(100)), "bytes");
+  route_bound const smaller{.ranks = 1, .ranges = 3};
+  EXPECT_DEATH(device_route(smaller, device.subspan(8), pinned), "alignof");
+  EXPECT_DEATH(device_route(smaller, device, pinned.subspan(8)), "alignof");
+  EXPECT_DEATH(device_route({.ranks = 0, .ranges = 1}, device, pinned), "ranks >= 1");
+  EXPECT_DEATH(device_route({.ranks = 1, .ranges = 1U << 29}, device, pinned), "most");
+}
+
+TEST(DeviceRouteDeathTest, RefusesRangesThatAreNoPartOfASample)
+{
+  route_bound const bound{.ranks = 2, .ranges = 3};
+  route_memory memory(bound);
+  device_route there(bound, memory.device(), memory.pinned());
+  route_plan plan = plan_of(2, 0, 0, 0);
+  plan.sent.start(2);
+  plan.sent.add(rank_id{1}, {0, ballast::longest_sample + 1});
+  plan.sent.finish();
+  EXPECT_DEATH((void)there.stage(plan), "longest_sample");
+}
+
+}  // namespace

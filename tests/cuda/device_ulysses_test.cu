@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cuda/device_ulysses.cuh>
+
+#include "../route/bag_arrays.hpp"
+#include "../support/counted_allocations.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::device_ulysses;
+using ballast::tokens;
+using ballast::ulysses_bound;
+using ballast_test::bag_case;
+
+constexpr ulysses_bound bound{.sequences = 4, .gpus = 3, .query_heads = 8};
+
+// What upload() would copy; nothing here looks at the device's side.
+struct staged_lengths {
+  std::vector<tokens> pinned;
+  device_ulysses heads;
+
+  staged_lengths() : pinned(5, -1), heads(bound, {}, std::as_writable_bytes(std::span(pinned))) {}
+};
+
+TEST(DeviceUlysses, StagesThePlansLengthsAndZerosBehindThem)
+{
+  staged_lengths staged;
+  EXPECT_EQ(staged.pinned, std::vector<tokens>(5, 0));
+  EXPECT_EQ(staged.heads.plan().rows(), 0);
+  auto const four = bag_case{3, {5, 0, 9, 100}, 8}.plan();
+  ASSERT_TRUE(staged.heads.stage(four));
+  EXPECT_EQ(staged.pinned, (std::vector<tokens>{5, 0, 9, 100, 0}));
+  EXPECT_EQ(staged.heads.plan(), four);
+  ASSERT_TRUE(staged.heads.stage(bag_case{3, {7}, 8}.plan()));
+  EXPECT_EQ(staged.pinned, (std::vector<tokens>{7, 0, 0, 0, 0}));
+}
+
+TEST(DeviceUlysses, RefusesMoreSequencesThanItIsMadeFor)  // Ensures (2)
+{
+  staged_lengths staged;
+  auto const kept = bag_case{3, {7}, 8}.plan();
+  ASSERT_TRUE(staged.heads.stage(kept));
+  auto const refused = staged.heads.stage(bag_case{3, {3, 3, 3, 3, 3}, 8}.plan());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused.error().message,
+            "the bag has 5 sequences, and what holds its plan on the device is made for 4; make it "
+            "for the most of any step");
+  EXPECT_EQ(staged.pinned, (std::vector<tokens>{7, 0, 0, 0, 0}));
+  EXPECT_EQ(staged.heads.plan(), kept);
+}
+
+TEST(DeviceUlysses, StagesWithoutAllocating)  // Ensures (3)
+{
+  staged_lengths staged;
+  std::vector<ballast::ulysses_plan> const plans = {bag_case{3, {5, 0, 9, 100}, 8}.plan(),
+                                                    bag_case{3, {}, 8}.plan()};
+  std::size_t const before = ballast_test::allocations();
+  for (auto const& plan : plans) { (void)staged.heads.stage(plan); }
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+TEST(DeviceUlysses, SaysHowLargeItsMemoryIs)
+{
+  EXPECT_EQ(device_ulysses::pinned_bytes(bound), 5 * sizeof(tokens));
+  std::size_t bytes = 0;
+  if (device_ulysses::device_bytes(bound, bytes) == cudaSuccess) {  // there is a GPU
+    EXPECT_GE(bytes, (5 + 4 * 5) * sizeof(tokens));
+  }
+  (void)cudaGetLastError();
+}
+
+TEST(DeviceUlyssesDeathTest, RejectsOtherBagsAndBounds)
+{
+  staged_lengths staged;
+  EXPECT_DEATH((void)staged.heads.stage(bag_case{2, {7}, 8}.plan()), "plan.gpus");
+  EXPECT_DEATH((void)staged.heads.stage(bag_case{3, {7}, 4}.plan()), "query_heads");
+  auto const made = [&](ulysses_bound other, std::size_t pinned) {
+    device_ulysses{other, {}, std::as_writable_bytes(std::span(staged.pinned)).first(pinned)};
+  };
+  EXPECT_DEATH(made({0, 3, 8}, 40), "sequences >= 1");
+  EXPECT_DEATH(made({4, 0, 8}, 40), "gpus >= 1");
+  EXPECT_DEATH(made({4, 3, 0}, 40), "query_heads >= 1");
+  EXPECT_DEATH(made(bound, 39), "pinned_bytes");
+  EXPECT_DEATH(made({1'000'000'000, 3, 8}, 40), "most");
+}
+
+}  // namespace

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP
+#define BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP
+
+#include "../route/bag_arrays.hpp"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cuda/device_head_block.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/head_sums.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/ulysses_lists.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace ballast_test {
+
+/// The tables of a bag in host memory, with room for more sequences than it has.
+class tables_on_host {
+ public:
+  explicit tables_on_host(bag_case const& bag, std::uint32_t spare = 2)
+      : lengths_(bag.lengths.size() + spare + 1),
+        tables_{lengths_.data(),
+                nullptr,
+                static_cast<std::uint32_t>(bag.lengths.size()) + spare,
+                {bag.query_heads, bag.gpus}}
+  {
+    std::ranges::copy(bag.lengths, lengths_.begin());
+    ballast::tokens sum = 0;
+    for (std::uint32_t item = 0; item < tables_.items(); ++item) {
+      if (item % tables_.line() == 0) { sum = 0; }
+      first_rows_.push_back(sum);
+      sum += tables_.item(item);
+    }
+    tables_.first_rows = first_rows_.data();
+  }
+  tables_on_host(tables_on_host const&) = delete;
+  tables_on_host& operator=(tables_on_host const&) = delete;
+
+  [[nodiscard]] ballast::ulysses_tables const& operator*() const { return tables_; }
+  [[nodiscard]] ballast::ulysses_tables const* operator->() const { return &tables_; }
+
+ private:
+  std::vector<ballast::tokens> lengths_;
+  std::vector<ballast::tokens> first_rows_;
+  ballast::ulysses_tables tables_;
+};
+
+/// All blocks between one GPU and its peers, one after another, as find_head_blocks writes them.
+struct placed_blocks {
+  ballast::detail::head_blocks all;
+  std::vector<ballast::detail::device_head_block> blocks;
+  std::size_t messages = 0;
+
+  placed_blocks(ballast::ulysses_tables const& tables, std::uint32_t gpu,
+                ballast::detail::block_side side, std::span<ballast::head_array const> arrays)
+      : all{tables, gpu, static_cast<std::uint32_t>(arrays.size()), side}
+  {
+    ballast::device_heads const heads(arrays);
+    for (std::uint32_t index = 0; index < all.count(); ++index) {
+      blocks.push_back(all.make(heads, index));
+      blocks.back().block.offset = messages;
+      messages += all.room(index, blocks.back().block);
+    }
+  }
+};
+
+/// Makes all copies of a list, byte by byte as the definition says, and adds up what is written.
+template <ballast::copy_list List>
+std::size_t make_copies(List const& list)
+{
+  std::size_t bytes = 0;
+  for (std::uint32_t index = 0; index < list.count(); ++index) {
+    ballast::strided_copy const copy = list(index);
+    bytes += copy.bytes();
+    for (std::size_t row = 0; row < copy.rows && copy.run > 0; ++row) {
+      std::memcpy(copy.to + row * copy.to_stride, copy.from + row * copy.from_stride, copy.run);
+    }
+  }
+  return bytes;
+}
+
+/// All that a kernel adds up from one block on, thread after thread.
+template <class T, class Word>
+void add_from(ballast::detail::head_sums const& sums, std::uint32_t index)
+{
+  constexpr std::uint32_t threads = 37;
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    if (sums.is_wide(index)) {
+      sums.add_strided<T, uint4>(index, thread, threads);
+    } else {
+      sums.add_strided<T, Word>(index, thread, threads);
+    }
+  }
+}
+
+inline void add_all(ballast::detail::head_sums const& sums)
+{
+  for (std::uint32_t index = 0; index < sums.all.count(); ++index) {
+    if (!sums.begins_at(index)) { continue; }
+    switch (sums.blocks[index].element) {
+      case ballast::element_type::fp16: add_from<__half, std::uint16_t>(sums, index); break;
+      case ballast::element_type::bf16: add_from<__nv_bfloat16, std::uint16_t>(sums, index); break;
+      case ballast::element_type::fp32: add_from<float, std::uint32_t>(sums, index); break;
+      case ballast::element_type::fp64: add_from<double, std::uint64_t>(sums, index); break;
+      case ballast::element_type::other: ADD_FAILURE() << "no sum of these"; break;
+    }
+  }
+}
+
+/// pack_to_heads and pack_to_tokens of cuda/pack_heads.cuh, without kernels.
+template <class List>
+void pack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
+                  std::span<ballast::head_array const> arrays, std::byte* messages)
+{
+  placed_blocks const placed(tables, gpu, List::side, arrays);
+  make_copies(List{{placed.all, placed.blocks.data()}, messages});
+  for (std::uint32_t index = 0; index < placed.all.count(); ++index) {
+    auto const& block = placed.blocks[index].block;
+    if (placed.all.room(index, block) > 0) { ballast::detail::write_padding(block, messages); }
+  }
+}
+
+/// unpack_to_heads and unpack_to_tokens there.
+template <class List>
+void unpack_by_list(ballast::ulysses_tables const& tables, std::uint32_t gpu,
+                    std::span<ballast::head_array const> arrays, std::byte const* messages)
+{
+  placed_blocks const placed(tables, gpu, List::side, arrays);
+  List const list{{placed.all, placed.blocks.data()}, messages};
+  make_copies(list);
+  if constexpr (std::is_same_v<List, ballast::detail::unpacked_to_tokens>) {
+    add_all(ballast::detail::head_sums{list});
+  }
+}
+
+inline std::vector<std::byte> random_bytes(ballast::random_source& random, std::size_t count)
+{
+  std::vector<std::byte> bytes(count);
+  for (std::byte& each : bytes) { each = static_cast<std::byte>(random.below(256)); }
+  return bytes;
+}
+
+/// Arrays of one GPU on either side of an exchange: `from` is random, `to` the same everywhere.
+class random_arrays {
+ public:
+  random_arrays(ballast::random_source& random, ballast::ulysses_plan const& plan,
+                std::uint32_t gpu, bool to_heads, std::span<ballast::head_shape const> shapes)
+  {
+    for (ballast::head_shape const shape : shapes) {
+      std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
+      std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
+      from_.push_back(random_bytes(random, to_heads ? chunks : sequences));
+      to.emplace_back(to_heads ? sequences : chunks, std::byte{0xee});
+    }
+    for (std::size_t index = 0; index < shapes.size(); ++index) {
+      arrays.push_back({from_[index], to[index], shapes[index]});
+    }
+  }
+  random_arrays(random_arrays const&) = delete;
+  random_arrays& operator=(random_arrays const&) = delete;
+
+  std::vector<std::vector<std::byte>> to;
+  std::vector<ballast::head_array> arrays;
+
+ private:
+  std::vector<std::vector<std::byte>> from_;
+};
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_CUDA_HEAD_COPIES_ON_HOST_HPP

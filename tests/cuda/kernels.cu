@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel of the library for its usual arguments: what cmake/kernel_report.sh reports on.
+#include <ballast/core/config.hpp>
+#include <ballast/cuda/chunk_layout.hpp>
+#include <ballast/cuda/copy_batch.cuh>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/pack_rows.cuh>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernels {
+
+using ballast::strided_copy;
+
+struct contiguous_copies {
+  static constexpr bool contiguous = true;
+
+  std::byte const* from;
+  std::byte* to;
+  std::size_t const* offsets;
+
+  BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    std::size_t const begin = offsets[index];
+    return strided_copy::contiguous(from + begin, to + begin, offsets[index + 1] - begin);
+  }
+};
+
+struct strided_copies {
+  strided_copy const* copies;
+
+  BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const { return copies[index]; }
+};
+
+}  // namespace kernels
+
+cudaError_t queue_all_kernels(void* temporary, std::size_t& bytes, std::byte* messages,
+                              kernels::contiguous_copies const& contiguous,
+                              kernels::strided_copies const& strided,
+                              ballast::chunks_to_ranks const& gathered,
+                              ballast::ranks_to_chunks const& scattered,
+                              ballast::device_ranges const& ranges,
+                              ballast::device_kept const& kept, ballast::device_rows const& rows,
+                              ballast::ulysses_tables const& tables,
+                              ballast::device_heads const& heads, cudaStream_t stream)
+{
+  for (cudaError_t const error : {
+           ballast::copy_batch(temporary, bytes, contiguous, 1, stream),
+           ballast::copy_batch(temporary, bytes, strided, 1, stream),
+           ballast::copy_batch(temporary, bytes, gathered, 1, stream),
+           ballast::copy_batch(temporary, bytes, scattered, 1, stream),
+           ballast::pack_rows(temporary, bytes, ranges, rows, messages, stream),
+           ballast::unpack_rows(temporary, bytes, ranges, rows, messages, stream),
+           ballast::keep_rows(temporary, bytes, kept, rows, false, stream),
+           ballast::pack_to_heads(temporary, bytes, tables, 0, heads, messages, stream),
+           ballast::unpack_to_heads(temporary, bytes, tables, 0, heads, messages, stream),
+           ballast::pack_to_tokens(temporary, bytes, tables, 0, heads, messages, stream),
+           ballast::unpack_to_tokens(temporary, bytes, tables, 0, heads, messages, stream),
+       }) {
+    if (error != cudaSuccess) { return error; }
+  }
+  return cudaSuccess;
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cuda/pack_heads.cuh>
+
+#include "../route/bag_arrays.hpp"
+#include "device_bag.hpp"
+#include "gpu_test.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::device_heads;
+using ballast::head_array;
+using ballast::head_shape;
+using ballast::tokens;
+using ballast::ulysses_plan;
+using ballast_test::bag_case;
+using ballast_test::device_bag;
+using ballast_test::device_bytes;
+
+using bytes = std::vector<std::byte>;
+
+// Bits that are a finite number, and not much above 1 if it is of 16 bits, whichever of the four
+// types they are taken for. Half of them are close to each other, so that their sums are rounded,
+// and some are subnormal.
+bytes any_numbers(ballast::random_source& random, std::size_t count)
+{
+  bytes all(count, std::byte{0});
+  for (std::size_t at = 0; at + 2 <= count; at += 2) {
+    auto bits = static_cast<std::uint16_t>(random.below(2) == 0 ? 0x3800 + random.below(0x0800)
+                                                                : random.below(0x4000));
+    bits = static_cast<std::uint16_t>(bits | random.below(2) << 15);
+    std::memcpy(&all[at], &bits, 2);
+  }
+  return all;
+}
+
+/// What the arrays of an exchange are.
+struct array_kind {
+  head_shape shape;
+  void (*add)(std::byte*, std::byte const*, std::size_t);
+};
+
+template <class T>
+array_kind kind_of(std::uint32_t heads, std::size_t dim)
+{
+  return {{heads, dim * sizeof(T)}, ballast::detail::add_elements<T>};
+}
+
+// One array of each type, wide and narrow ones; the first has all heads, some are replicated.
+std::vector<array_kind> random_kinds(ballast::random_source& random, bag_case const& bag)
+{
+  auto const heads = [&] { return ballast_test::random_heads(random, bag); };
+  auto const dim = [&] {
+    return random.below(2) == 0 ? 1 + random.below(7) : 8 * (1 + random.below(16));
+  };
+  return {kind_of<__nv_bfloat16>(bag.query_heads, dim()), kind_of<__nv_bfloat16>(heads(), dim()),
+          kind_of<__half>(heads(), dim()), kind_of<float>(heads(), dim()),
+          kind_of<double>(heads(), dim())};
+}
+
+/// One GPU's arrays of an exchange in the host's memory.
+struct host_arrays {
+  std::vector<bytes> from;
+  std::vector<bytes> to;
+  std::vector<head_array> arrays;
+
+  host_arrays(ballast::random_source& random, ulysses_plan const& plan, std::uint32_t gpu,
+              bool to_heads, std::vector<array_kind> const& kinds)
+  {
+    for (auto const& [shape, add] : kinds) {
+      std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
+      std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
+      from.push_back(any_numbers(random, to_heads ? chunks : sequences));
+      to.emplace_back(to_heads ? sequences : chunks, std::byte{0xee});
+    }
+    for (std::size_t index = 0; index < kinds.size(); ++index) {
+      arrays.push_back({from[index], to[index], kinds[index].shape, kinds[index].add});
+    }
+  }
+  host_arrays(host_arrays const&) = delete;
+  host_arrays& operator=(host_arrays const&) = delete;
+};
+
+// The messages of a GPU's own tokens with its peers' heads, or of their tokens with its own.
+std::size_t all_message_bytes(ulysses_plan const& plan, std::uint32_t gpu, bool own_tokens,
+                              std::span<head_array const> arrays)
+{
+  std::size_t all = 0;
+  for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+    if (peer == gpu) { continue; }
+    all += own_tokens ? ballast::message_bytes(plan, gpu, peer, arrays)
+                      : ballast::message_bytes(plan, peer, gpu, arrays);
+  }
+  return all;
+}
+
+void pack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
+                  std::span<head_array const> arrays, bytes& messages)
+{
+  if (to_heads) {
+    ballast::pack_to_heads(plan, gpu, arrays, messages);
+  } else {
+    ballast::pack_to_tokens(plan, gpu, arrays, messages);
+  }
+}
+
+void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
+                    std::span<head_array const> arrays, bytes& messages)
+{
+  if (to_heads) {
+    ballast::unpack_to_heads(plan, gpu, arrays, messages);
+  } else {
+    ballast::unpack_to_tokens(plan, gpu, arrays, messages);
+  }
+}
+
+class PackHeads : public ballast_test::gpu_test {
+ protected:
+  cudaError_t pack(void* temporary, std::size_t& count, ballast::ulysses_tables const& tables,
+                   std::uint32_t gpu, bool to_heads, device_heads const& heads,
+                   std::byte* messages) const
+  {
+    return to_heads
+               ? ballast::pack_to_heads(temporary, count, tables, gpu, heads, messages, stream())
+               : ballast::pack_to_tokens(temporary, count, tables, gpu, heads, messages, stream());
+  }
+
+  cudaError_t unpack(void* temporary, std::size_t& count, ballast::ulysses_tables const& tables,
+                     std::uint32_t gpu, bool to_heads, device_heads const& heads,
+                     std::byte const* messages) const
+  {
+    return to_heads
+               ? ballast::unpack_to_heads(temporary, count, tables, gpu, heads, messages, stream())
+               : ballast::unpack_to_tokens(temporary, count, tables, gpu, heads, messages,
+                                           stream());
+  }
+
+  void expect_as_on_host(ballast::random_source& random, bag_case const& bag)
+  {
+    auto const plan = bag.plan();
+    device_bag device(
+        {static_cast<std::uint32_t>(bag.lengths.size()) + 2, bag.gpus, bag.query_heads});
+    ASSERT_TRUE(device.heads().stage(plan));
+    ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+    auto const tables = device.heads().tables();
+    auto const kinds = random_kinds(random, bag);
+    for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
+      for (bool const to_heads : {true, false}) {
+        SCOPED_TRACE(testing::Message() << "GPU " << gpu << " of " << bag.gpus << ", to "
+                                        << (to_heads ? "heads" : "tokens"));
+        host_arrays const host(random, plan, gpu, to_heads, kinds);
+        std::vector<device_bytes> from;
+        std::vector<device_bytes> to;
+        std::vector<head_array> arrays;
+        for (std::size_t index = 0; index < kinds.size(); ++index) {
+          from.push_back(to_device(host.from[index]));
+          to.push_back(to_device(host.to[index]));
+          arrays.push_back(
+              {from.back().span(), to.back().span(), kinds[index].shape, kinds[index].add});
+        }
+        device_heads const heads(arrays);
+
+        bytes sent(all_message_bytes(plan, gpu, to_heads, arrays), std::byte{0xee});
+        device_bytes const outgoing = to_device(sent);
+        run([&](void* temporary, std::size_t& count) {
+          return pack(temporary, count, tables, gpu, to_heads, heads, outgoing.data());
+        });
+        pack_on_host(plan, gpu, to_heads, host.arrays, sent);
+        EXPECT_EQ(to_host(outgoing), sent);
+
+        bytes received = any_numbers(random, all_message_bytes(plan, gpu, !to_heads, arrays));
+        device_bytes const incoming = to_device(received);
+        run([&](void* temporary, std::size_t& count) {
+          return unpack(temporary, count, tables, gpu, to_heads, heads, incoming.data());
+        });
+        unpack_on_host(plan, gpu, to_heads, host.arrays, received);
+        for (std::size_t index = 0; index < kinds.size(); ++index) {
+          EXPECT_EQ(to_host(to[index]), host.to[index]) << "array " << index;
+        }
+      }
+    }
+  }
+};
+
+TEST_F(PackHeads, MovesWhatTheHostMoves)
+{
+  ballast::random_source random(20240607);
+  for (int trial = 0; trial < 40; ++trial) {
+    expect_as_on_host(random, ballast_test::random_bag(random, 8));
+  }
+}
+
+// Many tiles to a block, and sums of more words than there are threads in a round.
+TEST_F(PackHeads, MovesLongSequencesAsTheHostDoes)
+{
+  ballast::random_source random(20240607);
+  expect_as_on_host(random, {4, {3001, 0, 517, 4}, 6});
+  expect_as_on_host(random, {8, {2048}, 8});
+  expect_as_on_host(random, {1, {100, 3}, 2});
+}
+
+TEST_F(PackHeads, MovesNoArraysAndNoTokens)
+{
+  device_bag device({2, 3, 4});
+  ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+  auto const tables = device.heads().tables();
+  std::vector<head_array> const one = {{{}, {}, {4, 32}}};
+  for (std::size_t const count : {0U, 1U}) {
+    device_heads const heads(std::span<head_array const>(one).first(count));
+    for (bool const to_heads : {true, false}) {
+      run([&](void* temporary, std::size_t& size) {
+        return pack(temporary, size, tables, 1, to_heads, heads, nullptr);
+      });
+      run([&](void* temporary, std::size_t& size) {
+        return unpack(temporary, size, tables, 1, to_heads, heads, nullptr);
+      });
+    }
+  }
+}
+
+// All four movements in one graph, which finds other lengths at each replay.
+TEST_F(PackHeads, IsReplayedWithOtherLengths)
+{
+  constexpr std::uint32_t gpu = 1;
+  ballast::random_source random(20240607);
+  std::vector<bag_case> const bags = {
+      {3, {50, 0, 9, 30}, 4}, {3, {}, 4}, {3, {3, 4, 5}, 4}, {3, {80}, 4}};
+  std::vector<array_kind> const kinds = {kind_of<__nv_bfloat16>(4, 16),
+                                         kind_of<__nv_bfloat16>(1, 16), kind_of<float>(2, 3)};
+  ulysses_plan most;  // in rows, of every GPU
+  most.assign(std::vector<tokens>{100}, 3, 4);
+  device_bag device({4, 3, 4});
+  auto const tables = device.heads().tables();
+
+  struct movement {
+    bool packs;
+    bool to_heads;
+    std::vector<device_bytes> from;
+    std::vector<device_bytes> to;
+    device_bytes messages;
+    device_bytes temporary;
+  };
+  std::vector<movement> movements;
+  for (bool const packs : {true, false}) {
+    for (bool const to_heads : {true, false}) {
+      movement& made = movements.emplace_back();
+      made.packs = packs;
+      made.to_heads = to_heads;
+      host_arrays const sized(random, most, gpu, to_heads, kinds);
+      for (std::size_t index = 0; index < kinds.size(); ++index) {
+        made.from.emplace_back(sized.from[index].size());
+        made.to.emplace_back(sized.to[index].size());
+      }
+      made.messages = device_bytes(all_message_bytes(most, gpu, packs == to_heads, sized.arrays));
+    }
+  }
+  auto const queue = [&](movement const& each, void* temporary, std::size_t& count) {
+    std::vector<head_array> arrays;
+    for (std::size_t index = 0; index < kinds.size(); ++index) {
+      arrays.push_back(
+          {each.from[index].span(), each.to[index].span(), kinds[index].shape, kinds[index].add});
+    }
+    device_heads const heads(arrays);
+    return each.packs
+               ? pack(temporary, count, tables, gpu, each.to_heads, heads, each.messages.data())
+               : unpack(temporary, count, tables, gpu, each.to_heads, heads, each.messages.data());
+  };
+  for (movement& each : movements) {
+    each.temporary = ballast_test::temporary_for(
+        [&](void* temporary, std::size_t& count) { return queue(each, temporary, count); });
+  }
+  auto const graph = ballast_test::graph_of(stream(), [&](cudaStream_t captured) {
+    if (auto const error = device.heads().upload(captured); error != cudaSuccess) { return error; }
+    for (movement const& each : movements) {
+      std::size_t count = each.temporary.size();
+      if (auto const error = queue(each, each.temporary.data(), count); error != cudaSuccess) {
+        return error;
+      }
+    }
+    return cudaSuccess;
+  });
+
+  // Only as much of an array as a step has is read and written.
+  auto const write_part = [&](device_bytes const& to, bytes const& from) {
+    bytes whole(to.size(), std::byte{0xee});
+    std::ranges::copy(from, whole.begin());
+    write(to, whole);
+  };
+  auto const expect_part = [&](device_bytes const& found, bytes const& expected) {
+    bytes whole(found.size(), std::byte{0xee});
+    std::ranges::copy(expected, whole.begin());
+    EXPECT_EQ(to_host(found), whole);
+  };
+  for (bag_case const& bag : bags) {
+    SCOPED_TRACE(testing::Message() << bag.lengths.size() << " sequences");
+    auto const plan = bag.plan();
+    ASSERT_TRUE(device.heads().stage(plan));
+    std::vector<std::unique_ptr<host_arrays>> host;
+    std::vector<bytes> messages;
+    for (movement const& each : movements) {
+      host.push_back(std::make_unique<host_arrays>(random, plan, gpu, each.to_heads, kinds));
+      std::size_t const count =
+          all_message_bytes(plan, gpu, each.packs == each.to_heads, host.back()->arrays);
+      messages.push_back(each.packs ? bytes(count, std::byte{0xee}) : any_numbers(random, count));
+      for (std::size_t index = 0; index < kinds.size(); ++index) {
+        write_part(each.from[index], host.back()->from[index]);
+        write_part(each.to[index], host.back()->to[index]);
+      }
+      write_part(each.messages, messages.back());
+    }
+    ASSERT_EQ(graph.replay(stream()), cudaSuccess);
+    for (std::size_t which = 0; which < movements.size(); ++which) {
+      SCOPED_TRACE(which);
+      movement const& each = movements[which];
+      (each.packs ? pack_on_host : unpack_on_host)(plan, gpu, each.to_heads, host[which]->arrays,
+                                                   messages[which]);
+      expect_part(each.messages, messages[which]);
+      for (std::size_t index = 0; index < kinds.size(); ++index) {
+        expect_part(each.to[index], host[which]->to[index]);
+      }
+    }
+  }
+}
+
+TEST_F(PackHeads, AsksForStorageByTheBoundAlone)
+{
+  device_bag device({50, 4, 8});
+  std::vector<head_array> const arrays(3, head_array{{}, {}, {8, 2}});
+  device_heads const heads(arrays);
+  std::size_t without_tokens = 0;
+  EXPECT_EQ(unpack(nullptr, without_tokens, device.heads().tables(), 0, true, heads, nullptr),
+            cudaSuccess);
+  ASSERT_TRUE(device.heads().stage(bag_case{4, std::vector<tokens>(50, 1000), 8}.plan()));
+  std::size_t with_many = 0;
+  EXPECT_EQ(unpack(nullptr, with_many, device.heads().tables(), 3, true, heads, nullptr),
+            cudaSuccess);
+  EXPECT_EQ(with_many, without_tokens);
+  device_bytes const temporary(without_tokens);
+  std::size_t too_few = without_tokens - 1;
+  EXPECT_EQ(unpack(temporary.data(), too_few, device.heads().tables(), 0, true, heads, nullptr),
+            cudaErrorInvalidValue);
+}
+
+}  // namespace
