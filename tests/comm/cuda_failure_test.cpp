@@ -21,4 +21,12 @@ TEST(CudaFailure, SaysWhatCudaSaidAndLeavesItNowhereElse)
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
+TEST(CudaFailure, IsTheResultOfWhatDidNotSucceed)
+{
+  EXPECT_TRUE(ballast::detail::cuda_result("cudaMemcpyAsync", cudaSuccess));
+  auto const failed = ballast::detail::cuda_result("cudaMemcpyAsync", cudaErrorInvalidValue);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().position, static_cast<std::size_t>(cudaErrorInvalidValue));
+}
+
 }  // namespace

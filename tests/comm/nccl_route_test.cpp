@@ -5,6 +5,7 @@
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
 #include "../support/counted_allocations.hpp"
+#include "host_work.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/comm_failure.hpp>
@@ -21,11 +22,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <latch>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -47,26 +46,11 @@ using std::chrono::milliseconds;
 using testing::Each;
 
 using bytes = ballast_test::byte_array;
+using ballast_test::host_work;
 using communicator = ballast::nccl_communicator<>;
 
 constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
 constexpr milliseconds soon = milliseconds(500);         // of what is not
-
-/// Host functions that wait in a stream, alive until the test is over.
-class host_work {
- public:
-  void queue(cudaStream_t stream, std::function<void()> work)
-  {
-    works_.push_back(std::move(work));
-    EXPECT_EQ(cudaLaunchHostFunc(
-                  stream, [](void* each) { (*static_cast<std::function<void()>*>(each))(); },
-                  &works_.back()),
-              cudaSuccess);
-  }
-
- private:
-  std::deque<std::function<void()>> works_;
-};
 
 /// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
 /// when the stream has come so far.

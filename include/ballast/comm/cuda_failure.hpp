@@ -21,6 +21,12 @@ namespace ballast::inline v0::detail {
   return comm_failure::transport(call, code, cudaGetErrorString(code));
 }
 
+/// The result of `call`, which gave `code`.
+[[nodiscard]] inline result<void> cuda_result(std::string_view call, cudaError_t code)
+{
+  return code == cudaSuccess ? result<void>() : cuda_failure(call, code);
+}
+
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_COMM_CUDA_FAILURE_HPP

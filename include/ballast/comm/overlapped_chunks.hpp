@@ -33,7 +33,7 @@ namespace detail {
 }
 [[nodiscard]] inline result<void> judged(char const* call, cudaError_t code)
 {
-  return code == cudaSuccess ? result<void>() : cuda_failure(call, code);
+  return cuda_result(call, code);
 }
 
 /// One side of overlapped chunks.

@@ -5,7 +5,6 @@
 #include <ballast/comm/cuda_failure.hpp>
 #include <ballast/comm/nvtx_range.hpp>
 #include <ballast/comm/stream_communicator.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/device_heads.hpp>
@@ -24,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -47,22 +45,18 @@ class device_head_mover {
 
   [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
   {
-    auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
-    std::size_t const skipped = -address % temporary_storage::alignment;
-    BALLAST_EXPECTS(temporary_.size() >= skipped && temporary_.size() - skipped >= bytes);
-    auto const messages = temporary_.subspan(skipped, bytes);
-    temporary_ = temporary_.subspan(skipped + bytes);
-    return messages;
+    return take_messages(temporary_, bytes);
   }
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
     std::size_t bytes = temporary_.size();
     return to_heads_
-               ? queued("pack_to_heads", pack_to_heads(temporary_.data(), bytes, tables_, gpu_,
-                                                       heads_, outgoing.data(), stream_))
-               : queued("pack_to_tokens", pack_to_tokens(temporary_.data(), bytes, tables_, gpu_,
-                                                         heads_, outgoing.data(), stream_));
+               ? cuda_result("pack_to_heads", pack_to_heads(temporary_.data(), bytes, tables_, gpu_,
+                                                            heads_, outgoing.data(), stream_))
+               : cuda_result("pack_to_tokens",
+                             pack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                            outgoing.data(), stream_));
   }
 
   /// The stream keeps the order: what unpack() queues comes behind the messages.
@@ -71,12 +65,12 @@ class device_head_mover {
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
     std::size_t bytes = temporary_.size();
-    return to_heads_
-               ? queued("unpack_to_heads", unpack_to_heads(temporary_.data(), bytes, tables_, gpu_,
-                                                           heads_, incoming.data(), stream_))
-               : queued("unpack_to_tokens",
-                        unpack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
-                                         incoming.data(), stream_));
+    return to_heads_ ? cuda_result("unpack_to_heads",
+                                   unpack_to_heads(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                                   incoming.data(), stream_))
+                     : cuda_result("unpack_to_tokens",
+                                   unpack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                                    incoming.data(), stream_));
   }
 
   [[nodiscard]] result<void> copy() const
@@ -91,11 +85,6 @@ class device_head_mover {
   }
 
  private:
-  [[nodiscard]] static result<void> queued(std::string_view call, cudaError_t code)
-  {
-    return code == cudaSuccess ? result<void>() : result<void>(cuda_failure(call, code));
-  }
-
   ulysses_tables tables_;
   std::uint32_t gpu_;
   bool to_heads_;

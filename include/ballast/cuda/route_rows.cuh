@@ -5,7 +5,6 @@
 #include <ballast/comm/cuda_failure.hpp>
 #include <ballast/comm/nvtx_range.hpp>
 #include <ballast/comm/stream_communicator.hpp>
-#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
@@ -20,9 +19,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace ballast::inline v0 {
 
@@ -42,28 +39,22 @@ class device_row_mover {
 
   [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
   {
-    BALLAST_EXPECTS(!temporary_.empty());  // a null pointer would ask the copies for their needs
-    auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
-    std::size_t const skipped = -address % temporary_storage::alignment;
-    BALLAST_EXPECTS(temporary_.size() >= skipped && temporary_.size() - skipped >= bytes);
-    auto const messages = temporary_.subspan(skipped, bytes);
-    temporary_ = temporary_.subspan(skipped + bytes);
-    return messages;
+    return take_messages(temporary_, bytes);
   }
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
     std::size_t bytes = temporary_.size();
-    return queued("pack_rows",
-                  pack_rows(temporary_.data(), bytes, forward_ ? there_.sent() : there_.received(),
-                            rows_, outgoing.data(), stream_));
+    return cuda_result("pack_rows", pack_rows(temporary_.data(), bytes,
+                                              forward_ ? there_.sent() : there_.received(), rows_,
+                                              outgoing.data(), stream_));
   }
 
   [[nodiscard]] result<void> keep() const
   {
     std::size_t bytes = temporary_.size();
-    return queued("keep_rows",
-                  keep_rows(temporary_.data(), bytes, there_.kept(), rows_, !forward_, stream_));
+    return cuda_result(
+        "keep_rows", keep_rows(temporary_.data(), bytes, there_.kept(), rows_, !forward_, stream_));
   }
 
   /// The stream keeps the order: what unpack() queues comes behind the messages.
@@ -72,17 +63,12 @@ class device_row_mover {
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
     std::size_t bytes = temporary_.size();
-    return queued("unpack_rows", unpack_rows(temporary_.data(), bytes,
-                                             forward_ ? there_.received() : there_.sent(), rows_,
-                                             incoming.data(), stream_));
+    return cuda_result("unpack_rows", unpack_rows(temporary_.data(), bytes,
+                                                  forward_ ? there_.received() : there_.sent(),
+                                                  rows_, incoming.data(), stream_));
   }
 
  private:
-  [[nodiscard]] static result<void> queued(std::string_view call, cudaError_t code)
-  {
-    return code == cudaSuccess ? result<void>() : result<void>(cuda_failure(call, code));
-  }
-
   device_route const& there_;
   bool forward_;
   device_rows rows_;
