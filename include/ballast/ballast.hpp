@@ -12,7 +12,6 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/host_scratch.hpp>
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>

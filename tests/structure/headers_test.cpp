@@ -215,21 +215,6 @@ TEST(Headers, ThatNeedNvccComeFirstInTheirTests)
               IsEmpty());
 }
 
-// One file holds every kernel, for the report on what they take and to compile them for all
-// architectures.
-TEST(Headers, ThatNeedNvccAreInTheReport)
-{
-  source_file const report{"kernels.cu",
-                           structure::read(structure::root() / "tests/cuda/kernels.cu")};
-  std::set<std::string> included;
-  for (auto const& [name, quoted] : structure::includes_of(report)) { included.insert(name); }
-  for (source_file const& header : structure::public_headers()) {
-    if (header.path.ends_with(".cuh")) {
-      EXPECT_TRUE(included.contains(header.path)) << "kernels.cu lacks " << header.path;
-    }
-  }
-}
-
 // From here on: the checks themselves, on headers that are wrong.
 
 std::string const good_text =

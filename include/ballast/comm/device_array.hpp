@@ -40,10 +40,11 @@ class device_array {
   }
 
   [[nodiscard]] T* data() const noexcept { return memory_.get(); }
-  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  /// None in one that was moved from.
+  [[nodiscard]] std::size_t size() const noexcept { return memory_ != nullptr ? count_ : 0; }
 
   /// For functions that take spans: the host must not read it.
-  [[nodiscard]] std::span<T> span() const noexcept { return {memory_.get(), count_}; }
+  [[nodiscard]] std::span<T> span() const noexcept { return {data(), size()}; }
 
  private:
   struct release {
