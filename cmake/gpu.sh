@@ -85,7 +85,8 @@ sanitize() {  # tool
     record "$1" skipped 0 'compute-sanitizer was not found'
     return
   fi
-  local arguments=(--tool "$1" --error-exitcode 1 --print-limit 20)
+  # The children of death tests end badly as they should.
+  local arguments=(--tool "$1" --target-processes application-only --error-exitcode 1 --print-limit 20)
   [[ $1 == memcheck ]] && arguments+=(--leak-check full)
   [[ $1 == racecheck ]] && arguments+=(--racecheck-report all)
   test_program "$1" 300 gpu "$sanitizer" "${arguments[@]}"

@@ -52,6 +52,7 @@ TEST(DeviceArray, MovesItsMemory)
   device_array<char> from(3);
   char* const memory = from.data();
   device_array<char> to(std::move(from));
+  EXPECT_EQ(from.size(), 0U);
   EXPECT_EQ(to.data(), memory);
   EXPECT_EQ(to.size(), 3U);
   from = device_array<char>(5);

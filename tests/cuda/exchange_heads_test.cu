@@ -89,6 +89,8 @@ TEST(ExchangeHeads, TellsWhatCudaRefused)
   auto const need = ballast::exchange_bytes(bag.heads, 0, array);
   ASSERT_FALSE(need);
   EXPECT_EQ(need.error().code, ballast::error_code::transport);
+  // A head that both GPUs have, of elements that nobody adds: it may still go to heads.
+  EXPECT_FALSE(ballast::exchange_bytes(bag.heads, 0, head_array{{}, {}, {1, 1}}));
   auto const moved = ballast::to_heads(comm, bag.heads, bag.temporary, array);
   ASSERT_FALSE(moved);
   EXPECT_EQ(moved.error().code, ballast::error_code::transport);
@@ -123,7 +125,7 @@ TEST(PackHeadsDeathTest, RejectsBeforeAnythingIsQueued)
   alignas(16) std::byte messages[32];
   device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
   EXPECT_DEATH(
-      (void)ballast::unpack_to_tokens(nullptr, bytes, tables, 0, shared, messages, nullptr),
+      (void)ballast::unpack_to_tokens(to.data(), bytes, tables, 0, shared, messages, nullptr),
       "element_type::other");
   EXPECT_DEATH(
       (void)ballast::pack_to_heads(nullptr, bytes, tables, 0, shared, messages + 8, nullptr),
