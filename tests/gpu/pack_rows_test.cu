@@ -7,7 +7,9 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/comm/device_array.hpp>
 #include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/row_tables.hpp>
 #include <ballast/route/pack.hpp>
 #include <ballast/route/route_plan.hpp>
 
@@ -254,6 +256,41 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
     EXPECT_EQ(moved.messages, expected.messages);
     EXPECT_EQ(moved.to, expected.to);
   }
+}
+
+TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
+{
+  auto const plan = plan_of_many(3, 10, 8, random);
+  device_tables tables({.ranks = 3, .ranges = 10});
+  auto& there = tables.route();
+  rank_bytes own({4, 12}, plan.rows_before, plan.rows_after, random);
+  bytes const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
+  bytes const incoming(message_bytes_of(plan.received, own.arrays()), std::byte{0});
+  device_rank const rank = on_device(own, unwritten, incoming);
+  auto const check = [](cudaError_t error) { EXPECT_EQ(error, cudaSuccess); };
+  std::span<row_array const> const arrays = rank.arrays;
+  std::byte* const messages = rank.outgoing.data();
+  // [pack_in_a_graph]
+  ballast::device_rows const rows(arrays);  // rows_of(...), rows_of(...)
+  std::size_t storage = 0;
+  check(ballast::pack_rows(nullptr, storage, there.sent(), rows, messages, stream()));
+  ballast::device_array<std::byte> const temporary(storage);
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t packing = nullptr;
+  check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+  check(there.upload(stream()));
+  check(ballast::pack_rows(temporary.data(), storage, there.sent(), rows, messages, stream()));
+  check(cudaStreamEndCapture(stream(), &graph));
+  check(cudaGraphInstantiate(&packing, graph, 0));
+
+  auto const staged = there.stage(plan);  // every step
+  check(cudaGraphLaunch(packing, stream()));
+  // [pack_in_a_graph]
+  ASSERT_TRUE(staged);
+  EXPECT_EQ(read(rank).messages, by_host(plan, own, unwritten, incoming).messages);
+  check(cudaGraphExecDestroy(packing));
+  check(cudaGraphDestroy(graph));
 }
 
 TEST_F(RowsOnDevice, AreLeftAloneWhereThereIsTooLittleStorage)
