@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/aligned_scratch.hpp>
 
+#include "barely_aligned_allocator.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,24 +14,7 @@
 namespace {
 
 using ballast::detail::aligned_scratch;
-
-// As little alignment as an allocator may give.
-template <class T>
-struct barely_aligned_allocator : std::allocator<T> {
-  barely_aligned_allocator() = default;
-  template <class U>
-  barely_aligned_allocator(barely_aligned_allocator<U> const&)
-  {}
-  template <class U>
-  struct rebind {
-    using other = barely_aligned_allocator<U>;
-  };
-  T* allocate(std::size_t count) { return std::allocator<T>::allocate(count + 1) + 1; }
-  void deallocate(T* memory, std::size_t count)
-  {
-    std::allocator<T>::deallocate(memory - 1, count + 1);
-  }
-};
+using ballast_test::barely_aligned_allocator;
 
 TEST(AlignedScratch, IsAlignedWhateverTheAllocator)  // Ensures (1)
 {

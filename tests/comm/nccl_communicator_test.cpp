@@ -2,6 +2,7 @@
 #include <ballast/comm/nccl_communicator.hpp>
 
 #include <gmock/gmock.h>
+#include "barely_aligned_allocator.hpp"
 #include "conformance.hpp"
 #include "nccl_ranks.hpp"
 
@@ -24,6 +25,7 @@ namespace {
 using ballast::error_code;
 using ballast::nccl_communicator_options;
 using ballast::rank_id;
+using ballast_test::barely_aligned_allocator;
 using ballast_test::nccl_ranks;
 using std::chrono::milliseconds;
 using testing::AllOf;
@@ -49,24 +51,6 @@ struct minimal_allocator {
   friend bool operator==(minimal_allocator, minimal_allocator) { return true; }
 };
 static_assert(ballast::communicator<ballast::nccl_communicator<minimal_allocator<std::byte>>>);
-
-// As little alignment as an allocator may give.
-template <class T>
-struct barely_aligned_allocator : std::allocator<T> {
-  barely_aligned_allocator() = default;
-  template <class U>
-  barely_aligned_allocator(barely_aligned_allocator<U> const&)
-  {}
-  template <class U>
-  struct rebind {
-    using other = barely_aligned_allocator<U>;
-  };
-  T* allocate(std::size_t count) { return std::allocator<T>::allocate(count + 1) + 1; }
-  void deallocate(T* memory, std::size_t count)
-  {
-    std::allocator<T>::deallocate(memory - 1, count + 1);
-  }
-};
 
 template <class Allocator>
 concept usable_memory = requires { typename ballast::nccl_communicator<Allocator>; };

@@ -29,7 +29,8 @@ class aligned_scratch {
     std::size_t const room = bytes + alignment - 1;
     if (memory_.size() < room) {
       quiesce();
-      memory_.clear();  // or what it holds would be copied
+      // First, so that nothing is copied, and old and new never take memory together.
+      memory_ = byte_array(memory_.get_allocator());
       memory_.resize(room);
     }
     void* first = memory_.data();
@@ -40,7 +41,9 @@ class aligned_scratch {
   [[nodiscard]] Allocator get_allocator() const { return memory_.get_allocator(); }
 
  private:
-  std::vector<std::byte, Allocator> memory_;
+  using byte_array = std::vector<std::byte, Allocator>;
+
+  byte_array memory_;
 };
 
 }  // namespace ballast::inline v0::detail
