@@ -4,6 +4,7 @@
 #include "../route/bag_arrays.hpp"
 #include "device_bag.hpp"
 #include "gpu_test.hpp"
+#include "ranks_on_one_gpu.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/comm/copy_engine_communicator.hpp>
@@ -12,11 +13,9 @@
 #include <ballast/core/random.hpp>
 #include <ballast/route/head_array.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -31,27 +30,7 @@ using ballast_test::whole_array;
 
 using communicator = ballast::copy_engine_communicator<>;
 
-/// The GPUs of a bag on one GPU, each a thread with a stream.
-class ExchangeHeads : public ballast_test::gpu_test {
- protected:
-  template <class Body>
-  void run_gpus(std::size_t gpus, Body const& body)
-  {
-    std::vector<cudaStream_t> streams(gpus);
-    for (cudaStream_t& each : streams) {
-      ASSERT_EQ(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking), cudaSuccess);
-    }
-    auto comms = communicator::make(streams, {.deadline = std::chrono::minutes(1)});
-    ASSERT_TRUE(comms) << comms.error().message;
-    std::vector<std::thread> threads;
-    for (communicator& comm : *comms) {
-      threads.emplace_back([&] { body(comm); });
-    }
-    for (std::thread& thread : threads) { thread.join(); }
-    comms->clear();
-    for (cudaStream_t const each : streams) { EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess); }
-  }
-};
+using ExchangeHeads = ballast_test::gpu_test;
 
 // Whole numbers, which no sum rounds; and queries that come back as they went.
 TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
@@ -67,7 +46,7 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
       auto const head = static_cast<std::uint32_t>(index / k.dim % k.heads);
       return k.elements[index] * static_cast<float>(bag.copies(head, k.heads));
     });
-    run_gpus(bag.gpus, [&](communicator& comm) {
+    ballast_test::run_ranks_on_one_gpu(bag.gpus, [&](communicator& comm) {
       auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
       device_bag device(
           {static_cast<std::uint32_t>(bag.lengths.size()) + 1, bag.gpus, bag.query_heads});
@@ -103,7 +82,7 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
   bag_case const of_step{2, {6, 0, 9}, 4};
   whole_array<float> const q_all(of_step, 4, 8, [](std::size_t index) { return index; });
   whole_array<float> const k_all(of_step, 2, 8, [](std::size_t index) { return index + 0.5F; });
-  run_gpus(2, [&](communicator& bag) {
+  ballast_test::run_ranks_on_one_gpu(2, [&](communicator& bag) {
     auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
     auto const plan = of_step.plan();
     auto const q = to_device(q_all.tokens_of(gpu));
@@ -144,7 +123,7 @@ TEST_F(ExchangeHeads, OfAStepIsQueued)
 TEST_F(ExchangeHeads, OfABagOfOneCopiesOnce)
 {
   bag_case const bag{1, {5, 3}, 2};
-  run_gpus(1, [&](communicator& comm) {
+  ballast_test::run_ranks_on_one_gpu(1, [&](communicator& comm) {
     device_bag device({2, 1, 2});
     ASSERT_TRUE(device.heads().stage(bag.plan()));
     std::vector<float> numbers;

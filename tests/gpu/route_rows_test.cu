@@ -6,6 +6,7 @@
 #include "../route/step_arrays.hpp"
 #include "device_tables.hpp"
 #include "gpu_test.hpp"
+#include "ranks_on_one_gpu.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,11 +16,9 @@
 #include <ballast/route/route_plan.hpp>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -36,7 +35,6 @@ using ballast_test::step_arrays;
 
 using communicator = ballast::copy_engine_communicator<>;
 
-/// Several ranks on one GPU, each a thread with a stream.
 class RouteOnDevice : public ballast_test::gpu_test {
  protected:
   static constexpr ballast::route_bound bound{.ranks = 8, .ranges = 200};
@@ -48,24 +46,6 @@ class RouteOnDevice : public ballast_test::gpu_test {
     device_bytes after;
     device_bytes back;
   };
-
-  template <class Body>
-  void run_ranks(std::size_t ranks, Body const& body)
-  {
-    std::vector<cudaStream_t> streams(ranks);
-    for (cudaStream_t& each : streams) {
-      ASSERT_EQ(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking), cudaSuccess);
-    }
-    auto comms = communicator::make(streams, {.deadline = std::chrono::minutes(1)});
-    ASSERT_TRUE(comms) << comms.error().message;
-    std::vector<std::thread> threads;
-    for (communicator& comm : *comms) {
-      threads.emplace_back([&] { body(comm); });
-    }
-    for (std::thread& thread : threads) { thread.join(); }
-    comms->clear();
-    for (cudaStream_t const each : streams) { EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess); }
-  }
 
   [[nodiscard]] std::array<device_steps, arrays> on_device(step_arrays const& all,
                                                            std::size_t rank) const
@@ -100,7 +80,7 @@ TEST_F(RouteOnDevice, BringsEveryRowAndBack)
       data.emplace_back(steps.back().read, steps.back().computed,
                         std::vector<std::size_t>{3072, 4, 5}, random);
     }
-    run_ranks(count, [&](communicator& comm) {
+    ballast_test::run_ranks_on_one_gpu(count, [&](communicator& comm) {
       std::size_t const rank = to_index(comm.rank());
       device_tables tables(bound);
       for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -137,7 +117,7 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
   ballast::bag_layout const bags(std::array{ballast::bag{rank_id{0}, 2}});
   read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
   computed.assign_chunks(lengths, std::array{ballast::bag_id{0}, ballast::bag_id{0}}, bags);
-  run_ranks(2, [&](communicator& comm) {
+  ballast_test::run_ranks_on_one_gpu(2, [&](communicator& comm) {
     auto const way = ballast::plan_route(read, computed, comm.rank());
     auto const before = static_cast<std::size_t>(way.rows_before);
     auto const after = static_cast<std::size_t>(way.rows_after);
@@ -176,7 +156,7 @@ TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
   std::array<ballast::tokens, 1> const lengths{6};
   read.assign_whole(lengths, std::array{rank_id{2}}, 3);
   computed.assign_whole(lengths, std::array{rank_id{0}}, 3);
-  run_ranks(3, [&](communicator& comm) {
+  ballast_test::run_ranks_on_one_gpu(3, [&](communicator& comm) {
     device_tables tables({.ranks = 3, .ranges = 1});
     auto const plan = ballast::plan_route(read, computed, comm.rank());
     ASSERT_TRUE(tables.route().stage(plan));

@@ -39,7 +39,7 @@ template <copy_list List, copy_policy<List> Policy>
   return policy(temporary, temporary_bytes, list, count, stream);
 }
 
-/// The same by the policy that was measured to be the fastest.
+/// The same by tuned_copies.
 template <copy_list List>
 [[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,
                                      List const& list, std::uint32_t count, cudaStream_t stream)
