@@ -6,7 +6,11 @@
 // VIDEO.csv, the first with columns caption_tokens_sum and visual_tokens_qwen2vl, the second with
 // text_tokens and visual_tokens_qwen2vl, the third with text_tokens and video_tokens_qwen2vl.
 
-#include <ballast/ballast.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/text.hpp>
+#include <ballast/workload.hpp>
 
 #include <algorithm>
 #include <array>

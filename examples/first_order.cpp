@@ -2,7 +2,7 @@
 // In which order a pipeline of an encoder and an LLM computes eight microbatches.
 
 // [first_order]
-#include <ballast/ballast.hpp>
+#include <ballast/pipeline.hpp>
 
 #include <cstdio>
 #include <vector>

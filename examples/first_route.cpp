@@ -4,6 +4,7 @@
 
 // [first_route]
 #include <ballast/ballast.hpp>
+#include <ballast/comm.hpp>
 
 #include <cstdio>
 #include <vector>

@@ -6,6 +6,11 @@
 #include "common/transformer_block.hpp"  // defines: block::{transformer_block, parameters, values}
 
 #include <ballast/ballast.hpp>
+#include <ballast/comm.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/report.hpp>
+#include <ballast/route.hpp>
+#include <ballast/workload.hpp>
 
 #include <algorithm>
 #include <cmath>

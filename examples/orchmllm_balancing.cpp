@@ -4,7 +4,11 @@
 // Lengths are drawn, or read: orchmllm_balancing IMAGES.csv AUDIO.csv, of which the first has
 // columns text_tokens and image_tokens_sum and the second audio_tokens_25hz.
 
-#include <ballast/ballast.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/text.hpp>
+#include <ballast/topology.hpp>
+#include <ballast/workload.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -11,10 +11,7 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/comm/copy_engine_communicator.hpp>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/comm/pinned_allocator.hpp>
-#include <ballast/comm/stream_communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/ids.hpp>
@@ -27,6 +24,9 @@
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/route_rows.cuh>
+#include <ballast/gpu/copy_engine_communicator.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -42,7 +42,7 @@
 #include <ballast/workload/sample_batch.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 #ifdef USE_NCCL
-#include <ballast/comm/nccl_communicator.hpp>
+#include <ballast/gpu/nccl_communicator.hpp>
 #endif
 
 #include <cuda_runtime.h>

@@ -5,8 +5,8 @@
 #include "workloads.hpp"  // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/descending_order.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/makespan.hpp>
 
 #include <algorithm>

@@ -2,12 +2,12 @@
 #include "../common/workloads.hpp"
 #include "gpu_timing.cuh"
 
-#include <ballast/comm/device_array.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cuda/device_costs.cuh>
+#include <ballast/gpu/device_array.hpp>
 
 #include <array>
 #include <cstddef>

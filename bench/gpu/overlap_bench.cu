@@ -3,11 +3,11 @@
 // chunk by chunk so that a chunk comes while the one before is multiplied.
 #include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
 
-#include <ballast/comm/copy_engine_communicator.hpp>
-#include <ballast/comm/device_array.hpp>
-#include <ballast/comm/overlapped_chunks.hpp>
 #include <ballast/cuda/chunk_layout.hpp>
 #include <ballast/cuda/copy_batch.cuh>
+#include <ballast/gpu/copy_engine_communicator.hpp>
+#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/overlapped_chunks.hpp>
 #include <ballast/route/chunking.hpp>
 
 #include <barrier>

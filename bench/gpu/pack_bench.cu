@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_timing.cuh"
 
-#include <ballast/comm/device_array.hpp>
-#include <ballast/comm/pinned_allocator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
+#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/pack.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_timing.cuh"
 
-#include <ballast/comm/device_array.hpp>
-#include <ballast/comm/pinned_allocator.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/pack_heads.cuh>
+#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_pack.hpp>

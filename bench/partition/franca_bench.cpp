@@ -1,3 +1,5 @@
+#include "../../examples/ballast/makespan_instances.hpp"
+
 #include <benchmark/benchmark.h>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
@@ -5,7 +7,6 @@
 #include <ballast/partition/multifit.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/workload/makespan_instances.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,8 +21,8 @@
 namespace {
 
 namespace files = std::filesystem;
-using ballast::makespan_instance;
 using ballast::tokens;
+using cli::makespan_instance;
 
 // The instances of Franca et al. (1994), uniform times, in $BALLAST_DATA/pcmax; none where they are
 // not at hand.
@@ -42,7 +43,7 @@ std::vector<makespan_instance> load_instances()
     }
     std::ranges::sort(paths);
     for (files::path const& path : paths) {
-      if (auto instance = ballast::load_makespan_instance(path.string())) {
+      if (auto instance = cli::load_makespan_instance(path.string())) {
         instances.push_back(*std::move(instance));
       }
     }

@@ -1,7 +1,7 @@
 #include "../common/workloads.hpp"  // defines: bench::transformer_cost, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/descending_order.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

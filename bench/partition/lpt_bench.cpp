@@ -1,7 +1,7 @@
 #include "../common/planned_steps.hpp"  // defines: bench::{sort_and_heap, step_costs, step_planner}
 
 #include <benchmark/benchmark.h>
-#include <ballast/core/descending_order.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
 #include <cstddef>

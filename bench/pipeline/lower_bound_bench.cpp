@@ -8,7 +8,6 @@
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/lower_bound.hpp>
-#include <ballast/pipeline/makespan_formulas.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 
@@ -180,7 +179,7 @@ void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family 
   double dflop_ordered = 0;
   double disttrain_given = 0;
   double disttrain_ordered = 0;
-  std::vector<ballast::module_pace> modules(stages);
+  std::vector<ballast_test::module_pace> modules(stages);
   for (std::size_t seed = 0; seed < instances; ++seed) {
     auto const times = ballast_test::times_of(family, microbatches, stages, 2000 + seed);
     for (std::size_t stage = 0; stage < stages; ++stage) {
@@ -192,15 +191,15 @@ void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family 
     }
     time_units const given = simulate(schedule, times, numbered(microbatches)).makespan;
     time_units const ordered = makespan_by_search(schedule, times, 80'000);
-    time_units const dflop = ballast::dflop_makespan(modules, microbatches).value();
-    time_units const disttrain = ballast::disttrain_makespan(modules, microbatches).value();
+    time_units const dflop = ballast_test::dflop_makespan(modules, microbatches).value();
+    time_units const disttrain = ballast_test::disttrain_makespan(modules, microbatches).value();
     dflop_given += above(dflop, given) / instances;
     dflop_ordered += above(dflop, ordered) / instances;
     disttrain_given += above(disttrain, given) / instances;
     disttrain_ordered += above(disttrain, ordered) / instances;
   }
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ballast::disttrain_makespan(modules, microbatches));
+    benchmark::DoNotOptimize(ballast_test::disttrain_makespan(modules, microbatches));
   }
   state.counters["dflop_given"] = dflop_given;
   state.counters["dflop_ordered"] = dflop_ordered;

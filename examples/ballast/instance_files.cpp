@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instance_files.hpp"
 
-#include <ballast/core/read_file.hpp>
+#include <ballast/text/read_file.hpp>
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -125,7 +125,7 @@ class instance_reader {
       files_.passed_over.push_back(std::move(file.file));
       return {};
     }
-    auto instance = ballast::read_makespan_instance(file.text);
+    auto instance = read_makespan_instance(file.text);
     if (!instance) { return bad_data(fmt::format("{}: {}", file.file, instance.error().message)); }
     files_.instances.push_back({std::move(file.file), std::move(*instance)});
     return {};

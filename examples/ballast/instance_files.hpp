@@ -2,9 +2,8 @@
 #ifndef BALLAST_EXAMPLES_INSTANCE_FILES_HPP
 #define BALLAST_EXAMPLES_INSTANCE_FILES_HPP
 
+#include "makespan_instances.hpp"
 #include "outcome.hpp"
-
-#include <ballast/workload/makespan_instances.hpp>
 
 #include <string>
 #include <vector>
@@ -14,7 +13,7 @@ namespace cli {
 /// An instance and the file that it is from, with the archive in front of what is in one.
 struct named_instance {
   std::string file;
-  ballast::makespan_instance instance;
+  makespan_instance instance;
 };
 
 /// What paths hold: instances in the order of their names within each path, and the names of files

@@ -4,8 +4,14 @@
 
 #include "outcome.hpp"
 
-#include <ballast/ballast.hpp>
-#include <ballast/partition/parse_policy.hpp>
+#include <ballast/by_name.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/comm.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/route.hpp>
+#include <ballast/topology.hpp>
+#include <ballast/workload.hpp>
 
 #include <cstddef>
 #include <cstdint>

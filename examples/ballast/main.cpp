@@ -6,8 +6,8 @@
 #include "plan_command.hpp"
 #include "route_command.hpp"
 
-#include <ballast/pipeline/parse_order_policy.hpp>
-#include <ballast/pipeline/parse_schedule.hpp>
+#include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/by_name/parse_schedule.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ordering.hpp"
 
-#include <ballast/pipeline/parse_order_policy.hpp>
-#include <ballast/pipeline/parse_schedule.hpp>
+#include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/by_name/parse_schedule.hpp>
 
 #include <fmt/format.h>
 

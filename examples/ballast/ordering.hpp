@@ -4,8 +4,8 @@
 
 #include "outcome.hpp"
 
-#include <ballast/pipeline/any_order_policy.hpp>
-#include <ballast/pipeline/any_schedule.hpp>
+#include <ballast/by_name/any_order_policy.hpp>
+#include <ballast/by_name/any_schedule.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

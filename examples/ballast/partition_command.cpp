@@ -5,8 +5,10 @@
 #include "output.hpp"
 #include "progress.hpp"
 
-#include <ballast/ballast.hpp>
-#include <ballast/partition/parse_policy.hpp>
+#include <ballast/by_name.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/text.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,7 +6,7 @@
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/workload/decimal.hpp>
+#include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -8,8 +8,8 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/pipeline_page.hpp>
-#include <ballast/report/write_file.hpp>
-#include <ballast/workload/decimal.hpp>
+#include <ballast/text/decimal.hpp>
+#include <ballast/text/write_file.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

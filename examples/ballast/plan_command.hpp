@@ -7,8 +7,15 @@
 #include "outcome.hpp"
 #include "step_pipelines.hpp"
 
-#include <ballast/ballast.hpp>
+#include <ballast/by_name.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/report.hpp>
+#include <ballast/route.hpp>
 #include <ballast/route/route_volume.hpp>
+#include <ballast/topology.hpp>
+#include <ballast/workload.hpp>
 
 #include <cstddef>
 #include <optional>

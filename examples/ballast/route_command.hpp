@@ -6,7 +6,9 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/ballast.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/report.hpp>
+#include <ballast/route.hpp>
 
 #include <cstdint>
 #include <string>

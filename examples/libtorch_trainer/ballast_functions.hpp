@@ -4,6 +4,7 @@
 
 #include <ballast/ballast.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
+#include <ballast/route.hpp>
 
 #include <torch/torch.h>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_DATA_HPP
 
-#include <ballast/ballast.hpp>
+#include <ballast/workload.hpp>
 
 #include <torch/torch.h>
 

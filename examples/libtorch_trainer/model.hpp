@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_LIBTORCH_TRAINER_MODEL_HPP
 #define BALLAST_EXAMPLES_LIBTORCH_TRAINER_MODEL_HPP
 
-#include <ballast/ballast.hpp>
+#include <ballast/route.hpp>
 
 #include <torch/torch.h>
 

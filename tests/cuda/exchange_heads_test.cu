@@ -4,9 +4,9 @@
 #include "../route/bag_arrays.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/comm/stream_communicator.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cuda/pack_heads.cuh>
+#include <ballast/gpu/stream_communicator.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/cuda/device_head_block.hpp>
+#include <ballast/cuda/detail/heads/device_head_block.hpp>
+#include <ballast/cuda/detail/heads/head_sums.hpp>
+#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/head_sums.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/ulysses_lists.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_CUDA_HOST_ROWS_HPP
 
 #include <ballast/core/units.hpp>
+#include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/row_copies.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 

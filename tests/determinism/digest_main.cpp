@@ -3,6 +3,11 @@
 // must print the same lines.
 
 #include <ballast/ballast.hpp>
+#include <ballast/by_name.hpp>
+#include <ballast/core.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/workload.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/workload/column_expression.hpp>
+#include <ballast/text/column_expression.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/workload/csv.hpp>
+#include <ballast/text/csv.hpp>
 
 #include <algorithm>
 #include <cstddef>

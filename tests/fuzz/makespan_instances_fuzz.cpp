@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/workload/makespan_instances.hpp>
+#include "../../examples/ballast/makespan_instances.hpp"
+
+#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +24,7 @@ void expect(bool holds)
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size)
 {
   std::string_view const text(reinterpret_cast<char const*>(data), size);
-  auto const instance = ballast::read_makespan_instance(text);
+  auto const instance = cli::read_makespan_instance(text);
   if (!instance) {
     auto const lines = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
     expect(instance.error().position >= 1 && instance.error().position <= lines);
@@ -34,6 +36,6 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     expect(time >= 0);
     written += '\n' + std::to_string(time);
   }
-  expect(ballast::read_makespan_instance(written) == instance);
+  expect(cli::read_makespan_instance(written) == instance);
   return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/partition/parse_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/partition/partition_vectors.hpp>
-#include <ballast/partition/vector_refine.hpp>
+#include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/vectors/vector_refine.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/given_order.hpp>
 #include <ballast/pipeline/insertion.hpp>

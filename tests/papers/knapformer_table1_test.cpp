@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
+#include <ballast/report.hpp>
+#include <ballast/workload.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/makespan_formulas.hpp>  // first: proves it is self-contained
+#include "../support/makespan_formulas.hpp"  // first: proves it is self-contained
 
 #include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
@@ -14,11 +14,11 @@
 
 namespace {
 
-using ballast::dflop_makespan;
-using ballast::disttrain_makespan;
-using ballast::module_pace;
 using ballast::stage_time;
 using ballast::time_units;
+using ballast_test::dflop_makespan;
+using ballast_test::disttrain_makespan;
+using ballast_test::module_pace;
 
 time_units simulated(std::size_t microbatches, std::vector<stage_time> const& stages,
                      time_units transfer = 0)

@@ -9,11 +9,11 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/task_bounds.hpp>
+#include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
-#include <ballast/pipeline/task_bounds.hpp>
-#include <ballast/pipeline/time_columns.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 
 #include "brute_force.hpp"  // defines: ballast_test::instance
 
-#include <ballast/core/descending_order.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,12 +4,12 @@
 
 #include "instances.hpp"  // defines: ballast_test::{instance, random_instance}
 
-#include <ballast/core/descending_order.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/pack_to_capacity.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
 
 #include <algorithm>
 #include <cstddef>

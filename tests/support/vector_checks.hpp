@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/partition_vectors.hpp>
+#include <ballast/partition/vectors/partition_vectors.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,9 +2,9 @@
 #include "../support/counted_allocations.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/text/column_expression.hpp>
+#include <ballast/text/csv.hpp>
 #include <ballast/workload/batch_sampler.hpp>
-#include <ballast/workload/column_expression.hpp>
-#include <ballast/workload/csv.hpp>
 #include <ballast/workload/data_code.hpp>
 
 #include <cstddef>

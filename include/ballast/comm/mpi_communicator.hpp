@@ -3,8 +3,8 @@
 #define BALLAST_COMM_MPI_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/mpi_group.hpp>
-#include <ballast/comm/mpi_requests.hpp>
+#include <ballast/comm/detail/mpi/mpi_group.hpp>
+#include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>

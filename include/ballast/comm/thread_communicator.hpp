@@ -4,8 +4,8 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
-#include <ballast/comm/host_scratch.hpp>
-#include <ballast/comm/thread_meeting.hpp>
+#include <ballast/comm/detail/host_scratch.hpp>
+#include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>

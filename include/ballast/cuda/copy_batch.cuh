@@ -2,9 +2,9 @@
 #ifndef BALLAST_CUDA_COPY_BATCH_CUH
 #define BALLAST_CUDA_COPY_BATCH_CUH
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tuned_copies.cuh>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 

@@ -2,12 +2,12 @@
 #ifndef BALLAST_CUDA_DEVICE_COSTS_CUH
 #define BALLAST_CUDA_DEVICE_COSTS_CUH
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 #include <cub/device/device_histogram.cuh>

@@ -2,13 +2,13 @@
 #ifndef BALLAST_CUDA_DEVICE_ROUTE_HPP
 #define BALLAST_CUDA_DEVICE_ROUTE_HPP
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 

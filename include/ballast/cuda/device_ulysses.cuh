@@ -2,14 +2,14 @@
 #ifndef BALLAST_CUDA_DEVICE_ULYSSES_CUH
 #define BALLAST_CUDA_DEVICE_ULYSSES_CUH
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/temporary_storage.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>

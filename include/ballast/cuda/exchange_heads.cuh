@@ -2,15 +2,15 @@
 #ifndef BALLAST_CUDA_EXCHANGE_HEADS_CUH
 #define BALLAST_CUDA_EXCHANGE_HEADS_CUH
 
-#include <ballast/comm/cuda_failure.hpp>
-#include <ballast/comm/nvtx_range.hpp>
-#include <ballast/comm/stream_communicator.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/pack_heads.cuh>
-#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/route/ulysses_pack.hpp>

@@ -2,16 +2,16 @@
 #ifndef BALLAST_CUDA_PACK_HEADS_CUH
 #define BALLAST_CUDA_PACK_HEADS_CUH
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/cuda/copy_batch.cuh>
-#include <ballast/cuda/device_head_block.hpp>
+#include <ballast/cuda/detail/heads/device_head_block.hpp>
+#include <ballast/cuda/detail/heads/head_sums.hpp>
+#include <ballast/cuda/detail/heads/ulysses_blocks.cuh>
+#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/head_sums.hpp>
-#include <ballast/cuda/temporary_storage.hpp>
-#include <ballast/cuda/ulysses_blocks.cuh>
-#include <ballast/cuda/ulysses_lists.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/route/pack.hpp>
 
 #include <cuda_runtime.h>

@@ -2,12 +2,12 @@
 #ifndef BALLAST_CUDA_PACK_ROWS_CUH
 #define BALLAST_CUDA_PACK_ROWS_CUH
 
-#include <ballast/comm/nvtx_range.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cuda/copy_batch.cuh>
-#include <ballast/cuda/row_copies.hpp>
+#include <ballast/cuda/detail/copy/row_copies.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>

@@ -2,14 +2,14 @@
 #ifndef BALLAST_CUDA_ROUTE_ROWS_CUH
 #define BALLAST_CUDA_ROUTE_ROWS_CUH
 
-#include <ballast/comm/cuda_failure.hpp>
-#include <ballast/comm/nvtx_range.hpp>
-#include <ballast/comm/stream_communicator.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/cuda/temporary_storage.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/pack.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>

@@ -4,13 +4,13 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/copy_share.hpp>
-#include <ballast/cuda/copy_tile.hpp>
 #include <ballast/cuda/copy_tuning.hpp>
-#include <ballast/cuda/device_attribute.hpp>
+#include <ballast/cuda/detail/copy/copy_share.hpp>
+#include <ballast/cuda/detail/copy/copy_tile.hpp>
+#include <ballast/cuda/detail/copy/warp.hpp>
+#include <ballast/cuda/detail/device_attribute.hpp>
+#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/temporary_storage.hpp>
-#include <ballast/cuda/warp.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>

@@ -4,7 +4,7 @@
 
 #include <ballast/cuda/copy_tuning.hpp>
 #include <ballast/cuda/cub_copies.cuh>
-#include <ballast/cuda/device_attribute.hpp>
+#include <ballast/cuda/detail/device_attribute.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
 

@@ -5,14 +5,14 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bags_with_room.hpp>
 #include <ballast/partition/capacity_bound.hpp>
-#include <ballast/partition/capped_exchanges.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/capacity/bags_with_room.hpp>
+#include <ballast/partition/detail/capacity/capped_exchanges.hpp>
+#include <ballast/partition/detail/capacity/place_within_capacity.hpp>
+#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
-#include <ballast/partition/place_within_capacity.hpp>
-#include <ballast/partition/settle_latest.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,12 +2,12 @@
 #ifndef BALLAST_PARTITION_CONCEPTS_HPP
 #define BALLAST_PARTITION_CONCEPTS_HPP
 
-#include <ballast/core/descending_order.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <concepts>
 #include <cstddef>

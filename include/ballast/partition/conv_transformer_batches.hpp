@@ -9,10 +9,10 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/finishing_times.hpp>
-#include <ballast/partition/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/padded_filling.hpp>
 
 #include <algorithm>
 #include <cstddef>

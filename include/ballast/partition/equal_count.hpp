@@ -4,12 +4,12 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/partition/balanced_counts.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/counted_bags.hpp>
-#include <ballast/partition/counted_exchanges.hpp>
+#include <ballast/partition/detail/counts/balanced_counts.hpp>
+#include <ballast/partition/detail/counts/counted_bags.hpp>
+#include <ballast/partition/detail/counts/counted_exchanges.hpp>
+#include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/equal_count_bound.hpp>
-#include <ballast/partition/settle_latest.hpp>
 
 #include <cstddef>
 #include <cstdint>

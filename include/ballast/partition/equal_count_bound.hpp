@@ -7,7 +7,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/work_limits.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,8 +6,8 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/search/makespan_search.hpp>
 #include <ballast/partition/lower_bound.hpp>
-#include <ballast/partition/makespan_search.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/differenced_groups.hpp>
-#include <ballast/partition/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/differenced_groups.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
 #include <span>

@@ -9,13 +9,13 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/fill_from_home.hpp>
-#include <ballast/partition/limited_bags.hpp>
+#include <ballast/partition/detail/movement/fill_from_home.hpp>
+#include <ballast/partition/detail/movement/limited_bags.hpp>
+#include <ballast/partition/detail/movement/relabel_bags.hpp>
+#include <ballast/partition/detail/movement/return_home.hpp>
+#include <ballast/partition/detail/movement/shed_excess.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/partition/relabel_bags.hpp>
-#include <ballast/partition/return_home.hpp>
-#include <ballast/partition/shed_excess.hpp>
 
 #include <algorithm>
 #include <cstddef>

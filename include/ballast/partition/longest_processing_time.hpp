@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/partition/assign_in_rounds.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/assign_in_rounds.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
 
 #include <span>
 

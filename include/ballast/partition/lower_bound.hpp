@@ -8,8 +8,8 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/dual_feasible_bound.hpp>
-#include <ballast/partition/whole_units_bound.hpp>
+#include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
+#include <ballast/partition/detail/bounds/whole_units_bound.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,11 +6,11 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/first_fit_tree.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/greedy/first_fit_tree.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
-#include <ballast/partition/work_limits.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,9 +9,9 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/finishing_times.hpp>
-#include <ballast/partition/padded_filling.hpp>
-#include <ballast/partition/padded_orders.hpp>
+#include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/detail/padding/padded_filling.hpp>
+#include <ballast/partition/detail/padding/padded_orders.hpp>
 
 #include <algorithm>
 #include <cstddef>

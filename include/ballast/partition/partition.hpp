@@ -8,11 +8,11 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/joint_samples.hpp>
+#include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/detail/place_items.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/partition/place_items.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>

@@ -6,13 +6,13 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bag_exchanges.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
+#include <ballast/partition/detail/exchange/relieve_worst.hpp>
+#include <ballast/partition/detail/exchange/settle_bags.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
-#include <ballast/partition/relieve_worst.hpp>
-#include <ballast/partition/settle_bags.hpp>
 
 #include <algorithm>
 #include <cstdint>

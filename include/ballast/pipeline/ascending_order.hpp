@@ -7,7 +7,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/partial_order.hpp>
+#include <ballast/pipeline/detail/orders/partial_order.hpp>
 
 #include <algorithm>
 #include <span>

@@ -6,10 +6,10 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/pipeline/detail/schedule/schedule_check.hpp>
+#include <ballast/pipeline/detail/schedule/task_list.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/schedule_check.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/pipeline/task_list.hpp>
 
 #include <algorithm>
 #include <cstddef>

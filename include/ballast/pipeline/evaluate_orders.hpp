@@ -7,9 +7,9 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/order_lanes.hpp>
-#include <ballast/pipeline/order_program.hpp>
-#include <ballast/pipeline/order_program_writer.hpp>
+#include <ballast/pipeline/detail/evaluation/order_lanes.hpp>
+#include <ballast/pipeline/detail/evaluation/order_program.hpp>
+#include <ballast/pipeline/detail/evaluation/order_program_writer.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 

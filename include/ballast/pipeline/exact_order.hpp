@@ -7,8 +7,8 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/orders/order_search.hpp>
 #include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/orders/partial_order.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
-#include <ballast/pipeline/partial_order.hpp>
 
 #include <algorithm>
 #include <cstddef>

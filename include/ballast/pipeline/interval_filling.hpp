@@ -8,7 +8,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/partial_order.hpp>
+#include <ballast/pipeline/detail/orders/partial_order.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 #define BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 
+#include <ballast/core/detail/fixed_point_math.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
@@ -10,7 +11,6 @@
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/insertion.hpp>
-#include <ballast/workload/fixed_point_math.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,14 +2,14 @@
 #ifndef BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 #define BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 
-#include <ballast/core/read_file.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/pipeline/detail/written_time_rows.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/pipeline/written_time_rows.hpp>
-#include <ballast/workload/decimal.hpp>
+#include <ballast/text/decimal.hpp>
+#include <ballast/text/read_file.hpp>
 
 #include <algorithm>
 #include <cstddef>

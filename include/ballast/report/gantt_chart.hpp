@@ -4,11 +4,11 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/report/axis.hpp>
+#include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/plot_frame.hpp>
+#include <ballast/report/detail/visible_bars.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
-#include <ballast/report/visible_bars.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/report/axis.hpp>
+#include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/workload/length_histogram.hpp>
 

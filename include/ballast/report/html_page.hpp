@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_HTML_PAGE_HPP
 
 #include <ballast/report/chart_style.hpp>
-#include <ballast/report/text_escape.hpp>
+#include <ballast/text/detail/text_escape.hpp>
 
 #include <span>
 #include <string>

@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_HTML_TABLE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/report/text_escape.hpp>
+#include <ballast/text/detail/text_escape.hpp>
 
 #include <span>
 #include <string>

@@ -2,9 +2,9 @@
 #ifndef BALLAST_REPORT_LOAD_CHART_HPP
 #define BALLAST_REPORT_LOAD_CHART_HPP
 
-#include <ballast/report/axis.hpp>
+#include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/text_escape.hpp>
+#include <ballast/text/detail/text_escape.hpp>
 
 #include <cmath>
 #include <cstdint>

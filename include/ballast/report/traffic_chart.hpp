@@ -3,9 +3,9 @@
 #define BALLAST_REPORT_TRAFFIC_CHART_HPP
 
 #include <ballast/core/units.hpp>
-#include <ballast/report/axis.hpp>
+#include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/route/route_volume.hpp>
 

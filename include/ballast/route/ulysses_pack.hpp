@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/route/detail/head_block.hpp>
 #include <ballast/route/head_array.hpp>
-#include <ballast/route/head_block.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cstddef>

@@ -2,12 +2,12 @@
 #ifndef BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 #define BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 
-#include <ballast/core/read_file.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/workload/column_expression.hpp>
-#include <ballast/workload/csv.hpp>
-#include <ballast/workload/excerpt.hpp>
+#include <ballast/text/column_expression.hpp>
+#include <ballast/text/csv.hpp>
+#include <ballast/text/excerpt.hpp>
+#include <ballast/text/read_file.hpp>
 
 #include <cstddef>
 #include <string>
@@ -43,7 +43,7 @@ namespace ballast::inline v0 {
   if (!length_of) { return tl::unexpected(length_of.error()); }
   if (!length_of->names_a_column()) {
     return fail(error_code::syntax, 0,
-                detail::excerpt(expression) +
+                excerpt(expression) +
                     " names no column, so all lengths would be equal; put a column whose name is a "
                     "number between backticks");
   }
@@ -61,7 +61,7 @@ namespace ballast::inline v0 {
     auto const length = length_of->evaluate(*row);
     if (!length) { return tl::unexpected(length.error()); }
     if (*length < 0 || *length > longest_sample) {
-      return bad_row(row->line, detail::excerpt(expression) + " is " + std::to_string(*length) +
+      return bad_row(row->line, excerpt(expression) + " is " + std::to_string(*length) +
                                     ", expected 0 to " + std::to_string(longest_sample) +
                                     " tokens; fix the row or choose other columns");
     }

@@ -3,11 +3,11 @@
 #define BALLAST_WORKLOAD_SYNTHETIC_LENGTHS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/fixed_point_math.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/workload/fixed_point_math.hpp>
 #include <ballast/workload/length_distribution.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/nccl_communicator.hpp>
+#include <ballast/gpu/nccl_communicator.hpp>
 
 // Without a GPU there is no communicator to be had, but NCCL can say so.
 int main()

@@ -1,0 +1,147 @@
+#include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
+
+#include <benchmark/benchmark.h>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/vectors/vector_longest_processing_time.hpp>
+#include <ballast/partition/vectors/vector_refine.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::cost_vector;
+using ballast::tokens;
+
+// Encoder and LLM time of a multimodal step: text and visual lengths are lognormal and cut to a
+// context, three samples in ten have no image, and the LLM sees a quarter of the visual tokens.
+// The encoder's work is `percent` of the LLM's, as where it has fewer or more GPUs: at 100 both
+// are tight, which is the hard case.
+std::vector<cost_vector<2>> encoder_and_llm(std::size_t samples, std::int64_t percent,
+                                            std::uint64_t seed)
+{
+  auto const text = bench::lognormal_lengths(samples, 1.0, seed);
+  auto const visual = bench::lognormal_lengths(samples, 1.0, seed + 1000);
+  ballast::random_source random(seed);
+  std::vector<cost_vector<2>> costs(samples);
+  cost_vector<2> total{};
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    bool const has_image = random.below(10) >= 3;
+    tokens const seen = has_image ? std::min<tokens>(2 * visual[sample], 8192) : 0;
+    tokens const read = std::min<tokens>(text[sample], 8192) + seen / 4;
+    // 24 l d^2 + 4 l^2 d per layer, 24 layers of width 1280 and 32 of width 3072, in 2^25 FLOP:
+    // some 10^7 units to a bin.
+    auto const work = [](tokens length, std::int64_t layers, std::int64_t width) {
+      return layers * (24 * length * width * width + 4 * length * length * width) >> 25;
+    };
+    costs[sample] = {work(seen, 24, 1280), work(read, 32, 3072)};
+    for (std::size_t d = 0; d < 2; ++d) { total[d] += costs[sample][d]; }
+  }
+  for (auto& cost : costs) {
+    cost[0] = static_cast<cost_units>(static_cast<ballast::uint128>(cost[0] * percent) *
+                                      static_cast<std::uint64_t>(total[1]) /
+                                      static_cast<std::uint64_t>(100 * total[0]));
+  }
+  return costs;
+}
+
+// What users have today: LPT on one number per sample, with a heap. DFLOP falls back to it when its
+// integer program finds nothing in time.
+enum class looked_at { llm, sum };
+struct one_number_lpt {
+  looked_at what = looked_at::sum;
+
+  void operator()(ballast::vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
+                  std::span<ballast::bin_id> owner, ballast::workspace&) const
+  {
+    auto const number = [this](cost_vector<2> const& cost) {
+      return what == looked_at::llm ? cost[1] : cost[0] + cost[1];
+    };
+    std::vector<std::size_t> order(owner.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      cost_units const number_a = number(problem.costs[a]);
+      cost_units const number_b = number(problem.costs[b]);
+      return number_a > number_b || (number_a == number_b && a < b);
+    });
+    struct open_bin {
+      cost_units load;
+      std::size_t bin;
+    };
+    auto const heavier = [](open_bin const& a, open_bin const& b) {
+      return a.load > b.load || (a.load == b.load && a.bin > b.bin);
+    };
+    std::vector<open_bin> heap;
+    for (std::size_t bin = 0; bin < loads.size(); ++bin) { heap.push_back({0, bin}); }
+    for (std::size_t const sample : order) {
+      std::ranges::pop_heap(heap, heavier);
+      open_bin& lightest = heap.back();
+      owner[sample] = ballast::to_id<ballast::bin_id>(lightest.bin);
+      lightest.load += number(problem.costs[sample]);
+      for (std::size_t d = 0; d < 2; ++d) { loads[lightest.bin][d] += problem.costs[sample][d]; }
+      std::ranges::push_heap(heap, heavier);
+    }
+  }
+
+  friend bool operator==(one_number_lpt, one_number_lpt) = default;
+};
+
+// The whole front door in the steady state: costs, policy, groups, bound. gap and worst_gap are the
+// mean and the largest over all steps, and proven of how many steps the plan is proven optimal.
+template <class Policy>
+void plan_vectors(benchmark::State& state, Policy policy)
+{
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  auto const bins = static_cast<std::size_t>(state.range(1));
+  std::vector<std::vector<cost_vector<2>>> steps(samples < 10'000 ? 20 : 3);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    steps[step] = encoder_and_llm(samples, state.range(2), 42 + step);
+  }
+  ballast::vector_plan<2> plan;
+  ballast::workspace memory;
+  auto const plan_step = [&](std::size_t step) {
+    bool const done =
+        ballast::partition_vectors_into(plan, memory, steps[step], bins, policy).has_value();
+    benchmark::DoNotOptimize(done);
+  };
+  double sum = 0;
+  double worst = 0;
+  double proven = 0;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    plan_step(step);
+    sum += plan.gap();
+    worst = std::max(worst, plan.gap());
+    proven += plan.proven_optimal() ? 1 : 0;
+  }
+  state.counters["gap"] = sum / static_cast<double>(steps.size());
+  state.counters["worst_gap"] = worst;
+  state.counters["proven"] = proven;
+  state.counters["steps"] = static_cast<double>(steps.size());
+  std::size_t step = 0;
+  for (auto _ : state) {
+    plan_step(step++ % steps.size());
+    benchmark::ClobberMemory();
+  }
+}
+
+// Samples, bins, and the encoder's work in percent of the LLM's.
+void grid(benchmark::internal::Benchmark* rows)
+{
+  rows->ArgNames({"samples", "bins", "percent"})
+      ->ArgsProduct({{2048}, {64}, {50, 100}})
+      ->ArgsProduct({{65'536}, {1024}, {50, 100}})
+      ->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(plan_vectors, lpt_of_llm, one_number_lpt{looked_at::llm})->Apply(grid);
+BENCHMARK_CAPTURE(plan_vectors, lpt_of_sum, one_number_lpt{looked_at::sum})->Apply(grid);
+BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::vector_longest_processing_time{})->Apply(grid);
+BENCHMARK_CAPTURE(plan_vectors, vector_refine, ballast::vector_refine{})->Apply(grid);
+
+}  // namespace

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_BY_NAME_ANY_SCHEDULE_HPP
+#define BALLAST_BY_NAME_ANY_SCHEDULE_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <cstddef>
+#include <variant>
+
+namespace ballast::inline v0 {
+
+/// A schedule policy chosen at run time, for command lines and benchmarks.
+///
+/// Ensures     (1) it writes the schedules of the policy that it holds
+struct any_schedule {
+  std::variant<gpipe, one_forward_one_backward, interleaved_one_forward_one_backward> policy;
+  std::size_t virtual_stages = 1;  ///< how many stages the ranks are meant to have each
+
+  [[nodiscard]] result<pipeline_schedule> operator()(stage_graph const& stages,
+                                                     std::size_t microbatches) const
+  {
+    return std::visit([&](auto const& held) { return held(stages, microbatches); }, policy);
+  }
+  friend bool operator==(any_schedule const&, any_schedule const&) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_BY_NAME_ANY_SCHEDULE_HPP

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_BY_NAME_PARSE_POLICY_HPP
+#define BALLAST_BY_NAME_PARSE_POLICY_HPP
+
+#include <ballast/by_name/any_policy.hpp>
+#include <ballast/by_name/policy_reader.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/text/policy_expression.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A policy that command lines know.
+struct named_policy {
+  std::string_view name;
+  std::string_view short_name;  ///< or empty
+  std::string_view arguments;   ///< for people; empty where it takes none
+  any_policy (*read)(policy_reader&);
+
+  [[nodiscard]] bool is_called(std::string_view text) const noexcept
+  {
+    return text == name || (!short_name.empty() && text == short_name);
+  }
+};
+
+inline constexpr std::array named_policies = {
+    named_policy{"longest_processing_time", "lpt", "",
+                 [](policy_reader&) { return any_policy(longest_processing_time{}); }},
+    named_policy{"karmarkar_karp", "kk", "",
+                 [](policy_reader&) { return any_policy(karmarkar_karp{}); }},
+    named_policy{"multifit", "", "iterations=N",
+                 [](policy_reader& read) {
+                   multifit policy;
+                   read.number("iterations", policy.iterations);
+                   return any_policy(policy);
+                 }},
+    named_policy{"best_of", "", "POLICY,POLICY,...",
+                 [](policy_reader& read) {
+                   std::vector<any_policy> const all = read.free_policies();
+                   any_policy best = all.back();
+                   for (std::size_t index = all.size() - 1; index-- > 0;) {
+                     best = any_policy(best_of<any_policy, any_policy>{all[index], best});
+                   }
+                   return best;
+                 }},
+    named_policy{"refine", "", "POLICY,work=N",
+                 [](policy_reader& read) {
+                   refine<any_policy> policy;
+                   policy.inner = read.free_policy();
+                   read.number("work", policy.work);
+                   return any_policy(policy);
+                 }},
+    named_policy{"exact", "", "POLICY,nodes=N",
+                 [](policy_reader& read) {
+                   exact<any_policy> policy;
+                   policy.inner = read.free_policy();
+                   read.number("nodes", policy.nodes);
+                   return any_policy(policy);
+                 }},
+    named_policy{"least_movement", "", "POLICY,eps=X,work=N",
+                 [](policy_reader& read) {
+                   least_movement<any_policy> policy;
+                   policy.inner = read.free_policy(any_policy(refine<any_policy>{}));
+                   read.per_million("eps", policy.tolerance_per_million);
+                   read.number("work", policy.work);
+                   return any_policy(policy);
+                 }},
+    named_policy{"capped", "", "POLICY,work=N",
+                 [](policy_reader& read) {
+                   capped<any_policy> policy;
+                   policy.inner = read.policy();
+                   read.number("work", policy.work);
+                   return any_policy(policy);
+                 }},
+    named_policy{"equal_count", "", "multiple=N,work=N",
+                 [](policy_reader& read) {
+                   equal_count policy;
+                   read.number("multiple", policy.multiple, 1U);
+                   read.number("work", policy.work);
+                   return any_policy(policy);
+                 }},
+    named_policy{"padded_batches", "", "orders=N",
+                 [](policy_reader& read) {
+                   padded_batches policy;
+                   read.number("orders", policy.orders, std::size_t{0}, std::size_t{1} << 24);
+                   return any_policy(policy);
+                 }},
+    named_policy{"conv_transformer_batches", "", "",
+                 [](policy_reader&) { return any_policy(conv_transformer_batches{}); }},
+    named_policy{"quadratic_with_tolerance", "", "tolerance=N",
+                 [](policy_reader& read) {
+                   quadratic_with_tolerance policy;
+                   read.number("tolerance", policy.tolerance, tokens{1}, longest_sample);
+                   return any_policy(policy);
+                 }},
+    named_policy{"greedy_knapsack", "", "capacity=remaining|full",
+                 [](policy_reader& read) {
+                   bool const full = read.choice("capacity", {"remaining", "full"}) == 1;
+                   return any_policy(greedy_knapsack{full ? knapsack_capacity::full
+                                                          : knapsack_capacity::remaining});
+                 }},
+    named_policy{"round_robin", "", "", [](policy_reader&) { return any_policy(round_robin{}); }},
+};
+
+}  // namespace detail
+
+/// The names that parse_policy knows and what each takes, as a sentence can list them.
+[[nodiscard]] inline std::string policy_names()
+{
+  std::string all;
+  for (detail::named_policy const& each : detail::named_policies) {
+    if (!all.empty()) { all += ", "; }
+    all += each.name;
+    if (!each.short_name.empty()) { all.append(" (").append(each.short_name).append(")"); }
+    if (!each.arguments.empty()) { all.append(":").append(each.arguments); }
+  }
+  return all;
+}
+
+namespace detail {
+
+[[nodiscard]] inline result<any_policy> read_policy(policy_expression const& text)
+{
+  for (named_policy const& each : named_policies) {
+    if (!each.is_called(text.name)) { continue; }
+    policy_reader read(text, each.arguments, read_policy);
+    any_policy const policy = each.read(read);
+    return read.finish(policy);
+  }
+  return fail(error_code::unknown_name, text.position,
+              "offset " + std::to_string(text.position) + ": there is no policy " +
+                  excerpt(text.name) + "; choose one of " + policy_names());
+}
+
+}  // namespace detail
+
+/// The policy that a text names, with its parameters and the policies that it works with:
+/// `lpt`, `equal_count:multiple=4`, `refine:multifit,work=100000`, `capped:refine:lpt`,
+/// `least_movement:(exact:nodes=1000),eps=0.01`. What is not said is as in the policy's type.
+///
+/// Errors      syntax, unknown_name or out_of_range with a byte offset: a name or parameter that does
+///             not exist, a value that is none, a policy that cannot work with another.
+/// Complexity  O(bytes).
+[[nodiscard]] inline result<any_policy> parse_policy(std::string_view text)
+{
+  auto const parsed = parse_policy_expression(text);
+  if (!parsed) { return tl::unexpected(parsed.error()); }
+  return detail::read_policy(*parsed);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_BY_NAME_PARSE_POLICY_HPP

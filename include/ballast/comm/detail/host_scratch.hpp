@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
+#define BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// The scratch of a communicator whose arrays lie in host memory: whole cache lines, content
+/// unspecified.
+///
+/// Ensures     (1) it is aligned to 64 bytes
+///             (2) it stays where it is, with what it holds, and allocates nothing, until more is
+///                 asked for than ever before
+/// Errors      std::bad_alloc and std::length_error; what was there is then gone.
+class host_scratch {
+ public:
+  [[nodiscard]] std::span<std::byte> take(std::size_t bytes)
+  {
+    if (bytes > size()) {
+      lines_ = std::vector<line>();  // first, so that old and new never take memory together
+      lines_.resize(bytes / sizeof(line) + (bytes % sizeof(line) != 0 ? 1 : 0));
+    }
+    return std::as_writable_bytes(std::span(lines_)).first(bytes);
+  }
+
+  /// The most bytes that take() gives without moving.
+  [[nodiscard]] std::size_t size() const noexcept { return lines_.size() * sizeof(line); }
+
+ private:
+  struct alignas(64) line {
+    std::byte bytes[64];
+  };
+
+  std::vector<line> lines_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP
+#define BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/detail/mpi/mpi_roll_call.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// MPI's own code and text.
+[[nodiscard]] inline tl::unexpected<error> mpi_failure(std::string_view call, int code)
+{
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  return comm_failure::transport(call, code, {text.data(), static_cast<std::size_t>(length)});
+}
+
+/// The requests of one rank that are under way, waited for with a deadline that ends in names.
+///
+/// A rank that has waited in vain calls the roll (see mpi_roll_call), and each wait tests for roll
+/// calls as well. A rank that comes to its next operation and finds one takes part in it. Who has
+/// not been heard within the grace period is missing.
+///
+/// Ensures     (1) wait() ends within the deadline, from the last message that came, plus the grace
+///             (2) once a roll has been called no later operation of this rank begins
+///             (3) starting as many requests as expect() was told of allocates nothing, and waiting
+///                 for them only the text of a failure
+///             (4) no receive outlives wait(), even where it ends by an exception
+/// Errors      timed_out: `ranks` are missing, which may be none where all wait for something that
+///             no one sends. transport: MPI refused a request, or a request failed.
+class mpi_requests {
+ public:
+  explicit mpi_requests(std::chrono::milliseconds deadline)
+      : deadline_(deadline),
+        grace_(std::clamp<std::chrono::milliseconds>(deadline / 4, std::chrono::milliseconds(100),
+                                                     std::chrono::seconds(5))),
+        requests_{MPI_REQUEST_NULL}
+  {
+    expect(1);
+  }
+
+  /// From here on, hears roll calls on `control`, which is used for nothing else.
+  [[nodiscard]] result<void> listen(MPI_Comm control)
+  {
+    roll_.open(control);
+    return hear();
+  }
+
+  void stop_listening()
+  {
+    if (requests_.front() == MPI_REQUEST_NULL) { return; }
+    MPI_Cancel(requests_.data());
+    MPI_Wait(requests_.data(), MPI_STATUS_IGNORE);
+  }
+
+  /// Before an operation: fails if a roll has been called without this rank.
+  [[nodiscard]] result<void> enter(std::string_view operation)
+  {
+    looked_ = clock::now();
+    roll_.come();
+    std::size_t before = 0;
+    do {
+      before = roll_.heard();
+      // The first may only fetch what the second then finds.
+      for (int look = 0; look < 2; ++look) {
+        if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
+      }
+    } while (roll_.heard() != before);
+    return before > 0 ? call_roll(operation, roll_.standing()) : result<void>{};
+  }
+
+  /// Makes room for as many requests until wait(); for one there always is.
+  void expect(std::size_t requests)
+  {
+    if (requests < statuses_.size()) { return; }
+    requests_.reserve(requests + 1);
+    indices_.resize(requests + 1);
+    statuses_.resize(requests + 1);
+  }
+
+  /// Where the next request goes, or the next receive; receives come before all others.
+  [[nodiscard]] MPI_Request* next()
+  {
+    BALLAST_EXPECTS(requests_.size() < statuses_.size());
+    return &requests_.emplace_back(MPI_REQUEST_NULL);
+  }
+  [[nodiscard]] MPI_Request* next_receive()
+  {
+    ++receives_;
+    return next();
+  }
+
+  /// Takes the code that starting a request gave; wait() reports the first that is a failure.
+  void started(char const* call, int code)
+  {
+    if (code == MPI_SUCCESS || refused_code_ != MPI_SUCCESS) { return; }
+    refused_call_ = call;
+    refused_code_ = code;
+  }
+
+  /// Until all requests are done; there are none afterwards, whatever the answer.
+  [[nodiscard]] result<void> wait(std::string_view operation)
+  {
+    struct closing {
+      mpi_requests& requests;
+      ~closing() { requests.close(); }
+    } const at_end{*this};
+    if (refused_code_ != MPI_SUCCESS) { return mpi_failure(refused_call_, refused_code_); }
+    return until_done(operation);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  using presence = mpi_roll_call::presence;
+
+  // Posts the receive that a roll call completes; it stays in front of all requests.
+  [[nodiscard]] result<void> hear()
+  {
+    int const code = roll_.hear(requests_.front());
+    return code == MPI_SUCCESS ? result<void>{} : mpi_failure("MPI_Irecv", code);
+  }
+
+  // How many requests came to their end, roll calls aside, which are taken down.
+  [[nodiscard]] result<std::size_t> poll()
+  {
+    int ended = 0;
+    int const code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &ended,
+                                  indices_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+      return mpi_failure("MPI_Testsome", code);
+    }
+    std::size_t done = 0;
+    for (std::size_t event = 0; event < static_cast<std::size_t>(std::max(ended, 0)); ++event) {
+      MPI_Status const& status = statuses_[event];
+      if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS) {
+        return mpi_failure("MPI_Testsome", status.MPI_ERROR);
+      }
+      if (indices_[event] != 0) {
+        ++done;
+        continue;
+      }
+      roll_.take_down(status);
+      if (auto heard = hear(); !heard) { return tl::unexpected(heard.error()); }
+    }
+    return done;
+  }
+
+  [[nodiscard]] result<void> until_done(std::string_view operation)
+  {
+    std::size_t open = requests_.size() - 1;
+    auto heard = clock::now();  // when the last request was done
+    for (std::size_t looks = 1; open > 0; ++looks) {
+      auto const done = poll();
+      if (!done) { return tl::unexpected(done.error()); }
+      open -= *done;
+      auto const now = clock::now();
+      // Whoever was stopped, perhaps with the whole job, has not waited in that time.
+      bool const was_stopped = now - std::exchange(looked_, now) > grace_;
+      if (was_stopped || *done > 0) {
+        heard = now;
+        continue;
+      }
+      // In whole milliseconds, since the longest of deadlines has no count of nanoseconds.
+      bool const over =
+          std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
+      if (roll_.heard() > 0 || over) { return call_roll(operation, presence::here); }
+      // MPI gives way at each test where it knows that cores are shared. It cannot know of all.
+      if (looks % 64 == 0) { std::this_thread::yield(); }
+    }
+    return {};
+  }
+
+  // The arrays of receives belong to the caller, who may soon give them back. What cannot be taken
+  // back MPI keeps.
+  void close() noexcept
+  {
+    for (std::size_t receive = 1; receive <= receives_; ++receive) {
+      if (requests_[receive] == MPI_REQUEST_NULL) { continue; }
+      MPI_Cancel(&requests_[receive]);
+      MPI_Request_free(&requests_[receive]);
+    }
+    requests_.resize(1);
+    receives_ = 0;
+  }
+
+  [[nodiscard]] result<void> call_roll(std::string_view operation, presence own)
+  {
+    if (!roll_.is_open()) { return comm_failure::timed_out(operation, deadline_, {}); }
+    roll_.call(own);
+    // Looks are counted, not time: what stops all processes of a machine for a while makes nobody
+    // missing.
+    for (auto looks = grace_.count(); looks > 0 && !roll_.is_settled();) {
+      std::size_t const before = roll_.heard();
+      if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
+      roll_.correct();
+      if (roll_.heard() != before) { continue; }  // the next may be there already
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --looks;
+    }
+    return comm_failure::timed_out(operation, deadline_, roll_.missing());
+  }
+
+  std::chrono::milliseconds deadline_;
+  std::chrono::milliseconds grace_;
+  clock::time_point looked_ = clock::now();  // when requests were last tested
+  mpi_roll_call roll_;
+  std::vector<MPI_Request> requests_;
+  std::size_t receives_ = 0;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  char const* refused_call_ = "";
+  int refused_code_ = MPI_SUCCESS;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP
+#define BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP
+
+#include <ballast/core/ids.hpp>
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// How ranks that wait in vain find out for whom, with empty messages on a communicator of MPI that
+/// serves nothing else. When to wait for them, and for how long, is mpi_requests' affair.
+///
+/// A rank calls the roll for the operation that it waits in, by the operation's number. Peers that
+/// are waiting too answer that they are here. A rank that finds a roll call when it comes to its
+/// next operation answers that it is here, if it was past the one that the roll is called for, or
+/// else that it is late. Who has not been heard in time is missing, and is told so, for when it
+/// comes; then it is late for everyone, wherever it is. So all name the same ranks, as far as
+/// messages come in time. But who is past the operation and computes is as silent as one that
+/// hangs: it is missing too, unless it comes to its next operation in time.
+///
+/// Ensures     (1) ranks that have heard each other agree on who is late
+///             (2) nothing but open() and missing() throws
+/// Complexity  O(P) messages for call(), and for each answer; a look at who is there O(P).
+class mpi_roll_call {
+ public:
+  enum class presence : int { unheard, here, late };
+
+  void open(MPI_Comm control)
+  {
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(control, &rank);
+    MPI_Comm_size(control, &size);
+    roll_.assign(static_cast<std::size_t>(size), presence::unheard);
+    rank_ = static_cast<std::size_t>(rank);
+    control_ = control;
+  }
+  [[nodiscard]] bool is_open() const noexcept { return control_ != MPI_COMM_NULL; }
+
+  /// Posts the receive that the next message completes; gives MPI's code.
+  [[nodiscard]] int hear(MPI_Request& request) const
+  {
+    return MPI_Irecv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, control_, &request);
+  }
+
+  /// Takes down a message that came.
+  void take_down(MPI_Status const& message)
+  {
+    int const number = message.MPI_TAG / kinds;
+    if (heard_ == 0 || is_after(number, called_)) { called_ = number; }
+    ++heard_;
+    int const kind = message.MPI_TAG % kinds;
+    if (kind == missed) {
+      roll_[rank_] = presence::late;
+    } else {
+      roll_[static_cast<std::size_t>(message.MPI_SOURCE)] = static_cast<presence>(kind);
+    }
+  }
+
+  /// How many messages have come; a roll is being called as soon as there is one.
+  [[nodiscard]] std::size_t heard() const noexcept { return heard_; }
+
+  /// This rank comes to its next operation.
+  void come() noexcept { operation_ = (operation_ + 1) % numbers; }
+
+  /// How it comes, if a roll has been called in the meantime.
+  [[nodiscard]] presence standing() const noexcept
+  {
+    return is_after(operation_, called_) ? presence::here : presence::late;
+  }
+
+  /// Tells all peers what this rank is, unless it has heard already that it was missed.
+  void call(presence own)
+  {
+    if (heard_ == 0) { called_ = operation_; }
+    if (roll_[rank_] == presence::unheard) { roll_[rank_] = own; }
+    tell_all();
+  }
+
+  /// Tells them again, if it has been missed since.
+  void correct()
+  {
+    if (roll_[rank_] != told_) { tell_all(); }
+  }
+
+  /// Whether nobody is unheard and somebody late. Where nobody seems to be late this rank may be
+  /// the one, and has yet to be told.
+  [[nodiscard]] bool is_settled() const
+  {
+    return std::ranges::count(roll_, presence::unheard) == 0 &&
+           std::ranges::count(roll_, presence::late) > 0;
+  }
+
+  /// Who is not here, having told them.
+  [[nodiscard]] std::vector<rank_id> missing() const
+  {
+    std::vector<rank_id> ranks;
+    for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
+      if (roll_[peer] == presence::here) { continue; }
+      ranks.push_back(to_id<rank_id>(peer));
+      if (peer != rank_) { tell(peer, missed); }
+    }
+    return ranks;
+  }
+
+ private:
+  // A tag is a presence, or else `missed`, and the number of an operation. MPI grants tags below
+  // 2^15, so numbers begin again; they are in order for ranks less than 4096 operations apart.
+  static constexpr int missed = 3;
+  static constexpr int kinds = 4;
+  static constexpr int numbers = 8192;
+
+  [[nodiscard]] static constexpr bool is_after(int number, int other) noexcept
+  {
+    int const ahead = (number - other + numbers) % numbers;
+    return ahead > 0 && ahead < numbers / 2;
+  }
+
+  void tell_all()
+  {
+    told_ = roll_[rank_];
+    for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
+      if (peer != rank_) { tell(peer, static_cast<int>(told_)); }
+    }
+  }
+
+  void tell(std::size_t peer, int kind) const
+  {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(peer), called_ * kinds + kind, control_,
+              &sent);
+    if (sent != MPI_REQUEST_NULL) { MPI_Request_free(&sent); }
+  }
+
+  MPI_Comm control_ = MPI_COMM_NULL;
+  std::size_t rank_ = 0;
+  std::vector<presence> roll_;
+  presence told_ = presence::unheard;
+  std::size_t heard_ = 0;
+  int operation_ = 0;  // that this rank has come to
+  int called_ = 0;     // that the roll is called for
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP

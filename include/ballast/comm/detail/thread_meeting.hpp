@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_DETAIL_THREAD_MEETING_HPP
+#define BALLAST_COMM_DETAIL_THREAD_MEETING_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// What a thread of a thread_communicator calls for, open to its peers while the call lasts.
+struct thread_offer {
+  collective_call call;
+  std::span<std::byte const> send = {};
+  std::span<std::size_t const> send_bytes = {};     // [P] for all_to_all_v, else empty
+  std::span<std::size_t const> receive_bytes = {};  // [P] for all_to_all_v, else empty
+  std::uint32_t colour = 0;                         // for split
+};
+
+/// Where the threads of one group meet, turn by turn: each lays out its offer; the last to arrive
+/// compares all; then every thread takes what is for it; and nobody goes before all have taken.
+///
+/// Ensures     (1) offers stand still from the last arrival to the last departure, so they are read
+///                 without the lock
+///             (2) once a thread has given up no turn opens any more, so nobody reads its offer
+///             (3) the first failure is everyone's, and stays
+/// Complexity  O(P^2) for the comparison, else O(P) per thread and turn.
+class thread_meeting {
+ public:
+  /// A seat in the group that a split has made.
+  struct place {
+    std::shared_ptr<thread_meeting> group;
+    std::size_t rank = 0;
+  };
+
+  thread_meeting(std::size_t ranks, std::chrono::milliseconds deadline)
+      : seats_(ranks), deadline_(deadline)
+  {
+    for (seat& each : seats_) { each.send_offsets.resize(ranks); }
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return seats_.size(); }
+
+  /// One turn: take() runs once everyone's offer is there and all agree.
+  template <class Take>
+  [[nodiscard]] result<void> meet(std::size_t self, thread_offer const& offer, Take take)
+  {
+    seat& own = seats_[self];
+    own.offer = offer;
+    std::exclusive_scan(offer.send_bytes.begin(), offer.send_bytes.end(), own.send_offsets.begin(),
+                        std::size_t{0});
+    if (auto arrived = arrive(own); !arrived) { return arrived; }
+    departure const at_the_end{*this};
+    if (!agreed_) { return mismatch(self); }
+    take();
+    return {};
+  }
+
+  /// This rank will not come again.
+  void leave(std::size_t self) noexcept
+  {
+    std::lock_guard const lock(mutex_);
+    seats_[self].left = true;
+    someone_left_ = true;
+    changed_.notify_all();
+  }
+
+  // For take(), and only there.
+
+  [[nodiscard]] thread_offer const& offer_of(std::size_t rank) const { return seats_[rank].offer; }
+
+  [[nodiscard]] std::span<std::byte const> message(std::size_t from, std::size_t to) const
+  {
+    seat const& sender = seats_[from];
+    return sender.offer.send.subspan(sender.send_offsets[to], sender.offer.send_bytes[to]);
+  }
+
+  [[nodiscard]] place place_in_part(std::size_t self)
+  {
+    auto const before = std::ranges::count_if(
+        std::span(seats_).first(self),
+        [&](seat const& other) { return other.offer.colour == seats_[self].offer.colour; });
+    return {std::move(seats_[self].part), static_cast<std::size_t>(before)};
+  }
+
+ private:
+  struct seat {
+    thread_offer offer;
+    std::vector<std::size_t> send_offsets;  // [P]
+    std::shared_ptr<thread_meeting> part;   // the new group of its colour
+    bool arrived = false;
+    bool left = false;
+  };
+
+  struct departure {
+    thread_meeting& meeting;
+    ~departure() { meeting.depart(); }
+  };
+
+  /// Returns when all are here, or with the failure.
+  [[nodiscard]] result<void> arrive(seat& own)
+  {
+    std::unique_lock lock(mutex_);
+    char const* const operation = name_of(own.offer.call.operation);
+    std::uint64_t const turn = turn_;
+    if (!failure_ && !someone_left_) {
+      if (here_ + 1 == size()) {
+        open();
+        return {};
+      }
+      own.arrived = true;
+      ++here_;
+      // The clock overflows on now + max.
+      constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+      changed_.wait_for(lock, std::min(deadline_, longest),
+                        [&] { return turn_ != turn || failure_ || someone_left_; });
+      if (turn_ != turn) { return {}; }
+    }
+    if (!failure_) {
+      failure_ =
+          someone_left_
+              ? comm_failure::peer_lost(operation, ranks_where(&seat::left, true)).value()
+              : comm_failure::timed_out(operation, deadline_, ranks_where(&seat::arrived, false))
+                    .value();
+      changed_.notify_all();
+    }
+    return tl::unexpected<error>(*failure_);
+  }
+
+  /// Nobody is absent any more, and what remains to be waited for are copies: no deadline.
+  void depart() noexcept
+  {
+    std::unique_lock lock(mutex_);
+    std::uint64_t const turn = turn_;
+    if (++here_ == size()) {
+      next_turn();
+    } else {
+      changed_.wait(lock, [&] { return turn_ != turn; });
+    }
+  }
+
+  void open()
+  {
+    agreed_ = all_agree();
+    if (agreed_ && seats_.front().offer.call.operation == collective::split) { make_parts(); }
+    for (seat& each : seats_) { each.arrived = false; }
+    next_turn();
+  }
+
+  void next_turn() noexcept
+  {
+    here_ = 0;
+    ++turn_;
+    changed_.notify_all();
+  }
+
+  [[nodiscard]] bool counts_agree(std::size_t from, std::size_t to) const
+  {
+    return seats_[from].offer.send_bytes[to] == seats_[to].offer.receive_bytes[from];
+  }
+
+  [[nodiscard]] bool all_agree() const
+  {
+    collective_call const& first = seats_.front().offer.call;
+    bool agreed =
+        std::ranges::all_of(seats_, [&](seat const& each) { return each.offer.call == first; });
+    if (first.operation != collective::all_to_all_v) { return agreed; }
+    for (std::size_t from = 0; from < size() && agreed; ++from) {
+      for (std::size_t to = 0; to < size() && agreed; ++to) { agreed = counts_agree(from, to); }
+    }
+    return agreed;
+  }
+
+  [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
+  {
+    char const* const operation = name_of(seats_[self].offer.call.operation);
+    std::vector<std::uint64_t> calls;
+    calls.reserve(size());
+    for (seat const& each : seats_) { calls.push_back(each.offer.call.word()); }
+    std::vector<rank_id> differing = dissenters(calls);
+    if (!differing.empty()) {
+      return comm_failure::different_calls(operation, std::move(differing));
+    }
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      if (!counts_agree(self, peer) || !counts_agree(peer, self)) {
+        differing.push_back(to_id<rank_id>(peer));
+      }
+    }
+    return comm_failure::different_counts(operation, std::move(differing));
+  }
+
+  void make_parts()
+  {
+    for (seat& each : seats_) { each.part.reset(); }
+    for (seat& first : seats_) {
+      if (first.part) { continue; }
+      auto const same = [&](seat const& other) { return other.offer.colour == first.offer.colour; };
+      auto const ranks = static_cast<std::size_t>(std::ranges::count_if(seats_, same));
+      auto const part = std::make_shared<thread_meeting>(ranks, deadline_);
+      for (seat& each : seats_) {
+        if (same(each)) { each.part = part; }
+      }
+    }
+  }
+
+  template <class Flag>
+  [[nodiscard]] std::vector<rank_id> ranks_where(Flag flag, bool value) const
+  {
+    std::vector<rank_id> ranks;
+    for (std::size_t rank = 0; rank < size(); ++rank) {
+      if (seats_[rank].*flag == value) { ranks.push_back(to_id<rank_id>(rank)); }
+    }
+    return ranks;
+  }
+
+  std::vector<seat> seats_;
+  std::chrono::milliseconds deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t here_ = 0;    // ranks that have arrived, or once the turn is open, departed
+  std::uint64_t turn_ = 0;  // grows when a turn opens and when it is over
+  bool agreed_ = false;     // on the open turn
+  bool someone_left_ = false;
+  std::optional<error> failure_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_COMM_DETAIL_THREAD_MEETING_HPP

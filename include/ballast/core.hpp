@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CORE_HPP
+#define BALLAST_CORE_HPP
+
+/// All of ballast/core: identifiers, units, groups, results, exact fractions, digests, random numbers, scratch memory.
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+
+#endif  // BALLAST_CORE_HPP

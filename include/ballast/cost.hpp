@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COST_HPP
+#define BALLAST_COST_HPP
+
+/// All of ballast/cost: what a sample costs, and how a model of it is fitted to measured times.
+
+#include <ballast/cost/composed_cost.hpp>
+#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/memory_model.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/quantise.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/cost/throughput_grid.hpp>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/cost/transformer_shape.hpp>
+
+#endif  // BALLAST_COST_HPP

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP
+#define BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cuda/device_heads.hpp>
+#include <ballast/cuda/ulysses_tables.hpp>
+#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0::detail {
+
+/// A block with its array: kernels that look up any of many read it from memory, since parameters
+/// of a kernel that are looked up at a computed place end in every thread's stack.
+struct device_head_block {
+  head_block block;
+  std::byte const* from = nullptr;
+  std::byte* to = nullptr;
+  element_type element = element_type::other;
+};
+
+/// What all movements of one GPU know: the blocks between it and its peers, array by array.
+struct head_blocks {
+  ulysses_tables tables;
+  std::uint32_t gpu = 0;
+  std::uint32_t arrays = 0;
+  block_side side = block_side::own_tokens;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t count() const
+  {
+    return tables.split.gpus * arrays;
+  }
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t peer_of(std::uint32_t index) const
+  {
+    return index / arrays;
+  }
+
+  /// Block `index` of count(), at offset 0.
+  [[nodiscard]] BALLAST_HOST_DEVICE device_head_block make(device_heads const& heads,
+                                                           std::uint32_t index) const
+  {
+    std::uint32_t const peer = peer_of(index);
+    bool const own_tokens = side == block_side::own_tokens;
+    tokens const rows = tables.rows(own_tokens ? gpu : peer);
+    device_heads::array const& array = heads[index % arrays];
+    return {block_of(tables.split, rows, own_tokens ? peer : gpu, array.shape), array.from,
+            array.to, array.element};
+  }
+
+  /// What block `index` takes of the messages.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room(std::uint32_t index,
+                                                               head_block const& block) const
+  {
+    return peer_of(index) == gpu ? 0 : block.room();
+  }
+};
+
+/// Writes the zeros behind a block that has room in the messages.
+BALLAST_HOST_DEVICE inline void write_padding(head_block const& block, std::byte* messages)
+{
+  for (std::size_t at = block.bytes(); at < block.room(); ++at) {
+    messages[block.offset + at] = std::byte{0};
+  }
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP

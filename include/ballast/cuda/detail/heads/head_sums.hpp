@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
+#define BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cuda/detail/copy/wide_access.hpp>
+#include <ballast/cuda/detail/heads/device_head_block.hpp>
+#include <ballast/cuda/detail/heads/ulysses_lists.hpp>
+#include <ballast/route/detail/head_block.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <vector_types.h>  // uint4
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace ballast::inline v0::detail {
+
+/// a + b, rounded once to the nearest as on the host. That is how the 16-bit types add there too:
+/// a float has more than twice their digits, so that it does not matter that a sum becomes one
+/// first.
+[[nodiscard]] BALLAST_HOST_DEVICE inline float rounded_sum(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+  float sum = 0;
+  // Unlike __fadd_rn it keeps numbers that are subnormal, also under --use_fast_math.
+  asm("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
+  return sum;
+#else
+  return a + b;
+#endif
+}
+
+[[nodiscard]] BALLAST_HOST_DEVICE inline double rounded_sum(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+  return __dadd_rn(a, b);
+#else
+  return a + b;
+#endif
+}
+
+[[nodiscard]] BALLAST_HOST_DEVICE inline __half rounded_sum(__half a, __half b)
+{
+  return __hadd_rn(a, b);
+}
+
+[[nodiscard]] BALLAST_HOST_DEVICE inline __nv_bfloat16 rounded_sum(__nv_bfloat16 a, __nv_bfloat16 b)
+{
+  return __hadd_rn(a, b);
+}
+
+/// As many elements as a Word has room for, read, added and written together.
+template <class T, class Word>
+struct added_word {
+  static constexpr std::uint32_t elements = sizeof(Word) / sizeof(T);
+  T values[elements];
+
+  [[nodiscard]] BALLAST_HOST_DEVICE static added_word load(std::byte const* from)
+  {
+    auto const word = load_as<Word>(from);
+    added_word loaded;
+    std::memcpy(static_cast<void*>(loaded.values), &word, sizeof(Word));
+    return loaded;
+  }
+
+  BALLAST_HOST_DEVICE void store(std::byte* to) const
+  {
+    Word word;
+    std::memcpy(&word, values, sizeof(Word));
+    store_as(to, word);
+  }
+
+  BALLAST_HOST_DEVICE void add(added_word const& other)
+  {
+    for (std::uint32_t index = 0; index < elements; ++index) {
+      values[index] = rounded_sum(values[index], other.values[index]);
+    }
+  }
+};
+
+/// The Words of rows that one of many threads takes: every `threads`-th, counted row by row. No
+/// number is divided but by the first step, and none of 64 bits.
+class strided_words {
+ public:
+  BALLAST_HOST_DEVICE strided_words(std::uint32_t words_of_row, std::uint32_t thread,
+                                    std::uint32_t threads)
+      : words_of_row_(words_of_row),
+        rows_of_step_(threads / words_of_row),
+        words_of_step_(threads % words_of_row),
+        row_(thread / words_of_row),
+        word_(thread % words_of_row)
+  {}
+
+  [[nodiscard]] BALLAST_HOST_DEVICE tokens row() const { return row_; }
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t word() const { return word_; }
+
+  BALLAST_HOST_DEVICE void step()
+  {
+    row_ += rows_of_step_;
+    word_ += words_of_step_;
+    if (word_ >= words_of_row_) {
+      word_ -= words_of_row_;
+      ++row_;
+    }
+  }
+
+ private:
+  std::uint32_t words_of_row_;
+  std::uint32_t rows_of_step_;
+  std::uint32_t words_of_step_;
+  tokens row_;
+  std::uint32_t word_;
+};
+
+/// What unpack_to_tokens adds after its copies: to a head that one GPU brought, those that the GPUs
+/// after it have of the same head.
+struct head_sums : unpacked_to_tokens {
+  /// Whether a head's sum is told by this block: by the first of those that are added to it.
+  [[nodiscard]] BALLAST_HOST_DEVICE bool begins_at(std::uint32_t index) const
+  {
+    head_block const& block = blocks[index].block;
+    return !block.is_empty() && block.shared > 0 && !is_added_to(index - all.arrays, block);
+  }
+
+  /// How many Words each row has in the sum that begins at a block.
+  template <class Word>
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t words_of_row(std::uint32_t index) const
+  {
+    return static_cast<std::uint32_t>(blocks[index].block.shared / sizeof(Word));
+  }
+
+  /// Whether all that is read and written there can be in Words of 16 bytes.
+  [[nodiscard]] BALLAST_HOST_DEVICE bool is_wide(std::uint32_t index) const
+  {
+    device_head_block const& each = blocks[index];
+    auto const bits = reinterpret_cast<std::uintptr_t>(each.from) |
+                      reinterpret_cast<std::uintptr_t>(each.to) |
+                      reinterpret_cast<std::uintptr_t>(messages) | each.block.shared;
+    return bits % sizeof(uint4) == 0;  // `shared` is one head, and strides are so many heads
+  }
+
+  /// Adds up one Word of a row in the sum that begins at a block, in the order of the GPUs.
+  template <class T, class Word>
+  BALLAST_HOST_DEVICE void add(std::uint32_t index, tokens row, std::uint32_t word) const
+  {
+    device_head_block const& each = blocks[index];
+    std::size_t const at = std::size_t{word} * sizeof(Word);
+    std::byte* const to =
+        each.to + static_cast<std::size_t>(row) * each.block.row + each.block.first + at;
+    auto sum = added_word<T, Word>::load(to);
+    for (std::uint32_t next = index; next < all.count() && is_added_to(next, each.block);
+         next += all.arrays) {
+      sum.add(added_word<T, Word>::load(brought(next, row) + at));
+    }
+    sum.store(to);
+  }
+
+  /// All that one of many threads adds up of the sum that begins at a block.
+  template <class T, class Word>
+  BALLAST_HOST_DEVICE void add_strided(std::uint32_t index, std::uint32_t thread,
+                                       std::uint32_t threads) const
+  {
+    tokens const rows = blocks[index].block.rows;
+    for (strided_words next(words_of_row<Word>(index), thread, threads); next.row() < rows;
+         next.step()) {
+      add<T, Word>(index, next.row(), next.word());
+    }
+  }
+
+ private:
+  /// Whether a block adds to the head that another block of the array adds to.
+  [[nodiscard]] BALLAST_HOST_DEVICE bool is_added_to(std::uint32_t index,
+                                                     head_block const& other) const
+  {
+    head_block const& block = blocks[index].block;
+    return block.shared > 0 && block.first == other.first;
+  }
+
+  /// What a GPU has for a row of this one: in its message, or for itself where its arrays are.
+  [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* brought(std::uint32_t index, tokens row) const
+  {
+    device_head_block const& each = blocks[index];
+    bool const stays = all.peer_of(index) == all.gpu;
+    std::byte const* const rows = stays ? each.from : messages + each.block.offset;
+    tokens const at = stays ? all.tables.bag_row(all.gpu, row) : row;
+    return rows + static_cast<std::size_t>(at) * each.block.run;
+  }
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_CUDA_DETAIL_HEADS_HEAD_SUMS_HPP

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_CUDA_DETAIL_HEADS_ULYSSES_LISTS_HPP
+#define BALLAST_CUDA_DETAIL_HEADS_ULYSSES_LISTS_HPP
+
+#include <ballast/core/config.hpp>
+#include <ballast/cuda/detail/heads/device_head_block.hpp>
+#include <ballast/cuda/strided_copy.hpp>
+#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ballast::inline v0::detail {
+
+/// The copies of the four movements of route/ulysses_pack.hpp. `blocks[all.count()]` are those of
+/// `all`, with their offsets, and `messages` what the movement reads or writes.
+struct head_copies {
+  head_blocks all;
+  device_head_block const* blocks = nullptr;
+};
+
+/// pack_to_heads: the GPU's tokens with each peer's heads, a copy for each block.
+struct packed_for_heads : head_copies {
+  static constexpr block_side side = block_side::own_tokens;
+  std::byte* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const { return all.count(); }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    device_head_block const& each = blocks[index];
+    head_block const& block = each.block;
+    if (block.is_empty() || all.peer_of(index) == all.gpu) { return {}; }
+    return {each.from + block.first,
+            messages + block.offset,
+            block.row,
+            block.run,
+            block.run,
+            static_cast<std::size_t>(block.rows)};
+  }
+};
+
+/// unpack_to_heads: each peer's tokens with the GPU's heads, a copy for each block and sequence.
+struct unpacked_to_heads : head_copies {
+  static constexpr block_side side = block_side::own_heads;
+  std::byte const* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return all.count() * all.tables.sequences;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    std::uint32_t const at = index / all.tables.sequences;
+    device_head_block const& each = blocks[at];
+    head_block const& block = each.block;
+    if (block.is_empty()) { return {}; }
+    std::uint32_t const peer = all.peer_of(at);
+    bag_chunk const part = all.tables.part(peer, index % all.tables.sequences);
+    bool const stays = peer == all.gpu;
+    std::byte const* const from = stays ? each.from + block.first : messages + block.offset;
+    std::size_t const stride = stays ? block.row : block.run;
+    return {from + static_cast<std::size_t>(part.own_row) * stride,
+            each.to + static_cast<std::size_t>(part.row) * block.run,
+            stride,
+            block.run,
+            block.run,
+            static_cast<std::size_t>(part.count)};
+  }
+};
+
+/// pack_to_tokens: each peer's tokens with the GPU's heads, a copy for each block and sequence.
+struct packed_for_tokens : head_copies {
+  static constexpr bool contiguous = true;
+  static constexpr block_side side = block_side::own_heads;
+  std::byte* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return all.count() * all.tables.sequences;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    std::uint32_t const at = index / all.tables.sequences;
+    device_head_block const& each = blocks[at];
+    head_block const& block = each.block;
+    if (block.is_empty() || all.peer_of(at) == all.gpu) { return {}; }
+    bag_chunk const part = all.tables.part(all.peer_of(at), index % all.tables.sequences);
+    return strided_copy::contiguous(
+        each.from + static_cast<std::size_t>(part.row) * block.run,
+        messages + block.offset + static_cast<std::size_t>(part.own_row) * block.run,
+        static_cast<std::size_t>(part.count) * block.run);
+  }
+};
+
+/// unpack_to_tokens: the GPU's tokens with each peer's heads, a copy for each block, and then one
+/// for each array and sequence of what stays. Heads that a GPU before has too are left out: they
+/// are shared_heads' to add.
+struct unpacked_to_tokens : head_copies {
+  static constexpr block_side side = block_side::own_tokens;
+  std::byte const* messages = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t count() const
+  {
+    return all.count() + all.arrays * all.tables.sequences;
+  }
+
+  [[nodiscard]] BALLAST_HOST_DEVICE strided_copy operator()(std::uint32_t index) const
+  {
+    bool const is_block = index < all.count();
+    std::uint32_t const piece = is_block ? 0 : index - all.count();
+    std::uint32_t const at = is_block ? index : all.gpu * all.arrays + piece / all.tables.sequences;
+    device_head_block const& each = blocks[at];
+    head_block const& block = each.block;
+    if (block.is_empty() || (is_block && all.peer_of(at) == all.gpu)) { return {}; }
+    bag_chunk const part = is_block ? bag_chunk{0, 0, block.rows}
+                                    : all.tables.part(all.gpu, piece % all.tables.sequences);
+    std::byte const* const from = is_block
+                                      ? messages + block.offset
+                                      : each.from + static_cast<std::size_t>(part.row) * block.run;
+    return {
+        from + block.shared,
+        each.to + block.first + static_cast<std::size_t>(part.own_row) * block.row + block.shared,
+        block.run,
+        block.row,
+        block.run - block.shared,
+        static_cast<std::size_t>(part.count)};
+  }
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_CUDA_DETAIL_HEADS_ULYSSES_LISTS_HPP

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
+#define BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/detail/thread_meeting.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/aligned_scratch.hpp>
+#include <ballast/gpu/detail/copy_engine_ranks.hpp>
+#include <ballast/gpu/detail/copy_engine_seat.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A `stream_communicator` whose ranks are threads of one process and whose bytes go by the GPUs'
+/// copy engines, so that a matrix product beside it keeps all multiprocessors.
+///
+/// Each rank has a stream: of a GPU of its own, or several ranks share a GPU. In a call the threads
+/// meet and compare sizes; then each rank's stream waits until its peers' data is there, and pulls
+/// what is for it; then each stream waits until its peers have pulled. The threads wait for each
+/// other and never for a GPU; they cannot meet in a CUDA graph, so calls are not to be captured.
+///
+/// Streams are borrowed. scratch() comes from `Allocator`, whose memory all GPUs reach. Needs CUDA
+/// 13.0. To destroy a rank's communicator is to leave the group, and waits as wait() does.
+///
+/// Expects     as `communicator` says, of memory that all GPUs of the group reach: what CUDA
+///             allocated, not the host's pageable. Streams are not the legacy default one, outlive
+///             this object, and capture nothing. One thread at a time uses a rank's communicator
+///             and what was split from it.
+/// Ensures     (1) operations and all sizes are compared on every call, before a byte moves
+///             (2) what is queued on a rank's stream after a call finds what was received, and may
+///                 change what was sent
+///             (3) in the steady state nothing is allocated and no event is created; peers between
+///                 which no bytes move are not made to wait for each other
+/// Errors      mismatch; timed_out, with `ranks` where threads do not meet and without where a
+///             stream does not come to its end; peer_lost; transport: the peers of the rank where
+///             CUDA failed are given peer_lost by their next call. Copies cannot be called back:
+///             after a failure too wait() first waits for those under way, and where that was not
+///             in time arrays may still be read and written. std::bad_alloc.
+/// Complexity  per call and rank O(P) calls of CUDA; the last one compares P^2 counts.
+/// Source      the idea of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
+template <class Allocator = pinned_allocator<std::byte>>
+  requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
+class copy_engine_communicator {
+ public:
+  /// One communicator for each rank of a new group, in the order of the streams, to be handed to
+  /// its threads. Where GPUs reach each other's memory that is enabled, and stays so.
+  [[nodiscard]] static result<std::vector<copy_engine_communicator>> make(
+      std::span<cudaStream_t const> streams, copy_engine_options options = {},
+      Allocator const& allocator = Allocator())
+  {
+    BALLAST_EXPECTS(!streams.empty() && options.deadline > std::chrono::milliseconds(0));
+    for (cudaStream_t const stream : streams) {
+      BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy);
+    }
+    return detail::make_copy_engine_ranks(streams).map([&](detail::copy_engine_ranks const& ranks) {
+      auto const group = std::make_shared<detail::thread_meeting>(ranks.size(), options.deadline);
+      std::vector<copy_engine_communicator> communicators;
+      communicators.reserve(ranks.size());
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        communicators.push_back(copy_engine_communicator(group, rank, ranks, options, allocator));
+      }
+      return communicators;
+    });
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(seat().rank); }
+  [[nodiscard]] std::size_t size() const noexcept { return seat().ranks.size(); }
+  [[nodiscard]] cudaStream_t stream() const noexcept { return seat().stream(); }
+
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    detail::nvtx_range const range("ballast::all_gather");
+    BALLAST_EXPECTS(receive.size() == size() * send.size());
+    return seat().exchange(
+        {{collective::all_gather, send.size()}, send},
+        [&](std::size_t peer) {
+          return pull{group().offer_of(peer).send, receive.data() + peer * send.size()};
+        },
+        [&](std::size_t) { return send.size(); });
+  }
+
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes)
+  {
+    detail::nvtx_range const range("ballast::all_to_all_v");
+    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
+    BALLAST_EXPECTS(send.size() == std::reduce(send_bytes.begin(), send_bytes.end()));
+    BALLAST_EXPECTS(receive.size() == std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    auto& offsets = state_->receive_offsets;
+    std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
+                        std::size_t{0});
+    return seat().exchange(
+        {{collective::all_to_all_v}, send, send_bytes, receive_bytes},
+        [&](std::size_t peer) {
+          return pull{group().message(peer, seat().rank), receive.data() + offsets[peer]};
+        },
+        [&](std::size_t peer) { return send_bytes[peer]; });
+  }
+
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    detail::nvtx_range const range("ballast::broadcast");
+    BALLAST_EXPECTS(to_index(root) < size());
+    bool const sends = root == rank();
+    return seat().exchange(
+        {{collective::broadcast, bytes.size(), root}, bytes},
+        [&](std::size_t peer) {
+          bool const has_it = !sends && peer == to_index(root);
+          return has_it ? pull{group().offer_of(peer).send, bytes.data()} : pull{};
+        },
+        [&](std::size_t) { return sends ? bytes.size() : 0; });
+  }
+
+  /// Waits as wait() does, then for the others.
+  [[nodiscard]] result<void> barrier()
+  {
+    auto done = seat().drain("barrier");
+    return done ? seat().meet({{collective::barrier}}, [] {}) : done;
+  }
+
+  /// The new group has the same streams, and breaks on its own.
+  [[nodiscard]] result<copy_engine_communicator> split(std::uint32_t colour)
+  {
+    detail::thread_meeting::place place;
+    detail::copy_engine_ranks ranks;
+    auto const take_place = [&] {
+      for (std::size_t peer = 0; peer < size(); ++peer) {
+        if (group().offer_of(peer).colour == colour) { ranks.push_back(seat().ranks[peer]); }
+      }
+      place = group().place_in_part(seat().rank);
+    };
+    return seat().meet({{collective::split}, {}, {}, {}, colour}, take_place).map([&] {
+      return copy_engine_communicator(place.group, place.rank, std::move(ranks), seat().options,
+                                      state_->scratch.get_allocator());
+    });
+  }
+
+  /// Waits until the stream is empty, if something was called for since it was last seen so.
+  [[nodiscard]] result<void> wait() { return seat().drain("wait"); }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    return state_->scratch.take(bytes, [this] { (void)seat().quiesce(); });
+  }
+
+ private:
+  using pull = detail::copy_engine_pull;
+
+  struct state {
+    std::vector<std::size_t> receive_offsets;
+    detail::aligned_scratch<Allocator> scratch;
+    // Last, since its destructor waits for what uses the memory above.
+    detail::copy_engine_seat seat;
+  };
+
+  copy_engine_communicator(std::shared_ptr<detail::thread_meeting> group, std::size_t rank,
+                           detail::copy_engine_ranks ranks, copy_engine_options options,
+                           Allocator const& allocator)
+      : state_(new state{std::vector<std::size_t>(ranks.size()),
+                         detail::aligned_scratch<Allocator>(allocator),
+                         {std::move(group), rank, std::move(ranks), options}})
+  {}
+
+  [[nodiscard]] detail::copy_engine_seat& seat() const noexcept { return state_->seat; }
+  [[nodiscard]] detail::thread_meeting& group() const noexcept { return *seat().group; }
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP

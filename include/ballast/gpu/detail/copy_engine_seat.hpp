@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
+#define BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/detail/thread_meeting.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/copy_engine_batch.hpp>
+#include <ballast/gpu/detail/copy_engine_ranks.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/detail/stream_wait.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+struct copy_engine_options {
+  /// For ranks to come, and of each wait for a stream, above zero.
+  std::chrono::milliseconds deadline = default_deadline;
+  /// Leave the multiprocessors to the kernels that run meanwhile. Within one GPU a copy engine is
+  /// several times slower than they are: false where nothing runs that could be held up.
+  bool beside_kernels = true;
+};
+
+namespace detail {
+
+/// What a rank pulls from a peer.
+struct copy_engine_pull {
+  std::span<std::byte const> from;
+  std::byte* to;
+};
+
+/// A rank's place in a group whose threads meet on the host and whose streams wait for each other.
+///
+/// An exchange of rank r, with p for each of its peers:
+///
+///   (a) r's stream records ready[r]: behind whatever writes what r sends
+///   (b) the threads meet and compare what they call for
+///   (c) r's stream waits for ready[p], pulls from p, and records taken[r]
+///   (d) the threads part once all have done (c)
+///   (e) r's stream waits for taken[p], so that what r queues next may change what it has sent
+///
+/// ready[p] is recorded anew after p has parted, when all that wait for it have done so; taken[p]
+/// after p has met the others again, which r comes to after (e). So the host orders the records and
+/// the waits, and never waits for the GPU.
+///
+/// Ensures     (1) in (c) and (e) a stream waits only for peers from and to which bytes move
+///             (2) a failure of CUDA ends the exchange after (e), or before (b); the rank then
+///                 leaves the group
+class copy_engine_seat {
+ public:
+  copy_engine_seat(std::shared_ptr<thread_meeting> meeting, std::size_t self,
+                   copy_engine_ranks members, copy_engine_options settings)
+      : group(std::move(meeting)),
+        rank(self),
+        ranks(std::move(members)),
+        options(settings),
+        batch_(ranks.size())
+  {}
+  copy_engine_seat(copy_engine_seat const&) = delete;
+  copy_engine_seat& operator=(copy_engine_seat const&) = delete;
+
+  /// Leaves, and waits for what is under way, at most until the deadline.
+  ~copy_engine_seat()
+  {
+    group->leave(rank);
+    (void)quiesce();
+  }
+
+  [[nodiscard]] cudaStream_t stream() const noexcept { return ranks[rank]->stream; }
+
+  /// incoming(peer) is what is pulled from it, asked while all offers are there; outgoing(peer) how
+  /// many bytes it pulls from here.
+  template <class Incoming, class Outgoing>
+  [[nodiscard]] result<void> exchange(thread_offer const& offer, Incoming incoming,
+                                      Outgoing outgoing)
+  {
+    if (!health_) { return health_; }
+    pending_ = true;
+    if (auto const code = ranks[rank]->ready.record(stream()); code != cudaSuccess) {
+      return break_off(cuda_failure("cudaEventRecord", code));
+    }
+    first_failure failure;
+    if (auto met = meet(offer, [&] { failure = take(incoming); }); !met) { return met; }
+    for (std::size_t peer = 0; peer < ranks.size(); ++peer) {
+      if (peer == rank || outgoing(peer) == 0) { continue; }
+      failure.note("cudaStreamWaitEvent", ranks[peer]->taken.hold_up(stream()));
+    }
+    if (failure.code == cudaSuccess) { return {}; }
+    return break_off(cuda_failure(failure.call, failure.code));
+  }
+
+  /// One turn of the group, as thread_meeting::meet.
+  template <class Take>
+  [[nodiscard]] result<void> meet(thread_offer const& offer, Take take_part)
+  {
+    if (!health_) { return health_; }
+    auto met = group->meet(rank, offer, take_part);
+    if (!met && met.error().code != error_code::mismatch) { health_ = met; }
+    return met;
+  }
+
+  /// Waits until the stream is empty, if something was exchanged since it was last seen so: after a
+  /// failure too, since copies that are under way cannot be called back.
+  [[nodiscard]] result<void> drain(std::string_view operation)
+  {
+    cudaError_t const state = quiesce();
+    if (!health_) { return health_; }
+    if (state == cudaSuccess) { return {}; }
+    return break_off(state == cudaErrorNotReady
+                         ? comm_failure::timed_out(operation, options.deadline, {})
+                         : cuda_failure("cudaStreamQuery", state));
+  }
+
+  /// As drain(), but nothing breaks: what was seen last.
+  [[nodiscard]] cudaError_t quiesce()
+  {
+    cudaError_t state = cudaSuccess;
+    if (!pending_) { return state; }
+    (void)poll(options.deadline, [&] {
+      state = state_of(stream());
+      return state != cudaErrorNotReady;
+    });
+    pending_ = state == cudaErrorNotReady;
+    return state;
+  }
+
+  std::shared_ptr<thread_meeting> const group;
+  std::size_t const rank;
+  copy_engine_ranks const ranks;
+  copy_engine_options const options;
+
+ private:
+  /// Of several calls of CUDA, of which those after it are made all the same.
+  struct first_failure {
+    std::string_view call;
+    cudaError_t code = cudaSuccess;
+
+    void note(std::string_view name, cudaError_t given)
+    {
+      if (code == cudaSuccess && given != cudaSuccess) { *this = {name, given}; }
+    }
+  };
+
+  template <class Incoming>
+  [[nodiscard]] first_failure take(Incoming incoming)
+  {
+    first_failure failure;
+    batch_.clear();
+    for (std::size_t step = 1; step <= ranks.size(); ++step) {
+      // From the next rank on, or all would pull from the first at the same time.
+      std::size_t const peer = (rank + step) % ranks.size();
+      copy_engine_pull const each = incoming(peer);
+      if (each.from.empty()) { continue; }
+      if (peer != rank) {
+        failure.note("cudaStreamWaitEvent", ranks[peer]->ready.hold_up(stream()));
+      }
+      batch_.add(each.from, each.to);
+    }
+    if (failure.code == cudaSuccess) {
+      failure.note("cudaMemcpyBatchAsync", batch_.submit(stream(), options.beside_kernels));
+    }
+    // After a failure too: of several copies the first may be under way.
+    failure.note("cudaEventRecord", ranks[rank]->taken.record(stream()));
+    return failure;
+  }
+
+  /// The peers are told when they come next, and not at the deadline.
+  [[nodiscard]] result<void> break_off(tl::unexpected<error> why)
+  {
+    health_ = std::move(why);
+    group->leave(rank);
+    return health_;
+  }
+
+  copy_engine_batch batch_;
+  bool pending_ = false;  // something was exchanged since the stream was last seen empty
+  result<void> health_;   // once it is an error, every further call gives that
+};
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_DETAIL_CUDA_EVENT_HPP
+#define BALLAST_GPU_DETAIL_CUDA_EVENT_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+
+#include <cuda_runtime_api.h>  // cudaEvent_t, cudaStream_t
+
+#include <memory>
+#include <type_traits>
+
+namespace ballast::inline v0::detail {
+
+/// A CUDA event that orders streams and takes no times.
+///
+/// A stream that is told to wait waits for the place that the event has at that moment: it may be
+/// recorded anew at once, and an event that was never recorded is waited for by nobody.
+///
+/// Expects     streams that record it are on the device that was current when it was made; any
+///             stream may wait for it.
+class cuda_event {
+ public:
+  [[nodiscard]] static result<cuda_event> make()
+  {
+    cudaEvent_t made = nullptr;
+    auto const code = cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
+    if (code != cudaSuccess) { return cuda_failure("cudaEventCreateWithFlags", code); }
+    return cuda_event(made);
+  }
+
+  /// It is reached when all is done that is in the stream now.
+  [[nodiscard]] cudaError_t record(cudaStream_t stream) const
+  {
+    return cudaEventRecord(event_.get(), stream);
+  }
+
+  /// What is queued there from now on waits until the event is reached.
+  [[nodiscard]] cudaError_t hold_up(cudaStream_t stream) const
+  {
+    return cudaStreamWaitEvent(stream, event_.get(), 0);
+  }
+
+ private:
+  explicit cuda_event(cudaEvent_t made) noexcept : event_(made) {}
+
+  struct destroy {
+    void operator()(cudaEvent_t event) const noexcept { (void)cudaEventDestroy(event); }
+  };
+
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, destroy> event_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_GPU_DETAIL_CUDA_EVENT_HPP

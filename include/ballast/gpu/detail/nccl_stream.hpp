@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_DETAIL_NCCL_STREAM_HPP
+#define BALLAST_GPU_DETAIL_NCCL_STREAM_HPP
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/detail/stream_wait.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+#include <nccl.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// An NCCL communicator among those that queue on one stream.
+struct nccl_member {
+  ncclComm_t* comm;      // its owner's variable, null once it has been aborted
+  bool pending = false;  // something was queued since the stream was last seen empty
+  std::optional<error> failure = {};
+};
+
+/// A CUDA stream, the NCCL communicators that queue on it, and an end to every wait for them.
+///
+/// NCCL itself waits for ever: a kernel whose peer does not come spins on the GPU, and so does the
+/// stream behind it. Here a wait asks the stream and NCCL in turn and, on NCCL's asynchronous
+/// error, on CUDA's, or at the deadline, ends all by ncclCommAbort.
+///
+/// Which kernel holds up the stream cannot be told, nor can a communicator be aborted whose kernels
+/// are behind one that spins. So members fail together: all that may have work in the stream.
+///
+/// Expects     the stream's device is the thread's current one; one thread at a time, with no NCCL
+///             group open.
+/// Ensures     (1) after a failure of a member its communicator is null, and so are those of all
+///                 that had something pending: nothing of theirs reads or writes memory any more
+///             (2) members without anything pending are not touched
+///             (3) none of CUDA's errors stays behind as its last one
+/// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
+///             with another are given its error without names, since its ranks are not theirs.
+class nccl_stream {
+ public:
+  nccl_stream(cudaStream_t stream, std::chrono::milliseconds deadline) noexcept
+      : stream_(stream), deadline_(deadline)
+  {}
+
+  [[nodiscard]] cudaStream_t native() const noexcept { return stream_; }
+
+  /// From here on until leave(), `member` stays where it is.
+  void join(nccl_member& member) { members_.push_back(&member); }
+  void leave(nccl_member& member) noexcept { std::erase(members_, &member); }
+
+  /// Waits until a communicator that is not blocking has done what `call` began, and judges that.
+  [[nodiscard]] result<void> settle(nccl_member& self, std::string_view operation,
+                                    std::string_view call, ncclResult_t code)
+  {
+    bool const in_time = code != ncclInProgress || poll(deadline_, [&] {
+                           code = state_of(self);
+                           return code != ncclInProgress;
+                         });
+    if (!in_time) { return late(self, operation, nobody); }
+    return code == ncclSuccess ? result<void>() : refused(self, call, code);
+  }
+
+  /// Waits until the stream is empty, if something of this member is pending; at the deadline
+  /// `missing` is asked, after the abort, who did not come.
+  template <class Missing>
+  [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
+  {
+    if (self.failure) { return tl::unexpected(*self.failure); }
+    cudaError_t stream = cudaSuccess;
+    ncclResult_t comm = ncclSuccess;
+    bool const in_time = poll(deadline_, [&] {
+      if (self.pending) { stream = detail::state_of(stream_); }
+      comm = state_of(self);
+      return stream != cudaErrorNotReady || !accepted(comm);
+    });
+    if (!accepted(comm)) { return refused(self, "what was queued on NCCL", comm); }
+    if (!in_time) { return late(self, operation, missing); }
+    if (stream != cudaSuccess) { return give_up(self, cuda_failure("cudaStreamQuery", stream)); }
+    if (self.pending) {
+      for (nccl_member* const each : members_) { each->pending = false; }
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation)
+  {
+    return drain(self, operation, nobody);
+  }
+
+  /// Waits until nothing of any member is pending; those that fail keep their error.
+  void quiesce()
+  {
+    for (nccl_member* const each : members_) {
+      if (each->pending) { (void)drain(*each, "wait"); }
+    }
+  }
+
+  /// The member's failure, after NCCL answered `call` with `code`.
+  [[nodiscard]] tl::unexpected<error> refused(nccl_member& self, std::string_view call,
+                                              ncclResult_t code)
+  {
+    std::string text = ncclGetErrorString(code);
+    char const* const details = ncclGetLastError(*self.comm);
+    if (details != nullptr && *details != '\0') { text.append(": ").append(details); }
+    return give_up(self, comm_failure::transport(call, code, text));
+  }
+
+  /// Ends the work of this member and of all that have something pending.
+  tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
+  {
+    // In one group all kernels are told to end before the first abort waits for its own.
+    (void)ncclGroupStart();
+    for (nccl_member* const each : members_) {
+      if (each != &self && !each->pending) { continue; }
+      each->pending = false;
+      if (!each->failure) { each->failure = why.value(); }
+      if (*each->comm != nullptr) { (void)ncclCommAbort(std::exchange(*each->comm, nullptr)); }
+    }
+    (void)ncclGroupEnd();
+    return why;
+  }
+
+  /// In progress is no failure: the communicator is not blocking.
+  [[nodiscard]] static bool accepted(ncclResult_t code) noexcept
+  {
+    return code == ncclSuccess || code == ncclInProgress;
+  }
+
+ private:
+  static std::vector<rank_id> nobody() { return {}; }
+
+  [[nodiscard]] static ncclResult_t state_of(nccl_member const& member)
+  {
+    ncclResult_t state = ncclSuccess;
+    ncclResult_t const asked = ncclCommGetAsyncError(*member.comm, &state);
+    return asked == ncclSuccess ? state : asked;
+  }
+
+  template <class Missing>
+  [[nodiscard]] tl::unexpected<error> late(nccl_member& self, std::string_view operation,
+                                           Missing missing)
+  {
+    (void)give_up(self, comm_failure::timed_out(operation, deadline_, {}));
+    self.failure = comm_failure::timed_out(operation, deadline_, missing()).value();
+    return tl::unexpected(*self.failure);
+  }
+
+  cudaStream_t stream_;
+  std::chrono::milliseconds deadline_;
+  std::vector<nccl_member*> members_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_GPU_DETAIL_NCCL_STREAM_HPP

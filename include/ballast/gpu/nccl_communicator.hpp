@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_NCCL_COMMUNICATOR_HPP
+#define BALLAST_GPU_NCCL_COMMUNICATOR_HPP
+
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/aligned_scratch.hpp>
+#include <ballast/gpu/detail/nccl_queue.hpp>
+#include <ballast/gpu/detail/nccl_roll_call.hpp>
+#include <ballast/gpu/detail/nccl_stream.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+
+#include <nccl.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+struct nccl_communicator_options {
+  /// Of each wait, for all that is queued, above zero. The clock runs on where a job is stopped.
+  std::chrono::milliseconds deadline = default_deadline;
+  bool verify = false;  ///< compare operations and sizes before bytes move, and wait for that
+};
+
+/// A `communicator` over NCCL: its calls join a CUDA stream, so that a GPU goes from packing to
+/// sending to unpacking without the host.
+///
+/// The NCCL communicator and the stream are borrowed. All arrays must be where the GPU reaches
+/// them; `Allocator` allocates scratch() and the words that a roll call exchanges, which the host
+/// reaches too. Only wait(), barrier(), split(), the destructor, scratch() where it allocates and,
+/// with `verify`, every operation wait for the stream. `verify` costs a round trip before each
+/// operation: worth it until a training loop is right.
+///
+/// What split() gives is on the same stream, and a kernel that waits for a rank holds up all behind
+/// it. So a communicator that breaks breaks those parents, parts and siblings as well that called
+/// for something since the stream was last seen empty; the others can still be used.
+///
+/// Expects     comm has come up: ncclCommGetAsyncError says ncclSuccess. The device of comm and
+///             stream is the thread's current one, and the thread has no NCCL group open. Both
+///             outlive this object, the variable `comm` where it is, and nobody else uses comm
+///             meanwhile. One thread at a time uses this object and what was split from it.
+///             Without `verify` a rank sends itself as many bytes as it receives from itself.
+/// Ensures     (1) all_to_all_v is one NCCL group with at most one message to and one from each
+///                 rank
+///             (2) after timed_out and transport, arrays are left alone; what was received is
+///                 unspecified. comm has been aborted, which frees it as well, and set to null
+///             (3) the destructor waits for calls that nobody has waited for, and at the deadline
+///                 aborts comm too: its owner destroys comm afterwards unless it is null
+/// Errors      mismatch: with `verify`; without it, calls that differ are as undefined as in NCCL.
+///             timed_out: `ranks` have not been heard from, where there is a roll call: in split,
+///             and with `verify`. It is empty elsewhere, where NCCL was still connecting, and for
+///             what another's failure broke. A rank that came may be among them if NCCL put its
+///             word behind that of one that did not. A blocking comm connects to a rank in the
+///             first call that needs it, and no deadline ends that call: set
+///             ncclConfig_t::blocking to 0. std::bad_alloc from over, split and scratch.
+/// Complexity  O(P) calls of NCCL for all_to_all_v and a roll call, else O(1).
+template <class Allocator = pinned_allocator<std::byte>>
+  requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
+class nccl_communicator {
+ public:
+  /// Borrows `comm`, and sets it to null if it has to abort it.
+  [[nodiscard]] static result<nccl_communicator> over(ncclComm_t& comm, cudaStream_t stream,
+                                                      nccl_communicator_options options = {},
+                                                      Allocator const& allocator = Allocator())
+  {
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0));
+    int rank = 0;
+    int ranks = 0;
+    if (auto const code = ncclCommUserRank(comm, &rank); code != ncclSuccess) {
+      return comm_failure::transport("ncclCommUserRank", code, ncclGetErrorString(code));
+    }
+    if (auto const code = ncclCommCount(comm, &ranks); code != ncclSuccess) {
+      return comm_failure::transport("ncclCommCount", code, ncclGetErrorString(code));
+    }
+    auto shared = std::make_shared<detail::nccl_stream>(stream, options.deadline);
+    return nccl_communicator(static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
+                             std::make_unique<detail::nccl_queue>(comm, std::move(shared)), options,
+                             allocator);
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(state_->rank); }
+  [[nodiscard]] std::size_t size() const noexcept { return state_->ranks; }
+
+  /// The NCCL communicator, for calls of one's own; null once it has been aborted.
+  [[nodiscard]] ncclComm_t native() const noexcept { return state_->queue->native(); }
+  [[nodiscard]] cudaStream_t stream() const noexcept { return state_->queue->stream(); }
+
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive)
+  {
+    BALLAST_EXPECTS(receive.size() == send.size() * size());
+    if (auto same = verify({collective::all_gather, send.size()}); !same) { return same; }
+    return state_->queue->submit(
+        "all_gather", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
+          return ncclAllGather(send.data(), receive.data(), send.size(), ncclUint8, comm, stream);
+        });
+  }
+
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes)
+  {
+    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
+    BALLAST_EXPECTS(send.size() == std::reduce(send_bytes.begin(), send_bytes.end()));
+    BALLAST_EXPECTS(receive.size() == std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    BALLAST_EXPECTS(state_->options.verify ||
+                    send_bytes[state_->rank] == receive_bytes[state_->rank]);
+    if (auto same = verify({collective::all_to_all_v}, send_bytes, receive_bytes); !same) {
+      return same;
+    }
+    return state_->queue->exchange("all_to_all_v", send.data(), send_bytes, receive.data(),
+                                   receive_bytes);
+  }
+
+  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
+  {
+    BALLAST_EXPECTS(to_index(root) < size());
+    if (auto same = verify({collective::broadcast, bytes.size(), root}); !same) { return same; }
+    return state_->queue->submit(
+        "broadcast", "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
+          return ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclUint8,
+                               static_cast<int>(to_index(root)), comm, stream);
+        });
+  }
+
+  [[nodiscard]] result<void> barrier()
+  {
+    if (state_->options.verify) { return verify({collective::barrier}); }
+    std::byte* const token = state_->token.data();
+    auto queued = state_->queue->submit(
+        "barrier", "ncclAllReduce", [&](ncclComm_t comm, cudaStream_t stream) {
+          return ncclAllReduce(token, token, 1, ncclUint8, ncclSum, comm, stream);
+        });
+    return queued ? state_->queue->drain("barrier") : queued;
+  }
+
+  /// The new group has an NCCL communicator of its own, which it destroys, and the same stream.
+  ///
+  /// To destroy or abort one is collective among the ranks of a node: all of them let go of their
+  /// part, the last at most a deadline after the first. Where NCCL is blocking no deadline ends
+  /// that wait. Where the part does not come up this communicator is broken as well.
+  [[nodiscard]] result<nccl_communicator> split(std::uint32_t colour)
+  {
+    auto& roll_call = state_->roll_call;
+    if (auto same = roll_call(*state_->queue, {collective::split}, {}, {}, colour); !same) {
+      return tl::unexpected(std::move(same).error());
+    }
+    std::size_t rank = 0;
+    std::size_t ranks = 0;
+    std::size_t first = size();
+    for (std::size_t peer = 0; peer < size(); ++peer) {
+      if (roll_call.colour_of(peer) != colour) { continue; }
+      if (ranks == 0) { first = peer; }
+      rank += peer < state_->rank ? 1U : 0U;
+      ++ranks;
+    }
+    // NCCL's colours are not negative numbers, ours may be any: the first rank stands for it.
+    auto part = state_->queue->split(static_cast<int>(first), static_cast<int>(state_->rank));
+    if (!part) { return tl::unexpected(std::move(part).error()); }
+    return nccl_communicator(rank, ranks, *std::move(part), state_->options,
+                             state_->scratch.get_allocator());
+  }
+
+  /// Waits until the stream is empty, if something was called for since it was last seen so.
+  [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    // CUDA waits for the device before it gives or takes pinned memory, and knows no deadline.
+    return state_->scratch.take(bytes, [this] { state_->queue->quiesce(); });
+  }
+
+ private:
+  using byte_array = std::vector<std::byte, Allocator>;
+
+  struct state {
+    nccl_communicator_options options;
+    std::size_t rank;
+    std::size_t ranks;
+    detail::aligned_scratch<Allocator> scratch;
+    byte_array token;
+    detail::nccl_roll_call<Allocator> roll_call;
+    // Last, since its destructor waits for what uses the memory above.
+    std::unique_ptr<detail::nccl_queue> queue;
+  };
+
+  nccl_communicator(std::size_t rank, std::size_t ranks, std::unique_ptr<detail::nccl_queue> queue,
+                    nccl_communicator_options options, Allocator const& allocator)
+      : state_(new state{options, rank, ranks, detail::aligned_scratch<Allocator>(allocator),
+                         byte_array(1, allocator),
+                         detail::nccl_roll_call<Allocator>(rank, ranks, allocator),
+                         std::move(queue)})
+  {}
+
+  [[nodiscard]] result<void> verify(collective_call call,
+                                    std::span<std::size_t const> send_bytes = {},
+                                    std::span<std::size_t const> receive_bytes = {})
+  {
+    return state_->options.verify
+               ? state_->roll_call(*state_->queue, call, send_bytes, receive_bytes)
+               : result<void>();
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_GPU_NCCL_COMMUNICATOR_HPP

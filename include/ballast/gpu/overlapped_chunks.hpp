@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
+#define BALLAST_GPU_OVERLAPPED_CHUNKS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/cuda_event.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/detail/nvtx_range.hpp>
+
+#include <cuda_runtime_api.h>  // cudaStream_t
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Queues a chunk's part of the work on a stream; says what CUDA or a communicator said.
+template <class F>
+concept chunk_work =
+    std::same_as<std::invoke_result_t<F&, std::uint32_t, cudaStream_t>, cudaError_t> ||
+    std::same_as<std::invoke_result_t<F&, std::uint32_t, cudaStream_t>, result<void>>;
+
+namespace detail {
+
+[[nodiscard]] inline result<void> judged(char const*, result<void> done)
+{
+  return done;
+}
+[[nodiscard]] inline result<void> judged(char const* call, cudaError_t code)
+{
+  return cuda_result(call, code);
+}
+
+/// One side of overlapped chunks.
+template <chunk_work F>
+struct chunk_stage {
+  F& work;
+  cudaStream_t stream;
+  char const* name;
+
+  [[nodiscard]] result<void> operator()(std::uint32_t chunk) const
+  {
+    return judged(name, work(chunk, stream));
+  }
+};
+
+}  // namespace detail
+
+/// Copies and computation of n chunks on two streams: a chunk is copied while its neighbour is
+/// computed on.
+///
+///   copy_then_compute   an all-gather before a matrix product: chunk i + 1 comes while chunk i is
+///                       multiplied
+///   compute_then_copy   a matrix product before a reduce-scatter's exchange: chunk i goes while
+///                       chunk i + 1 is multiplied
+///
+/// There are `depth` buffers between the two: the work that fills the buffer of chunk i waits for
+/// the work that empties that of chunk i - depth. Where every chunk has a place of its own, a depth
+/// of at least n makes nobody wait. The calls can be captured in a CUDA graph if what they queue
+/// can; the capture begins on the computation's stream.
+///
+/// Expects     both streams are on the device that was current in make(); depth >= 1. A callable
+///             queues on the stream that it is given.
+/// Ensures     (1) copies see what was queued on the computation's stream before the call, and what
+///                 is queued there after it sees all chunks
+///             (2) copy(i) and compute(i) are in order, and so are the buffers' next uses
+///             (3) nothing is allocated and no event is created
+/// Errors      the first error of a callable or of CUDA: no later chunk is queued, and the
+///             computation's stream waits for those before all the same. transport where a callable
+///             gives a cudaError_t.
+/// Complexity  four calls of CUDA a chunk, depth + 1 events.
+/// Source      the schedule of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
+class overlapped_chunks {
+ public:
+  [[nodiscard]] static result<overlapped_chunks> make(std::uint32_t depth = 2)
+  {
+    BALLAST_EXPECTS(depth >= 1);
+    std::vector<detail::cuda_event> events;
+    events.reserve(std::size_t{depth} + 1);
+    for (std::size_t count = 0; count <= depth; ++count) {
+      auto event = detail::cuda_event::make();
+      if (!event) { return tl::unexpected(std::move(event).error()); }
+      events.push_back(*std::move(event));
+    }
+    return overlapped_chunks(std::move(events));
+  }
+
+  [[nodiscard]] std::uint32_t depth() const noexcept
+  {
+    return static_cast<std::uint32_t>(events_.size() - 1);
+  }
+
+  template <chunk_work Copy, chunk_work Compute>
+  [[nodiscard]] result<void> copy_then_compute(std::uint32_t chunks, Copy copy,
+                                               cudaStream_t copy_stream, Compute compute,
+                                               cudaStream_t compute_stream) const
+  {
+    detail::nvtx_range const range("ballast::copy_then_compute");
+    return between(compute_stream, copy_stream, [&] {
+      return overlap(
+          chunks, detail::chunk_stage<Copy>{copy, copy_stream, "copy of a chunk"},
+          detail::chunk_stage<Compute>{compute, compute_stream, "computation on a chunk"});
+    });
+  }
+
+  template <chunk_work Compute, chunk_work Copy>
+  [[nodiscard]] result<void> compute_then_copy(std::uint32_t chunks, Compute compute,
+                                               cudaStream_t compute_stream, Copy copy,
+                                               cudaStream_t copy_stream) const
+  {
+    detail::nvtx_range const range("ballast::compute_then_copy");
+    return between(compute_stream, copy_stream, [&] {
+      return overlap(
+          chunks, detail::chunk_stage<Compute>{compute, compute_stream, "computation on a chunk"},
+          detail::chunk_stage<Copy>{copy, copy_stream, "copy of a chunk"});
+    });
+  }
+
+ private:
+  explicit overlapped_chunks(std::vector<detail::cuda_event> events) : events_(std::move(events)) {}
+
+  [[nodiscard]] static result<void> record(detail::cuda_event const& event, cudaStream_t stream)
+  {
+    return detail::judged("cudaEventRecord", event.record(stream));
+  }
+  [[nodiscard]] static result<void> hold_up(cudaStream_t stream, detail::cuda_event const& event)
+  {
+    return detail::judged("cudaStreamWaitEvent", event.hold_up(stream));
+  }
+
+  /// `later` goes on behind what is in `earlier` now. One event suffices for all such places, since
+  /// a wait is for the record before it and not for the next.
+  [[nodiscard]] result<void> order(cudaStream_t earlier, cudaStream_t later) const
+  {
+    auto done = record(events_.back(), earlier);
+    return done ? hold_up(later, events_.back()) : done;
+  }
+
+  /// Both streams begin behind what is in the caller's, and end before what comes there next.
+  template <class Work>
+  [[nodiscard]] result<void> between(cudaStream_t callers, cudaStream_t other, Work work) const
+  {
+    auto done = order(callers, other);
+    if (!done) { return done; }
+    done = work();
+    auto joined = order(other, callers);  // in a capture an open end would be an error of its own
+    return done ? joined : done;
+  }
+
+  template <class First, class Second>
+  [[nodiscard]] result<void> overlap(std::uint32_t chunks, First first, Second second) const
+  {
+    result<void> done;
+    for (std::uint32_t chunk = 0; chunk < chunks && done; ++chunk) {
+      detail::cuda_event const& emptied = events_[chunk % depth()];
+      if (chunk >= depth()) { done = hold_up(first.stream, emptied); }
+      if (done) { done = first(chunk); }
+      if (done) { done = order(first.stream, second.stream); }
+      if (done) { done = second(chunk); }
+      if (done) { done = record(emptied, second.stream); }
+    }
+    return done;
+  }
+
+  std::vector<detail::cuda_event> events_;  // a buffer was emptied, [depth], and one for order()
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_GPU_OVERLAPPED_CHUNKS_HPP

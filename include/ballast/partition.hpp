@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_HPP
+#define BALLAST_PARTITION_HPP
+
+/// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several dimensions at once.
+
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/batching_strategy.hpp>
+#include <ballast/partition/best_of.hpp>
+#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/capacity_bound.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/equal_count_bound.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/intra_reorder.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan.hpp>
+#include <ballast/partition/movement_lower_bound.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/fewest_bins_of.hpp>
+#include <ballast/partition/packing/first_fit_decreasing.hpp>
+#include <ballast/partition/packing/minimum_bin_slack.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/packing_lower_bound.hpp>
+#include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/partition/vectors/concepts.hpp>
+#include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/vectors/vector_longest_processing_time.hpp>
+#include <ballast/partition/vectors/vector_lower_bound.hpp>
+#include <ballast/partition/vectors/vector_plan.hpp>
+#include <ballast/partition/vectors/vector_refine.hpp>
+
+#endif  // BALLAST_PARTITION_HPP

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP
+#define BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// The least time from `bound` on in which bags of these speeds do this much work in whole units.
+///
+/// The mean lets every bag work up to the last instant, but loads are integers: a bag of speed s
+/// does no more than floor(T s) in the time T. The sum of these grows only at times k / s, so the
+/// search counts the next of them until the sum has caught up.
+///
+/// Expects     at least one bag; bound >= work / sum of speeds.
+/// Ensures     (1) sum of floor(T speeds[b]) >= work at the answer T >= bound, and at no T between
+/// Complexity  O(m + d log m), where d < m is what the sum lacks at `bound`; 24 m bytes of scratch.
+[[nodiscard]] inline ratio whole_units_bound(std::span<std::uint32_t const> speeds, cost_units work,
+                                             ratio bound, workspace& memory)
+{
+  struct next_unit {
+    ratio time;
+    std::uint32_t speed;
+  };
+  auto scratch = memory.open();
+  std::span<next_unit> const heap = scratch.take<next_unit>(speeds.size());
+  uint128 done = 0;
+  for (std::size_t bag = 0; bag < speeds.size(); ++bag) {
+    uint128 const units = static_cast<uint128>(static_cast<std::uint64_t>(bound.numerator)) *
+                          speeds[bag] / static_cast<std::uint64_t>(bound.denominator);
+    done += units;
+    // A bag that does more than all of the work by now never comes to its next unit.
+    auto const next = static_cast<cost_units>(std::min<uint128>(units, static_cast<uint128>(work)));
+    heap[bag] = {{next + 1, speeds[bag]}, speeds[bag]};
+  }
+  auto const later = [](next_unit const& a, next_unit const& b) { return a.time > b.time; };
+  if (done < static_cast<uint128>(work)) { std::ranges::make_heap(heap, later); }
+  for (; done < static_cast<uint128>(work); ++done) {
+    std::ranges::pop_heap(heap, later);
+    bound = heap.back().time;
+    ++heap.back().time.numerator;
+    std::ranges::push_heap(heap, later);
+  }
+  return bound;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP

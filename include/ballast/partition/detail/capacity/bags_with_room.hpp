@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP
+#define BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Which bag a sample goes to, of those with room for it: the one that finishes it earliest, or the
+/// one that it leaves least room in. Equal ones to the lower number.
+enum class room_choice : std::uint8_t { earliest, tightest };
+
+/// A plan that is being made, and what its bags weigh.
+///
+/// Expects     weights and capacities; what bags have at the start weighs nothing.
+/// Ensures     (1) held[b] is what the samples of bag b weigh
+class bags_with_room {
+ public:
+  bags_with_room(partition_problem const& problem, std::span<cost_units> loads,
+                 std::span<bag_id> owner, workspace::frame& scratch)
+      : problem_(problem),
+        loads_(loads),
+        owner_(owner),
+        held_(scratch.take<std::int64_t>(loads.size()))
+  {
+    BALLAST_EXPECTS(problem.capacities.size() == loads.size());
+    BALLAST_EXPECTS(problem.weights.size() == owner.size());
+    std::ranges::fill(held_, 0);
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      if (to_index(owner[sample]) < held_.size()) {
+        held_[to_index(owner[sample])] += problem.weights[sample];
+      }
+    }
+  }
+
+  [[nodiscard]] std::span<std::int64_t> held() const noexcept { return held_; }
+
+  [[nodiscard]] bool is_overrun(std::size_t bag) const noexcept
+  {
+    return held_[bag] > problem_.capacities[bag];
+  }
+
+  [[nodiscard]] bool any_overrun() const noexcept
+  {
+    for (std::size_t bag = 0; bag < held_.size(); ++bag) {
+      if (is_overrun(bag)) { return true; }
+    }
+    return false;
+  }
+
+  /// Takes all samples out; bags have what they had at the start.
+  void clear(std::span<cost_units const> starting_loads) const
+  {
+    std::ranges::copy(starting_loads, loads_.begin());
+    std::ranges::fill(owner_, to_id<bag_id>(loads_.size()));
+    std::ranges::fill(held_, 0);
+  }
+
+  void put(std::size_t sample, std::size_t bag) const noexcept
+  {
+    owner_[sample] = to_id<bag_id>(bag);
+    held_[bag] += problem_.weights[sample];
+    loads_[bag] += problem_.costs[sample];
+  }
+
+  void remove(std::size_t sample) const noexcept
+  {
+    std::size_t const bag = to_index(owner_[sample]);
+    owner_[sample] = to_id<bag_id>(loads_.size());
+    held_[bag] -= problem_.weights[sample];
+    loads_[bag] -= problem_.costs[sample];
+  }
+
+  /// Puts a sample in the bag of this choice, if any has room. O(m).
+  [[nodiscard]] bool place(std::size_t sample, room_choice choice) const noexcept
+  {
+    std::int64_t const weight = problem_.weights[sample];
+    std::size_t best = loads_.size();
+    ratio best_finish;
+    for (std::size_t bag = 0; bag < loads_.size(); ++bag) {
+      std::int64_t const room = problem_.capacities[bag] - held_[bag];
+      if (room < weight || !partition_problem::fits(problem_.lengths[sample], problem_.gpus[bag])) {
+        continue;
+      }
+      ratio const finish{loads_[bag] + problem_.costs[sample], problem_.speeds[bag]};
+      bool const better =
+          best == loads_.size() ||
+          (choice == room_choice::earliest ? finish < best_finish
+                                           : room < problem_.capacities[best] - held_[best]);
+      if (better) {
+        best = bag;
+        best_finish = finish;
+      }
+    }
+    if (best < loads_.size()) { put(sample, best); }
+    return best < loads_.size();
+  }
+
+  /// Places all samples in this order. Answers whether all found room; those that did not have no
+  /// bag.
+  [[nodiscard]] bool fill(std::span<priced_sample const> order, room_choice choice) const noexcept
+  {
+    bool all = true;
+    for (priced_sample const each : order) { all = place(to_index(each.sample), choice) && all; }
+    return all;
+  }
+
+ private:
+  partition_problem problem_;
+  std::span<cost_units> loads_;
+  std::span<bag_id> owner_;
+  std::span<std::int64_t> held_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_CAPACITY_BAGS_WITH_ROOM_HPP

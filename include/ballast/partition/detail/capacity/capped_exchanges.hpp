@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
+#define BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/exchange/bag_contents.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/nearest_swap.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Samples of two bags, by rank, that change places. `net` is how much work `from` loses; 0 where
+/// there is nothing to exchange.
+struct capped_exchange {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::size_t given_count = 0;
+  std::size_t taken_count = 0;
+  std::array<bag_contents::rank, subset_sum::most_members> given{};  // lightest first
+  std::array<bag_contents::rank, subset_sum::most_members> taken{};
+  cost_units net = 0;
+};
+
+/// A plan under local search whose bags keep to their capacities.
+///
+/// In, out     held says what bags weigh; work is how many steps may still be taken.
+/// Ensures     (1) samples fit the bags that they go to, and no bag gets above its capacity
+class capped_exchanges {
+ public:
+  using exchange_type = capped_exchange;
+
+  capped_exchanges(partition_problem const& problem, std::span<cost_units> loads,
+                   std::span<bag_id> owner, std::span<std::int64_t> held, std::uint64_t& work,
+                   workspace& memory, workspace::frame& scratch)
+      : problem_(problem),
+        loads_(loads),
+        held_(held),
+        contents_(problem, owner, scratch),
+        work_(work),
+        memory_(memory)
+  {}
+
+  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return loads_; }
+  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return problem_.speeds[bag]; }
+
+  bool spend(std::uint64_t steps) noexcept
+  {
+    work_ -= std::min(work_, steps);
+    return work_ > 0;
+  }
+
+  /// The best exchange of up to `size` samples of each bag. Light ones alone would not do: where
+  /// bags are full, a heavy sample changes places with light ones of the same weight together.
+  [[nodiscard]] capped_exchange find(std::size_t late, std::size_t early, wanted_net wanted,
+                                     std::size_t size)
+  {
+    side const from = spread(late, early, size);
+    side const to = spread(early, late, size);
+    std::uint64_t used = 0;
+    std::uint64_t asked = 0;
+    exchange const found =
+        find_exchange(from.costs_of(), to.costs_of(), wanted, exchange_counts::free, memory_, used,
+                      [&](std::uint32_t given, std::uint32_t taken) {
+                        asked += from.size + to.size;
+                        return has_room(late, early, from.weight(given), to.weight(taken));
+                      });
+    spend(used + asked);
+    capped_exchange result{late, early, 0, 0, {}, {}, found.net};
+    result.given_count = from.list(found.given, result.given);
+    result.taken_count = to.list(found.taken, result.taken);
+    return result;
+  }
+
+  /// The best move of one sample, or swap of one for one, if any makes the later of the two bags
+  /// earlier.
+  ///
+  /// Expects     bag `late` finishes after bag `early`.
+  [[nodiscard]] capped_exchange find_swap(std::size_t late, std::size_t early)
+  {
+    auto scratch = memory_.open();
+    std::span<item const> const giving = heaviest_first(late, early, 0, scratch);
+    std::span<item const> const taking = heaviest_first(early, late, 1, scratch);
+    spend(giving.size() + taking.size());
+    swapped_places const best =
+        nearest_swap(*this, late, early, giving, taking, [&](std::size_t given, std::size_t taken) {
+          return has_room(late, early, giving[given].weight, taking[taken].weight);
+        });
+    capped_exchange result{late, early, 1, 0, {}, {}, best.net};
+    if (best.net > 0) {
+      result.given[0] = giving[best.given].rank;
+      result.taken[0] = taking[best.taken].rank;
+      result.taken_count = result.taken[0] == bag_contents::none ? 0 : 1;
+    }
+    return result;
+  }
+
+  void make(capped_exchange const& chosen) noexcept
+  {
+    auto const given = std::span(chosen.given).first(chosen.given_count);
+    auto const taken = std::span(chosen.taken).first(chosen.taken_count);
+    contents_.move(given, chosen.from, chosen.to);
+    contents_.move(taken, chosen.to, chosen.from);
+    std::int64_t net_weight = 0;
+    for (auto const rank : given) { net_weight += weight(rank); }
+    for (auto const rank : taken) { net_weight -= weight(rank); }
+    held_[chosen.from] -= net_weight;
+    held_[chosen.to] += net_weight;
+    loads_[chosen.from] -= chosen.net;
+    loads_[chosen.to] += chosen.net;
+  }
+
+ private:
+  struct item {
+    cost_units cost;
+    std::int64_t weight;
+    bag_contents::rank rank;  // none: no sample
+  };
+
+  /// The candidates of one bag, lightest first.
+  struct side {
+    std::array<bag_contents::rank, subset_sum::most_members> ranks{};
+    std::array<cost_units, subset_sum::most_members> costs{};
+    std::array<std::int64_t, subset_sum::most_members> weights{};
+    std::size_t size = 0;
+
+    [[nodiscard]] std::span<cost_units const> costs_of() const noexcept
+    {
+      return std::span(costs).first(size);
+    }
+    [[nodiscard]] std::int64_t weight(std::uint32_t subset) const noexcept
+    {
+      std::int64_t sum = 0;
+      for (std::size_t place = 0; place < size; ++place) {
+        sum += (subset >> place & 1U) != 0 ? weights[place] : 0;
+      }
+      return sum;
+    }
+    [[nodiscard]] std::size_t list(std::uint32_t subset,
+                                   std::span<bag_contents::rank> chosen) const noexcept
+    {
+      std::size_t count = 0;
+      for (std::size_t place = 0; place < size; ++place) {
+        if ((subset >> place & 1U) != 0) { chosen[count++] = ranks[place]; }
+      }
+      return count;
+    }
+  };
+
+  [[nodiscard]] std::int64_t weight(bag_contents::rank rank) const noexcept
+  {
+    return problem_.weights[to_index(problem_.heaviest_first[rank].sample)];
+  }
+
+  [[nodiscard]] bool has_room(std::size_t from, std::size_t to, std::int64_t given,
+                              std::int64_t taken) const noexcept
+  {
+    return held_[to] + given - taken <= problem_.capacities[to] &&
+           held_[from] - given + taken <= problem_.capacities[from];
+  }
+
+  /// Samples that may go to the other bag, from the lightest to the heaviest at even distances.
+  [[nodiscard]] side spread(std::size_t bag, std::size_t other, std::size_t most) const noexcept
+  {
+    auto const next = [&](bag_contents::rank rank) {
+      return contents_.first_movable(contents_.heavier(rank), bag, other);
+    };
+    auto const first = contents_.first_movable(contents_.lightest(bag), bag, other);
+    std::size_t count = 0;
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) { ++count; }
+    std::size_t const wanted = std::min(count, most);
+    side chosen;
+    std::size_t place = 0;
+    for (auto rank = first; chosen.size < wanted; rank = next(rank)) {
+      if (place++ != chosen.size * count / wanted) { continue; }
+      chosen.ranks[chosen.size] = rank;
+      chosen.costs[chosen.size] = contents_.cost(rank);
+      chosen.weights[chosen.size++] = weight(rank);
+    }
+    return chosen;
+  }
+
+  /// All samples that may go to the other bag, and behind them `blanks` that are none.
+  [[nodiscard]] std::span<item const> heaviest_first(std::size_t bag, std::size_t other,
+                                                     std::size_t blanks,
+                                                     workspace::frame& scratch) const
+  {
+    std::size_t count = blanks;
+    auto const first = contents_.first_movable(contents_.lightest(bag), bag, other);
+    auto const next = [&](bag_contents::rank rank) {
+      return contents_.first_movable(contents_.heavier(rank), bag, other);
+    };
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) { ++count; }
+    std::span<item> const items = scratch.take<item>(count);
+    std::ranges::fill(items.last(blanks), item{0, 0, bag_contents::none});
+    std::size_t place = count - blanks;
+    for (auto rank = first; rank != bag_contents::none; rank = next(rank)) {
+      items[--place] = {contents_.cost(rank), weight(rank), rank};
+    }
+    return items;
+  }
+
+  partition_problem problem_;
+  std::span<cost_units> loads_;
+  std::span<std::int64_t> held_;
+  bag_contents contents_;
+  std::uint64_t& work_;
+  workspace& memory_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP

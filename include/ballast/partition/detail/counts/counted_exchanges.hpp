@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP
+#define BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/counts/counted_bags.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/nearest_swap.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Samples of two bags, by their places in their lists, that change places: as many of one as of
+/// the other. `net` is how much work `from` loses; 0 where there is nothing to exchange.
+struct counted_exchange {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::size_t pairs = 0;
+  std::array<std::uint32_t, subset_sum::most_members> given{};
+  std::array<std::uint32_t, subset_sum::most_members> taken{};
+  cost_units net = 0;
+};
+
+/// A plan under local search whose bags keep their counts.
+///
+/// In, out     work is how many steps may still be taken; what is used is taken off.
+/// Ensures     (1) no bag gets more or fewer samples, none that it does not fit
+class counted_exchanges {
+ public:
+  using exchange_type = counted_exchange;
+
+  counted_exchanges(partition_problem const& problem, counted_bags const& bags, std::uint64_t& work,
+                    workspace& memory)
+      : problem_(problem), bags_(bags), work_(work), memory_(memory)
+  {}
+
+  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return bags_.loads(); }
+  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return problem_.speeds[bag]; }
+
+  bool spend(std::uint64_t steps) noexcept
+  {
+    work_ -= std::min(work_, steps);
+    return work_ > 0;
+  }
+
+  /// The best exchange of up to `size` samples of each bag: from the lightest on, spread over the
+  /// lighter half. The very lightest alone are too much alike: short samples cost nearly a constant
+  /// per token, and then so do all sums of as many of them.
+  [[nodiscard]] counted_exchange find(std::size_t late, std::size_t early, wanted_net wanted,
+                                      std::size_t size)
+  {
+    side const from(problem_, bags_[late], problem_.gpus[early], size);
+    side const to(problem_, bags_[early], problem_.gpus[late], size);
+    std::uint64_t used = 0;
+    exchange const found = find_exchange(from.candidates(), to.candidates(), wanted,
+                                         exchange_counts::equal, memory_, used);
+    spend(used);
+    counted_exchange result{late, early, 0, {}, {}, found.net};
+    result.pairs = from.list(found.given, result.given);
+    BALLAST_EXPECTS(to.list(found.taken, result.taken) == result.pairs);  // as many for as many
+    return result;
+  }
+
+  /// The best swap of one sample for one, if any makes the later of the two bags earlier.
+  ///
+  /// Expects     bag `late` finishes after bag `early`.
+  [[nodiscard]] counted_exchange find_swap(std::size_t late, std::size_t early)
+  {
+    std::span<priced_sample const> const giving = bags_[late];
+    std::span<priced_sample const> const taking = bags_[early];
+    spend(giving.size() + taking.size());
+    bool const one_size = problem_.gpus[late] == problem_.gpus[early];
+    auto const may_move = [this](priced_sample member, std::size_t bag) {
+      return partition_problem::fits(problem_.lengths[to_index(member.sample)], problem_.gpus[bag]);
+    };
+    swapped_places const best =
+        nearest_swap(*this, late, early, giving, taking, [&](std::size_t given, std::size_t taken) {
+          return one_size || (may_move(giving[given], early) && may_move(taking[taken], late));
+        });
+    counted_exchange result{late, early, 1, {}, {}, best.net};
+    result.given[0] = static_cast<std::uint32_t>(best.given);
+    result.taken[0] = static_cast<std::uint32_t>(best.taken);
+    return result;
+  }
+
+  void make(counted_exchange const& chosen) const
+  {
+    bags_.swap(chosen.from, std::span(chosen.given).first(chosen.pairs), chosen.to,
+               std::span(chosen.taken).first(chosen.pairs));
+  }
+
+ private:
+  /// The candidates of one bag.
+  struct side {
+    std::array<std::uint32_t, subset_sum::most_members> places{};
+    std::array<cost_units, subset_sum::most_members> costs{};
+    std::size_t size = 0;
+
+    side(partition_problem const& problem, std::span<priced_sample const> members,
+         std::uint32_t gpus_of_other, std::size_t most) noexcept
+    {
+      std::size_t const stride = std::max<std::size_t>(members.size() / (2 * most), 1);
+      for (std::size_t left = members.size(); left > 0 && size < most;
+           left -= std::min(left, stride)) {
+        priced_sample const member = members[left - 1];
+        if (!partition_problem::fits(problem.lengths[to_index(member.sample)], gpus_of_other)) {
+          continue;
+        }
+        places[size] = static_cast<std::uint32_t>(left - 1);
+        costs[size++] = member.cost;
+      }
+    }
+
+    [[nodiscard]] std::span<cost_units const> candidates() const noexcept
+    {
+      return std::span(costs).first(size);
+    }
+
+    [[nodiscard]] std::size_t list(std::uint32_t subset,
+                                   std::span<std::uint32_t> chosen) const noexcept
+    {
+      std::size_t count = 0;
+      for (std::size_t place = 0; place < size; ++place) {
+        if ((subset >> place & 1U) != 0) { chosen[count++] = places[place]; }
+      }
+      return count;
+    }
+  };
+
+  partition_problem problem_;
+  counted_bags const& bags_;
+  std::uint64_t& work_;
+  workspace& memory_;
+};
+
+/// Evens out bags by swaps of one sample for one: the latest bag with the earliest, the second
+/// latest with the second earliest, and so on, pass after pass.
+///
+/// Ensures     (1) the makespan does not grow
+///             (2) it ends when no bag finishes after `limit`, when a pass finds nothing to swap, or
+///                 when the work is used up
+/// Complexity  O(n + m log m) per pass.
+inline void swap_extremes(counted_exchanges& plan, ratio limit, workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<std::uint32_t> const latest_first = scratch.take<std::uint32_t>(plan.loads().size());
+  std::iota(latest_first.begin(), latest_first.end(), std::uint32_t{0});
+  auto const finish = [&plan](std::size_t bag) {
+    return ratio{plan.loads()[bag], plan.speed(bag)};
+  };
+  for (bool swapped = true; swapped;) {
+    std::ranges::sort(latest_first, [&](std::uint32_t a, std::uint32_t b) {
+      return finish(a) > finish(b) || (finish(a) == finish(b) && a < b);
+    });
+    swapped = false;
+    if (finish(latest_first.front()) <= limit) { return; }
+    for (std::size_t place = 0; place < latest_first.size() / 2; ++place) {
+      std::size_t const late = latest_first[place];
+      std::size_t const early = latest_first[latest_first.size() - 1 - place];
+      if (!(finish(late) > finish(early))) { break; }
+      if (!plan.spend(0)) { return; }
+      counted_exchange const best = plan.find_swap(late, early);
+      if (best.net == 0) { continue; }
+      plan.make(best);
+      swapped = true;
+    }
+  }
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP

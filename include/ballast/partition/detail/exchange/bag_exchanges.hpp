@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
+#define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/exchange/bag_contents.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// An exchange and the samples that it is about: bit i of `found` stands for candidate i.
+struct bag_exchange {
+  using candidates = std::array<bag_contents::rank, subset_sum::most_members>;
+
+  std::size_t from = 0;
+  std::size_t to = 0;
+  candidates given{};
+  candidates taken{};
+  exchange found{};
+};
+
+/// A plan under local search: what bags hold and do, the exchanges between two of them, and how
+/// much of the search's work is left.
+///
+/// Candidates are the lightest samples of a bag, whose subsets have the densest sums.
+///
+/// Units       work counts the candidates looked at, the subsets listed and the steps along them.
+/// Expects     a valid partition_problem, owners and the loads they make; both are kept and written.
+/// Ensures     (1) loads and owners always agree
+///             (2) samples only go to bags that they fit
+class bag_exchanges {
+ public:
+  bag_exchanges(partition_problem const& problem, std::span<cost_units> loads,
+                std::span<bag_id> owner, std::uint64_t work, workspace& memory,
+                workspace::frame& scratch)
+      : contents_(problem, owner, scratch),
+        loads_(loads),
+        speeds_(problem.speeds),
+        work_(work),
+        memory_(memory)
+  {}
+
+  [[nodiscard]] std::size_t bags() const noexcept { return loads_.size(); }
+  [[nodiscard]] cost_units load(std::size_t bag) const noexcept { return loads_[bag]; }
+  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return speeds_[bag]; }
+  [[nodiscard]] ratio finish(std::size_t bag) const noexcept { return {load(bag), speed(bag)}; }
+  [[nodiscard]] bool exhausted() const noexcept { return spent_ >= work_; }
+  [[nodiscard]] std::uint64_t work_left() const noexcept
+  {
+    return exhausted() ? 0 : work_ - spent_;
+  }
+  void spend(std::uint64_t steps) noexcept { spent_ += steps; }
+
+  /// How many candidates of each of two bags make an exchange of exactly a wanted net work likely,
+  /// give or take `tolerance`: there are 4^k exchanges of k, whose net works lie around 0 and no
+  /// further away than the candidates cost together. More than can be searched where those are too
+  /// few.
+  [[nodiscard]] std::size_t dense_candidates(std::size_t from, std::size_t to,
+                                             cost_units tolerance) noexcept
+  {
+    auto give = first(from, to);
+    auto take = first(to, from);
+    cost_units spread = 0;
+    std::size_t count = 0;
+    do {
+      if (give != bag_contents::none) { spread += next(give, from, to); }
+      if (take != bag_contents::none) { spread += next(take, to, from); }
+      ++count;
+    } while (count <= subset_sum::most_members && spread / (tolerance + 1) > cost_units{2}
+                                                                                 << (2 * count));
+    return count;
+  }
+
+  /// The best exchange in which bag `from` loses and bag `to` gains work, among the lightest
+  /// `count` samples of each. More of them are looked at where these cost too little for what is
+  /// wanted; where even the most that can be searched do, swaps of any one sample for another are.
+  [[nodiscard]] bag_exchange find(std::size_t from, std::size_t to, wanted_net wanted,
+                                  std::size_t count)
+  {
+    bag_exchange best{from, to};
+    std::array<cost_units, subset_sum::most_members> giving{};
+    std::array<cost_units, subset_sum::most_members> taking{};
+    std::size_t given = 0;
+    std::size_t taken = 0;
+    cost_units all_given = 0;
+    auto give = first(from, to);
+    while (give != bag_contents::none && given < giving.size() &&
+           (given < count || all_given < wanted.least)) {
+      best.given[given] = give;
+      giving[given] = next(give, from, to);
+      all_given += giving[given++];
+    }
+    if (give != bag_contents::none && all_given < wanted.least) { return swap(from, to, wanted); }
+    for (auto take = first(to, from); take != bag_contents::none && taken < count; ++taken) {
+      best.taken[taken] = take;
+      taking[taken] = next(take, to, from);
+    }
+    spend(16 * (given + taken));
+    best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
+                               wanted, exchange_counts::free, memory_, spent_);
+    return best;
+  }
+
+  void make(bag_exchange const& chosen) noexcept
+  {
+    auto const pass = [this](std::uint32_t members, bag_exchange::candidates const& candidates,
+                             std::size_t from, std::size_t to) {
+      bag_exchange::candidates passed{};
+      std::size_t count = 0;
+      for (std::size_t place = 0; members >> place != 0; ++place) {
+        if ((members >> place & 1) != 0) { passed[count++] = candidates[place]; }
+      }
+      contents_.move(std::span(passed).first(count), from, to);
+    };
+    pass(chosen.found.given, chosen.given, chosen.from, chosen.to);
+    pass(chosen.found.taken, chosen.taken, chosen.to, chosen.from);
+    loads_[chosen.from] -= chosen.found.net;
+    loads_[chosen.to] += chosen.found.net;
+  }
+
+ private:
+  using rank = bag_contents::rank;
+
+  [[nodiscard]] rank first(std::size_t from, std::size_t to) noexcept
+  {
+    return contents_.first_movable(contents_.lightest(from), from, to, spent_);
+  }
+  // The cost of a sample of bag `from`, which becomes the next one that may go to bag `to`.
+  [[nodiscard]] cost_units next(rank& sample, std::size_t from, std::size_t to) noexcept
+  {
+    cost_units const cost = contents_.cost(sample);
+    sample = contents_.first_movable(contents_.heavier(sample), from, to, spent_);
+    return cost;
+  }
+
+  // The heavier the sample that is given, the heavier the one to take: one walk along both bags.
+  [[nodiscard]] bag_exchange swap(std::size_t from, std::size_t to, wanted_net wanted)
+  {
+    bag_exchange best{from, to};
+    auto const consider = [&best, wanted](rank given, rank taken, cost_units net) {
+      cost_units const found = best.found.net;
+      bool const better = net >= wanted.least ? found < wanted.least || net < found
+                                              : found < wanted.least && net > found;
+      if (net < 1 || net > wanted.most || !better) { return; }
+      best.given[0] = given;
+      best.taken[0] = taken;
+      best.found = {1, taken == bag_contents::none ? 0U : 1U, net};
+    };
+    rank back = bag_contents::none;  // the heaviest that still leaves enough net work: nothing yet
+    cost_units back_cost = 0;
+    auto take = first(to, from);
+    for (auto give = first(from, to); give != bag_contents::none; spend(4)) {
+      rank const given = give;
+      cost_units const cost = next(give, from, to);
+      while (take != bag_contents::none && cost - contents_.cost(take) >= wanted.least) {
+        back = take;
+        back_cost = next(take, to, from);
+        spend(4);
+      }
+      consider(given, back, cost - back_cost);
+      if (take != bag_contents::none) { consider(given, take, cost - contents_.cost(take)); }
+    }
+    return best;
+  }
+
+  bag_contents contents_;
+  std::span<cost_units> loads_;
+  std::span<std::uint32_t const> speeds_;
+  std::uint64_t work_;
+  std::uint64_t spent_ = 0;
+  workspace& memory_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_RELIEVE_WORST_HPP
+#define BALLAST_PARTITION_DETAIL_EXCHANGE_RELIEVE_WORST_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
+
+#include <cstddef>
+
+namespace ballast::inline v0::detail {
+
+/// Local search for plans that cannot reach their bound, or have too few samples per bag to do so
+/// with one exchange per bag: only the bag that finishes last is worth an exchange.
+///
+/// First it exchanges with any bag that has room. Where none of these helps, the room of all bags
+/// is gathered in one of them, by exchanges that leave the makespan as it is, and that one is asked
+/// after each.
+///
+/// Ensures     (1) the makespan never grows, and either it or the number of bags that have it
+///                 shrinks with every success
+/// Complexity  O(m) exchanges without a gain end the first search, and O(m^2) the second, unless
+///             `plan` is exhausted before.
+class relieve_worst {
+ public:
+  relieve_worst(bag_exchanges& plan, ratio target) noexcept : plan_(plan), target_(target) {}
+
+  /// Goes on until every bag finishes by the target, or nothing helps.
+  void operator()()
+  {
+    find_worst();
+    while (makespan_ > target_ && (relieve() || relieve_after_gathering())) { find_worst(); }
+  }
+
+ private:
+  static constexpr int rounds = 10;
+
+  void find_worst()
+  {
+    worst_ = 0;
+    for (std::size_t bag = 1; bag < plan_.bags(); ++bag) {
+      if (plan_.finish(bag) > plan_.finish(worst_)) { worst_ = bag; }
+    }
+    makespan_ = plan_.finish(worst_);
+    plan_.spend(plan_.bags());
+  }
+
+  // The work that a bag can take and still finish before the makespan; negative for the worst.
+  [[nodiscard]] cost_units room(std::size_t bag) const noexcept
+  {
+    return work_before(makespan_, plan_.speed(bag)) - plan_.load(bag);
+  }
+
+  [[nodiscard]] bool relieve()
+  {
+    for (std::size_t const count : {std::size_t{8}, std::size_t{11}, subset_sum::most_members}) {
+      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
+        if (relieve_by(bag, count)) { return true; }
+      }
+    }
+    return false;
+  }
+
+  // Passes work from the worst bag so that both finish before the makespan, as evenly as may be.
+  [[nodiscard]] bool relieve_by(std::size_t bag, std::size_t count)
+  {
+    cost_units const least = -room(worst_);
+    cost_units const most = room(bag);
+    if (bag == worst_ || most < least || plan_.exhausted()) { return false; }
+    cost_units const middle = least + (most - least) / 2;
+    bag_exchange const chosen = plan_.find(worst_, bag, {middle, middle, most}, count);
+    if (chosen.found.net < least) { return false; }
+    plan_.make(chosen);
+    return true;
+  }
+
+  [[nodiscard]] bool relieve_after_gathering()
+  {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
+        for (std::size_t other = 0; other < plan_.bags(); ++other) {
+          if (plan_.exhausted()) { return false; }
+          if (gather(bag, other) && relieve_by(bag, 11)) { return true; }
+        }
+      }
+    }
+    return false;
+  }
+
+  // Makes room in one bag by filling another up to the makespan.
+  [[nodiscard]] bool gather(std::size_t bag, std::size_t other)
+  {
+    plan_.spend(1);
+    cost_units const most = room(other);
+    if (bag == other || room(bag) < 0 || most < 1) { return false; }
+    bag_exchange const chosen = plan_.find(bag, other, {most, most, most}, 8);
+    if (chosen.found.net == 0) { return false; }
+    plan_.make(chosen);
+    return true;
+  }
+
+  bag_exchanges& plan_;
+  ratio target_;
+  std::size_t worst_ = 0;
+  ratio makespan_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_RELIEVE_WORST_HPP

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
+#define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// A bag and how far its load is above its limit.
+struct surplus_bag {
+  cost_units surplus;
+  std::uint32_t index;
+};
+
+/// Bags in caller-owned memory, of which the one with the largest surplus comes first, or with the
+/// smallest; of equal ones the first.
+template <bool LargestFirst>
+class surplus_queue {
+ public:
+  explicit surplus_queue(std::span<surplus_bag> memory) noexcept : bags_(memory) {}
+
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] surplus_bag top() const noexcept { return bags_.front(); }
+  void clear() noexcept { size_ = 0; }
+  void push(surplus_bag bag) noexcept
+  {
+    bags_[size_++] = bag;
+    std::ranges::push_heap(bags_.first(size_), later);
+  }
+  surplus_bag pop() noexcept
+  {
+    std::ranges::pop_heap(bags_.first(size_), later);
+    return bags_[--size_];
+  }
+
+ private:
+  static constexpr bool later(surplus_bag a, surplus_bag b) noexcept
+  {
+    if (a.surplus == b.surplus) { return a.index > b.index; }
+    return LargestFirst ? a.surplus < b.surplus : a.surplus > b.surplus;
+  }
+
+  std::span<surplus_bag> bags_;
+  std::size_t size_ = 0;
+};
+
+/// Brings every bag down to the load with which it finishes by `target`, if exchanges between two
+/// bags at a time can.
+///
+/// The heaviest bag passes its surplus to the lightest, and is done if some exchange is worth
+/// exactly the surplus, or little more. Nothing that other bags need is used up, so about m - 1 such
+/// exchanges finish the plan, whatever slack there is. First a pass with few candidates brings all
+/// bags near their limits, cheaply; then as many are looked at as make exact exchanges likely,
+/// where that many can be searched, or else ever more of them.
+///
+/// Ensures     (1) the makespan never grows
+///             (2) the answer is whether every bag finishes by `target`
+/// Complexity  O(m log m) per pass and the exchanges, until `plan` is exhausted; 40 m bytes of
+///             scratch.
+class settle_bags {
+ public:
+  settle_bags(bag_exchanges& plan, ratio target, workspace::frame& scratch)
+      : plan_(plan),
+        limits_(scratch.take<cost_units>(plan.bags())),
+        heavy_(scratch.take<surplus_bag>(plan.bags())),
+        light_(scratch.take<surplus_bag>(plan.bags()))
+  {
+    uint128 room = 0;
+    uint128 work = 0;
+    for (std::size_t bag = 0; bag < plan.bags(); ++bag) {
+      limits_[bag] = work_until(target, plan.speed(bag));
+      room += static_cast<std::uint64_t>(limits_[bag]);
+      work += static_cast<std::uint64_t>(plan.load(bag));
+    }
+    if (room > work) { slack_ = static_cast<cost_units>((room - work) / plan.bags()); }
+  }
+
+  bool operator()()
+  {
+    cost_units surplus = queue_all();
+    for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.exhausted();) {
+      bool const started = count > few;
+      std::size_t const dense =
+          plan_.dense_candidates(heavy_.top().index, light_.top().index, slack_);
+      // Every heavy bag hands its surplus to a light one that often becomes heavy itself.
+      bool const exact = started && dense <= affordable &&
+                         std::uint64_t{2 * heavy_.size()} << (dense + 1) <= plan_.work_left();
+      if (exact) { count = std::max(count, dense); }
+      pass(count, exact);
+      cost_units const left = queue_all();
+      // From a poor plan a first pass brings the limits a little nearer, and so do the next.
+      bool const pays = started ? left < surplus - surplus / 4
+                                : left > surplus / 2 && left < surplus - surplus / 32;
+      surplus = left;
+      if (pays) { continue; }
+      if (count == subset_sum::most_members) { break; }
+      count = std::min(count + (exact ? 1 : 2), subset_sum::most_members);
+    }
+    return heavy_.empty();
+  }
+
+ private:
+  static constexpr std::size_t few = 3;
+  static constexpr std::size_t affordable = 12;  // candidates per bag, for exact exchanges
+  static constexpr std::size_t partners = 3;     // to ask for an exact exchange
+
+  // All bags above their limits and all below; answers what is above, summed up.
+  cost_units queue_all()
+  {
+    heavy_.clear();
+    light_.clear();
+    cost_units surplus = 0;
+    for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
+      surplus += std::max(queue(bag), cost_units{0});
+    }
+    plan_.spend(plan_.bags());
+    return surplus;
+  }
+
+  cost_units queue(std::size_t bag)
+  {
+    cost_units const surplus = plan_.load(bag) - limits_[bag];
+    if (surplus > 0) { heavy_.push({surplus, static_cast<std::uint32_t>(bag)}); }
+    if (surplus < 0) { light_.push({surplus, static_cast<std::uint32_t>(bag)}); }
+    return surplus;
+  }
+
+  // Takes each heavy bag once, and light ones for as long as they are light.
+  void pass(std::size_t count, bool exact)
+  {
+    while (!heavy_.empty() && !light_.empty() && !plan_.exhausted()) {
+      surplus_bag const heavy = heavy_.pop();
+      std::array<surplus_bag, partners> asked{};
+      std::size_t answers = 0;
+      bag_exchange best;
+      bool settled = false;
+      while (!settled && !light_.empty() && answers < (exact ? partners : 1)) {
+        surplus_bag const light = asked[answers++] = light_.pop();
+        bag_exchange const answer = ask(heavy, light, count, exact);
+        if (off(answer, heavy) < off(best, heavy)) { best = answer; }
+        settled = best.found.net >= heavy.surplus && off(best, heavy) <= slack_;
+      }
+      if (best.found.net > 0) { plan_.make(best); }
+      for (surplus_bag const light : std::span(asked).first(answers)) { queue(light.index); }
+    }
+  }
+
+  // No exchange is a net work of 0, off by all of the surplus.
+  [[nodiscard]] static cost_units off(bag_exchange const& answer, surplus_bag heavy) noexcept
+  {
+    cost_units const net = answer.found.net;
+    return net < heavy.surplus ? heavy.surplus - net : net - heavy.surplus;
+  }
+
+  // An exchange after which both bags finish earlier than the heavy one did. One that need not be
+  // exact leaves both of them with half of what is above their limits.
+  [[nodiscard]] bag_exchange ask(surplus_bag heavy, surplus_bag light, std::size_t count,
+                                 bool exact)
+  {
+    cost_units const most =
+        work_before(plan_.finish(heavy.index), plan_.speed(light.index)) - plan_.load(light.index);
+    if (most < 1) { return {}; }
+    cost_units const common = heavy.surplus + light.surplus;
+    cost_units const share = exact || common < 0 ? 0 : common / 2;
+    cost_units const least = std::min(heavy.surplus - share, most);
+    cost_units const enough = least + std::min(slack_, most - least);
+    return plan_.find(heavy.index, light.index, {least, enough, most}, count);
+  }
+
+  bag_exchanges& plan_;
+  std::span<cost_units> limits_;
+  surplus_queue<true> heavy_;
+  surplus_queue<false> light_;
+  cost_units slack_ = 0;  // of all bags together, per bag
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP

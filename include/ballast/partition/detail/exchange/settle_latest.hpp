@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
+#define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/nearest_swap.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Local search that makes the latest bag earlier, exchange after exchange, where plans are
+/// restricted to those of equal counts, or within capacities.
+///
+/// Whichever of the latest bag and a partner with room is nearer to its limit is brought there
+/// exactly, if a few samples of the two have such an exchange: that bag is done, and no room is
+/// wasted on it. Partners with most room are asked first. Where none has an exact exchange, that
+/// exchange of all is made, single swaps with any bag among them, which leaves the later of its two
+/// bags earliest. While single swaps help, they come first: they reach further.
+///
+/// Exchanges   what may change places, by `find(late, early, wanted, candidates)` and
+///             `find_swap(late, early)`, which answer an exchange whose `net` is 0 where there is
+///             none; `make(exchange)`; `loads()`, `speed(bag)`; `spend(steps)`, which is false once
+///             the work is used up.
+/// Ensures     (1) the makespan never grows
+///             (2) it ends when no bag finishes after `limit`, when nothing that was found makes the
+///                 latest bag earlier, or when the work is used up
+/// Complexity  O(m log m) and the exchanges asked for, per step.
+template <class Exchanges>
+class settle_latest {
+ public:
+  settle_latest(Exchanges& plan, ratio limit, workspace::frame& scratch)
+      : plan_(plan),
+        limit_(limit),
+        limits_(scratch.take<cost_units>(plan.loads().size())),
+        partners_(scratch.take<std::uint32_t>(plan.loads().size()))
+  {
+    for (std::size_t bag = 0; bag < limits_.size(); ++bag) {
+      limits_[bag] = work_until(limit, plan.speed(bag));
+    }
+    std::iota(partners_.begin(), partners_.end(), std::uint32_t{0});
+  }
+
+  void operator()()
+  {
+    while (step()) {}
+  }
+
+ private:
+  static constexpr std::size_t few_partners = 8;
+  static constexpr std::size_t candidates = 11;
+
+  bool step()
+  {
+    late_ = 0;
+    for (std::size_t bag = 1; bag < limits_.size(); ++bag) {
+      if (finish(bag) > finish(late_)) { late_ = bag; }
+    }
+    best_ = {};
+    best_finish_ = finish(late_);
+    if (best_finish_ <= limit_ || !plan_.spend(limits_.size())) { return false; }
+    std::ranges::sort(partners_, [this](std::uint32_t a, std::uint32_t b) {
+      return room(a) > room(b) || (room(a) == room(b) && a < b);
+    });
+    if (swaps_help_ || !search(candidates, few_partners)) {
+      search_swaps();
+      swaps_help_ = swap_is_best_;
+      if (best_.net == 0 && !search(candidates, few_partners)) {
+        search(subset_sum::most_members, limits_.size());
+      }
+    }
+    if (best_.net == 0) { return false; }
+    plan_.make(best_);
+    return true;
+  }
+
+  [[nodiscard]] ratio finish(std::size_t bag) const noexcept
+  {
+    return {plan_.loads()[bag], plan_.speed(bag)};
+  }
+
+  [[nodiscard]] cost_units room(std::size_t bag) const noexcept
+  {
+    return limits_[bag] - plan_.loads()[bag];
+  }
+
+  /// Looks for exchanges with the first partners. Answers whether one brings a bag to its limit.
+  bool search(std::size_t size, std::size_t partners)
+  {
+    for (std::size_t const early : partners_.first(std::min(partners, partners_.size()))) {
+      // A partner below its limit fills up to it; with one above, the latest bag is evened out.
+      bool const fills = room(early) > 0;
+      cost_units const most =
+          fills ? room(early)
+                : work_before(finish(late_), plan_.speed(early)) - plan_.loads()[early];
+      if (early == late_ || most < 1) { continue; }
+      cost_units const least = fills ? std::min(most, -room(late_))
+                                     : std::max<cost_units>(even_net(plan_, late_, early), 1);
+      if (!plan_.spend(0)) { return false; }
+      auto const found = plan_.find(late_, early, {least, least, most}, size);
+      if (improves(found, early) && fills && found.net == least) { return true; }
+    }
+    return false;
+  }
+
+  void search_swaps()
+  {
+    swap_is_best_ = false;
+    for (std::size_t early = 0; early < limits_.size(); ++early) {
+      if (!(finish(early) < finish(late_))) { continue; }
+      if (!plan_.spend(0)) { return; }
+      swap_is_best_ = improves(plan_.find_swap(late_, early), early) || swap_is_best_;
+    }
+  }
+
+  bool improves(auto const& found, std::size_t early)
+  {
+    if (found.net == 0) { return false; }
+    ratio const later = later_finish(plan_, late_, early, found.net);
+    if (!(later < best_finish_)) { return false; }
+    best_finish_ = later;
+    best_ = found;
+    return true;
+  }
+
+  Exchanges& plan_;
+  ratio limit_;
+  std::span<cost_units> limits_;
+  std::span<std::uint32_t> partners_;
+  std::size_t late_ = 0;
+  ratio best_finish_;
+  typename Exchanges::exchange_type best_{};
+  bool swap_is_best_ = false;
+  bool swaps_help_ = true;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP

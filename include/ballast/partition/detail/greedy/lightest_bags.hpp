@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
+#define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace ballast::inline v0::detail {
+
+/// Whether all bags are of one size and speed, so that every sample fits every bag and takes as long
+/// in each.
+[[nodiscard]] inline bool one_kind_of_bags(partition_problem const& problem) noexcept
+{
+  auto const all_like_the_first = [](std::span<std::uint32_t const> values) {
+    return std::ranges::count(values, values.front()) == std::ssize(values);
+  };
+  return all_like_the_first(problem.gpus) && all_like_the_first(problem.speeds);
+}
+
+/// A bag as greedy policies see it: ordered by load, then by number.
+struct loaded_bag {
+  cost_units load;
+  std::uint32_t index;
+
+  friend constexpr bool operator<(loaded_bag a, loaded_bag b) noexcept
+  {
+    // Bitwise, since which side is less is a coin toss that no branch predictor wins.
+    return static_cast<bool>(
+        static_cast<int>(a.load < b.load) |
+        (static_cast<int>(a.load == b.load) & static_cast<int>(a.index < b.index)));
+  }
+};
+
+/// Puts another item in the place of the least one of a binary heap: O(log n).
+///
+/// The hole left in front sinks to the bottom first and the item rises from there. Greedy policies
+/// make the lightest bag one of the heaviest, so it seldom rises, and sinking takes no branch that
+/// depends on loads (R. W. Floyd's variant of heapsort's sift).
+template <class Item>
+void replace_front(std::span<Item> heap, std::type_identity_t<Item> item) noexcept
+{
+  std::size_t hole = 0;
+  for (std::size_t child = 1; child + 1 < heap.size(); child = 2 * hole + 1) {
+    child += heap[child + 1] < heap[child] ? 1 : 0;
+    heap[hole] = heap[child];
+    hole = child;
+  }
+  if (2 * hole + 1 < heap.size()) {  // a last child without a sibling
+    heap[hole] = heap[2 * hole + 1];
+    hole = 2 * hole + 1;
+  }
+  while (hole > 0 && item < heap[(hole - 1) / 2]) {
+    heap[hole] = heap[(hole - 1) / 2];
+    hole = (hole - 1) / 2;
+  }
+  heap[hole] = item;
+}
+
+/// The bags of one size and speed, as a binary heap with the lightest in front.
+struct like_bags {
+  std::uint32_t gpus;
+  std::uint32_t speed;
+  std::span<loaded_bag> heap;
+
+  [[nodiscard]] loaded_bag lightest() const noexcept { return heap.front(); }
+
+  /// Adds work to the lightest bag: O(log bags).
+  void add_to_lightest(cost_units cost) noexcept
+  {
+    replace_front(heap, {heap.front().load + cost, heap.front().index});
+  }
+};
+
+/// For every kind of bag the lightest bag of that kind: all that a greedy policy ever looks at,
+/// since among bags of equal size and speed the lightest is the least occupied and has the most
+/// room.
+///
+/// Ensures     (1) kinds are in increasing order of size and then of speed, each with at least one
+///                 bag
+/// Complexity  O(m log m) to build, 16 bytes of scratch per bag.
+class lightest_bags {
+ public:
+  lightest_bags(partition_problem const& problem, std::span<cost_units const> loads,
+                workspace::frame& scratch)
+      : bags_(scratch.take<loaded_bag>(loads.size())), kinds_(scratch.take<like_bags>(loads.size()))
+  {
+    for (std::size_t index = 0; index < loads.size(); ++index) {
+      bags_[index] = {loads[index], static_cast<std::uint32_t>(index)};
+    }
+    auto const kind_of = [&problem](loaded_bag bag) {
+      return std::pair(problem.gpus[bag.index], problem.speeds[bag.index]);
+    };
+    std::ranges::sort(bags_, [&kind_of](loaded_bag a, loaded_bag b) {
+      auto const kind_a = kind_of(a);
+      auto const kind_b = kind_of(b);
+      return kind_a < kind_b || (kind_a == kind_b && a < b);
+    });
+    // A sorted run already is a heap.
+    for (std::size_t first = 0; first < bags_.size();) {
+      auto const kind = kind_of(bags_[first]);
+      std::size_t last = first;
+      while (last < bags_.size() && kind_of(bags_[last]) == kind) { ++last; }
+      kinds_[count_++] = {kind.first, kind.second, bags_.subspan(first, last - first)};
+      first = last;
+    }
+  }
+
+  [[nodiscard]] std::span<like_bags> kinds() const noexcept { return kinds_.first(count_); }
+
+  /// Writes every bag's load back to its place.
+  void store(std::span<cost_units> loads) const noexcept
+  {
+    for (loaded_bag const each : bags_) { loads[each.index] = each.load; }
+  }
+
+ private:
+  std::span<loaded_bag> bags_;
+  std::span<like_bags> kinds_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP
+#define BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <tuple>
+
+namespace ballast::inline v0::detail {
+
+/// What a policy places: samples, or sets of samples that stay together, each as if it were one.
+///
+/// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
+///             joint_lengths[k], or empty where items are samples.
+struct placed_items {
+  std::span<cost_units const> costs;
+  std::span<tokens const> lengths;
+  std::span<std::int64_t const> weights = {};
+  std::span<bag_id const> home = {};
+  std::span<std::uint32_t const> first_sample = {};
+  std::span<tokens const> joint_lengths = {};
+
+  /// The sample by which an error names an item.
+  [[nodiscard]] std::size_t sample_of(std::size_t item) const noexcept
+  {
+    return first_sample.empty() ? item : first_sample[item];
+  }
+};
+
+/// Joins samples of one key to one item, so that every policy keeps them together without knowing.
+///
+/// An item costs and weighs what its samples do together. It has the fewest tokens of any of them
+/// that has some, since each is split by itself, and its home is the bag that holds most of its
+/// tokens, of equals the first.
+///
+/// Shapes      keys[n], item_of[n].
+/// Ensures     (1) item_of[i] == item_of[j] exactly where keys[i] == keys[j]
+///             (2) items are numbered by their first samples
+///             (3) first_sample of an item is the first of its samples
+/// Complexity  O(n log n); up to 56 n bytes of scratch that the caller's frame keeps.
+inline placed_items join_samples(std::span<std::int64_t const> keys, placed_items const& samples,
+                                 std::span<std::uint32_t> item_of, workspace::frame& scratch)
+{
+  std::size_t const count = keys.size();
+  BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);
+  std::span<std::uint32_t> const by_key = scratch.take<std::uint32_t>(count);
+  std::iota(by_key.begin(), by_key.end(), std::uint32_t{0});
+  std::ranges::sort(by_key, [keys](std::uint32_t a, std::uint32_t b) {
+    return std::tuple(keys[a], a) < std::tuple(keys[b], b);
+  });
+  std::span<std::uint32_t> const first_of = scratch.take<std::uint32_t>(count);
+  for (std::size_t place = 0; place < count; ++place) {
+    bool const same = place > 0 && keys[by_key[place]] == keys[by_key[place - 1]];
+    first_of[by_key[place]] = same ? first_of[by_key[place - 1]] : by_key[place];
+  }
+  std::uint32_t items = 0;
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    item_of[sample] = first_of[sample] == sample ? items++ : item_of[first_of[sample]];
+  }
+
+  std::span<cost_units> const costs = scratch.take<cost_units>(items);
+  std::span<tokens> const lengths = scratch.take<tokens>(items);
+  std::span<std::int64_t> const weights =
+      scratch.take<std::int64_t>(samples.weights.empty() ? 0 : items);
+  std::span<std::uint32_t> const first_sample = scratch.take<std::uint32_t>(items);
+  std::span<tokens> const joint_lengths = scratch.take<tokens>(items);
+  std::ranges::fill(costs, 0);
+  std::ranges::fill(lengths, 0);
+  std::ranges::fill(joint_lengths, 0);
+  std::ranges::fill(weights, 0);
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    std::uint32_t const item = item_of[sample];
+    tokens const length = samples.lengths[sample];
+    first_sample[item] = first_of[sample];
+    costs[item] += samples.costs[sample];
+    joint_lengths[item] += length;
+    if (length > 0 && (lengths[item] == 0 || length < lengths[item])) { lengths[item] = length; }
+    if (!weights.empty()) { weights[item] += samples.weights[sample]; }
+  }
+  if (samples.home.empty()) { return {costs, lengths, weights, {}, first_sample, joint_lengths}; }
+
+  std::span<bag_id> const home = scratch.take<bag_id>(items);
+  std::span<tokens> const most = scratch.take<tokens>(items);
+  std::ranges::fill(most, -1);
+  std::ranges::sort(by_key, [&](std::uint32_t a, std::uint32_t b) {
+    return std::tuple(item_of[a], samples.home[a], a) < std::tuple(item_of[b], samples.home[b], b);
+  });
+  tokens held = 0;
+  for (std::size_t place = 0; place < count; ++place) {
+    std::uint32_t const sample = by_key[place];
+    std::uint32_t const item = item_of[sample];
+    bool const same = place > 0 && item_of[by_key[place - 1]] == item &&
+                      samples.home[by_key[place - 1]] == samples.home[sample];
+    held = samples.lengths[sample] + (same ? held : 0);
+    if (held > most[item]) {
+      most[item] = held;
+      home[item] = samples.home[sample];
+    }
+  }
+  return {costs, lengths, weights, home, first_sample, joint_lengths};
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP

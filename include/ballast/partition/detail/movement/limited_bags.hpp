@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_LIMITED_BAGS_HPP
+#define BALLAST_PARTITION_DETAIL_MOVEMENT_LIMITED_BAGS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// A bag and the work that it may still take; negative where it has more than its limit.
+struct bag_room {
+  cost_units room;
+  std::uint32_t bag;
+
+  friend constexpr bool operator<(bag_room a, bag_room b) noexcept
+  {
+    return a.room < b.room || (a.room == b.room && a.bag < b.bag);
+  }
+};
+
+/// Samples in bags that may have so much work each, while a search moves them: what every bag
+/// holds, heaviest first, how much room it has, and how many tokens are away from home.
+///
+/// Samples are named by their place in heaviest_first, so that of two the smaller number is the
+/// heavier one.
+///
+/// Shapes      starting_loads[m], limits[m], which the caller keeps.
+/// Expects     home[n] is there, and no starting load is above its limit.
+/// Ensures     (1) the samples of a bag come in increasing number
+///             (2) by_room() is in increasing order
+///             (3) moved() is the sum of the tokens that are not at home
+/// Complexity  move: O(samples of both bags + m), of which O(m) is one move of memory; everything
+///             else O(1). 40 bytes of scratch per sample, 40 per bag.
+class limited_bags {
+ public:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+
+  struct held_sample {
+    cost_units cost;
+    tokens length;  ///< what moves with it: of samples joined to one all, not what fits
+    std::uint32_t home;
+    std::uint32_t bag;   ///< that holds it
+    std::uint32_t next;  ///< of this bag's samples, or none
+    std::uint32_t previous;
+    sample_id id;
+
+    [[nodiscard]] bool away() const noexcept { return bag != home; }
+  };
+
+  limited_bags(partition_problem const& problem, std::span<cost_units const> starting_loads,
+               std::span<cost_units const> limits, workspace::frame& scratch)
+      : problem_(problem),
+        starting_loads_(starting_loads),
+        limits_(limits),
+        samples_(scratch.take<held_sample>(problem.costs.size())),
+        first_(scratch.take<std::uint32_t>(limits.size())),
+        last_put_(scratch.take<std::uint32_t>(limits.size())),
+        loads_(scratch.take<cost_units>(limits.size())),
+        weights_(scratch.take<std::int64_t>(problem.capacities.size())),
+        by_room_(scratch.take<bag_room>(limits.size()))
+  {
+    BALLAST_EXPECTS(problem.home.size() == problem.costs.size());
+    for (std::size_t place = 0; place < samples_.size(); ++place) {
+      auto const [cost, id] = problem.heaviest_first[place];
+      auto const home = static_cast<std::uint32_t>(problem.home[to_index(id)]);
+      samples_[place] = {cost, problem.tokens_of(to_index(id)), home, none, none, none, id};
+    }
+  }
+
+  /// Every sample in the bag that owns it; one that has none, or one that it does not fit, goes
+  /// where most room is.
+  void place(std::span<bag_id const> owner)
+  {
+    std::ranges::fill(first_, none);
+    std::ranges::fill(last_put_, none);
+    std::ranges::copy(starting_loads_, loads_.begin());
+    std::ranges::fill(weights_, 0);
+    moved_ = 0;
+    auto const bags = static_cast<std::uint32_t>(loads_.size());
+    for (auto sample = static_cast<std::uint32_t>(samples_.size()); sample-- > 0;) {
+      auto const bag = static_cast<std::uint32_t>(owner[to_index(samples_[sample].id)]);
+      samples_[sample].bag = none;
+      if (bag < bags && fits(sample, bag)) { put(sample, bag); }  // in front of its bag
+    }
+    for (std::uint32_t bag = 0; bag < bags; ++bag) { by_room_[bag] = {room(bag), bag}; }
+    std::ranges::sort(by_room_, std::less{});
+    for (std::uint32_t sample = 0; sample < samples_.size(); ++sample) {
+      if (samples_[sample].bag != none) { continue; }
+      auto place = by_room_.size() - 1;
+      while (place > 0 && !may_enter(sample, by_room_[place].bag)) { --place; }
+      while (!fits(sample, by_room_[place].bag)) { ++place; }  // no capacity has room for it
+      auto const bag = by_room_[place].bag;
+      reorder(bag, [&] { put(sample, bag); });
+    }
+  }
+
+  [[nodiscard]] std::span<held_sample const> samples() const noexcept { return samples_; }
+  [[nodiscard]] held_sample const& operator[](std::uint32_t sample) const noexcept
+  {
+    return samples_[sample];
+  }
+  /// The heaviest sample of a bag, or none; the others follow by `next`.
+  [[nodiscard]] std::uint32_t first_of(std::uint32_t bag) const noexcept { return first_[bag]; }
+  [[nodiscard]] cost_units room(std::uint32_t bag) const noexcept
+  {
+    return limits_[bag] - loads_[bag];
+  }
+  [[nodiscard]] cost_units limit(std::uint32_t bag) const noexcept { return limits_[bag]; }
+  [[nodiscard]] cost_units starting_load(std::uint32_t bag) const noexcept
+  {
+    return starting_loads_[bag];
+  }
+  /// All bags, the one that is furthest above its limit in front.
+  [[nodiscard]] std::span<bag_room const> by_room() const noexcept { return by_room_; }
+  /// The first bag in that order that has room for so much work.
+  [[nodiscard]] std::size_t first_with_room(cost_units work) const noexcept
+  {
+    return static_cast<std::size_t>(
+        std::ranges::lower_bound(by_room_, bag_room{work, 0}, std::less{}) - by_room_.begin());
+  }
+  [[nodiscard]] tokens moved() const noexcept { return moved_; }
+
+  /// Whether a sample may be in a bag, whatever work the bag has; `leaving` goes before it comes.
+  [[nodiscard]] bool may_enter(std::uint32_t sample, std::uint32_t bag,
+                               std::uint32_t leaving = none) const noexcept
+  {
+    if (!fits(sample, bag)) { return false; }
+    if (weights_.empty()) { return true; }
+    std::int64_t const freed = leaving == none ? 0 : weight(leaving);
+    return weight(sample) <= problem_.capacities[bag] - weights_[bag] + freed;
+  }
+
+  /// How many more tokens would be away from home if a sample went to a bag.
+  [[nodiscard]] tokens newly_moved(std::uint32_t sample, std::uint32_t bag) const noexcept
+  {
+    held_sample const& it = samples_[sample];
+    return (bag != it.home ? it.length : 0) - (it.away() ? it.length : 0);
+  }
+
+  void move(std::uint32_t sample, std::uint32_t bag)
+  {
+    reorder(samples_[sample].bag, [&] { take_out(sample); });
+    reorder(bag, [&] { put(sample, bag); });
+  }
+
+  /// Whether no bag has more work or weight than it may.
+  [[nodiscard]] bool within_limits() const noexcept
+  {
+    return by_room_.front().room >= 0 &&
+           std::ranges::equal(weights_, problem_.capacities, std::less_equal{});
+  }
+
+  void store(std::span<bag_id> owner, std::span<cost_units> loads) const noexcept
+  {
+    for (held_sample const& each : samples_) { owner[to_index(each.id)] = bag_id{each.bag}; }
+    std::ranges::copy(loads_, loads.begin());
+  }
+
+ private:
+  [[nodiscard]] bool fits(std::uint32_t sample, std::uint32_t bag) const noexcept
+  {
+    return partition_problem::fits(problem_.lengths[to_index(samples_[sample].id)],
+                                   problem_.gpus[bag]);
+  }
+
+  [[nodiscard]] std::int64_t weight(std::uint32_t sample) const noexcept
+  {
+    return problem_.weights[to_index(samples_[sample].id)];
+  }
+
+  void put(std::uint32_t sample, std::uint32_t bag) noexcept
+  {
+    std::uint32_t before = none;
+    std::uint32_t after = first_[bag];
+    if (last_put_[bag] != none) {
+      after = last_put_[bag];
+      before = samples_[after].previous;
+    }
+    while (before != none && before > sample) {
+      after = before;
+      before = samples_[before].previous;
+    }
+    while (after < sample) {  // none is the largest number
+      before = after;
+      after = samples_[after].next;
+    }
+    held_sample& it = samples_[sample];
+    it.bag = bag;
+    it.previous = before;
+    it.next = after;
+    (before == none ? first_[bag] : samples_[before].next) = sample;
+    if (after != none) { samples_[after].previous = sample; }
+    last_put_[bag] = sample;
+    loads_[bag] += it.cost;
+    moved_ += it.away() ? it.length : 0;
+    if (!weights_.empty()) { weights_[bag] += weight(sample); }
+  }
+
+  void take_out(std::uint32_t sample) noexcept
+  {
+    held_sample const& it = samples_[sample];
+    (it.previous == none ? first_[it.bag] : samples_[it.previous].next) = it.next;
+    if (it.next != none) { samples_[it.next].previous = it.previous; }
+    if (last_put_[it.bag] == sample) { last_put_[it.bag] = none; }
+    loads_[it.bag] -= it.cost;
+    moved_ -= it.away() ? it.length : 0;
+    if (!weights_.empty()) { weights_[it.bag] -= weight(sample); }
+  }
+
+  /// Changes the load of a bag and brings it to its new place among the others.
+  template <class Change>
+  void reorder(std::uint32_t bag, Change const& change)
+  {
+    auto const before = std::ranges::lower_bound(by_room_, bag_room{room(bag), bag}, std::less{});
+    change();
+    bag_room const changed{room(bag), bag};
+    auto const after = std::ranges::lower_bound(by_room_, changed, std::less{});
+    if (after <= before) {
+      std::move_backward(after, before, before + 1);
+      *after = changed;
+    } else {
+      *std::move(before + 1, after, before) = changed;
+    }
+  }
+
+  partition_problem const& problem_;
+  std::span<cost_units const> starting_loads_;
+  std::span<cost_units const> limits_;
+  std::span<held_sample> samples_;
+  std::span<std::uint32_t> first_;
+  std::span<std::uint32_t> last_put_;  // near which the next one often goes; none where it has left
+  std::span<cost_units> loads_;
+  std::span<std::int64_t> weights_;
+  std::span<bag_room> by_room_;
+  tokens moved_ = 0;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_MOVEMENT_LIMITED_BAGS_HPP

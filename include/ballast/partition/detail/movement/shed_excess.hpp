@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
+#define BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/detail/movement/limited_bags.hpp>
+#include <ballast/partition/detail/movement/relief_search.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Moves samples out of a bag that is far above its limit, the heaviest that find room first, each
+/// to the bag with the least room that is enough: until the excess is less than two of them.
+inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
+{
+  std::span<bag_room const> const by_room = bags.by_room();
+  for (auto sample = bags.first_of(bag); sample != limited_bags::none;) {
+    cost_units const cost = bags[sample].cost;
+    if (cost == 0) { return; }
+    std::uint32_t const next = bags[sample].next;
+    std::size_t const place = bags.first_with_room(cost);
+    if (place < by_room.size() && bags.may_enter(sample, by_room[place].bag)) {
+      if (cost > -bags.room(bag) / 2) { return; }
+      bags.move(sample, by_room[place].bag);
+    }
+    sample = next;
+  }
+}
+
+/// Brings bags below their limits, the one furthest above first, and moves few tokens for it.
+///
+/// In, out     work is how many steps may still be looked at; what is used is taken off.
+/// Ensures     (1) no bag that is within its limit gets above it, unless that takes more off others;
+///                 the work above limits never grows
+///             (2) answers whether all bags are within their limits
+inline bool shed_excess(limited_bags& bags, std::uint64_t& work, workspace& memory)
+{
+  // A bag that cannot be relieved stays where it is in the order, and what is relieved moves back.
+  std::span<bag_room const> const by_room = bags.by_room();
+  for (std::uint32_t bag = 0; bag < by_room.size(); ++bag) {
+    if (bags.room(bag) < 0) { shed_heaviest(bags, bag); }
+  }
+  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && work > 0;) {
+    auto scratch = memory.open();
+    relief const step = relief_search(bags, by_room[place].bag, scratch).within_limits(work);
+    if (!step.found()) {
+      ++place;
+      continue;
+    }
+    step.apply(bags);
+  }
+  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && work > 0;) {
+    auto scratch = memory.open();
+    relief const step = relief_search(bags, by_room[place].bag, scratch).across_limits(work);
+    ++place;
+    if (step.found()) {
+      step.apply(bags);
+      place = 0;
+    }
+  }
+  return bags.within_limits();
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP
+#define BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/capacity/out_of_capacity.hpp>
+#include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/lower_bound.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// What a policy has to have done: a policy that is wrong ends the program here, since a plan made
+/// of its answers would pass for a certified one. Where there are capacities it may have failed,
+/// which is an answer.
+[[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
+                                               placed_items const& items, batching batches,
+                                               std::span<bag_id const> owner,
+                                               std::span<cost_units const> loads, workspace& memory)
+{
+  std::size_t const bags = loads.size();
+  auto scratch = memory.open();
+  std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
+  std::span<cost_units> const heaviest = scratch.take<cost_units>(bags);
+  std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
+  std::ranges::fill(recomputed, 0);
+  std::ranges::fill(heaviest, 0);
+  std::ranges::fill(held, 0);
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    std::size_t const bag = to_index(owner[sample]);
+    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
+    BALLAST_EXPECTS(bag < bags);  // the policy gave every sample a bag
+    BALLAST_EXPECTS(partition_problem::fits(problem.lengths[sample], problem.gpus[bag]));
+    cost_units const cost = problem.costs[sample];
+    heaviest[bag] = std::max(heaviest[bag], cost);
+    recomputed[bag] += batches == batching::padded ? 1 : cost;
+    if (!held.empty()) {
+      held[bag] += problem.weights[sample];
+      if (held[bag] > problem.capacities[bag]) { return out_of_capacity(problem, items, sample); }
+    }
+  }
+  if (batches == batching::padded) {
+    for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] *= heaviest[bag]; }
+  }
+  BALLAST_EXPECTS(std::ranges::equal(loads, recomputed));  // the policy added up what it placed
+  return {};
+}
+
+/// Lets a policy place items in bags, checks what it did, and returns the best bound that is known.
+///
+/// In, out     loads[m] enters as 0 and owner[k] as bag m, which is none.
+/// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
+///             out_of_range: the load of a padded batch could overflow.
+template <partition_policy Policy>
+[[nodiscard]] result<ratio> place_items(placed_items const& items, bag_layout const& bags,
+                                        Policy const& policy, std::int64_t most_per_gpu,
+                                        std::span<cost_units> loads, std::span<bag_id> owner,
+                                        workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
+  descending_order(items.costs, heaviest_first, memory);
+  batching const batches = batching_of(policy);
+  if (batches == batching::padded && !items.costs.empty() &&
+      heaviest_first.front().cost > (no_cost - 1) / static_cast<cost_units>(items.costs.size())) {
+    return fail(error_code::out_of_range, to_index(heaviest_first.front().sample),
+                "all samples padded to the longest would cost more than 63 bits hold; use a cost "
+                "model with a coarser unit or plan fewer samples at once");
+  }
+  std::span<std::int64_t> const capacities =
+      scratch.take<std::int64_t>(items.weights.empty() ? 0 : bags.size());
+  for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
+    std::int64_t const gpus = bags.sizes()[bag];
+    bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
+    capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
+  }
+  partition_problem const problem{items.costs,   items.lengths, heaviest_first,
+                                  bags.sizes(),  bags.speeds(), items.home,
+                                  items.weights, capacities,    items.joint_lengths};
+  ratio const proven = place(policy, problem, loads, owner, memory);
+  if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  return std::max(proven, makespan_lower_bound(problem, memory));
+}
+
+/// The share of all tokens whose sample is not owned by the bag that holds it.
+[[nodiscard]] inline ratio moved_share(std::span<bag_id const> owner,
+                                       std::span<tokens const> lengths,
+                                       std::span<bag_id const> home) noexcept
+{
+  ratio share{0, 1};
+  tokens all = 0;
+  for (std::size_t sample = 0; sample < home.size(); ++sample) {
+    all += lengths[sample];
+    share.numerator += owner[sample] == home[sample] ? 0 : lengths[sample];
+  }
+  share.denominator = std::max<tokens>(all, 1);
+  return share;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP

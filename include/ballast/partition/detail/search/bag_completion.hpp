@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
+#define BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
+#include <ballast/partition/detail/search/bag_fillings.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// A bag that a search is to fill: how much it can take, and who may come in.
+struct open_bag {
+  cost_units room;
+  std::uint32_t gpus;
+  std::uint32_t index;
+
+  [[nodiscard]] constexpr bool like(open_bag other) const noexcept
+  {
+    return room == other.room && gpus == other.gpus;
+  }
+};
+
+enum class completion : std::uint8_t { found, impossible, out_of_nodes };
+
+/// Whether samples go into bags without a bag overflowing: branch and bound over what fills the
+/// next bag.
+///
+/// All rooms together exceed all costs by a fixed waste, and a bag may leave no more empty than the
+/// bags before it have left of that. Near the optimum the waste is small, and few sets of samples
+/// fill a bag so exactly: `bag_fillings`. Two things cut the search short besides. Bags that are
+/// alike are filled in the order of the heaviest samples in them, so that where all bags left are
+/// alike the heaviest sample left is in the next. And once they are alike, what is left must not be
+/// refuted by `cannot_pack`.
+///
+/// Expects     samples in descending order of costs above 0, each of which fits the last bag; bags
+///             in decreasing number of GPUs, those alike side by side; no room is negative, and all
+///             together are less than 2^63.
+/// Ensures     (1) found: owners()[place] is the position of the bag of samples[place], which it
+///                 fits, and no bag holds more than its room
+///             (2) impossible: no placement does that
+///             (3) out_of_nodes: nodes is 0; otherwise it is less by what the search took
+/// Complexity  exponential; a node is a step of the search or a sample listed for a bag. 48 n +
+///             64 m bytes of scratch.
+/// Source      bin completion: R. E. Korf, "A New Algorithm for Optimal Bin Packing", AAAI 2002;
+///             sets in order of their waste: E. L. Schreiber, R. E. Korf, M. D. Moffitt, "Optimal
+///             Multi-Way Number Partitioning", J. ACM 65(4):24, 2018; dominance of sets: S.
+///             Martello, P. Toth, "Lower Bounds and Reduction Procedures for the Bin Packing
+///             Problem", Discrete Applied Mathematics 28(1):59-70, 1990.
+class bag_completion {
+ public:
+  bag_completion(std::span<priced_sample const> samples, std::span<tokens const> lengths,
+                 std::size_t bags, workspace::frame& scratch)
+      : samples_(samples),
+        lengths_(lengths),
+        owners_(scratch.take<std::uint32_t>(samples.size())),
+        levels_(scratch.take<level>(bags)),
+        fillings_(samples.size(), scratch)
+  {}
+
+  /// Searches until `nodes` is used up. Expects as many bags as the constructor was given.
+  [[nodiscard]] completion operator()(std::span<open_bag const> bags, std::int64_t& nodes)
+  {
+    bags_ = bags;
+    depth_ = 0;
+    fillings_.reset();
+    std::ranges::fill(owners_, nobody());
+    alike_from_ = bags.size() - 1;
+    while (alike_from_ > 0 && bags[alike_from_ - 1].like(bags.back())) { --alike_from_; }
+    cost_units waste = 0;
+    for (open_bag const bag : bags) { waste += bag.room; }
+    for (priced_sample const sample : samples_) { waste -= sample.cost; }
+    completion const end = waste < 0 ? completion::impossible : search(waste, nodes);
+    nodes = std::max<std::int64_t>(nodes, 0);
+    return end;
+  }
+
+  /// For each place in the order of the samples, the position of its bag.
+  [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owners_; }
+
+ private:
+  struct level {
+    filling_progress filling;
+    std::size_t first_place;  // of the heaviest of its picks, once it is filled
+  };
+
+  [[nodiscard]] std::uint32_t nobody() const noexcept
+  {
+    return static_cast<std::uint32_t>(bags_.size());
+  }
+
+  [[nodiscard]] completion search(cost_units waste, std::int64_t& nodes)
+  {
+    if (!open(waste, nodes)) { return completion::impossible; }
+    while (depth_ < bags_.size()) {
+      filling_progress& bag = levels_[depth_ - 1].filling;
+      if (fillings_.next(bag, nodes)) {
+        fill();
+        if (!open(bag.waste - fillings_.left_empty(), nodes)) { list_samples(nodes); }
+      } else if (nodes <= 0) {
+        return completion::out_of_nodes;
+      } else if (depth_ == 1) {
+        return completion::impossible;
+      } else {
+        --depth_;
+        list_samples(nodes);
+      }
+    }
+    return completion::found;
+  }
+
+  /// Opens the next bag; the last one takes all that is left. Answers false where what is left
+  /// cannot be packed, and then opens nothing.
+  bool open(cost_units waste, std::int64_t& nodes)
+  {
+    std::size_t const bags_left = bags_.size() - depth_;
+    open_bag const bag = bags_[depth_];
+    ++depth_;
+    list_samples(nodes);
+    std::span<std::uint32_t const> const places = fillings_.places();
+    if (bags_left == 1) {
+      for (std::uint32_t const place : places) { owners_[place] = position(); }
+      return true;
+    }
+    bool const all_alike = depth_ > alike_from_;
+    if (all_alike && cannot_pack(fillings_.costs(), bag.room, bags_left, 1)) {
+      --depth_;
+      return false;
+    }
+    std::size_t from = 0;
+    if (depth_ > 1 && bag.like(bags_[depth_ - 2])) {
+      auto const later = std::ranges::upper_bound(places, levels_[depth_ - 2].first_place);
+      from = static_cast<std::size_t>(later - places.begin());
+    }
+    levels_[depth_ - 1].filling = {.room = bag.room,
+                                   .waste = waste,
+                                   .fair_waste = waste / static_cast<cost_units>(bags_left),
+                                   .average = (places.size() + bags_left - 1) / bags_left,
+                                   .from = from,
+                                   .first_pick = fillings_.pick_count(),
+                                   .takes_heaviest = all_alike && !places.empty()};
+    return true;
+  }
+
+  /// Lists the samples that the bags before the last one opened have left and that it may take.
+  void list_samples(std::int64_t& nodes)
+  {
+    std::uint32_t const gpus = bags_[position()].gpus;
+    fillings_.clear();
+    for (std::size_t place = 0; place < samples_.size(); ++place) {
+      if (owners_[place] < position()) { continue; }
+      owners_[place] = nobody();
+      auto const [cost, sample] = samples_[place];
+      if (partition_problem::fits(lengths_[to_index(sample)], gpus)) { fillings_.add(place, cost); }
+    }
+    fillings_.sum_up();
+    nodes -= static_cast<std::int64_t>(fillings_.places().size());
+  }
+
+  /// Gives the last bag opened what fills it.
+  void fill()
+  {
+    level& bag = levels_[depth_ - 1];
+    std::span<std::uint32_t const> const places = fillings_.places();
+    auto const picks = fillings_.picks(bag.filling);
+    for (auto const& pick : picks) { owners_[places[pick.index]] = position(); }
+    if (bag.filling.takes_heaviest) { owners_[places.front()] = position(); }
+    bag.first_place = picks.empty() ? samples_.size() : places[picks.front().index];
+  }
+
+  /// Of the last bag opened.
+  [[nodiscard]] std::uint32_t position() const noexcept
+  {
+    return static_cast<std::uint32_t>(depth_ - 1);
+  }
+
+  std::span<priced_sample const> samples_;
+  std::span<tokens const> lengths_;
+  std::span<open_bag const> bags_;
+  std::span<std::uint32_t> owners_;
+  std::span<level> levels_;
+  bag_fillings fillings_;
+  std::size_t alike_from_ = 0;  // bags from here on are alike
+  std::size_t depth_ = 0;       // bags that are open
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP

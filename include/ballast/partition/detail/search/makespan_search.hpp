@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
+#define BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/search/bag_completion.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+
+namespace ballast::inline v0::detail {
+
+/// Narrows the interval between a lower bound and the makespan of a plan, by asking of one T after
+/// the other whether some plan is as fast.
+///
+/// Samples without cost stay where the plan has them.
+///
+/// Complexity  as `exact` says; 48 n + 80 m bytes of scratch.
+class makespan_search {
+ public:
+  makespan_search(partition_problem const& problem, std::span<cost_units const> starts,
+                  workspace::frame& scratch)
+      : problem_(problem),
+        starts_(starts),
+        samples_(costly(problem.heaviest_first)),
+        bags_(scratch.take<open_bag>(starts.size())),
+        fill_(samples_, problem.lengths, starts.size(), scratch),
+        fastest_(std::ranges::max(problem.speeds))
+  {
+    std::uint32_t const largest = std::ranges::max(problem.gpus);
+    for (priced_sample const each : samples_) {
+      short_samples_ |= !partition_problem::fits(problem.lengths[to_index(each.sample)], largest);
+    }
+  }
+
+  /// Asks until the two meet or `nodes` are used up. Each question gets half of the nodes left, and
+  /// stays open when that does not suffice.
+  ///
+  /// In, out     loads and owner are a plan and become the best one that was found.
+  /// Expects     no plan has a makespan below bound
+  /// Answers     a bound not below the given one, of which the same is true.
+  ratio operator()(ratio bound, std::int64_t nodes, std::span<cost_units> loads,
+                   std::span<bag_id> owner)
+  {
+    ratio makespan = makespan_of(loads);
+    if (!rooms_fit(makespan)) { return bound; }
+    ratio open_from = makespan;  // questions are open from here to open_to; none from the makespan
+    ratio open_to = makespan;
+    cost_units stride = 0;
+    while (bound < makespan && nodes > 0) {
+      ratio const undecided_to = std::min(open_from, makespan);
+      ratio time = open_from < makespan ? between(open_to, makespan) : makespan;
+      if (time == makespan) {
+        if (!(bound < undecided_to)) { break; }
+        cost_units const from = work_until(bound, fastest_);
+        stride = std::min(stride, (work_until(undecided_to, fastest_) - from) / 2);
+        time = stride > 0 ? ratio{from + stride, fastest_} : bound;
+      }
+      std::int64_t const share = nodes / 2 + 1;
+      std::int64_t left = share;
+      completion const end = ask(time, left);
+      nodes -= share - left;
+      stride = end == completion::impossible ? 2 * stride + 1 : 0;
+      if (end == completion::found) {
+        store(loads, owner);
+        makespan = makespan_of(loads);
+        open_to = makespan <= open_to ? open_from : open_to;
+      } else if (end == completion::impossible) {
+        bound = next_time(time);
+        open_from = open_from <= time ? makespan : open_from;
+      } else {
+        open_to = open_from < makespan ? std::max(open_to, time) : time;
+        open_from = std::min(undecided_to, time);
+      }
+    }
+    return bound;
+  }
+
+ private:
+  [[nodiscard]] static std::span<priced_sample const> costly(
+      std::span<priced_sample const> heaviest_first)
+  {
+    auto const free = std::ranges::partition_point(
+        heaviest_first, [](priced_sample each) { return each.cost > 0; });
+    return heaviest_first.first(static_cast<std::size_t>(free - heaviest_first.begin()));
+  }
+
+  [[nodiscard]] ratio makespan_of(std::span<cost_units const> loads) const
+  {
+    ratio makespan{0, fastest_};
+    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+      makespan = std::max(makespan, ratio{loads[bag], problem_.speeds[bag]});
+    }
+    return makespan;
+  }
+
+  /// Whether all that bags could do in this time stays below 2^63, as the search expects.
+  [[nodiscard]] bool rooms_fit(ratio time) const
+  {
+    uint128 all = 0;
+    for (std::uint32_t const speed : problem_.speeds) {
+      all += static_cast<uint128>(static_cast<std::uint64_t>(time.numerator)) * speed /
+             static_cast<std::uint64_t>(time.denominator);
+    }
+    return all < static_cast<uint128>(no_cost);
+  }
+
+  /// A time in the middle between two, in units of the fastest bag; `until` where there is none.
+  [[nodiscard]] ratio between(ratio after, ratio until) const
+  {
+    cost_units const least = work_until(after, fastest_) + 1;
+    cost_units most = work_until(until, fastest_);
+    if (ratio{most, fastest_} == until) { --most; }
+    return least > most ? until : ratio{least + (most - least) / 2, fastest_};
+  }
+
+  /// The first time after this one at which some bag has done a unit more.
+  [[nodiscard]] ratio next_time(ratio time) const
+  {
+    ratio next{work_until(time, fastest_) + 1, fastest_};
+    for (std::uint32_t const speed : problem_.speeds) {
+      next = std::min(next, ratio{work_until(time, speed) + 1, speed});
+    }
+    return next;
+  }
+
+  /// Whether some plan is as fast as this.
+  [[nodiscard]] completion ask(ratio time, std::int64_t& nodes)
+  {
+    for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
+      bags_[bag] = {work_until(time, problem_.speeds[bag]) - starts_[bag],
+                    short_samples_ ? problem_.gpus[bag] : 1, static_cast<std::uint32_t>(bag)};
+    }
+    std::ranges::sort(bags_, [](open_bag a, open_bag b) {
+      return std::tuple(b.gpus, a.room, a.index) < std::tuple(a.gpus, b.room, b.index);
+    });
+    return fill_(bags_, nodes);
+  }
+
+  /// Makes the plan of what was found.
+  void store(std::span<cost_units> loads, std::span<bag_id> owner) const
+  {
+    std::ranges::copy(starts_, loads.begin());
+    for (std::size_t place = 0; place < samples_.size(); ++place) {
+      std::size_t const bag = bags_[fill_.owners()[place]].index;
+      owner[to_index(samples_[place].sample)] = to_id<bag_id>(bag);
+      loads[bag] += samples_[place].cost;
+    }
+  }
+
+  partition_problem const& problem_;
+  std::span<cost_units const> starts_;
+  std::span<priced_sample const> samples_;  // those of any cost, heaviest first
+  std::span<open_bag> bags_;
+  bag_completion fill_;
+  std::uint32_t fastest_;       // speed
+  bool short_samples_ = false;  // some sample does not fit every bag
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_INTRA_REORDER_HPP
+#define BALLAST_PARTITION_INTRA_REORDER_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <ranges>
+#include <span>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// A global batch in another order: the samples of data-parallel group 0, then of group 1, ...
+///
+/// Ensures     (1) order() is a permutation of the batch, whose groups are plan.samples
+///             (2) inside a group samples stay in the order in which they were read
+struct reordered_batch {
+  partition_plan plan;  ///< groups as bags, how long the longest takes, and how good that is
+
+  [[nodiscard]] std::span<sample_id const> order() const noexcept { return plan.samples.members(); }
+};
+
+/// Spreads the samples of a global batch over data-parallel groups, so that all take equally long:
+/// DistTrain's Algorithm 1, in the form for a training loop.
+///
+/// The paper places by longest processing time, after which groups can differ in their number of
+/// samples. Trainers whose groups have to have as many microbatches as each other give
+/// `equal_count` for policy; any other policy of `partition` does too.
+///
+/// Shapes      samples[n] of any type; groups: one bag per data-parallel group, `one_gpu_bags(m)`.
+/// In, out     batch is overwritten, and keeps its memory for the next step.
+/// Expects     cost_of(sample) answers an integer, the time that the sample takes.
+/// Ensures     (1) those of reordered_batch and of partition_into
+/// Errors      those of partition_into for costs; the batch is then unspecified.
+/// Complexity  that of partition_into.
+/// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
+///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
+///             Algorithm 1.
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
+          partition_policy Policy = longest_processing_time>
+[[nodiscard]] result<void> intra_reorder_into(reordered_batch& batch, workspace& memory,
+                                              Samples&& samples, bag_layout const& groups,
+                                              CostOf const& cost_of, Policy const& policy = {})
+{
+  // A sample is computed by one group as a whole: no length to split.
+  auto const whole = [](auto const&) { return tokens{0}; };
+  return partition_into(batch.plan, memory, std::forward<Samples>(samples), groups, policy, cost_of,
+                        whole);
+}
+
+/// The same, once: returns a new batch.
+///
+///     auto const batch = intra_reorder(images, one_gpu_bags(4), encoder_time);
+template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf,
+          partition_policy Policy = longest_processing_time>
+[[nodiscard]] result<reordered_batch> intra_reorder(Samples&& samples, bag_layout const& groups,
+                                                    CostOf const& cost_of,
+                                                    Policy const& policy = {})
+{
+  reordered_batch batch;
+  workspace memory;
+  auto const done =
+      intra_reorder_into(batch, memory, std::forward<Samples>(samples), groups, cost_of, policy);
+  if (!done) { return tl::unexpected(done.error()); }
+  return batch;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_INTRA_REORDER_HPP

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
+#define BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/detail/bins_by_room.hpp>
+#include <ballast/partition/packing/detail/room_tree.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// Heaviest sample first, each into the bin where it leaves the least room.
+///
+/// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty
+///             (2) bins <= 11/9 * fewest + 4
+///             (3) equal weights go in sample order, and of bins with equal room to the one that
+///                 was filled last
+/// Complexity  after the sort that the problem brings O(n + capacity / 64) up to a capacity of
+///             2^22, O(n log b) for b bins above it; 4 bytes of scratch per unit of capacity, or 24
+///             per sample.
+/// Source      D. S. Johnson, A. Demers, J. D. Ullman, M. R. Garey, R. L. Graham, "Worst-Case
+///             Performance Bounds for Simple One-Dimensional Packing Algorithms", SIAM J. Comput.
+///             3(4):299-325, 1974.
+struct best_fit_decreasing {
+  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+                         workspace& memory) const
+  {
+    BALLAST_EXPECTS(owner.size() == problem.weights.size());
+    BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size());
+    auto scratch = memory.open();
+    if (problem.capacity <= detail::bins_by_room::largest_capacity) {
+      return fill(problem, owner, detail::bins_by_room(problem.capacity, owner.size(), scratch));
+    }
+    return fill(problem, owner, detail::room_tree(owner.size(), scratch));
+  }
+
+  friend bool operator==(best_fit_decreasing, best_fit_decreasing) = default;
+
+ private:
+  template <class Bins>
+  static std::size_t fill(packing_problem const& problem, std::span<bin_id> owner, Bins bins)
+  {
+    std::size_t opened = 0;
+    for (auto const [weight, sample] : problem.heaviest_first) {
+      auto const tightest = bins.take_tightest(weight);
+      bin_id const bin = tightest ? tightest->bin : to_id<bin_id>(opened++);
+      bins.put(bin, (tightest ? tightest->room : problem.capacity) - weight);
+      owner[to_index(sample)] = bin;
+    }
+    return opened;
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP

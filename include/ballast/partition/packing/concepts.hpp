@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PACKING_CONCEPTS_HPP
+#define BALLAST_PARTITION_PACKING_CONCEPTS_HPP
+
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/descending_order.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// What every packing policy is given: n samples to put into as few bins of one capacity as it can.
+///
+/// `pack_to_capacity()` builds it and checks all of this; whoever calls a policy directly vouches
+/// for it.
+///
+/// Shapes      weights[n], heaviest_first[n].
+/// Units       weights and capacity share one unit: tokens, or bytes of memory.
+/// Expects     (a) weights are not negative, none is above capacity, and they add up to less than
+///                 2^63
+///             (b) heaviest_first is `descending_order` of the weights
+struct packing_problem {
+  std::span<std::int64_t const> weights;
+  std::span<priced_sample const> heaviest_first;
+  std::int64_t capacity = 0;
+};
+
+/// Decides which bin holds each sample, and how many bins there are.
+///
+/// In, out     owner[n] enters unspecified and leaves with one bin per sample.
+///             memory is scratch that the policy gives back.
+/// Answers     the number of bins: those from 0 to one less all hold a sample, and none holds more
+///             than the capacity.
+/// A policy is a value: regular, usually without state, parameters as public members.
+template <class P>
+concept packing_policy = std::regular<P> && requires(P const policy, packing_problem const& problem,
+                                                     std::span<bin_id> owner, workspace& memory) {
+  { policy(problem, owner, memory) } -> std::same_as<std::size_t>;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PACKING_CONCEPTS_HPP

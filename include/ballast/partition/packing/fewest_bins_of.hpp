@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
+#define BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
+
+#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/packing_lower_bound.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// The packing of the first policy, unless it is not proven to have the fewest bins and that of the
+/// second has fewer.
+///
+///     fewest_bins_of{best_fit_decreasing{}, minimum_bin_slack{}}
+///
+/// Ensures     (1) no more bins than either policy
+/// Complexity  both policies at most, and O(n).
+template <packing_policy First, packing_policy Second>
+struct fewest_bins_of {
+  [[no_unique_address]] First first{};
+  [[no_unique_address]] Second second{};
+
+  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+                         workspace& memory) const
+  {
+    std::size_t const bins = first(problem, owner, memory);
+    if (bins == packing_lower_bound(problem)) { return bins; }
+    auto scratch = memory.open();
+    std::span<bin_id> const other = scratch.take<bin_id>(owner.size());
+    std::size_t const other_bins = second(problem, other, memory);
+    if (other_bins >= bins) { return bins; }
+    std::ranges::copy(other, owner.begin());
+    return other_bins;
+  }
+
+  friend bool operator==(fewest_bins_of const&, fewest_bins_of const&) = default;
+};
+
+template <class First, class Second>
+fewest_bins_of(First, Second) -> fewest_bins_of<First, Second>;
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_VECTORS_VECTOR_LONGEST_PROCESSING_TIME_HPP
+#define BALLAST_PARTITION_VECTORS_VECTOR_LONGEST_PROCESSING_TIME_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/vectors/concepts.hpp>
+#include <ballast/partition/vectors/detail/lightest_vectors.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// LPT in several dimensions: the sample with the largest single cost first, always to the bin
+/// whose largest load is then the least.
+///
+/// Ensures     (1) every sample has one bin
+///             (2) loads have grown by exactly the costs of the samples each bin now owns
+///             (3) equal largest costs go in sample order and equal results to the lowest-numbered
+///                 bin, so in one dimension the plan is that of `longest_processing_time`
+/// Complexity  O(n) to sort; O(n (log m + m^(1 - 1/D))) where the bins' loads are spread evenly,
+///             O(n m) at worst.
+/// Source      R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math.
+///             17(2):416-429, 1969; the problem in D dimensions is vector scheduling: C. Chekuri,
+///             S. Khanna, "On Multidimensional Packing Problems", SIAM J. Comput. 33(4), 2004.
+struct vector_longest_processing_time {
+  template <std::size_t D>
+  void operator()(vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bin_id> owner, workspace& memory) const
+  {
+    BALLAST_EXPECTS(!loads.empty());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    auto scratch = memory.open();
+    std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
+    std::ranges::transform(problem.costs, largest.begin(),
+                           [](cost_vector<D> const& cost) { return std::ranges::max(cost); });
+    std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
+    descending_order(largest, order, memory);
+
+    detail::lightest_vectors<D> bins(loads, scratch);
+    for (priced_sample const each : order) {
+      std::size_t const sample = to_index(each.sample);
+      cost_vector<D> const& cost = problem.costs[sample];
+      std::size_t const bin = bins.lightest(cost);
+      bins.add(bin, cost);
+      owner[sample] = to_id<bin_id>(bin);
+      for (std::size_t d = 0; d < D; ++d) { loads[bin][d] += cost[d]; }
+    }
+  }
+
+  friend bool operator==(vector_longest_processing_time, vector_longest_processing_time) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_VECTORS_VECTOR_LONGEST_PROCESSING_TIME_HPP

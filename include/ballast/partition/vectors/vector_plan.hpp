@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_VECTORS_VECTOR_PLAN_HPP
+#define BALLAST_PARTITION_VECTORS_VECTOR_PLAN_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/vectors/concepts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Who computes what in D dimensions, and how good that is.
+///
+/// Shapes      owner[n], costs[n], loads[m], samples: m groups.
+/// Ensures     (1) sample i belongs to bin owner[i], and to samples[owner[i]] only
+///             (2) loads[b] is the sum of the costs of samples[b], dimension by dimension
+///             (3) makespan is the largest load of any bin in any dimension
+///             (4) no plan has a makespan below lower_bound
+template <std::size_t D>
+struct vector_plan {
+  std::vector<bin_id> owner;
+  std::vector<cost_vector<D>> costs;
+  std::vector<cost_vector<D>> loads;
+  groups<bin_id, sample_id> samples;
+  cost_units makespan = 0;
+  cost_units lower_bound = 0;
+
+  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
+  /// work.
+  [[nodiscard]] double gap() const noexcept
+  {
+    if (makespan == lower_bound) { return 0.0; }
+    return static_cast<double>(makespan - lower_bound) / static_cast<double>(lower_bound);
+  }
+
+  /// Whether no plan is better.
+  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+
+  /// One word that differs where any owner, cost or load does: ranks compare it before they send.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    ballast::digest words;
+    words.add(std::span(owner)).add(std::uint64_t{D});
+    for (cost_vector<D> const& cost : costs) { words.add(std::span<cost_units const>(cost)); }
+    words.add(static_cast<std::uint64_t>(loads.size()));
+    for (cost_vector<D> const& load : loads) { words.add(std::span<cost_units const>(load)); }
+    return words.value();
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_VECTORS_VECTOR_PLAN_HPP

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP
+#define BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/detail/bounds/lock_steps.hpp>
+#include <ballast/pipeline/detail/bounds/time_columns.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Which tasks an order gives to the steps, and which of two tasks of a step go together.
+enum class step_tasks : std::uint8_t {
+  longest_apart,   ///< the longest of each column, the longer one with the shorter other
+  longest_alike,   ///< the longest of each, longest with longest
+  shortest_apart,  ///< the shortest of each, the longer one with the shorter other
+  shortest_alike   ///< the shortest of each, longest with longest
+};
+
+/// How long one side takes in each step at an extreme, in increasing order.
+///
+/// The total of a convex function of these times is least where tasks are apart, and greatest where
+/// they are alike. Two tasks of one microbatch leave no choice but which microbatches.
+///
+/// Shapes      into[microbatches]; the answer has `steps` of them.
+[[nodiscard]] inline std::span<time_units> extreme_steps(lock_steps::side const& side,
+                                                         std::size_t steps, step_tasks which,
+                                                         time_columns const& columns,
+                                                         std::span<time_units> into)
+{
+  std::size_t const all = columns.microbatches();
+  bool const longest = which == step_tasks::longest_apart || which == step_tasks::longest_alike;
+  bool const apart = which == step_tasks::longest_apart || which == step_tasks::shortest_apart;
+  if (side.tasks == 2 && side.one_microbatch) {
+    for (std::size_t at = 0; at < all; ++at) {
+      into[at] = columns[side.columns[0]][at] + columns[side.columns[1]][at];
+    }
+    std::ranges::sort(into);
+    return into.subspan(longest ? all - steps : 0, steps);
+  }
+  std::span<time_units> const times = into.first(steps);
+  std::size_t const shortest = (longest ? steps : all) - 1;  // its place among the longest
+  for (std::size_t step = 0; step < steps; ++step) {
+    times[step] = columns.longest(side.columns[0], shortest - step);
+    if (side.tasks == 2) {
+      times[step] +=
+          columns.longest(side.columns[1], apart ? shortest + 1 - steps + step : shortest - step);
+    }
+  }
+  if (apart) { std::ranges::sort(times); }
+  return times;
+}
+
+/// The greatest value, over all t >= 0, of the sum of max(0, t - a) less that of max(0, t - b).
+///
+/// Expects     both are in increasing order and equally many, and none is negative.
+[[nodiscard]] inline time_units most_shortfall(std::span<time_units const> a,
+                                               std::span<time_units const> b)
+{
+  // It is linear between times, and its slope falls at those of b only.
+  uint128 most = 0;
+  uint128 sum_a = 0;
+  uint128 sum_b = 0;
+  std::size_t below = 0;
+  for (std::size_t at = 0; at < b.size(); ++at) {
+    auto const level = static_cast<uint128>(b[at]);
+    while (below < a.size() && a[below] < b[at]) { sum_a += static_cast<uint128>(a[below++]); }
+    uint128 const gained = below * level - sum_a;
+    uint128 const lost = at * level - sum_b;
+    if (gained > lost) { most = std::max(most, gained - lost); }
+    sum_b += static_cast<uint128>(b[at]);
+  }
+  return static_cast<time_units>(most);
+}
+
+/// How much the longer side of a step is above one of them, over all steps, at the least.
+///
+/// For any t, max(own, other) - own is at least max(0, t - own) - max(0, t - other), and at least
+/// max(0, other - t) - max(0, own - t). Both are a convex function of one side less one of the
+/// other, so each side has an extreme of its own, and they hold for both at once.
+///
+/// Expects     at least one step.
+/// Ensures     (1) no order gives the steps less
+/// Complexity  O(microbatches x log(microbatches)).
+/// Source      the extremes: G. H. Hardy, J. E. Littlewood, G. Polya, "Inequalities", Cambridge
+///             1934, theorems 368 and 108.
+[[nodiscard]] inline time_units waiting_in_steps(lock_steps::side const& own,
+                                                 lock_steps::side const& other, std::size_t steps,
+                                                 time_columns const& columns, workspace& memory)
+{
+  BALLAST_EXPECTS(steps >= 1 && steps <= columns.microbatches());
+  auto scratch = memory.open();
+  auto const extreme = [&](lock_steps::side const& side, step_tasks which) {
+    return extreme_steps(side, steps, which, columns,
+                         scratch.take<time_units>(columns.microbatches()));
+  };
+  time_units const below = most_shortfall(extreme(own, step_tasks::longest_apart),
+                                          extreme(other, step_tasks::shortest_alike));
+  // The second inequality is the first one for times that are counted down from the longest.
+  std::span<time_units> const others = extreme(other, step_tasks::shortest_apart);
+  std::span<time_units> const owns = extreme(own, step_tasks::longest_alike);
+  time_units const top = std::max(others.back(), owns.back());
+  for (std::span<time_units> const times : {others, owns}) {
+    std::ranges::reverse(times);
+    for (time_units& time : times) { time = top - time; }
+  }
+  return std::max(below, most_shortfall(others, owns));
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
+#define BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
+#include <ballast/pipeline/detail/bounds/task_bounds.hpp>
+#include <ballast/pipeline/detail/bounds/time_columns.hpp>
+#include <ballast/pipeline/schedule.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+inline constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max();
+
+/// Where a path along a rank begins, or where it ends.
+///
+/// The rank's tasks beyond it are not on the path, and what leads there, or on from there, is
+/// instead: for any microbatch at all, or the own path of the one at `position`, less its tasks
+/// beyond.
+struct path_end {
+  std::size_t place = 0;  ///< of the first task of the path, or of its last
+  std::size_t position = no_position;
+  time_units least = 0;               ///< whichever microbatch is at the position
+  std::span<time_units const> own{};  ///< if this one is, where there is a position
+};
+
+/// The ends that paths along a rank can have: its first task and its first backward; its last task
+/// and its last forward.
+///
+/// Where a turn cuts the list, the tasks beyond can be waited for by what the rank does next in two
+/// ways, so there are two ends: by whatever leads to the turn, and by the own path of its
+/// microbatch.
+class rank_ends {
+ public:
+  rank_ends(rank_tasks const& tasks, time_columns const& columns, own_paths const& paths,
+            task_bounds const& bounds, workspace::frame& scratch)
+  {
+    std::size_t first_backward = 0;
+    while (first_backward < tasks.size() && tasks[first_backward].pass == pass::forward) {
+      ++first_backward;
+    }
+    std::size_t last_forward = tasks.size() - 1;
+    while (tasks[last_forward].pass == pass::backward) { --last_forward; }
+
+    auto const add = [&](bool head, std::size_t place) {
+      std::uint32_t const number = tasks.numbers()[place];
+      pipeline_task const& task = tasks[place];
+      std::size_t const column = time_columns::column_of(task);
+      time_units const any = head ? bounds.heads()[number] : bounds.tails()[number];
+      std::span<time_units> const own = scratch.take<time_units>(columns.microbatches());
+      std::ranges::copy(head ? paths.before(column) : paths.after(column), own.begin());
+      for (std::size_t kind = 0; kind < tasks.kinds(); ++kind) {
+        std::size_t const other = tasks.place_of(kind, task.position);
+        if (head ? other >= place : other <= place) { continue; }
+        std::span<time_units const> const times = columns[tasks.columns()[kind]];
+        for (std::size_t at = 0; at < own.size(); ++at) { own[at] -= times[at]; }
+      }
+      time_units const least = *std::ranges::min_element(own);
+      bool const whole = place == (head ? 0 : tasks.size() - 1);
+      auto& ends = head ? heads_ : tails_;
+      std::size_t& count = head ? head_count_ : tail_count_;
+      ends[count++] = {place, task.position, whole ? std::max(any, least) : least, own};
+      if (!whole) { ends[count++] = {place, no_position, any, {}}; }
+    };
+    add(true, 0);
+    add(false, tasks.size() - 1);
+    if (first_backward < tasks.size()) { add(true, first_backward); }
+    if (last_forward + 1 < tasks.size()) { add(false, last_forward); }
+  }
+
+  static constexpr std::size_t most = 3;
+  [[nodiscard]] std::span<path_end const> heads() const
+  {
+    return std::span(heads_).first(head_count_);
+  }
+  [[nodiscard]] std::span<path_end const> tails() const
+  {
+    return std::span(tails_).first(tail_count_);
+  }
+
+ private:
+  std::array<path_end, most> heads_;
+  std::array<path_end, most> tails_;
+  std::size_t head_count_ = 0;
+  std::size_t tail_count_ = 0;
+};
+
+/// What a head and a tail take together at the least: different microbatches are at different
+/// positions.
+[[nodiscard]] inline time_units least_of_both(path_end const& head, path_end const& tail)
+{
+  time_units const apart = head.least + tail.least;
+  if (head.position == no_position || tail.position == no_position ||
+      head.position == tail.position) {
+    return apart;
+  }
+  struct two_least {
+    std::size_t at = 0;
+    time_units second = std::numeric_limits<time_units>::max();
+  };
+  auto const find = [](std::span<time_units const> own) {
+    two_least found;
+    for (std::size_t at = 1; at < own.size(); ++at) {
+      if (own[at] < own[found.at]) {
+        found = {at, own[found.at]};
+      } else {
+        found.second = std::min(found.second, own[at]);
+      }
+    }
+    return found;
+  };
+  two_least const of_head = find(head.own);
+  two_least const of_tail = find(tail.own);
+  if (of_head.at != of_tail.at) { return apart; }
+  return std::max(apart, std::min(head.own[of_head.at] + of_tail.second,
+                                  of_head.second + tail.own[of_tail.at]));
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP

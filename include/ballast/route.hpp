@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_HPP
+#define BALLAST_ROUTE_HPP
+
+/// All of ballast/route: which bytes go where: placements, routes, Ulysses attention, what they cost.
+
+#include <ballast/route/all_gather_dispatch.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/head_split.hpp>
+#include <ballast/route/overlaps.hpp>
+#include <ballast/route/pack.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/route_volume.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/ulysses_pack.hpp>
+
+#endif  // BALLAST_ROUTE_HPP

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TEXT_POLICY_EXPRESSION_HPP
+#define BALLAST_TEXT_POLICY_EXPRESSION_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/text/excerpt.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A policy as a command line writes it, before anybody has looked up what its names mean.
+///
+/// Shapes      settings and inner in the order in which they are written; views into the text.
+/// Units       positions are byte offsets into the text.
+struct policy_expression {
+  struct setting {
+    std::string_view key;
+    std::string_view value;
+    std::size_t position = 0;
+  };
+
+  std::string_view name;
+  std::size_t position = 0;
+  std::vector<setting> settings;
+  std::vector<policy_expression> inner;
+};
+
+namespace detail {
+
+/// Reads by recursive descent:
+///
+///     policy    = name | name ":" arguments | name "(" arguments ")" | "(" policy ")"
+///     arguments = argument { "," argument }
+///     argument  = key "=" value | policy
+class policy_parser {
+ public:
+  explicit policy_parser(std::string_view text) : text_(text) {}
+
+  [[nodiscard]] result<policy_expression> parse()
+  {
+    auto parsed = policy(1);
+    if (parsed && at_ != text_.size()) {
+      return refuse(next() == ')' ? "this parenthesis was never opened"
+                                  : "expected the end; a policy takes arguments after one ':' or "
+                                    "between parentheses");
+    }
+    return parsed;
+  }
+
+ private:
+  // Far more than any policy needs, and few enough for any stack.
+  static constexpr int most_nested = 32;
+
+  [[nodiscard]] char next() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  [[nodiscard]] tl::unexpected<error> refuse(std::string const& reason) const
+  {
+    return fail(error_code::syntax, at_,
+                "offset " + std::to_string(at_) + " of the policy " + excerpt(text_) + ": " +
+                    reason + ", as in best_of:kk,(refine:lpt,work=100000)");
+  }
+
+  [[nodiscard]] std::string_view take_word() noexcept
+  {
+    std::size_t const first = at_;
+    auto const in_word = [](char byte) {
+      return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_';
+    };
+    while (in_word(next())) { ++at_; }
+    return text_.substr(first, at_ - first);
+  }
+
+  [[nodiscard]] result<policy_expression> policy(int depth)
+  {
+    if (depth > most_nested) { return refuse("policies are nested too deeply"); }
+    if (next() == '(') {
+      ++at_;
+      auto inside = policy(depth + 1);
+      if (inside && !close()) { return refuse("expected ')'"); }
+      return inside;
+    }
+    policy_expression parsed;
+    parsed.position = at_;
+    parsed.name = take_word();
+    if (parsed.name.empty()) { return refuse("expected the name of a policy"); }
+    bool const enclosed = next() == '(';
+    if (!enclosed && next() != ':') { return parsed; }
+    do {
+      ++at_;
+      if (auto const read = argument(parsed, depth); !read) { return tl::unexpected(read.error()); }
+    } while (next() == ',');
+    if (enclosed && !close()) { return refuse("expected ',' or ')'"); }
+    return parsed;
+  }
+
+  [[nodiscard]] bool close() noexcept
+  {
+    bool const closed = next() == ')';
+    at_ += closed ? 1 : 0;
+    return closed;
+  }
+
+  [[nodiscard]] result<void> argument(policy_expression& of, int depth)
+  {
+    std::size_t const first = at_;
+    std::string_view const key = take_word();
+    if (key.empty() || next() != '=') {
+      at_ = first;
+      auto inner = policy(depth + 1);
+      if (!inner) { return tl::unexpected(inner.error()); }
+      of.inner.push_back(std::move(*inner));
+      return {};
+    }
+    ++at_;
+    std::size_t const value = at_;
+    at_ = std::min(text_.find_first_of(",()", at_), text_.size());
+    if (at_ == value) { return refuse("expected a value"); }
+    of.settings.push_back({key, text_.substr(value, at_ - value), first});
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace detail
+
+/// Reads the text of a policy: a name, and behind a colon or in parentheses its parameters and the
+/// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)` are
+/// the same; after colons, arguments belong to the innermost policy, and parentheses say otherwise.
+///
+/// Expects     the text outlives the expression.
+/// Errors      syntax, with a byte offset.
+/// Complexity  O(bytes).
+[[nodiscard]] inline result<policy_expression> parse_policy_expression(std::string_view text)
+{
+  return detail::policy_parser(text).parse();
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_TEXT_POLICY_EXPRESSION_HPP

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TOPOLOGY_HPP
+#define BALLAST_TOPOLOGY_HPP
+
+/// All of ballast/topology: compute bags and where they lie on the nodes of a job.
+
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#endif  // BALLAST_TOPOLOGY_HPP

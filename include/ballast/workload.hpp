@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_WORKLOAD_HPP
+#define BALLAST_WORKLOAD_HPP
+
+/// All of ballast/workload: length traces, data codes, synthetic lengths, histograms: where samples come from.
+
+#include <ballast/workload/batch_sampler.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/length_distribution.hpp>
+#include <ballast/workload/length_histogram.hpp>
+#include <ballast/workload/length_trace.hpp>
+#include <ballast/workload/sample_batch.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
+
+#endif  // BALLAST_WORKLOAD_HPP

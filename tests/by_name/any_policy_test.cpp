@@ -1,0 +1,82 @@
+#include <ballast/by_name/any_policy.hpp>  // first: proves it is self-contained
+
+#include "../support/policy_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace {
+
+using ballast::any_policy;
+using ballast::longest_processing_time;
+using ballast::refine;
+
+static_assert(ballast::partition_policy<any_policy>);
+static_assert(ballast::partition_policy<refine<any_policy>>);
+
+template <class Policy>
+void expect_plans_alike(Policy const& policy)
+{
+  any_policy const any(policy);
+  EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
+  EXPECT_EQ(any.batches(), ballast::batching_of(policy));
+  ballast::random_source random(23);
+  for (int trial = 0; trial < 20; ++trial) {
+    auto const step = ballast_test::random_instance(random, 40, 5, 4);
+    auto const expected = ballast_test::plan_instance(step, policy);
+    auto const plan = ballast_test::plan_instance(step, any);
+    ASSERT_TRUE(plan && expected);
+    EXPECT_EQ(plan->owner, expected->owner);
+    EXPECT_EQ(plan->lower_bound, expected->lower_bound);
+  }
+}
+
+TEST(AnyPolicy, PlansAsThePolicyThatItHolds)  // Ensures (1)
+{
+  expect_plans_alike(longest_processing_time{});
+  expect_plans_alike(ballast::greedy_knapsack{ballast::knapsack_capacity::full});
+  expect_plans_alike(ballast::round_robin{});
+  expect_plans_alike(ballast::equal_count{});
+  expect_plans_alike(ballast::padded_batches{});
+  expect_plans_alike(ballast::conv_transformer_batches{});
+  expect_plans_alike(ballast::quadratic_with_tolerance{});
+}
+
+TEST(AnyPolicy, HoldsPoliciesThatWorkWithAnyOther)  // Ensures (1)
+{
+  any_policy const inner(ballast::greedy_knapsack{});
+  any_policy const nested(ballast::capped<any_policy>{any_policy(refine<any_policy>{inner})});
+  ballast::capped const typed{refine{ballast::greedy_knapsack{}}};
+  ballast::random_source random(24);
+  for (int trial = 0; trial < 20; ++trial) {
+    auto const step = ballast_test::random_instance(random, 40, 5, 4);
+    EXPECT_EQ(ballast_test::plan_instance(step, nested)->owner,
+              ballast_test::plan_instance(step, typed)->owner);
+  }
+}
+
+TEST(AnyPolicy, IsAValue)
+{
+  any_policy const lpt;
+  EXPECT_EQ(lpt, any_policy(longest_processing_time{}));
+  any_policy changed(refine<any_policy>{lpt, 5});
+  EXPECT_EQ(changed, any_policy(refine<any_policy>{any_policy{}, 5}));
+  EXPECT_NE(changed, any_policy(refine<any_policy>{lpt, 6}));
+  EXPECT_NE(changed, lpt);
+  any_policy const copy = changed;
+  changed = lpt;
+  EXPECT_EQ(changed, lpt);
+  EXPECT_NE(copy, lpt);
+  any_policy const moved = std::move(changed);
+  EXPECT_EQ(moved, lpt);
+  EXPECT_EQ(changed, lpt);  // NOLINT(bugprone-use-after-move): a policy is never left without one
+}
+
+TEST(AnyPolicy, PlacesEverySampleInABagItFits)
+{
+  ballast_test::expect_valid_plans(any_policy(refine<any_policy>{}), 25);
+  ballast_test::expect_starting_loads_counted(any_policy{});
+}
+
+}  // namespace

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/detail/thread_meeting.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using ballast::collective;
+using ballast::detail::thread_meeting;
+using ballast::detail::thread_offer;
+
+constexpr std::chrono::milliseconds bound = std::chrono::minutes(1);  // for a test that fails
+
+template <class Run>
+void on_threads(std::size_t ranks, Run run)
+{
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) { threads.emplace_back(run, rank); }
+}
+
+TEST(ThreadMeeting, TakesWhenAllAreHereAndGoesWhenAllHaveTaken)  // Ensures (1)
+{
+  constexpr std::size_t ranks = 6;
+  thread_meeting meeting(ranks, bound);
+  std::atomic<std::size_t> came = 0;
+  std::atomic<std::size_t> took = 0;
+  on_threads(ranks, [&](std::size_t self) {
+    for (std::size_t turn = 1; turn <= 100; ++turn) {
+      ++came;
+      EXPECT_TRUE(meeting.meet(self, {{collective::barrier}}, [&] {
+        EXPECT_EQ(came, turn * ranks);
+        ++took;
+      }));
+      EXPECT_GE(took, turn * ranks);
+    }
+  });
+}
+
+TEST(ThreadMeeting, FindsMessagesBehindEachOther)
+{
+  thread_meeting meeting(3, bound);
+  on_threads(3, [&](std::size_t self) {
+    std::vector<std::byte> const send(60, static_cast<std::byte>(self));
+    std::vector<std::size_t> const send_bytes{self, 20, 40 - self};
+    std::vector<std::size_t> receive_bytes{0, 1, 2};
+    if (self == 1) { receive_bytes = {20, 20, 20}; }
+    if (self == 2) { receive_bytes = {40, 39, 38}; }
+    thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
+    EXPECT_TRUE(meeting.meet(self, offer, [&] {
+      for (std::size_t from = 0; from < 3; ++from) {
+        auto const message = meeting.message(from, self);
+        std::size_t const before = self == 0 ? 0 : self == 1 ? from : from + 20;
+        EXPECT_EQ(message.data(), meeting.offer_of(from).send.data() + before);
+        EXPECT_EQ(message.size(), receive_bytes[from]);
+      }
+    }));
+  });
+}
+
+// The others do not wait for a copy that will never be made.
+TEST(ThreadMeeting, IsNotHeldUpByOneWhoThrows)
+{
+  thread_meeting meeting(3, bound);
+  on_threads(3, [&](std::size_t self) {
+    auto const take = [&] {
+      if (self == 1) { throw std::runtime_error("no"); }
+    };
+    if (self == 1) {
+      EXPECT_THROW((void)meeting.meet(self, {{collective::barrier}}, take), std::runtime_error);
+    } else {
+      EXPECT_TRUE(meeting.meet(self, {{collective::barrier}}, take));
+    }
+    EXPECT_TRUE(meeting.meet(self, {{collective::barrier}}, [] {}));
+  });
+}
+
+TEST(ThreadMeeting, SeatsThoseOfAColourInRankOrder)
+{
+  std::vector<std::uint32_t> const colours{9, 0, 9, 9, 0, 7};
+  std::vector<std::size_t> const expected_rank{0, 0, 1, 2, 1, 0};
+  thread_meeting meeting(colours.size(), bound);
+  std::vector<thread_meeting::place> places(colours.size());
+  on_threads(colours.size(), [&](std::size_t self) {
+    thread_offer const offer{{collective::split}, {}, {}, {}, colours[self]};
+    EXPECT_TRUE(meeting.meet(self, offer, [&] { places[self] = meeting.place_in_part(self); }));
+  });
+  for (std::size_t rank = 0; rank < colours.size(); ++rank) {
+    EXPECT_EQ(places[rank].rank, expected_rank[rank]);
+    EXPECT_EQ(places[rank].group->size(),
+              static_cast<std::size_t>(std::ranges::count(colours, colours[rank])));
+    for (std::size_t other = 0; other < rank; ++other) {
+      EXPECT_EQ(places[rank].group == places[other].group, colours[rank] == colours[other]);
+    }
+  }
+}
+
+TEST(ThreadMeeting, KeepsItsFirstFailure)  // Ensures (3)
+{
+  thread_meeting meeting(3, std::chrono::milliseconds(1));
+  auto const timed_out = meeting.meet(0, {{collective::barrier}}, [] { FAIL(); });
+  ASSERT_FALSE(timed_out);
+  meeting.leave(1);
+  auto const late = meeting.meet(2, {{collective::split}}, [] { FAIL(); });
+  ASSERT_FALSE(late);
+  EXPECT_TRUE(late.error() == timed_out.error()) << late.error().message;
+}
+
+}  // namespace

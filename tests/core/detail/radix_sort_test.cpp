@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/core/detail/radix_sort.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+namespace {
+
+using ballast::detail::radix_sort;
+using ballast::detail::radix_sort_by_key;
+using words = std::vector<std::uint64_t>;
+
+constexpr auto greatest = std::numeric_limits<std::uint64_t>::max();
+
+words sorted_by_radix(words of)
+{
+  words spare(of.size());
+  radix_sort(of, spare);
+  return of;
+}
+
+words sorted(words of)
+{
+  std::ranges::sort(of);
+  return of;
+}
+
+TEST(RadixSort, SortsAtEverySizeAndMagnitude)
+{
+  ballast::random_source random(20240607);
+  for (std::size_t const size : {0U, 1U, 2U, 31U, 32U, 33U, 500U, 5000U, 70'000U}) {
+    for (int const bits : {0, 1, 2, 7, 21, 22, 23, 40, 63, 64}) {
+      SCOPED_TRACE(testing::Message() << size << " words of " << bits << " bits");
+      words of(size);
+      for (std::uint64_t& word : of) { word = bits == 0 ? 9 : random() >> (64 - bits); }
+      ASSERT_EQ(sorted_by_radix(of), sorted(of));
+    }
+  }
+}
+
+// Two words at the ends of the range leave one key for all others.
+TEST(RadixSort, ComparesWhatTheHighestBitsDoNotTellApart)
+{
+  ballast::random_source random(7);
+  words of{0, greatest};
+  for (int word = 0; word < 5000; ++word) { of.push_back(greatest / 2 + random.below(1000)); }
+  EXPECT_EQ(sorted_by_radix(of), sorted(of));
+}
+
+RC_GTEST_PROP(RadixSort, SortsWhatever, ())
+{
+  auto const distinct = *rc::gen::inRange<std::uint64_t>(1, 1000);
+  auto const scale = *rc::gen::inRange(0, 54);
+  words of =
+      *rc::gen::scale(20, rc::gen::container<words>(rc::gen::inRange<std::uint64_t>(0, distinct)));
+  for (std::uint64_t& word : of) { word <<= scale; }
+  RC_ASSERT(sorted_by_radix(of) == sorted(of));
+}
+
+// Oracle: a multimap keeps equal keys in the order in which they came.
+template <int Digits>
+void expect_stable(int key_bits)
+{
+  SCOPED_TRACE(testing::Message() << Digits << " digits, keys of " << key_bits << " bits");
+  ballast::random_source random(11);
+  auto const key_of = [](std::uint64_t word) { return word >> 32; };
+  std::multimap<std::uint64_t, std::uint64_t> oracle;
+  words of;
+  for (std::uint64_t number = 0; number < 3000; ++number) {
+    std::uint64_t const key = random.below(std::uint64_t{1} << key_bits) & ~std::uint64_t{1};
+    of.push_back(key << 32 | number);
+    oracle.emplace(key, of.back());
+  }
+  words expected;
+  for (auto const& [key, word] : oracle) { expected.push_back(word); }
+  words spare(of.size());
+  auto const result = radix_sort_by_key<Digits>(of, spare, key_bits, key_of);
+  EXPECT_TRUE(result.data() == of.data() || result.data() == spare.data());
+  EXPECT_EQ(words(result.begin(), result.end()), expected);
+}
+
+TEST(RadixSortByKey, KeepsTheOrderOfEqualKeys)  // Ensures (1)
+{
+  for (int const key_bits : {1, 2, 3, 5, 11}) { expect_stable<1>(key_bits); }
+  for (int const key_bits : {1, 2, 3, 5, 11, 22}) { expect_stable<2>(key_bits); }
+  for (int const key_bits : {1, 2, 3, 5, 11, 22, 30}) { expect_stable<3>(key_bits); }
+}
+
+TEST(RadixSortByKey, LeavesWordsAsTheyAreWhereAllKeysAreEqual)
+{
+  words of{3, 1, 2};
+  words spare(of.size());
+  auto const result = radix_sort_by_key<2>(of, spare, 0, [](std::uint64_t) { return 0U; });
+  EXPECT_EQ(words(result.begin(), result.end()), (words{3, 1, 2}));
+}
+
+TEST(RadixSortDeathTest, RefusesTooLittleRoomAndTooLongKeys)
+{
+  words of{3, 1, 2};
+  words spare(2);
+  auto const key_of = [](std::uint64_t word) { return word; };
+  EXPECT_DEATH((void)radix_sort_by_key<2>(of, spare, 2, key_of), "spare.size");
+  words room(3);
+  EXPECT_DEATH((void)radix_sort_by_key<2>(of, room, 23, key_of), "most_digit_bits");
+}
+
+}  // namespace

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cuda/detail/heads/ulysses_blocks.cuh>
+
+#include "../cuda/head_copies_on_host.hpp"
+#include "../route/bag_arrays.hpp"
+#include "device_bag.hpp"
+#include "gpu_test.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::head_shape;
+using ballast::tokens;
+using ballast::detail::block_side;
+using ballast::detail::device_head_block;
+using ballast_test::bag_case;
+using ballast_test::device_bag;
+using ballast_test::placed_blocks;
+using ballast_test::random_arrays;
+using ballast_test::tables_on_host;
+
+class UlyssesBlocks : public ballast_test::gpu_test {
+ protected:
+  void expect_blocks(bag_case const& bag, std::span<head_shape const> shapes,
+                     ballast::random_source& random) const
+  {
+    tables_on_host const tables(bag, 1);
+    device_bag device({tables->sequences, bag.gpus, bag.query_heads});
+    ASSERT_TRUE(device.heads().stage(bag.plan()));
+    ASSERT_EQ(device.heads().upload(stream()), cudaSuccess);
+    auto const gpu = static_cast<std::uint32_t>(random.below(bag.gpus));
+    random_arrays const held(random, bag.plan(), gpu, true, shapes);
+    for (block_side const side : {block_side::own_tokens, block_side::own_heads}) {
+      placed_blocks const expected(*tables, gpu, side, held.arrays);
+      auto const messages = to_device(std::vector<std::byte>(expected.messages, std::byte{0xee}));
+      // The kernel leaves the padding of blocks alone, and all is read here.
+      auto const blocks = to_device(std::vector<device_head_block>(expected.all.count()));
+      ballast::detail::head_blocks all = expected.all;
+      all.tables = device.heads().tables();
+      ASSERT_EQ(ballast::detail::queue_head_blocks(all, ballast::device_heads(held.arrays),
+                                                   blocks.data(), messages.data(), stream()),
+                cudaSuccess);
+      std::vector<std::byte> padded(expected.messages, std::byte{0xee});
+      auto const found = to_host(blocks);
+      for (std::uint32_t index = 0; index < found.size(); ++index) {
+        SCOPED_TRACE(testing::Message() << "block " << index << " of " << found.size());
+        auto const& block = expected.blocks[index].block;
+        EXPECT_EQ(found[index].block.rows, block.rows);
+        EXPECT_EQ(found[index].block.row, block.row);
+        EXPECT_EQ(found[index].block.first, block.first);
+        EXPECT_EQ(found[index].block.run, block.run);
+        EXPECT_EQ(found[index].block.shared, block.shared);
+        EXPECT_EQ(found[index].block.offset, block.offset);
+        EXPECT_EQ(found[index].from, expected.blocks[index].from);
+        EXPECT_EQ(found[index].to, expected.blocks[index].to);
+        if (all.room(index, block) > 0) { ballast::detail::write_padding(block, padded.data()); }
+      }
+      EXPECT_EQ(to_host(messages), padded);  // zeros behind blocks, and nothing else
+    }
+  }
+};
+
+TEST_F(UlyssesBlocks, AreTheHosts)
+{
+  ballast::random_source random(20240607);
+  for (int trial = 0; trial < 50; ++trial) {
+    bag_case const bag = ballast_test::random_bag(random, 8);
+    expect_blocks(
+        bag,
+        std::array{head_shape{bag.query_heads, 1 + random.below(20)},
+                   head_shape{ballast_test::random_heads(random, bag), 3}, head_shape{1, 8}},
+        random);
+  }
+}
+
+// Several rounds of the scan, and sums of sizes behind each other.
+TEST_F(UlyssesBlocks, OfMoreGpusThanThreadsAreTheHosts)
+{
+  ballast::random_source random(20240607);
+  bag_case bag{300, {700, 0, 301}, 600};
+  expect_blocks(bag, std::array{head_shape{600, 3}, head_shape{20, 5}}, random);
+  bag.query_heads = 100;  // most GPUs have none
+  expect_blocks(bag, std::array{head_shape{100, 3}, head_shape{7, 5}, head_shape{1, 1}}, random);
+}
+
+}  // namespace

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/gpu/copy_engine_communicator.hpp>
+
+#include <gmock/gmock.h>
+#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
+
+#include <ballast/gpu/stream_communicator.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::copy_engine_options;
+using ballast::error_code;
+using ballast::rank_id;
+using ballast_test::cuda_streams;
+using ballast_test::launch;
+using ballast_test::run_copy_engine_ranks;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+using communicator = ballast::copy_engine_communicator<>;
+using bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using conformance = ballast_test::conformance<communicator, bytes>;
+
+static_assert(ballast::stream_communicator<communicator>);
+static_assert(
+    ballast::stream_communicator<ballast::copy_engine_communicator<std::allocator<std::byte>>>);
+static_assert(!std::is_copy_constructible_v<communicator>);
+
+template <class Allocator>
+concept usable_memory = requires { typename ballast::copy_engine_communicator<Allocator>; };
+static_assert(!usable_memory<std::allocator<float>>);
+
+constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
+constexpr milliseconds soon = milliseconds(500);         // of what is not
+constexpr copy_engine_options patient = {.deadline = bound};
+
+std::vector<communicator> made(cuda_streams const& streams, copy_engine_options options = patient)
+{
+  return communicator::make(streams.all(), options).value();
+}
+
+// ---- What every communicator promises ----
+
+class CopyEngineConformance
+    : public testing::TestWithParam<std::tuple<std::size_t, conformance::check>> {
+ protected:
+  static void pass(microseconds delay)
+  {
+    auto const& [size, check] = GetParam();
+    ballast_test::delay_copies(delay);
+    {
+      cuda_streams const streams(size);
+      run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
+        SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
+        check.run(comm);
+      });
+    }
+    ballast_test::delay_copies(microseconds(0));
+    EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
+    EXPECT_EQ(ballast_test::live_events(), 0U);
+  }
+};
+
+TEST_P(CopyEngineConformance, AtOnce)
+{
+  pass(microseconds(0));
+}
+
+TEST_P(CopyEngineConformance, WithDelays)
+{
+  pass(microseconds(50));
+}
+
+std::string name_of(testing::TestParamInfo<CopyEngineConformance::ParamType> const& info)
+{
+  auto const& [size, check] = info.param;
+  return std::string(check.name).append("On").append(std::to_string(size));
+}
+
+auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8);
+INSTANTIATE_TEST_SUITE_P(Data, CopyEngineConformance,
+                         testing::Combine(sizes, testing::ValuesIn(conformance::data_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Mismatch, CopyEngineConformance,
+                         testing::Combine(sizes, testing::ValuesIn(conformance::mismatch_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(SteadyState, CopyEngineConformance,
+                         testing::Combine(sizes,
+                                          testing::ValuesIn(conformance::steady_state_checks())),
+                         name_of);
+
+// ---- Streams ----
+
+// Nobody waits on the host between calls: the streams alone keep what belongs together together.
+TEST(CopyEngineCommunicator, ChainsItsCallsOnTheStreams)  // Ensures (2)
+{
+  ballast_test::delay_copies(microseconds(200));
+  constexpr std::size_t size = 5;
+  cuda_streams const streams(size);
+  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
+    std::size_t const self = to_index(comm.rank());
+    std::vector<std::size_t> const counts(size, 1);
+    bytes own(1), gathered(size), turned(size), shared(size);
+    std::vector<std::byte> found;
+    for (std::size_t round = 0; round < 40; ++round) {
+      EXPECT_EQ(
+          launch(comm.stream(), [&, round] { own[0] = static_cast<std::byte>(self + round); }),
+          cudaSuccess);
+      EXPECT_TRUE(comm.all_gather(own, gathered));
+      EXPECT_TRUE(comm.all_to_all_v(gathered, counts, turned, counts));
+      EXPECT_TRUE(comm.broadcast(turned, ballast::to_id<rank_id>(round % size)));
+      EXPECT_TRUE(comm.all_to_all_v(turned, counts, shared, counts));
+      EXPECT_EQ(
+          launch(comm.stream(), [&] { found.insert(found.end(), shared.begin(), shared.end()); }),
+          cudaSuccess);
+    }
+    EXPECT_TRUE(comm.wait());
+    // Turned, rank r has everybody's value of r: the root's own value is what all then have.
+    for (std::size_t place = 0; place < found.size(); ++place) {
+      std::size_t const round = place / size;
+      EXPECT_EQ(found[place], static_cast<std::byte>(round % size + round));
+    }
+    EXPECT_EQ(found.size(), 40 * size);
+  });
+  ballast_test::delay_copies(microseconds(0));
+}
+
+// A rank that goes on to another group records its events anew while peers still look for them.
+TEST(CopyEngineCommunicator, ServesSeveralGroupsWithTheSameEvents)
+{
+  ballast_test::delay_copies(microseconds(100));
+  constexpr std::size_t size = 6;
+  cuda_streams const streams(size);
+  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
+    std::size_t const self = to_index(comm.rank());
+    EXPECT_EQ(ballast_test::live_events(), 2 * size);
+    auto half = comm.split(static_cast<std::uint32_t>(self % 2)).value();
+    auto pair = comm.split(static_cast<std::uint32_t>(self / 2)).value();
+    EXPECT_EQ(half.stream(), comm.stream());
+    bytes word(1), all(size), odd_or_even(size / 2), both(2);
+    int wrong = 0;
+    for (std::size_t round = 0; round < 60; ++round) {
+      auto const value = [round](std::size_t rank) {
+        return static_cast<std::byte>(7 * round + rank);
+      };
+      EXPECT_EQ(launch(comm.stream(), [&, value] { word[0] = value(self); }), cudaSuccess);
+      EXPECT_TRUE(comm.all_gather(word, all));
+      EXPECT_TRUE(half.all_gather(word, odd_or_even));
+      EXPECT_TRUE(pair.all_gather(word, both));
+      EXPECT_EQ(launch(comm.stream(),
+                       [&, value] {
+                         for (std::size_t rank = 0; rank < size; ++rank) {
+                           wrong += all[rank] != value(rank) ? 1 : 0;
+                           if (rank % 2 == self % 2) {
+                             wrong += odd_or_even[rank / 2] != value(rank) ? 1 : 0;
+                           }
+                           if (rank / 2 == self / 2) {
+                             wrong += both[rank % 2] != value(rank) ? 1 : 0;
+                           }
+                         }
+                       }),
+                cudaSuccess);
+    }
+    EXPECT_EQ(ballast_test::live_events(), 2 * size);
+    EXPECT_TRUE(comm.wait() && half.wait() && pair.wait());
+    EXPECT_EQ(wrong, 0);
+    EXPECT_TRUE(comm.barrier());
+  });
+  ballast_test::delay_copies(microseconds(0));
+  EXPECT_EQ(ballast_test::live_events(), 0U);
+}
+
+TEST(CopyEngineCommunicator, QueuesWithoutWaitingForAStream)
+{
+  cuda_streams const streams(2);
+  std::latch go(1);
+  run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
+    bool const first = to_index(comm.rank()) == 0;
+    bytes own(4, std::byte{1}), all(8, std::byte{0});
+    if (first) {
+      EXPECT_EQ(launch(comm.stream(), [&] { go.wait(); }), cudaSuccess);
+    }
+    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comm.broadcast(all, rank_id{1}));
+    if (first) {
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
+      (void)cudaGetLastError();
+      EXPECT_EQ(std::ranges::count(all, std::byte{0}), 8);
+      go.count_down();
+    }
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    EXPECT_EQ(std::ranges::count(all, std::byte{1}), 8);
+  });
+}
+
+TEST(CopyEngineCommunicator, HasItsStreamEmptyAfterABarrier)
+{
+  ballast_test::delay_copies(milliseconds(5));
+  cuda_streams const streams(3);
+  run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
+    bytes own(4), all(12);
+    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comm.barrier());
+    for (cudaStream_t const each : streams.all()) { EXPECT_EQ(cudaStreamQuery(each), cudaSuccess); }
+  });
+  ballast_test::delay_copies(microseconds(0));
+}
+
+TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
+{
+  cuda_streams const streams(4);
+  std::size_t const before = ballast_test::copies_queued();
+  run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
+    // To the next rank and to itself.
+    std::size_t const self = to_index(comm.rank());
+    std::vector<std::size_t> to(4), from(4);
+    to[self] = from[self] = 5;
+    to[(self + 1) % 4] = from[(self + 3) % 4] = 1000;
+    bytes send(1005, std::byte{1}), receive(1005);
+    EXPECT_TRUE(comm.all_to_all_v(send, to, receive, from));
+    EXPECT_TRUE(comm.wait());
+  });
+  EXPECT_EQ(ballast_test::copies_queued() - before, 8U);
+}
+
+// What docs/gpu_overlap.md says of reduce-scatter: an exchange of equal pieces, and sums in the
+// order of ranks.
+TEST(CopyEngineCommunicator, GathersWhatAReduceScatterAdds)
+{
+  constexpr std::size_t size = 4;
+  constexpr std::size_t piece = 3;
+  cuda_streams const streams(size);
+  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
+    std::size_t const self = to_index(comm.rank());
+    std::vector<std::uint32_t> partial(size * piece);
+    std::iota(partial.begin(), partial.end(), static_cast<std::uint32_t>(100 * self));
+    std::vector<std::uint32_t> pieces(size * piece);
+    std::vector<std::uint32_t> sum(piece);
+    // [reduce_scatter]
+    std::vector<std::size_t> const bytes_of_piece(comm.size(), piece * sizeof(std::uint32_t));
+    auto const exchanged =
+        comm.all_to_all_v(std::as_bytes(std::span(partial)), bytes_of_piece,
+                          std::as_writable_bytes(std::span(pieces)), bytes_of_piece);
+    // [reduce_scatter]
+    EXPECT_TRUE(exchanged);
+    EXPECT_TRUE(comm.wait());
+    for (std::size_t at = 0; at < pieces.size(); ++at) { sum[at % piece] += pieces[at]; }
+    for (std::size_t at = 0; at < piece; ++at) {
+      EXPECT_EQ(sum[at], size * (self * piece + at) + 100 * (0 + 1 + 2 + 3));
+    }
+  });
+}
+
+TEST(CopyEngineCommunicator, RunsOnSeveralDevices)
+{
+  ballast_test::pretend_devices(2, true);
+  {
+    cuda_streams const first(2);
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    cuda_streams const second(2);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    std::vector<cudaStream_t> const streams{first[0], second[0], first[1], second[1]};
+    run_copy_engine_ranks(streams, patient, [](communicator& comm) {
+      for (auto const& check : conformance::data_checks()) { check.run(comm); }
+    });
+    EXPECT_EQ(ballast_test::accesses_enabled(), 2U);
+  }
+  ballast_test::pretend_devices(1, false);
+}
+
+TEST(CopyEngineCommunicator, ReportsWhatCudaRefusesAtTheStart)
+{
+  cuda_streams const streams(2);
+  ballast_test::fail_cuda_call("cudaEventCreateWithFlags", 3, cudaErrorMemoryAllocation);
+  auto const comms = communicator::make(streams.all());
+  ASSERT_FALSE(comms);
+  EXPECT_EQ(comms.error().code, error_code::transport);
+  EXPECT_EQ(ballast_test::live_events(), 0U);
+}
+
+// ---- Ranks that do not come, or leave ----
+
+TEST(CopyEngineCommunicator, NamesWhoIsMissingAtTheDeadline)
+{
+  for (std::size_t const size : {2U, 5U}) {
+    for (auto const& absent : conformance::absences(size)) {
+      cuda_streams const streams(size);
+      auto comms = made(streams, {.deadline = soon});
+      std::vector<std::jthread> threads;
+      for (communicator& comm : comms) {
+        threads.emplace_back([&] {
+          EXPECT_TRUE(comm.barrier());
+          if (std::ranges::count(absent, comm.rank()) > 0) { return; }
+          conformance::expect_broken(comm, error_code::timed_out, absent);
+        });
+      }
+    }
+  }
+}
+
+TEST(CopyEngineCommunicator, NamesWhoLeft)
+{
+  for (std::size_t const size : {2U, 3U, 8U}) {
+    for (auto const& absent : conformance::absences(size)) {
+      cuda_streams const streams(size);
+      auto comms = made(streams);
+      for (rank_id const rank : absent) {
+        communicator const leaving = std::move(comms[to_index(rank)]);
+      }
+      std::vector<std::jthread> threads;
+      for (std::size_t rank = 0; rank < size; ++rank) {
+        if (std::ranges::count(absent, ballast::to_id<rank_id>(rank)) > 0) { continue; }
+        threads.emplace_back([&comm = comms[rank], &absent] {
+          conformance::expect_broken(comm, error_code::peer_lost, absent);
+        });
+      }
+    }
+  }
+}
+
+TEST(CopyEngineCommunicator, BreaksInPartsAlone)
+{
+  cuda_streams const streams(4);
+  auto comms = made(streams, {.deadline = soon});
+  std::latch broken(4);
+  std::vector<std::jthread> threads;
+  for (communicator& comm : comms) {
+    threads.emplace_back([&] {
+      auto part = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()) / 2));
+      ASSERT_TRUE(part);
+      if (comm.rank() == rank_id{2}) {
+        auto const met = part->barrier();
+        ASSERT_FALSE(met);
+        EXPECT_EQ(met.error().code, error_code::timed_out);
+        EXPECT_EQ(met.error().ranks, std::vector{rank_id{1}});
+        EXPECT_THAT(met.error().message, HasSubstr("500 ms"));
+      } else if (comm.rank() != rank_id{3}) {
+        EXPECT_TRUE(part->barrier());
+      }
+      broken.arrive_and_wait();
+      bytes own(3), all(12);
+      EXPECT_TRUE(comm.all_gather(own, all));
+      EXPECT_TRUE(comm.wait());
+    });
+  }
+}
+
+TEST(CopyEngineCommunicator, TellsItsPeersOfAFailureOfCuda)
+{
+  cuda_streams const streams(3);
+  ballast_test::fail_cuda_call("cudaMemcpyBatchAsync", 1, cudaErrorLaunchFailure, streams[2]);
+  run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
+    bytes own(3), all(9);
+    EXPECT_TRUE(comm.all_gather(own, all));
+    auto const second = comm.all_gather(own, all);
+    EXPECT_EQ(second.has_value(), comm.rank() != rank_id{2});
+    if (comm.rank() != rank_id{2}) {
+      conformance::expect_broken(comm, error_code::peer_lost, {rank_id{2}});
+    } else {
+      conformance::expect_broken(comm, error_code::transport, {});
+    }
+  });
+}
+
+TEST(CopyEngineCommunicator, WaitsAsLongAsItIsTold)
+{
+  cuda_streams const streams(2);
+  run_copy_engine_ranks(streams.all(), {.deadline = milliseconds::max()}, [](communicator& comm) {
+    bytes own(1), all(2);
+    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comm.barrier());
+  });
+}
+
+// ---- Memory ----
+
+TEST(CopyEngineCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
+{
+  cuda_streams const streams(1);
+  std::size_t const before = ballast_test::pinned_calls_behind_work();
+  {
+    bytes all(100);
+    auto comms = made(streams);
+    for (std::size_t const size : {10U, 100U}) {
+      auto const memory = comms[0].scratch(size);
+      ASSERT_EQ(memory.size(), size);
+      EXPECT_EQ(launch(streams[0], [] { std::this_thread::sleep_for(milliseconds(5)); }),
+                cudaSuccess);
+      EXPECT_TRUE(comms[0].all_gather(memory, std::span(all).first(size)));
+    }
+    EXPECT_EQ(comms[0].scratch(1000).size(), 1000U);
+    EXPECT_TRUE(comms[0].all_gather(std::span(all).first(10), std::span(all).last(10)));
+    comms.clear();
+  }
+  EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
+}
+
+// ---- Expects ----
+
+TEST(CopyEngineCommunicatorDeathTest, RefusesAGroupOfNobodyWithoutTimeOrOnTheDefaultStream)
+{
+  cuda_streams const streams(1);
+  EXPECT_DEATH((void)communicator::make({}), "!streams.empty");
+  EXPECT_DEATH((void)communicator::make(streams.all(), {.deadline = milliseconds(0)}), "deadline");
+  for (cudaStream_t const legacy : {cudaStream_t{}, cudaStreamLegacy}) {
+    EXPECT_DEATH((void)communicator::make({&legacy, 1}), "cudaStreamLegacy");
+  }
+}
+
+TEST(CopyEngineCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
+{
+  cuda_streams const streams(1);
+  auto comms = made(streams);
+  auto& comm = comms[0];
+  bytes four(4), five(5);
+  std::vector<std::size_t> const count{4}, counts{2, 2};
+  EXPECT_DEATH((void)comm.all_gather(four, five), "receive.size\\(\\) == size\\(\\)");
+  EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count), "reduce\\(send_bytes");
+  EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count), "reduce\\(receive_bytes");
+  EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "send_bytes.size\\(\\)");
+  EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "root");
+}
+
+}  // namespace

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/mpi_communicator.hpp>
+
+#include <gtest/gtest.h>
+#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::mpi_communicator;
+using ballast::rank_id;
+using ballast::result;
+using ballast_test::over_world;
+using ballast_test::world_barrier;
+using suite = ballast_test::conformance<mpi_communicator>;
+using namespace std::chrono_literals;
+
+static_assert(ballast::communicator<mpi_communicator>);
+static_assert(!std::is_copy_constructible_v<mpi_communicator>);
+
+// ---- What all communicators promise ----
+
+class MpiCommunicator : public testing::TestWithParam<suite::check> {};
+
+TEST_P(MpiCommunicator, Conforms)
+{
+  auto comm = over_world();
+  GetParam().run(comm);
+}
+
+std::string name_of(testing::TestParamInfo<suite::check> const& info)
+{
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, MpiCommunicator, testing::ValuesIn(suite::data_checks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Mismatch, MpiCommunicator, testing::ValuesIn(suite::mismatch_checks()),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(SteadyState, MpiCommunicator,
+                         testing::ValuesIn(suite::steady_state_checks()), name_of);
+
+class MpiCommunicatorData : public testing::TestWithParam<suite::check> {};
+
+TEST_P(MpiCommunicatorData, ConformsWithoutComparingSizes)
+{
+  auto comm = over_world({.verify = false});
+  GetParam().run(comm);
+}
+
+// Every message of more than 1000 bytes is cut, some into parts of unequal length.
+TEST_P(MpiCommunicatorData, ConformsWithMessagesCut)
+{
+  auto comm = over_world({.largest_message = 1000});
+  GetParam().run(comm);
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, MpiCommunicatorData, testing::ValuesIn(suite::data_checks()),
+                         name_of);
+
+// ---- What is particular to MPI ----
+
+TEST(MpiCommunicator, KeepsItsMessagesApartFromTheCallers)
+{
+  auto comm = over_world();
+  int const size = static_cast<int>(comm.size());
+  int const rank = static_cast<int>(to_index(comm.rank()));
+  int received = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+
+  std::vector<std::size_t> const counts(comm.size(), 3);
+  std::vector<std::byte> const send(3 * comm.size(), std::byte{7});
+  std::vector<std::byte> receive(3 * comm.size());
+  EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
+  EXPECT_EQ(receive, send);
+
+  MPI_Send(&rank, 1, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(received, (rank + size - 1) % size);
+}
+
+TEST(MpiCommunicator, CanBeMovedBetweenOperations)
+{
+  auto first = over_world();
+  EXPECT_TRUE(first.barrier());
+  auto second = std::move(first);
+  EXPECT_TRUE(second.barrier());
+  first = over_world();
+  EXPECT_TRUE(first.barrier());
+  second = std::move(first);
+  EXPECT_TRUE(second.barrier());
+}
+
+// MPI counts communicators that are in use, and their number is limited.
+TEST(MpiCommunicator, GivesItsCommunicatorsBack)
+{
+  for (int round = 0; round < 300; ++round) {
+    auto comm = over_world();
+    auto part = comm.split(0);
+    ASSERT_TRUE(part) << part.error().message;
+    ASSERT_TRUE(part->barrier());
+  }
+}
+
+// Rank 0 waits for rank 1, and nobody else for anyone.
+result<void> one_byte_from_1_to_0(mpi_communicator& comm)
+{
+  std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
+  sent[0] = comm.rank() == rank_id{1} ? 1 : 0;
+  received[1] = comm.rank() == rank_id{0} ? 1 : 0;
+  std::vector<std::byte> const send(sent[0]);
+  static std::byte place{};  // stays as long as MPI
+  return comm.all_to_all_v(send, sent, std::span(&place, received[1]), received);
+}
+
+// Whoever was done with `first` finds out at the next operation.
+void expect_missing(mpi_communicator& comm, result<void> const& first,
+                    std::vector<rank_id> const& ranks)
+{
+  auto const done = first ? comm.barrier() : first;
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().ranks, ranks) << done.error().message;
+}
+
+TEST(MpiCommunicator, NamesTheRanksThatDoNotCome)
+{
+  std::size_t const size = ballast_test::world_size();
+  if (size < 2) { return; }
+  for (std::vector<rank_id> const& missing : suite::absences(size)) {
+    // Half of them do without the meeting, and find out while they wait for bytes.
+    auto comm = over_world({.deadline = 2s, .verify = missing.size() == 1});
+    bool const absent = std::ranges::count(missing, comm.rank()) > 0;
+    if (!absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
+    world_barrier();
+    // Whoever comes when the others have given up hears the same.
+    if (absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
+    world_barrier();
+  }
+}
+
+TEST(MpiCommunicator, NamesTheRanksThatDoNotComeByTheirPlaceInTheirPart)
+{
+  auto comm = over_world();
+  if (comm.size() < 4) { return; }
+  std::size_t const self = to_index(comm.rank());
+  auto slow = over_world({.deadline = 1s});
+  auto part = slow.split(static_cast<std::uint32_t>(self % 2));
+  ASSERT_TRUE(part) << part.error().message;
+  bool const absent = self == 3;
+  if (self % 2 == 0) {
+    EXPECT_TRUE(part->barrier());
+  } else if (!absent) {
+    suite::expect_broken(*part, error_code::timed_out, {rank_id{1}});
+  }
+  EXPECT_TRUE(comm.barrier());
+  EXPECT_TRUE(slow.barrier()) << "a broken part must not break the whole";
+}
+
+// Without `verify` ranks get ahead of those that wait. They are here if they wait themselves.
+TEST(MpiCommunicator, DoesNotMissRanksThatWaitFurtherOn)
+{
+  if (ballast_test::world_size() < 3) { return; }
+  auto comm = over_world({.deadline = 2s, .verify = false});
+  std::vector<rank_id> const missing = {rank_id{1}};
+  if (comm.rank() != missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+  world_barrier();
+  if (comm.rank() == missing[0]) { expect_missing(comm, one_byte_from_1_to_0(comm), missing); }
+  world_barrier();
+}
+
+// But while they compute they are as silent as the one that hangs, and learn of it afterwards. They
+// do not call MPI in between, so that what they were told in the meantime has yet to be fetched.
+TEST(MpiCommunicator, NamesTheSameRanksEverywhere)
+{
+  std::size_t const size = ballast_test::world_size();
+  if (size < 3) { return; }
+  std::vector<rank_id> silent;
+  for (std::size_t rank = 1; rank < size; ++rank) {
+    silent.push_back(ballast::to_id<rank_id>(rank));
+  }
+  ballast_test::shared_flag rank_0_gave_up;
+  auto comm = over_world({.deadline = 2s, .verify = false});
+  bool const absent = comm.rank() == rank_id{1};
+  result<void> first;
+  if (!absent) { first = one_byte_from_1_to_0(comm); }
+  EXPECT_EQ(first.has_value(), comm.rank() != rank_id{0});
+  if (!first) { rank_0_gave_up.raise(); }
+  EXPECT_TRUE(rank_0_gave_up.wait());
+  if (absent) { first = one_byte_from_1_to_0(comm); }
+  expect_missing(comm, first, silent);
+  world_barrier();
+}
+
+// Without `verify`, only MPI can tell, and only where more comes than there is room for.
+TEST(MpiCommunicator, ReportsWhatMpiReportsWithItsCodeAndText)
+{
+  if (ballast_test::world_size() != 2) { return; }
+  auto comm = over_world({.deadline = 1s, .verify = false});
+  bool const first = comm.rank() == rank_id{0};
+  std::vector<std::byte> send(64), receive(32);
+  std::vector<std::size_t> const none = {0, 0}, sent = {0, 64}, received = {32, 0};
+  auto const done = first ? comm.all_to_all_v(send, sent, {}, none)
+                          : comm.all_to_all_v({}, none, receive, received);
+  if (!first) {
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::transport);
+    EXPECT_EQ(done.error().position, static_cast<std::size_t>(MPI_ERR_TRUNCATE));
+    EXPECT_NE(done.error().message.find("MPI_ERR_TRUNCATE"), std::string::npos)
+        << done.error().message;
+    EXPECT_EQ(comm.wait().error(), done.error());
+  }
+  world_barrier();
+}
+
+// What a rank sends to itself goes past MPI, but not past the end of `receive`.
+TEST(MpiCommunicator, RefusesAnOwnPartThatIsLongerThanItsPlace)
+{
+  auto comm = over_world({.deadline = 1s, .verify = false});
+  std::size_t const self = to_index(comm.rank());
+  std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
+  sent[self] = 64;
+  received[self] = 32;
+  std::vector<std::byte> const send(64, std::byte{1});
+  std::vector<std::byte> receive(64);
+  auto const done = comm.all_to_all_v(send, sent, std::span(receive).first(32), received);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::transport);
+  EXPECT_EQ(done.error().position, static_cast<std::size_t>(MPI_ERR_TRUNCATE));
+  EXPECT_EQ(std::ranges::count(receive, std::byte{0}), 64);
+  EXPECT_EQ(comm.wait().error(), done.error());
+  world_barrier();
+}
+
+TEST(MpiCommunicator, ExpectsADeadline)
+{
+  if (ballast_test::world_size() != 1) { return; }  // or each rank would have a child
+  EXPECT_DEATH((void)mpi_communicator::over(MPI_COMM_WORLD, {.deadline = 0s}), "deadline");
+}
+
+// Stopped wherever it happens to be within an exchange, and let go when all others have given up.
+TEST(MpiCommunicator, NamesTheRankThatIsStopped)
+{
+  auto comm = over_world({.deadline = 1s});
+  if (comm.size() < 2) { return; }
+  auto const processes = ballast_test::world_processes();
+  rank_id const stopped{1};
+  std::vector<std::size_t> const counts(comm.size(), 500'000);
+  std::vector<std::byte> const send(500'000 * comm.size());
+  std::vector<std::byte> receive(send.size());
+  EXPECT_TRUE(comm.barrier());
+  if (comm.rank() == stopped) { ballast_test::stop_in(100ms); }
+
+  auto done = comm.all_to_all_v(send, counts, receive, counts);
+  while (done) { done = comm.all_to_all_v(send, counts, receive, counts); }
+  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().ranks, std::vector{stopped}) << done.error().message;
+  if (comm.rank() == rank_id{0}) {
+    for (std::size_t other = 2; other < comm.size(); ++other) {
+      MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    kill(processes[to_index(stopped)], SIGCONT);
+  } else if (comm.rank() != stopped) {
+    MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+  }
+  world_barrier();  // the arrays stay until nobody is in the middle of a message
+}
+
+// ---- Deaths: each a job of its own, since nobody comes back from one ----
+
+// mpirun ends the others.
+TEST(MpiDeath, EndsTheJob)
+{
+  auto comm = over_world({.deadline = 1h});
+  if (comm.rank() == rank_id{1}) { std::raise(SIGKILL); }
+  auto const done = comm.barrier();
+  ADD_FAILURE() << "outlived the job: " << (done ? "nobody was missing" : done.error().message);
+}
+
+// With mpirun --enable-recovery the others live on.
+TEST(MpiDeath, IsNoticedByTheSurvivors)
+{
+  auto comm = over_world({.deadline = 1s});
+  rank_id const victim{1};
+  if (comm.rank() == victim) { std::raise(SIGKILL); }
+  suite::expect_broken(comm, error_code::timed_out, {victim});
+
+  int const satisfied = HasFailure() ? 0 : 1;
+  if (comm.rank() != rank_id{0}) {
+    MPI_Send(&satisfied, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+  } else {
+    int sum = satisfied;
+    for (int survivor = 2; survivor < static_cast<int>(comm.size()); ++survivor) {
+      int other = 0;
+      MPI_Recv(&other, 1, MPI_INT, survivor, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      sum += other;
+    }
+    std::printf("%d of %zu survivors name who died\n", sum, comm.size() - 1);
+    std::fflush(stdout);
+  }
+  _exit(0);  // MPI_Finalize would wait for the dead
+}
+
+}  // namespace

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/detail/mpi/mpi_roll_call.hpp>
+
+#include <gtest/gtest.h>
+#include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size}
+
+#include <ballast/core/ids.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using ballast::rank_id;
+using ballast::detail::mpi_roll_call;
+using ballast_test::world_barrier;
+using ballast_test::world_rank;
+using ballast_test::world_size;
+using presence = mpi_roll_call::presence;
+
+// Each test on a communicator of its own, which stays: messages that nobody took may be there.
+class MpiRollCall : public testing::Test {
+ protected:
+  MpiRollCall()
+  {
+    MPI_Comm_dup(MPI_COMM_WORLD, &control_);
+    roll_.open(control_);
+  }
+
+  void hear(std::size_t messages)
+  {
+    for (std::size_t message = 0; message < messages; ++message) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Status status{};
+      ASSERT_EQ(roll_.hear(request), MPI_SUCCESS);
+      MPI_Wait(&request, &status);
+      roll_.take_down(status);
+    }
+  }
+
+  void come(int operations)
+  {
+    for (int operation = 0; operation < operations; ++operation) { roll_.come(); }
+  }
+
+  std::size_t const self_ = world_rank();
+  std::size_t const peers_ = world_size() - 1;
+  MPI_Comm control_ = MPI_COMM_NULL;
+  mpi_roll_call roll_;
+};
+
+TEST_F(MpiRollCall, FindsAllWhoAnswer)
+{
+  come(3);
+  EXPECT_EQ(roll_.heard(), 0U);
+  roll_.call(presence::here);
+  hear(peers_);
+  EXPECT_EQ(roll_.heard(), peers_);
+  EXPECT_FALSE(roll_.is_settled()) << "this rank may be the one that is missing";
+  EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
+}
+
+// Each rank from 1 on has come to one operation more than the one before; the roll is for 2.
+TEST_F(MpiRollCall, ComparesOperations)
+{
+  for (int const earlier : {0, 4'000, 8'190}) {  // the last goes on from 0
+    mpi_roll_call fresh;
+    MPI_Comm_dup(MPI_COMM_WORLD, &control_);
+    fresh.open(control_);
+    roll_ = fresh;
+    come(earlier + (self_ == 0 ? 2 : static_cast<int>(self_)));
+    if (self_ == 0) {
+      roll_.call(presence::here);
+      continue;
+    }
+    hear(1);
+    EXPECT_EQ(roll_.standing(), self_ > 2 ? presence::here : presence::late) << earlier;
+  }
+}
+
+// Who said to be here, and hears only then of having been missed, is late for all.
+TEST_F(MpiRollCall, CorrectsWhatARankSaidBeforeItWasMissed)  // Ensures (1)
+{
+  if (peers_ == 0) { return; }
+  std::vector<rank_id> const late = {rank_id{1}};
+  if (self_ == 1) { world_barrier(); }
+  roll_.call(presence::here);
+  if (self_ != 1) {
+    hear(peers_ - 1);
+    EXPECT_EQ(roll_.missing(), late);
+    world_barrier();
+    hear(2);  // that rank 1 is here, and that it is late
+  } else {
+    hear(peers_);
+    roll_.correct();
+    hear(peers_);
+    roll_.correct();
+    roll_.correct();  // once only
+  }
+  EXPECT_TRUE(roll_.is_settled());
+  world_barrier();
+  EXPECT_EQ(roll_.missing(), late);
+}
+
+}  // namespace

@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/gpu/nccl_communicator.hpp>
+
+#include <gmock/gmock.h>
+#include "../comm/conformance.hpp"
+#include "../support/barely_aligned_allocator.hpp"
+#include "nccl_ranks.hpp"
+
+#include <ballast/comm/concepts.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::nccl_communicator_options;
+using ballast::rank_id;
+using ballast_test::barely_aligned_allocator;
+using ballast_test::nccl_ranks;
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+using communicator = ballast::nccl_communicator<>;
+using bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using conformance = ballast_test::conformance<communicator, bytes>;
+
+static_assert(ballast::communicator<communicator>);
+static_assert(!std::is_copy_constructible_v<communicator>);
+
+// All that is asked of memory.
+template <class T>
+struct minimal_allocator {
+  using value_type = T;
+  minimal_allocator() = default;
+  template <class U>
+  minimal_allocator(minimal_allocator<U> const&)
+  {}
+  T* allocate(std::size_t);
+  void deallocate(T*, std::size_t);
+  friend bool operator==(minimal_allocator, minimal_allocator) { return true; }
+};
+static_assert(ballast::communicator<ballast::nccl_communicator<minimal_allocator<std::byte>>>);
+
+template <class Allocator>
+concept usable_memory = requires { typename ballast::nccl_communicator<Allocator>; };
+static_assert(usable_memory<std::allocator<std::byte>>);
+static_assert(!usable_memory<std::allocator<float>>);
+
+constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
+constexpr milliseconds soon = milliseconds(500);         // of what is not
+
+constexpr nccl_communicator_options trusting = {.deadline = bound, .verify = false};
+constexpr nccl_communicator_options verifying = {.deadline = bound, .verify = true};
+
+void expect_again(ballast::result<void> const& done, ballast::result<void> const& first)
+{
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error(), first.error());
+}
+
+// ---- What every communicator promises ----
+
+class NcclConformance : public testing::TestWithParam<std::size_t> {
+ protected:
+  static void pass(std::vector<conformance::check> const& checks, nccl_communicator_options options,
+                   std::size_t polls = 0)
+  {
+    for (auto const& check : checks) {
+      nccl_ranks ranks(GetParam());
+      ranks.make_non_blocking(polls);
+      ranks.run(options, [&](communicator& comm) {
+        SCOPED_TRACE(check.name);
+        check.run(comm);
+      });
+    }
+    EXPECT_EQ(ballast_test::live_communicators(), 0U);
+    EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
+  }
+};
+
+TEST_P(NcclConformance, MovesBytes)
+{
+  pass(conformance::data_checks(), trusting);
+}
+
+TEST_P(NcclConformance, MovesBytesVerified)
+{
+  pass(conformance::data_checks(), verifying);
+}
+
+TEST_P(NcclConformance, MovesBytesWhereNcclIsNotBlocking)
+{
+  pass(conformance::data_checks(), trusting, 3);
+  pass(conformance::data_checks(), verifying, 1);
+}
+
+TEST_P(NcclConformance, NamesMismatches)
+{
+  pass(conformance::mismatch_checks(), verifying);
+}
+
+TEST_P(NcclConformance, AllocatesNothingInTheSteadyState)
+{
+  pass(conformance::steady_state_checks(), trusting);
+  pass(conformance::steady_state_checks(), verifying);
+  pass(conformance::steady_state_checks(), trusting, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclConformance, testing::Values(1, 2, 3, 8));
+
+// ---- Queues ----
+
+TEST(NcclCommunicator, QueuesWithoutWaitingForItsPeers)
+{
+  nccl_ranks ranks(2);
+  std::latch queued(1);
+  ranks.run(trusting, [&](communicator& comm) {
+    bool const first = to_index(comm.rank()) == 0;
+    if (!first) { queued.wait(); }
+    bytes send(8, std::byte{1}), receive(8, std::byte{0});
+    std::vector<std::size_t> const counts = {4, 4};
+    EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
+    EXPECT_TRUE(comm.all_gather(std::span(send).first(4), receive));
+    EXPECT_TRUE(comm.broadcast(receive, rank_id{1}));
+    if (first) {
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
+      EXPECT_EQ(std::ranges::count(std::span(receive).last(4), std::byte{0}), 4);
+      queued.count_down();
+    }
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    EXPECT_EQ(std::ranges::count(receive, std::byte{1}), 8);
+  });
+}
+
+TEST(NcclCommunicator, KeepsTheOrderOfItsCalls)
+{
+  nccl_ranks ranks(3);
+  ranks.run(trusting, [&](communicator& comm) {
+    auto const self = static_cast<std::byte>(comm.rank());
+    bytes own(1, self), gathered(3), turned(3), shared(3);
+    std::vector<std::size_t> const counts = {1, 1, 1};
+    EXPECT_TRUE(comm.all_gather(own, gathered));
+    EXPECT_TRUE(comm.all_to_all_v(gathered, counts, turned, counts));
+    EXPECT_TRUE(comm.broadcast(turned, rank_id{2}));
+    EXPECT_TRUE(comm.all_to_all_v(turned, counts, shared, counts));
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(gathered, (bytes{std::byte{0}, std::byte{1}, std::byte{2}}));
+    EXPECT_EQ(turned, (bytes{std::byte{2}, std::byte{2}, std::byte{2}}));
+    EXPECT_EQ(shared, turned);
+  });
+}
+
+TEST(NcclCommunicator, SendsOneMessageToEachRankAndNoneForZeroBytes)  // Ensures (1)
+{
+  nccl_ranks ranks(4);
+  std::size_t const before = ballast_test::messages_queued();
+  ranks.run(trusting, [&](communicator& comm) {
+    // To the next rank and to itself.
+    std::size_t const self = to_index(comm.rank());
+    std::vector<std::size_t> to(4), from(4);
+    to[self] = from[self] = 5;
+    to[(self + 1) % 4] = from[(self + 3) % 4] = 1000;
+    bytes send(1005), receive(1005);
+    EXPECT_TRUE(comm.all_to_all_v(send, to, receive, from));
+    EXPECT_TRUE(comm.wait());
+  });
+  EXPECT_EQ(ballast_test::messages_queued() - before, 8U);
+}
+
+TEST(NcclCommunicator, AlignsItsScratchWhateverTheAllocator)
+{
+  using allocator = barely_aligned_allocator<std::byte>;
+  nccl_ranks ranks(1);
+  auto comm = ballast::nccl_communicator<allocator>::over(ranks.comm(0), ranks.stream(0)).value();
+  for (std::size_t const count : {1U, 64U, 10'000U, 100U}) {
+    auto const memory = comm.scratch(count);
+    EXPECT_EQ(memory.size(), count);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 0U);
+    std::ranges::fill(memory, std::byte{1});
+  }
+}
+
+TEST(NcclCommunicator, WaitsInItsDestructorForWhatUsesItsScratch)
+{
+  nccl_ranks ranks(2);
+  std::latch queued(1);
+  bytes received(100);
+  ranks.run(trusting, [&](communicator& borrowed) {
+    auto const rank = to_index(borrowed.rank());
+    std::optional comm = communicator::over(ranks.comm(rank), ranks.stream(rank), trusting).value();
+    std::vector<std::size_t> to(2), from(2);
+    if (rank == 0) {
+      auto const memory = comm->scratch(100);
+      std::ranges::fill(memory, std::byte{7});
+      to[1] = 100;
+      EXPECT_TRUE(comm->all_to_all_v(memory, to, {}, from));
+      queued.count_down();
+      comm.reset();
+      EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaSuccess);
+    } else {
+      queued.wait();
+      from[0] = 100;
+      EXPECT_TRUE(comm->all_to_all_v({}, to, received, from));
+      EXPECT_TRUE(comm->wait());
+    }
+  });
+  EXPECT_EQ(std::ranges::count(received, std::byte{7}), 100);
+}
+
+// ---- Ranks that do not come ----
+
+TEST(NcclCommunicator, NamesTheMissingWhereItVerifies)
+{
+  for (auto const& absent : conformance::absences(5)) {
+    nccl_ranks ranks(5);
+    ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+      if (std::ranges::count(absent, comm.rank()) > 0) { return; }
+      conformance::expect_broken(comm, error_code::timed_out, absent);
+      EXPECT_EQ(comm.native(), nullptr);
+    });
+  }
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, EndsAtTheDeadlineWhereItDoesNotVerify)
+{
+  nccl_ranks ranks(3);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    if (comm.rank() == rank_id{1}) { return; }
+    conformance::expect_broken(comm, error_code::timed_out, {});
+    EXPECT_EQ(comm.native(), nullptr);
+  });
+}
+
+TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [](communicator& comm) {
+    bytes memory(9);
+    std::vector<std::size_t> const none = {0, 0};
+    std::vector<std::size_t> const to_second = {0, 4};
+    std::vector<std::size_t> const from_first = {5, 0};
+    EXPECT_TRUE(comm.rank() == rank_id{0}
+                    ? comm.all_to_all_v(std::span(memory).first(4), to_second, {}, none)
+                    : comm.all_to_all_v({}, none, std::span(memory).last(5), from_first));
+    auto const done = comm.wait();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+  });
+}
+
+TEST(NcclCommunicator, EndsABarrierAtTheDeadline)
+{
+  for (bool const verify : {false, true}) {
+    nccl_ranks ranks(3);
+    ranks.run({.deadline = soon, .verify = verify}, [&](communicator& comm) {
+      if (comm.rank() == rank_id{2}) { return; }
+      auto const done = comm.barrier();
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::timed_out);
+      EXPECT_THAT(done.error().message, HasSubstr("barrier"));
+      EXPECT_EQ(done.error().ranks, verify ? std::vector{rank_id{2}} : std::vector<rank_id>());
+      expect_again(comm.barrier(), done);
+    });
+  }
+}
+
+TEST(NcclCommunicator, NamesTheMissingOfASplitInBothModes)
+{
+  for (bool const verify : {false, true}) {
+    nccl_ranks ranks(4);
+    ranks.run({.deadline = soon, .verify = verify}, [&](communicator& comm) {
+      if (comm.rank() == rank_id{0}) { return; }
+      auto const part = comm.split(1);
+      ASSERT_FALSE(part);
+      EXPECT_EQ(part.error().code, error_code::timed_out);
+      EXPECT_EQ(part.error().ranks, std::vector{rank_id{0}});
+    });
+  }
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, NamesARankThatDiedBetweenSteps)
+{
+  nccl_ranks ranks(4);
+  ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+    bytes own(3), all(12);
+    for (int step = 0; step < 5; ++step) {
+      if (step == 3 && comm.rank() == rank_id{3}) { return; }
+      auto done = comm.all_gather(own, all);
+      if (done) { done = comm.wait(); }
+      EXPECT_EQ(done.has_value(), step < 3);
+      if (!done) {
+        EXPECT_EQ(done.error().ranks, std::vector{rank_id{3}});
+        EXPECT_THAT(done.error().message,
+                    AllOf(HasSubstr("all_gather: rank 3 did not arrive"), HasSubstr("500 ms")));
+      }
+    }
+  });
+}
+
+// The array of the rank that gave up is gone when its peer comes.
+TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
+{
+  nccl_ranks ranks(2);
+  std::latch gone(1);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    std::vector<std::size_t> const counts = {50, 50};
+    if (comm.rank() == rank_id{1}) { gone.wait(); }
+    {
+      bytes send(100), receive(100);
+      EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
+      auto const done = comm.wait();
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::timed_out);
+    }
+    if (comm.rank() == rank_id{0}) { gone.count_down(); }
+  });
+}
+
+TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
+{
+  for (bool const verify : {false, true}) {
+    nccl_ranks ranks(2);
+    ranks.make_non_blocking(ballast_test::never);
+    ranks.run({.deadline = milliseconds(50), .verify = verify}, [&](communicator& comm) {
+      conformance::expect_broken(comm, error_code::timed_out, {});
+    });
+  }
+}
+
+// A rank that leaves in the midst of a step: its owner is told, and destroys nothing twice.
+TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
+{
+  nccl_ranks ranks(2);
+  {
+    auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+    bytes own(4), all(8);
+    EXPECT_TRUE(comm.all_gather(own, all));
+  }
+  EXPECT_EQ(ranks.comm(0), nullptr);
+  EXPECT_NE(ranks.comm(1), nullptr);
+  EXPECT_EQ(ballast_test::live_communicators(), 1U);
+}
+
+TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
+{
+  nccl_ranks ranks(2);
+  nccl_ranks next(1);
+  bytes own(4), all(8);
+  auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+  EXPECT_TRUE(comm.all_gather(own, all));
+  comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
+  EXPECT_EQ(ranks.comm(0), nullptr);
+  EXPECT_EQ(comm.native(), next.comm(0));
+  EXPECT_TRUE(comm.barrier());
+}
+
+TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
+{
+  nccl_ranks ranks(2);
+  std::size_t const before = ballast_test::pinned_calls_behind_work();
+  {
+    bytes own(4), all(8);
+    {
+      auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+      (void)comm.scratch(10);
+      EXPECT_TRUE(comm.all_gather(own, all));
+      EXPECT_EQ(comm.scratch(100'000).size(), 100'000U);
+      auto const done = comm.wait();
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::timed_out);
+      EXPECT_EQ(ranks.comm(0), nullptr);
+    }
+    auto comm = communicator::over(ranks.comm(1), ranks.stream(1), {.deadline = soon}).value();
+    EXPECT_TRUE(comm.all_gather(own, all));
+  }
+  EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
+}
+
+TEST(NcclCommunicator, WaitsAsLongAsItIsTold)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = milliseconds::max(), .verify = true}, [](communicator& comm) {
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_TRUE(comm.wait());
+  });
+}
+
+// ---- Failures of the libraries beneath ----
+
+TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
+{
+  nccl_ranks ranks(3);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    bool const cut_off = comm.rank() == rank_id{1};
+    bytes own(10), all(30);
+    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comm.wait());
+    EXPECT_TRUE(comm.barrier());
+    if (cut_off) { ballast_test::fail_asynchronously(comm.native(), ncclRemoteError); }
+    // Its peers have their part of this one, or not; but none of them gets through the next.
+    (void)comm.all_gather(own, all);
+    auto done = comm.wait();
+    if (done && !cut_off) { done = comm.barrier(); }
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
+    if (cut_off) {
+      EXPECT_EQ(done.error().position, static_cast<std::size_t>(ncclRemoteError));
+      EXPECT_THAT(done.error().message,
+                  AllOf(HasSubstr("remote process exited"), HasSubstr("a link went down")));
+    }
+    EXPECT_EQ(comm.native(), nullptr);
+    expect_again(comm.broadcast(own, rank_id{0}), done);
+    expect_again(comm.wait(), done);
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, ReportsACallThatFails)
+{
+  bytes memory(8);
+  std::vector<std::size_t> const counts = {8};
+  auto const expect_named = [&](char const* call, std::size_t calls_before, auto operation) {
+    SCOPED_TRACE(call);
+    nccl_ranks ranks(1);
+    ballast_test::fail_call(ranks.comm(0), calls_before, ncclInvalidArgument);
+    ranks.run(trusting, [&](communicator& comm) {
+      ballast::result<void> const done = operation(comm);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, error_code::transport);
+      EXPECT_EQ(done.error().position, static_cast<std::size_t>(ncclInvalidArgument));
+      EXPECT_THAT(done.error().message,
+                  AllOf(HasSubstr(std::string(call).append(" failed with code 4")),
+                        HasSubstr("invalid argument"), HasSubstr("told to fail")));
+      EXPECT_EQ(comm.native(), nullptr);
+      expect_again(operation(comm), done);
+    });
+  };
+  bytes other(8);
+  expect_named("ncclAllGather", 0, [&](communicator& c) { return c.all_gather(memory, other); });
+  expect_named("ncclBroadcast", 0,
+               [&](communicator& c) { return c.broadcast(memory, rank_id{0}); });
+  expect_named("ncclAllReduce", 0, [](communicator& c) { return c.barrier(); });
+  auto const exchange = [&](communicator& c) {
+    return c.all_to_all_v(memory, counts, other, counts);
+  };
+  expect_named("ncclSend", 0, exchange);
+  expect_named("ncclRecv", 1, exchange);
+  // A roll call of one rank, a send and a receive, goes before.
+  expect_named("ncclCommSplit", 2, [](communicator& c) -> ballast::result<void> {
+    if (auto part = c.split(0); !part) { return tl::unexpected(part.error()); }
+    return {};
+  });
+}
+
+TEST(NcclCommunicator, LeavesNoGroupOpenBehindACallThatFails)
+{
+  nccl_ranks broken(1);
+  nccl_ranks healthy(1);
+  bytes send(8, std::byte{3}), receive(8);
+  std::vector<std::size_t> const counts = {8};
+  ballast_test::fail_call(broken.comm(0), 0, ncclSystemError);
+  auto first = communicator::over(broken.comm(0), broken.stream(0), trusting).value();
+  auto second = communicator::over(healthy.comm(0), healthy.stream(0), trusting).value();
+  EXPECT_FALSE(first.all_to_all_v(send, counts, receive, counts));
+  EXPECT_TRUE(second.all_to_all_v(send, counts, receive, counts));
+  EXPECT_TRUE(second.wait());
+  EXPECT_EQ(receive, send);
+}
+
+TEST(NcclCommunicator, ReportsAFailedStream)
+{
+  nccl_ranks ranks(1);
+  ballast_test::fail_stream(ranks.stream(0), cudaErrorLaunchFailure);
+  ranks.run(trusting, [](communicator& comm) {
+    auto const done = comm.barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::transport);
+    EXPECT_EQ(done.error().position, static_cast<std::size_t>(cudaErrorLaunchFailure));
+    EXPECT_THAT(done.error().message, HasSubstr("cudaStreamQuery failed with code 719: unspecified "
+                                                "launch failure"));
+    EXPECT_EQ(comm.native(), nullptr);
+  });
+}
+
+TEST(NcclCommunicator, ReportsACommunicatorThatIsNone)
+{
+  ncclComm_t none = nullptr;
+  auto const comm = communicator::over(none, nullptr);
+  ASSERT_FALSE(comm);
+  EXPECT_EQ(comm.error().code, error_code::transport);
+  EXPECT_EQ(comm.error().position, static_cast<std::size_t>(ncclInvalidArgument));
+}
+
+// ---- Whose handles ----
+
+TEST(NcclCommunicator, DestroysWhatItSplitOffAndNothingBorrowed)
+{
+  nccl_ranks ranks(4);
+  ranks.run(trusting, [&](communicator& comm) {
+    auto const mine = to_index(comm.rank());
+    EXPECT_EQ(comm.native(), ranks.comm(mine));
+    EXPECT_EQ(comm.stream(), ranks.stream(mine));
+    {
+      auto part = comm.split(static_cast<std::uint32_t>(mine % 2)).value();
+      EXPECT_NE(part.native(), comm.native());
+      EXPECT_EQ(part.stream(), comm.stream());
+      EXPECT_TRUE(comm.barrier());
+      EXPECT_EQ(ballast_test::live_communicators(), 8U);
+      EXPECT_TRUE(comm.barrier());
+      communicator moved = std::move(part);
+      moved = moved.split(0).value();  // the one it was is destroyed
+      EXPECT_TRUE(comm.barrier());
+      EXPECT_EQ(ballast_test::live_communicators(), 8U);
+      EXPECT_TRUE(comm.barrier());
+    }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_EQ(ballast_test::live_communicators(), 4U);
+    EXPECT_TRUE(comm.barrier());
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 4U);
+}
+
+TEST(NcclCommunicator, SurvivesItsPartsFailure)
+{
+  nccl_ranks ranks(3);
+  std::latch broken(1);
+  ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
+    {
+      auto part = comm.split(to_index(comm.rank()) == 0 ? 9 : 8).value();
+      if (comm.rank() == rank_id{1}) {
+        conformance::expect_broken(part, error_code::timed_out, {rank_id{1}});
+        broken.count_down();
+      }
+    }
+    broken.wait();
+    EXPECT_TRUE(comm.barrier());
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 3U);
+}
+
+// Rank 1 does not come to its part: whatever rank 0 has behind that can never be done.
+TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    bytes own(1), all(2);
+    auto part = comm.split(0).value();
+    if (comm.rank() == rank_id{0}) { EXPECT_TRUE(part.all_gather(own, all)); }
+    EXPECT_TRUE(comm.all_gather(own, all));
+    auto const done = comm.wait();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    if (comm.rank() == rank_id{0}) {
+      expect_again(part.wait(), done);
+      EXPECT_EQ(part.native(), nullptr);
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    } else {
+      EXPECT_TRUE(part.wait()) << "it did nothing there";
+    }
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    bytes own(1), all(2);
+    auto part = comm.split(0).value();
+    if (comm.rank() == rank_id{0}) {
+      EXPECT_TRUE(part.all_gather(own, all));
+      EXPECT_TRUE(comm.wait());
+      EXPECT_FALSE(part.wait());
+      EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    }
+    EXPECT_NE(comm.native(), nullptr);
+  });
+  ranks.run(trusting, [](communicator& comm) { EXPECT_TRUE(comm.barrier()); });
+}
+
+TEST(NcclCommunicator, BreaksWhereItsPartDoesNotComeUp)
+{
+  nccl_ranks ranks(2);
+  ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    auto const part = comm.split(0);
+    EXPECT_EQ(part.has_value(), comm.rank() == rank_id{1});
+    auto const done = comm.barrier();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    if (!part) { EXPECT_EQ(done.error(), part.error()); }
+    EXPECT_EQ(comm.native(), nullptr);
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+TEST(NcclCommunicator, LosesNoHandleWhenASplitFails)
+{
+  nccl_ranks ranks(1);
+  ranks.run(trusting, [&](communicator& comm) {
+    EXPECT_TRUE(comm.barrier());
+    ballast_test::refuse_pinned_memory(true);
+    EXPECT_THROW((void)comm.split(0), std::bad_alloc);
+    ballast_test::refuse_pinned_memory(false);
+    EXPECT_EQ(ballast_test::live_communicators(), 1U);
+    EXPECT_TRUE(comm.barrier());
+  });
+}
+
+// ---- Preconditions ----
+
+TEST(NcclCommunicatorDeathTest, RefusesSpansThatDoNotFit)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto const with_one_rank = [](auto call) {
+    nccl_ranks ranks(1);
+    auto comm = communicator::over(ranks.comm(0), ranks.stream(0), trusting).value();
+    (void)call(comm);
+  };
+  bytes memory(4), other(5);
+  std::vector<std::size_t> const counts = {4};
+  std::vector<std::size_t> const two = {2, 2};
+  EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.all_gather(memory, other); }),
+               "send.size");
+  EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.broadcast(memory, rank_id{1}); }),
+               "root");
+  EXPECT_DEATH(
+      with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, two, memory, counts); }),
+      "send_bytes.size");
+  EXPECT_DEATH(
+      with_one_rank([&](auto& comm) { return comm.all_to_all_v(memory, counts, other, counts); }),
+      "receive.size");
+  EXPECT_DEATH(with_one_rank([&](auto& comm) {
+                 std::vector<std::size_t> const five = {5};
+                 return comm.all_to_all_v(memory, counts, other, five);
+               }),
+               "receive_bytes");
+}
+
+TEST(NcclCommunicatorDeathTest, RefusesADeadlineThatIsNone)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (milliseconds const none : {milliseconds(0), milliseconds(-1)}) {
+    EXPECT_DEATH(
+        {
+          nccl_ranks ranks(1);
+          (void)communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = none});
+        },
+        "deadline");
+  }
+}
+
+TEST(NcclCommunicatorDeathTest, RefusesToVerifyWithinAnOpenGroup)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        nccl_ranks ranks(1);
+        auto comm = communicator::over(ranks.comm(0), ranks.stream(0), verifying).value();
+        (void)ncclGroupStart();
+        (void)comm.barrier();
+      },
+      "no_group_was_open");
+}
+
+}  // namespace

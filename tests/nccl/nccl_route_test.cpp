@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include "../cuda/host_rows.hpp"
+#include "../gpu/host_work.hpp"
+#include "../route/instances.hpp"
+#include "../route/random_rows.hpp"
+#include "../route/step_arrays.hpp"
+#include "../support/counted_allocations.hpp"
+#include "nccl_ranks.hpp"
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/row_tables.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <latch>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::device_route;
+using ballast::device_rows;
+using ballast::error_code;
+using ballast::placement;
+using ballast::rank_id;
+using ballast::result;
+using ballast::row_array;
+using ballast::to_index;
+using ballast::tokens;
+using ballast::detail::direction;
+using ballast_test::nccl_ranks;
+using ballast_test::random_step;
+using ballast_test::step_arrays;
+using std::chrono::milliseconds;
+using testing::Each;
+
+using bytes = ballast_test::byte_array;
+using ballast_test::host_work;
+using communicator = ballast::nccl_communicator<>;
+
+constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
+constexpr milliseconds soon = milliseconds(500);         // of what is not
+
+/// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
+/// when the stream has come so far.
+struct queued_row_mover {
+  device_route const& there;
+  bool forward;
+  device_rows rows;
+  bytes& temporary;
+  cudaStream_t stream;
+  host_work& work;
+
+  std::span<std::byte> room(std::size_t count) const
+  {
+    temporary.resize(count);
+    return temporary;
+  }
+  result<void> pack(std::span<std::byte> outgoing) const
+  {
+    work.queue(stream, [table = forward ? there.sent() : there.received(), rows = rows, outgoing] {
+      ballast_test::pack_by_lists(table, rows, outgoing.data());
+    });
+    return {};
+  }
+  result<void> keep() const
+  {
+    work.queue(stream, [table = there.kept(), rows = rows, reverse = !forward] {
+      ballast_test::keep_by_list(table, rows, reverse);
+    });
+    return {};
+  }
+  result<void> arrive() const { return {}; }
+  result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    work.queue(stream, [table = forward ? there.received() : there.sent(), rows = rows, incoming] {
+      ballast_test::unpack_by_lists(table, rows, incoming.data());
+    });
+    return {};
+  }
+};
+
+enum class mover { of_host, queued };
+
+/// What a rank keeps from step to step to route by either mover.
+class router {
+ public:
+  explicit router(std::size_t ranks)
+      : tables_(largest(ranks)), there_(device_route_in(tables_, ranks))
+  {}
+
+  result<void> route(communicator& comm, mover by, direction way, ballast::route_plan const& plan,
+                     std::vector<row_array> const& arrays)
+  {
+    if (by == mover::of_host) {
+      return ballast::detail::route_on_host(comm, plan, way, arrays, memory_);
+    }
+    if (auto uploaded = upload(comm, plan); !uploaded) { return uploaded; }
+    return queue(comm, way, arrays);
+  }
+
+  result<void> upload(communicator& comm, ballast::route_plan const& plan)
+  {
+    EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);  // the last upload is done
+    if (auto staged = there_.stage(plan); !staged) { return staged; }
+    EXPECT_EQ(there_.upload(comm.stream()), cudaSuccess);
+    return {};
+  }
+
+  /// Another exchange by the plan that was uploaded.
+  result<void> queue(communicator& comm, direction way, std::vector<row_array> const& arrays)
+  {
+    temporaries_.emplace_back();
+    bool const forward = way == direction::forward;
+    auto const traffic = there_.traffic();
+    return ballast::detail::exchange_rows(
+        comm, forward ? traffic : traffic.reversed(), arrays, there_.memory(),
+        queued_row_mover{there_, forward, device_rows(arrays), temporaries_.back(), comm.stream(),
+                         work_});
+  }
+
+  [[nodiscard]] host_work& work() { return work_; }
+
+ private:
+  static ballast::route_bound largest(std::size_t ranks)
+  {
+    return {.ranks = static_cast<std::uint32_t>(ranks), .ranges = 200};
+  }
+  static device_route device_route_in(ballast_test::route_memory& tables, std::size_t ranks)
+  {
+    return device_route(largest(ranks), tables.device(), tables.pinned());
+  }
+
+  ballast_test::route_memory tables_;
+  device_route there_;
+  ballast::workspace memory_;
+  std::deque<bytes> temporaries_;
+  host_work work_;
+};
+
+// Two hundred random placements, by ranks that all pack on the host, that all queue, or of each
+// kind some.
+void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> const& by)
+{
+  ballast::random_source random(seed);
+  for (int round = 0; round < 25; ++round) {
+    for (std::size_t count = 1; count <= 8; ++count) {
+      auto const bags = ballast_test::random_bags(count, random);
+      random_step const step(random.below(30), bags, random);
+      step_arrays const arrays(step.read, step.computed, ballast_test::random_widths(random),
+                               random);
+      SCOPED_TRACE(testing::Message() << "round " << round << ", " << count << " ranks");
+      nccl_ranks ranks(count);
+      ranks.make_non_blocking(random.below(3));
+      ranks.run({.deadline = bound, .verify = round % 2 == 0}, [&](communicator& comm) {
+        std::size_t const rank = to_index(comm.rank());
+        auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
+        router routes(count);
+        auto there = arrays.unwritten(rank);
+        EXPECT_TRUE(routes.route(comm, by(rank), direction::forward, plan,
+                                 arrays.between(arrays.before(rank), there)));
+        auto back = arrays.unwritten_before(rank);
+        EXPECT_TRUE(
+            routes.route(comm, by(rank), direction::reverse, plan, arrays.between(there, back)));
+        EXPECT_TRUE(comm.wait());
+        EXPECT_EQ(there, arrays.after(rank));
+        EXPECT_EQ(back, arrays.before(rank));
+      });
+      if (testing::Test::HasFailure()) { return; }
+    }
+  }
+}
+
+TEST(NcclRoute, BringsEveryRowAndBackPackedByTheHost)
+{
+  expect_routed(1, [](std::size_t) { return mover::of_host; });
+}
+
+TEST(NcclRoute, BringsEveryRowAndBackOnTheStream)
+{
+  expect_routed(2, [](std::size_t) { return mover::queued; });
+}
+
+TEST(NcclRoute, BringsEveryRowAndBackWhereBothKindsOfRanksMeet)
+{
+  expect_routed(3, [](std::size_t rank) { return rank % 2 == 0 ? mover::queued : mover::of_host; });
+}
+
+/// Four ranks' step, with something of every kind.
+struct NcclRouteOfFour : testing::Test {
+  static constexpr std::size_t count = 4;
+
+  ballast::random_source random{4};
+  random_step const step{40, ballast_test::random_bags(count, random), random};
+  step_arrays const arrays{step.read, step.computed, {8, 3, 16}, random};
+  nccl_ranks ranks{count};
+
+  [[nodiscard]] ballast::route_plan plan_of(communicator const& comm) const
+  {
+    return ballast::plan_route(step.read, step.computed, comm.rank());
+  }
+};
+
+TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
+{
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    router routes(count);
+    EXPECT_TRUE(routes.upload(comm, plan_of(comm)));
+    std::latch released(1);
+    routes.work().queue(comm.stream(), [&] { released.wait(); });
+    auto there = arrays.unwritten(rank);
+    auto back = arrays.unwritten_before(rank);
+    EXPECT_TRUE(routes.queue(comm, direction::forward, arrays.between(arrays.before(rank), there)));
+    EXPECT_TRUE(routes.queue(comm, direction::reverse, arrays.between(there, back)));
+    EXPECT_EQ(there, arrays.unwritten(rank));
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
+    released.count_down();
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(there, arrays.after(rank));
+    EXPECT_EQ(back, arrays.before(rank));
+  });
+}
+
+TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
+{
+  // One rank has planned with other lengths: its messages have other sizes.
+  auto lengths = step.lengths;
+  for (tokens& length : lengths) { length += length > 0 ? 5 : 0; }
+  placement other;
+  other.assign_whole(lengths, step.source, count);
+  placement elsewhere;
+  std::vector<rank_id> const owner(lengths.size(), rank_id{0});
+  elsewhere.assign_whole(lengths, owner, count);
+
+  for (mover const by : {mover::of_host, mover::queued}) {
+    for (std::uint32_t wrong = 0; wrong < count; ++wrong) {
+      ranks.run({.deadline = bound, .verify = true}, [&](communicator& comm) {
+        std::size_t const rank = to_index(comm.rank());
+        router routes(count);
+        if (comm.rank() == rank_id{wrong}) {
+          auto const plan = ballast::plan_route(other, elsewhere, comm.rank());
+          bytes const from(static_cast<std::size_t>(plan.rows_before) * 4);
+          bytes to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
+          auto const moved = routes.route(comm, by, direction::forward, plan, {{from, to, 4}});
+          ASSERT_FALSE(moved);
+          EXPECT_EQ(moved.error().code, error_code::mismatch);
+          EXPECT_THAT(to, Each(std::byte{0xee}));
+        } else {
+          auto there = arrays.unwritten(rank);
+          auto const moved = routes.route(comm, by, direction::forward, plan_of(comm),
+                                          arrays.between(arrays.before(rank), there));
+          ASSERT_FALSE(moved);
+          EXPECT_EQ(moved.error().code, error_code::mismatch);
+          EXPECT_EQ(there, arrays.unwritten(rank));
+        }
+        // And with equal plans the next step is one like any other.
+        auto there = arrays.unwritten(rank);
+        EXPECT_TRUE(routes.route(comm, by, direction::forward, plan_of(comm),
+                                 arrays.between(arrays.before(rank), there)));
+        EXPECT_TRUE(comm.wait());
+        EXPECT_EQ(there, arrays.after(rank));
+      });
+    }
+  }
+}
+
+TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
+{
+  for (mover const by : {mover::of_host, mover::queued}) {
+    nccl_ranks links(count);
+    links.run({.deadline = soon}, [&](communicator& comm) {
+      std::size_t const rank = to_index(comm.rank());
+      bool const cut_off = rank == 2;
+      router routes(count);
+      auto there = arrays.unwritten(rank);
+      auto const step_of_all = [&] {
+        auto moved = routes.route(comm, by, direction::forward, plan_of(comm),
+                                  arrays.between(arrays.before(rank), there));
+        return moved ? comm.wait() : moved;
+      };
+      EXPECT_TRUE(step_of_all());
+      EXPECT_TRUE(comm.barrier());
+      if (cut_off) { ballast_test::fail_asynchronously(comm.native(), ncclRemoteError); }
+      // A peer may have its part of this one, but none gets through the next.
+      auto done = step_of_all();
+      if (done) { done = comm.barrier(); }
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
+      EXPECT_EQ(comm.native(), nullptr);
+      auto const again = step_of_all();
+      ASSERT_FALSE(again);
+      EXPECT_EQ(again.error(), done.error());
+      EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
+    });
+  }
+  EXPECT_EQ(ballast_test::live_communicators(), count);  // the fixture's
+}
+
+TEST_F(NcclRouteOfFour, SendsNothingWhereItCannotPack)
+{
+  struct broken_mover {
+    std::span<std::byte> room(std::size_t count)
+    {
+      memory.resize(count);
+      return memory;
+    }
+    result<void> pack(std::span<std::byte>)
+    {
+      return ballast::comm_failure::transport("pack_rows", 700, "an illegal memory access");
+    }
+    result<void> keep() { return unexpected(); }
+    result<void> arrive() { return unexpected(); }
+    result<void> unpack(std::span<std::byte>) { return unexpected(); }
+    static result<void> unexpected()
+    {
+      ADD_FAILURE() << "what comes after packing";
+      return {};
+    }
+    bytes memory;
+  };
+  std::size_t const before = ballast_test::messages_queued();
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    auto const plan = plan_of(comm);
+    auto there = arrays.unwritten(rank);
+    ballast::workspace memory;
+    auto const moved = ballast::detail::exchange_rows(
+        comm,
+        {plan.rank, plan.rows_before, plan.rows_after, plan.sent.rows(), plan.received.rows()},
+        arrays.between(arrays.before(rank), there), memory, broken_mover{});
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().position, 700U);
+  });
+  EXPECT_EQ(ballast_test::messages_queued(), before);
+}
+
+TEST_F(NcclRouteOfFour, AllocatesNothingInTheSteadyState)
+{
+  std::atomic<bool> allocated = false;
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    auto const plan = plan_of(comm);
+    auto there = arrays.unwritten(rank);
+    auto back = arrays.unwritten_before(rank);
+    auto const x = arrays.between(arrays.before(rank), there);
+    auto const y = arrays.between(there, back);
+    ballast::workspace memory;
+    auto const both = [&] {
+      return ballast::route(comm, plan, memory, x[0], x[1], x[2]).has_value() &&
+             ballast::reverse_route(comm, plan, memory, y[0], y[1], y[2]).has_value() &&
+             comm.wait().has_value() && comm.barrier().has_value();
+    };
+    EXPECT_TRUE(both());
+    auto const before = ballast_test::allocations();  // of all ranks, which do nothing else
+    bool const moved = both();
+    if (ballast_test::allocations() != before) { allocated = true; }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_TRUE(moved);
+  });
+  EXPECT_FALSE(allocated);
+}
+
+}  // namespace

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../cuda/head_copies_on_host.hpp"
+#include "../gpu/host_work.hpp"
+#include "../route/bag_arrays.hpp"
+#include "../support/counted_allocations.hpp"
+#include "nccl_ranks.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <latch>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::head_array;
+using ballast::heads_of;
+using ballast::result;
+using ballast::to_index;
+using ballast::ulysses_plan;
+using ballast::detail::head_exchange;
+using ballast_test::bag_case;
+using ballast_test::host_work;
+using ballast_test::nccl_ranks;
+using ballast_test::tables_on_host;
+using ballast_test::whole_array;
+using std::chrono::milliseconds;
+
+using communicator = ballast::nccl_communicator<>;
+using numbers = std::vector<double>;
+
+constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
+constexpr milliseconds soon = milliseconds(500);         // of what is not
+
+/// Queues what detail::device_head_mover queues: the same lists over the same tables, which are
+/// read when the stream has come so far.
+struct queued_head_mover {
+  ballast::ulysses_tables tables;
+  std::uint32_t gpu;
+  bool to_heads;
+  std::vector<head_array> arrays;
+  std::vector<std::byte>& temporary;
+  cudaStream_t stream;
+  host_work& work;
+
+  std::span<std::byte> room(std::size_t count) const
+  {
+    temporary.resize(count);
+    return temporary;
+  }
+  result<void> pack(std::span<std::byte> outgoing) const
+  {
+    work.queue(stream, [*this, outgoing] {
+      to_heads ? ballast_test::pack_by_list<ballast::detail::packed_for_heads>(tables, gpu, arrays,
+                                                                               outgoing.data())
+               : ballast_test::pack_by_list<ballast::detail::packed_for_tokens>(tables, gpu, arrays,
+                                                                                outgoing.data());
+    });
+    return {};
+  }
+  result<void> arrive() const { return {}; }
+  result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    work.queue(stream, [*this, incoming] {
+      to_heads ? ballast_test::unpack_by_list<ballast::detail::unpacked_to_heads>(
+                     tables, gpu, arrays, incoming.data())
+               : ballast_test::unpack_by_list<ballast::detail::unpacked_to_tokens>(
+                     tables, gpu, arrays, incoming.data());
+    });
+    return {};
+  }
+  result<void> copy() const
+  {
+    work.queue(stream, [*this] {
+      for (head_array const& each : arrays) { std::ranges::copy(each.from, each.to.begin()); }
+    });
+    return {};
+  }
+};
+
+enum class mover { of_host, queued };
+
+/// What a GPU keeps from step to step to exchange heads by either mover.
+class exchanger {
+ public:
+  explicit exchanger(bag_case const& bag) : plan_(bag.plan()), tables_(bag) {}
+
+  result<void> operator()(communicator& comm, mover by, head_exchange way,
+                          std::vector<head_array> const& arrays)
+  {
+    if (by == mover::of_host) {
+      return ballast::detail::exchange_heads(comm, plan_, way, arrays, memory_);
+    }
+    temporaries_.emplace_back();
+    return ballast::detail::exchange_heads(
+        comm, plan_, way, arrays, memory_,
+        queued_head_mover{*tables_, static_cast<std::uint32_t>(to_index(comm.rank())),
+                          way == head_exchange::to_heads, arrays, temporaries_.back(),
+                          comm.stream(), work_});
+  }
+
+  [[nodiscard]] host_work& work() { return work_; }
+
+ private:
+  ulysses_plan plan_;
+  tables_on_host tables_;
+  ballast::workspace memory_;
+  std::deque<std::vector<std::byte>> temporaries_;
+  host_work work_;
+};
+
+/// Queries in eight bytes and keys in two, that are exact where they are added up.
+struct layer {
+  whole_array<double> q;
+  whole_array<__half> k;
+
+  layer(ballast::random_source& random, bag_case const& bag)
+      : q(bag, bag.query_heads, 1 + random.below(3), [](std::size_t index) { return index; }),
+        k(bag, ballast_test::random_heads(random, bag), 8 * random.below(2) + 1 + random.below(8),
+          [](std::size_t index) { return static_cast<float>(index % 100); })
+  {}
+
+  /// What to_tokens makes of k: each head as often as there are copies.
+  [[nodiscard]] whole_array<__half> sums() const
+  {
+    return {*k.bag, k.heads, k.dim, [this](std::size_t index) {
+              auto const head = static_cast<std::uint32_t>(index / k.dim % k.heads);
+              return static_cast<float>(k.elements[index]) *
+                     static_cast<float>(k.bag->copies(head, k.heads));
+            }};
+  }
+};
+
+std::vector<float> values(std::vector<__half> const& halves)
+{
+  return {halves.begin(), halves.end()};
+}
+
+/// Exchanges there and back on one GPU, and compares with the definition.
+void expect_exchanged(communicator& comm, exchanger& exchange, mover by, layer const& all)
+{
+  auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+  auto const q_own = all.q.tokens_of(gpu);
+  auto const k_own = all.k.tokens_of(gpu);
+  numbers q_whole(all.q.heads_of(gpu).size(), -1);
+  std::vector<__half> k_whole(all.k.heads_of(gpu).size());
+  numbers q_back(q_own.size(), -1);
+  std::vector<__half> k_back(k_own.size());
+  EXPECT_TRUE(exchange(comm, by, head_exchange::to_heads,
+                       {heads_of(q_own, q_whole, all.q.heads, all.q.dim),
+                        heads_of(k_own, k_whole, all.k.heads, all.k.dim)}));
+  EXPECT_TRUE(exchange(comm, by, head_exchange::to_tokens,
+                       {heads_of(q_whole, q_back, all.q.heads, all.q.dim),
+                        heads_of(k_whole, k_back, all.k.heads, all.k.dim)}));
+  EXPECT_TRUE(comm.wait());
+  EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
+  EXPECT_EQ(q_whole, all.q.heads_of(gpu));
+  EXPECT_EQ(values(k_whole), values(all.k.heads_of(gpu)));
+  EXPECT_EQ(q_back, q_own);
+  EXPECT_EQ(values(k_back), values(all.sums().tokens_of(gpu)));
+}
+
+// Two hundred random bags of one to eight GPUs that all pack on the host, that all queue, or of
+// each kind some.
+void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> const& by)
+{
+  ballast::random_source random(seed);
+  for (int round = 0; round < 200; ++round) {
+    bag_case const bag = ballast_test::random_bag(random, 8);
+    layer const all(random, bag);
+    SCOPED_TRACE(testing::Message() << "round " << round << ", " << bag.gpus << " GPUs");
+    nccl_ranks ranks(bag.gpus);
+    ranks.make_non_blocking(random.below(3));
+    ranks.run({.deadline = bound, .verify = round % 2 == 0}, [&](communicator& comm) {
+      exchanger exchange(bag);
+      expect_exchanged(comm, exchange, by(to_index(comm.rank())), all);
+    });
+    if (testing::Test::HasFailure()) { return; }
+  }
+}
+
+TEST(NcclUlysses, TakesHeadsThereAndBackPackedByTheHost)
+{
+  expect_exchanged(1, [](std::size_t) { return mover::of_host; });
+}
+
+TEST(NcclUlysses, TakesHeadsThereAndBackOnTheStream)
+{
+  expect_exchanged(2, [](std::size_t) { return mover::queued; });
+}
+
+TEST(NcclUlysses, TakesHeadsThereAndBackWhereBothKindsOfGpusMeet)
+{
+  expect_exchanged(3,
+                   [](std::size_t gpu) { return gpu % 2 == 0 ? mover::queued : mover::of_host; });
+}
+
+/// A bag of four with key-value heads that two and three GPUs have.
+struct NcclUlyssesOfFour : testing::Test {
+  ballast::random_source random{4};
+  bag_case const bag{4, {9, 0, 30, 4}, 6};
+  layer const all{random, bag};
+  nccl_ranks ranks{4};
+};
+
+TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
+{
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+    exchanger exchange(bag);
+    std::latch released(1);
+    exchange.work().queue(comm.stream(), [&] { released.wait(); });
+    auto const own = all.q.tokens_of(gpu);
+    numbers whole(all.q.heads_of(gpu).size(), -1);
+    numbers back(own.size(), -1);
+    EXPECT_TRUE(exchange(comm, mover::queued, head_exchange::to_heads,
+                         {heads_of(own, whole, all.q.heads, all.q.dim)}));
+    EXPECT_TRUE(exchange(comm, mover::queued, head_exchange::to_tokens,
+                         {heads_of(whole, back, all.q.heads, all.q.dim)}));
+    EXPECT_EQ(whole, numbers(whole.size(), -1));
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
+    released.count_down();
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(whole, all.q.heads_of(gpu));
+    EXPECT_EQ(back, own);
+  });
+}
+
+TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
+{
+  bag_case const other{4, {9, 0, 31, 4}, 6};
+  layer const others(random, other);
+  for (mover const by : {mover::of_host, mover::queued}) {
+    for (std::uint32_t wrong = 0; wrong < 4; ++wrong) {
+      ranks.run({.deadline = bound, .verify = true}, [&](communicator& comm) {
+        auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+        layer const& mine = gpu == wrong ? others : all;
+        exchanger exchange(*mine.q.bag);
+        auto const own = mine.q.tokens_of(gpu);
+        numbers whole(mine.q.heads_of(gpu).size(), -1);
+        auto const moved = exchange(comm, by, head_exchange::to_heads,
+                                    {heads_of(own, whole, mine.q.heads, mine.q.dim)});
+        ASSERT_FALSE(moved);
+        EXPECT_EQ(moved.error().code, error_code::mismatch);
+        EXPECT_EQ(whole, numbers(whole.size(), -1));
+        exchanger next(bag);  // and with equal plans the next step is one like any other
+        expect_exchanged(comm, next, by, all);
+      });
+    }
+  }
+}
+
+TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
+{
+  for (mover const by : {mover::of_host, mover::queued}) {
+    nccl_ranks links(4);
+    links.run({.deadline = soon}, [&](communicator& comm) {
+      auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+      bool const cut_off = gpu == 1;
+      exchanger exchange(bag);
+      auto const own = all.q.tokens_of(gpu);
+      numbers whole(all.q.heads_of(gpu).size());
+      auto const step = [&] {
+        auto moved = exchange(comm, by, head_exchange::to_heads,
+                              {heads_of(own, whole, all.q.heads, all.q.dim)});
+        return moved ? comm.wait() : moved;
+      };
+      EXPECT_TRUE(step());
+      EXPECT_TRUE(comm.barrier());
+      if (cut_off) { ballast_test::fail_asynchronously(comm.native(), ncclRemoteError); }
+      // A peer may have its part of this one, but none gets through the next.
+      auto done = step();
+      if (done) { done = comm.barrier(); }
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, cut_off ? error_code::transport : error_code::timed_out);
+      EXPECT_EQ(comm.native(), nullptr);
+      EXPECT_EQ(cudaStreamSynchronize(comm.stream()), cudaSuccess);
+    });
+  }
+}
+
+TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
+{
+  struct broken_mover {
+    std::span<std::byte> room(std::size_t count)
+    {
+      memory.resize(count);
+      return memory;
+    }
+    result<void> pack(std::span<std::byte>)
+    {
+      return ballast::comm_failure::transport("pack_to_heads", 700, "an illegal memory access");
+    }
+    result<void> arrive() { return unexpected(); }
+    result<void> unpack(std::span<std::byte const>) { return unexpected(); }
+    result<void> copy() { return unexpected(); }
+    static result<void> unexpected()
+    {
+      ADD_FAILURE() << "what comes after packing";
+      return {};
+    }
+    std::vector<std::byte> memory;
+  };
+  std::size_t const before = ballast_test::messages_queued();
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+    auto const own = all.q.tokens_of(gpu);
+    numbers whole(all.q.heads_of(gpu).size());
+    std::array const arrays{heads_of(own, whole, all.q.heads, all.q.dim)};
+    ballast::workspace memory;
+    auto const moved = ballast::detail::exchange_heads(comm, bag.plan(), head_exchange::to_heads,
+                                                       arrays, memory, broken_mover{});
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().position, 700U);
+  });
+  EXPECT_EQ(ballast_test::messages_queued(), before);
+}
+
+TEST_F(NcclUlyssesOfFour, AllocatesNothingInTheSteadyState)
+{
+  std::atomic<bool> allocated = false;
+  ranks.run({.deadline = bound}, [&](communicator& comm) {
+    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+    auto const plan = bag.plan();
+    auto own = all.q.tokens_of(gpu);
+    numbers whole(all.q.heads_of(gpu).size());
+    ballast::workspace memory;
+    auto const both = [&] {
+      return ballast::to_heads(comm, plan, memory, heads_of(own, whole, all.q.heads, all.q.dim))
+                 .has_value() &&
+             ballast::to_tokens(comm, plan, memory, heads_of(whole, own, all.q.heads, all.q.dim))
+                 .has_value() &&
+             comm.wait().has_value() && comm.barrier().has_value();
+    };
+    EXPECT_TRUE(both());
+    auto const before = ballast_test::allocations();  // of all GPUs, which do nothing else
+    bool const moved = both();
+    if (ballast_test::allocations() != before) { allocated = true; }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_TRUE(moved);
+  });
+  EXPECT_FALSE(allocated);
+}
+
+}  // namespace

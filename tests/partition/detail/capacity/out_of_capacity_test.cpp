@@ -1,0 +1,72 @@
+#include <ballast/partition/detail/capacity/out_of_capacity.hpp>  // first: proves it is self-contained
+
+#include "../../../support/direct_problem.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using testing::HasSubstr;
+
+ballast::error why_not(ballast_test::direct_problem const& given, std::size_t item,
+                       std::vector<std::uint32_t> const& first_sample = {})
+{
+  ballast::detail::placed_items const items{
+      given.step.costs, given.step.lengths, given.weights, {}, first_sample};
+  return ballast::detail::out_of_capacity(given.view(), items, item).value();
+}
+
+ballast_test::instance alike(std::size_t samples, std::size_t bags)
+{
+  return {std::vector<ballast::tokens>(samples, 9), std::vector<ballast::cost_units>(samples, 1),
+          std::vector<std::uint32_t>(bags, 1)};
+}
+
+TEST(OutOfCapacity, SaysHowManyBagsAreNeeded)
+{
+  auto const why = why_not(ballast_test::direct_problem(alike(5, 2), {6, 6, 6, 6, 6}, {10, 10}), 2);
+  EXPECT_EQ(why.code, error_code::infeasible);
+  EXPECT_EQ(why.position, 2U);
+  EXPECT_EQ(why.message,
+            "sample 2 weighs 6 and found no bag with room: all samples weigh 30 and 2 bags hold at "
+            "most 10 each; 5 such bags are needed and enough; add bags, raise the limit or plan "
+            "fewer samples at once");
+}
+
+TEST(OutOfCapacity, TellsTheNumberNeededFromTheNumberFound)
+{
+  // Two bags would both have to be full, and no samples add up to 10: the bound does not see that.
+  auto const why = why_not(ballast_test::direct_problem(alike(5, 1), {3, 6, 3, 2, 6}, {10}), 0);
+  EXPECT_THAT(why.message, HasSubstr("all samples weigh 20 and 1 bags hold at most 10 each; at "
+                                     "least 2 such bags are needed and 3 are enough; add bags"));
+}
+
+TEST(OutOfCapacity, NamesASampleThatIsTooHeavyForEveryBagItFits)
+{
+  ballast_test::direct_problem const given({{9, 1, 9}, {1, 1, 1}, {1, 4}}, {30, 20, 1}, {10, 40});
+  auto const why = why_not(given, 2);
+  EXPECT_EQ(why.position, 1U);  // sample 0 fits the larger bag
+  EXPECT_THAT(why.message,
+              HasSubstr("sample 1 weighs 20, more than any bag that it fits holds, which is 10;"));
+}
+
+TEST(OutOfCapacity, NamesJoinedSamplesByTheFirst)
+{
+  ballast_test::direct_problem const given(alike(3, 1), {6, 6, 6}, {10});
+  auto const why = why_not(given, 1, {0, 4, 9});
+  EXPECT_EQ(why.position, 4U);
+  EXPECT_THAT(why.message, HasSubstr("sample 4 and what stays with it weigh 6 and found no bag"));
+}
+
+TEST(OutOfCapacity, SendsToAPolicyThatLooksAtWeightsWhereBagsAreEnough)
+{
+  auto const why = why_not(ballast_test::direct_problem(alike(3, 3), {6, 6, 6}, {10, 10, 10}), 1);
+  EXPECT_THAT(why.message, HasSubstr("3 such bags are enough, so use a policy that looks at"));
+}
+
+}  // namespace

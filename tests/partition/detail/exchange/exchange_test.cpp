@@ -1,0 +1,196 @@
+#include <ballast/partition/detail/exchange/exchange.hpp>  // first: proves it is self-contained
+
+#include <ballast/core/random.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::detail::accept_any;
+using ballast::detail::exchange;
+using ballast::detail::exchange_counts;
+using ballast::detail::wanted_net;
+using costs = std::vector<cost_units>;
+
+cost_units sum_of(costs const& all, std::uint32_t members)
+{
+  cost_units sum = 0;
+  for (std::size_t place = 0; place < all.size(); ++place) {
+    sum += (members >> place & 1) != 0 ? all[place] : 0;
+  }
+  return sum;
+}
+
+// Oracle: the net work of the best of all pairs of subsets.
+template <class Accept = accept_any>
+cost_units best_net(costs const& giving, costs const& taking, wanted_net wanted,
+                    exchange_counts counts, Accept const& accept = {})
+{
+  cost_units above = 0;
+  cost_units below = 0;
+  for (std::uint32_t given = 0; given >> giving.size() == 0; ++given) {
+    for (std::uint32_t taken = 0; taken >> taking.size() == 0; ++taken) {
+      if (counts == exchange_counts::equal && std::popcount(given) != std::popcount(taken)) {
+        continue;
+      }
+      cost_units const net = sum_of(giving, given) - sum_of(taking, taken);
+      if (net < 1 || net > wanted.most || !accept(given, taken)) { continue; }
+      if (net >= wanted.least && (above == 0 || net < above)) { above = net; }
+      if (net < wanted.least) { below = std::max(below, net); }
+    }
+  }
+  return above != 0 ? above : below;
+}
+
+template <class Accept = accept_any>
+exchange find(costs const& giving, costs const& taking, wanted_net wanted, exchange_counts counts,
+              Accept const& accept = {})
+{
+  ballast::workspace memory;
+  std::uint64_t work = 0;
+  exchange const found = find_exchange(giving, taking, wanted, counts, memory, work, accept);
+  EXPECT_GE(work, (std::uint64_t{1} << giving.size()) + (std::uint64_t{1} << taking.size()));
+  EXPECT_LE(work, std::uint64_t{1} << 18);
+  if (found == exchange{}) { return found; }
+  EXPECT_EQ(found.net, sum_of(giving, found.given) - sum_of(taking, found.taken));
+  EXPECT_TRUE(1 <= found.net && found.net <= wanted.most) << found.net;
+  EXPECT_TRUE(accept(found.given, found.taken));
+  if (counts == exchange_counts::equal) {
+    EXPECT_EQ(std::popcount(found.given), std::popcount(found.taken));
+  }
+  return found;
+}
+
+// Up to `most` numbers from 0 to `heaviest`.
+costs draw(ballast::random_source& random, std::size_t most, cost_units heaviest)
+{
+  costs drawn(random.below(most + 1));
+  for (cost_units& cost : drawn) { cost = random.between(0, heaviest); }
+  return drawn;
+}
+
+TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
+{
+  ballast::random_source random(7);
+  for (int trial = 0; trial < 4000; ++trial) {
+    cost_units const heaviest = trial % 3 == 0 ? 9 : 100'000;
+    costs const giving = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
+    costs const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
+    cost_units const least = random.between(1, heaviest);
+    wanted_net const wanted{least, least, random.between(least, 2 * heaviest)};
+    for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
+      SCOPED_TRACE(testing::Message()
+                   << "trial " << trial << " counts " << static_cast<int>(counts));
+      ASSERT_EQ(find(giving, taking, wanted, counts).net, best_net(giving, taking, wanted, counts));
+    }
+  }
+}
+
+TEST(FindExchange, StopsAtANetThatIsEnough)  // Ensures (2)
+{
+  ballast::random_source random(8);
+  for (int trial = 0; trial < 500; ++trial) {
+    costs const giving = draw(random, 7, 1000);
+    costs const taking = draw(random, 7, 1000);
+    wanted_net const wanted{100, 140, 200};
+    cost_units const best = best_net(giving, taking, wanted, exchange_counts::free);
+    cost_units const net = find(giving, taking, wanted, exchange_counts::free).net;
+    ASSERT_TRUE(100 <= best && best <= 140 ? 100 <= net && net <= 140 : net == best)
+        << "trial " << trial << ": " << net << " for " << best;
+  }
+}
+
+TEST(FindExchange, IsExactWhereCostsAreTooLargeForAWord)  // Ensures (1)
+{
+  ballast::random_source random(9);
+  cost_units const heaviest = cost_units{1} << 58;
+  for (int trial = 0; trial < 500; ++trial) {
+    costs const giving = draw(random, 6, heaviest);
+    costs const taking = draw(random, 6, heaviest);
+    cost_units const least = random.between(1, heaviest);
+    wanted_net const wanted{least, least, 2 * least};
+    for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
+      cost_units const best = best_net(giving, taking, wanted, counts);
+      cost_units const found = find(giving, taking, wanted, counts).net;
+      // What the lost bits hide is at most 14 units of them on each side, here 2^18 each.
+      ASSERT_LE(best < least ? best - found : found - best, cost_units{1} << 24)
+          << "trial " << trial;
+    }
+  }
+}
+
+TEST(FindExchange, MakesOnlyWhatIsAccepted)
+{
+  ballast::random_source random(10);
+  for (int trial = 0; trial < 1000; ++trial) {
+    costs const giving = draw(random, 5, 1000);
+    costs const taking = draw(random, 5, 1000);
+    wanted_net const wanted{300, 300, 900};
+    auto const not_both_first = [](std::uint32_t given, std::uint32_t taken) {
+      return ((given & taken) & 1) == 0;
+    };
+    ASSERT_EQ(find(giving, taking, wanted, exchange_counts::free, not_both_first).net,
+              best_net(giving, taking, wanted, exchange_counts::free, not_both_first))
+        << "trial " << trial;
+  }
+  auto const nothing = [](std::uint32_t, std::uint32_t) { return false; };
+  costs const ties(14, 1);
+  EXPECT_EQ(find(ties, ties, {1, 1, 9}, exchange_counts::free, nothing), exchange{});
+}
+
+TEST(FindExchange, FindsNothingWhereThereIsNothing)
+{
+  EXPECT_EQ(find({}, {}, {1, 1, 9}, exchange_counts::free), exchange{});
+  EXPECT_EQ(find({}, {3, 4}, {1, 1, 9}, exchange_counts::free), exchange{});
+  EXPECT_EQ(find({0, 0}, {0}, {1, 1, 9}, exchange_counts::free), exchange{});
+  EXPECT_EQ(find({20}, {3}, {5, 5, 9}, exchange_counts::free), exchange{});
+  EXPECT_EQ(find({5}, {}, {5, 5, 9}, exchange_counts::equal), exchange{});
+  EXPECT_EQ(find({5}, {}, {5, 5, 9}, exchange_counts::free), (exchange{1, 0, 5}));
+}
+
+TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
+{
+  // 2^20 exchanges of numbers below 2^17 make every small net work likely; these have this one.
+  ballast::random_source random(12);
+  costs giving(10);
+  costs taking(10);
+  for (cost_units& cost : giving) { cost = random.between(1000, 100'000); }
+  for (cost_units& cost : taking) { cost = random.between(1000, 100'000); }
+  EXPECT_EQ(find(giving, taking, {50, 50, 50}, exchange_counts::free).net, 50);
+}
+
+RC_GTEST_PROP(FindExchange, NeverPassesTheMostThatIsWanted, ())
+{
+  auto const number = rc::gen::inRange<cost_units>(0, cost_units{1} << 40);
+  auto giving = *rc::gen::container<costs>(number);
+  auto taking = *rc::gen::container<costs>(number);
+  giving.resize(std::min<std::size_t>(giving.size(), 8));
+  taking.resize(std::min<std::size_t>(taking.size(), 8));
+  auto const least = *rc::gen::inRange<cost_units>(1, cost_units{1} << 40);
+  auto const most = *rc::gen::inRange<cost_units>(least, cost_units{1} << 41);
+  ballast::workspace memory;
+  std::uint64_t work = 0;
+  auto const found =
+      find_exchange(giving, taking, {least, least, most}, exchange_counts::free, memory, work);
+  RC_ASSERT(found.net >= 0 && found.net <= most);
+  RC_ASSERT(found.net == sum_of(giving, found.given) - sum_of(taking, found.taken));
+}
+
+TEST(FindExchangeDeathTest, RefusesTooManyCandidatesAndEmptyRanges)
+{
+  costs const many(15, 1);
+  EXPECT_DEATH((void)find(many, {}, {1, 1, 9}, exchange_counts::free), "giving.size");
+  EXPECT_DEATH((void)find({}, many, {1, 1, 9}, exchange_counts::free), "taking.size");
+  EXPECT_DEATH((void)find({1}, {1}, {9, 9, 1}, exchange_counts::free), "wanted");
+}
+
+}  // namespace

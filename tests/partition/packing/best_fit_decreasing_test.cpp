@@ -1,0 +1,117 @@
+#include <ballast/partition/packing/best_fit_decreasing.hpp>  // first: proves it is self-contained
+
+#include "../../support/packing_oracles.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::best_fit_decreasing;
+using ballast::bin_id;
+using ballast_test::packing_instance;
+
+static_assert(ballast::packing_policy<best_fit_decreasing>);
+
+constexpr std::int64_t largest_array = ballast::detail::bins_by_room::largest_capacity;
+
+// Oracle: looks at every bin for every sample, as the definition says.
+std::vector<bin_id> scan_all_bins(packing_instance const& step)
+{
+  struct open_bin {
+    std::int64_t room;
+    std::size_t filled;  // when
+  };
+  std::vector<open_bin> bins;
+  std::vector<bin_id> owner(step.weights.size());
+  std::size_t now = 0;
+  for (std::size_t const sample : ballast_test::heaviest_first(step.weights)) {
+    std::int64_t const weight = step.weights[sample];
+    std::size_t best = bins.size();
+    for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+      if (bins[bin].room < weight) { continue; }
+      if (best == bins.size() || bins[bin].room < bins[best].room ||
+          (bins[bin].room == bins[best].room && bins[bin].filled > bins[best].filled)) {
+        best = bin;
+      }
+    }
+    if (best == bins.size()) { bins.push_back({step.capacity, 0}); }
+    bins[best] = {bins[best].room - weight, ++now};
+    owner[sample] = ballast::to_id<bin_id>(best);
+  }
+  return owner;
+}
+
+TEST(BestFitDecreasing, OverrunsNoBin)  // Ensures (1)
+{
+  ballast_test::expect_valid_packings(best_fit_decreasing{}, 9);
+}
+
+RC_GTEST_PROP(BestFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
+{
+  packing_instance step{{}, *rc::gen::inRange<std::int64_t>(0, 200)};
+  step.weights = *rc::gen::container<std::vector<std::int64_t>>(
+      rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
+  auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+  RC_ASSERT(plan.has_value());
+  RC_ASSERT(plan->owner == scan_all_bins(step));
+}
+
+TEST(BestFitDecreasing, PacksAlikeOnBothSidesOfTheLargestArray)  // Ensures (3)
+{
+  for (std::int64_t const capacity : {largest_array, largest_array + 1, std::int64_t{1} << 50}) {
+    SCOPED_TRACE(testing::Message() << "capacity " << capacity);
+    ballast::random_source random(14);
+    packing_instance step{std::vector<std::int64_t>(2000), capacity};
+    for (auto& weight : step.weights) {
+      weight = random.between(0, 100) * (capacity / 300);  // ties and equal rooms
+    }
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->owner, scan_all_bins(step));
+  }
+}
+
+TEST(BestFitDecreasing, StaysWithinJohnsonsBound)  // Ensures (2)
+{
+  ballast::random_source random(15);
+  for (int trial = 0; trial < 500; ++trial) {
+    auto const step = ballast_test::random_packing(random, 9);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+    ASSERT_TRUE(plan);
+    EXPECT_LE(9 * plan->bins(), 11 * ballast_test::fewest_bins(step) + 36);
+  }
+}
+
+TEST(BestFitDecreasing, PrefersTheFullestBinToTheFirst)
+{
+  // 15 leaves 5 in the first bin, 11 and 6 leave 3 in the second: 3 goes where it leaves nothing.
+  auto const plan = ballast::pack_to_capacity(std::vector{15, 11, 6, 3}, 20, best_fit_decreasing{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->owner, (std::vector{bin_id{0}, bin_id{1}, bin_id{1}, bin_id{1}}));
+}
+
+TEST(BestFitDecreasing, WorksUpToTheLargestTotal)
+{
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
+  auto const plan =
+      ballast::pack_to_capacity(std::vector{most / 2, most / 2}, most, best_fit_decreasing{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->bins(), 1U);
+}
+
+TEST(BestFitDecreasingDeathTest, RefusesMismatchedSpans)
+{
+  std::vector<std::int64_t> const weights{1};
+  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
+  std::vector<bin_id> owner;
+  ballast::workspace memory;
+  EXPECT_DEATH((void)best_fit_decreasing{}({weights, order, 1}, owner, memory), "owner.size");
+}
+
+}  // namespace

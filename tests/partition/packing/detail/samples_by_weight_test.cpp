@@ -1,0 +1,74 @@
+#include <ballast/partition/packing/detail/samples_by_weight.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <vector>
+
+namespace {
+
+using ballast::sample_id;
+using ballast::detail::samples_by_weight;
+
+TEST(SamplesByWeight, AgreesWithAMapOfAllWeights)  // Ensures (1)
+{
+  ballast::random_source random(121);
+  for (std::int64_t const capacity : {1, 2, 63, 64, 200, 8192}) {
+    SCOPED_TRACE(testing::Message() << "capacity " << capacity);
+    std::vector<std::int64_t> weights(80);
+    for (auto& weight : weights) {
+      weight = random.between(random.below(2) == 0 ? 1 : (capacity + 1) / 2, capacity);
+    }
+    std::map<std::int64_t, std::deque<sample_id>> oracle;
+    for (std::size_t sample = 0; sample < weights.size(); ++sample) {
+      oracle[weights[sample]].push_back(ballast::to_id<sample_id>(sample));
+    }
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    std::vector<ballast::priced_sample> order(weights.size());
+    ballast::descending_order(weights, order, memory);
+    samples_by_weight waiting(capacity, order, weights.size(), scratch);
+
+    while (!oracle.empty()) {
+      ASSERT_EQ(waiting.lightest(), oracle.begin()->first);
+      std::int64_t const asked = random.between(0, capacity);
+      auto const above = oracle.upper_bound(asked);
+      ASSERT_EQ(waiting.heaviest_up_to(asked),
+                above == oracle.begin() ? samples_by_weight::none : std::prev(above)->first);
+
+      // Of all pairs of the asked sum within the weights that occur, the one with the lightest.
+      std::int64_t expected = samples_by_weight::none;
+      for (auto const& [weight, samples] : oracle) {
+        auto const partner = oracle.find(asked - weight);
+        bool const enough = 2 * weight < asked || (2 * weight == asked && samples.size() > 1);
+        if (expected == samples_by_weight::none && enough && partner != oracle.end()) {
+          expected = weight;
+        }
+      }
+      std::uint64_t words = 0;
+      ASSERT_EQ(waiting.pair_of_sum(asked, oracle.begin()->first, oracle.rbegin()->first, words),
+                expected)
+          << "of sum " << asked;
+      ASSERT_LE(words, static_cast<std::uint64_t>(asked / 128 + 1));
+
+      auto chosen = oracle.begin();
+      std::advance(chosen, static_cast<std::ptrdiff_t>(random.below(oracle.size())));
+      auto& [weight, samples] = *chosen;
+      ASSERT_EQ(waiting.take(weight), samples.front());
+      if (random.below(4) == 0) {
+        waiting.put_back(weight, samples.front());
+        continue;
+      }
+      samples.pop_front();
+      if (samples.empty()) { oracle.erase(chosen); }
+    }
+    EXPECT_EQ(waiting.lightest(), samples_by_weight::none);
+    EXPECT_EQ(waiting.heaviest_up_to(capacity), samples_by_weight::none);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+#include <ballast/partition/packing/fewest_bins_of.hpp>  // first: proves it is self-contained
+
+#include "../../support/counted_allocations.hpp"
+#include "../../support/packing_oracles.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+#include <ballast/partition/packing/minimum_bin_slack.hpp>
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using ballast::best_fit_decreasing;
+using ballast::fewest_bins_of;
+using ballast::minimum_bin_slack;
+
+constexpr fewest_bins_of both{best_fit_decreasing{}, minimum_bin_slack{}};
+static_assert(ballast::packing_policy<std::remove_const_t<decltype(both)>>);
+
+TEST(FewestBinsOf, OverrunsNoBin)
+{
+  ballast_test::expect_valid_packings(both, 141);
+}
+
+TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
+{
+  ballast::random_source random(142);
+  int first_is_better = 0;
+  int second_is_better = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_packing(random, 60);
+    auto const first = ballast::pack_to_capacity(step.weights, step.capacity, both.first);
+    auto const second = ballast::pack_to_capacity(step.weights, step.capacity, both.second);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, both);
+    ASSERT_TRUE(first && second && plan);
+    ASSERT_EQ(plan->bins(), std::min(first->bins(), second->bins()));
+    if (first->bins() <= second->bins()) { EXPECT_EQ(plan->owner, first->owner); }
+    first_is_better += first->bins() < second->bins() ? 1 : 0;
+    second_is_better += second->bins() < first->bins() ? 1 : 0;
+  }
+  EXPECT_GT(first_is_better, 0);
+  EXPECT_GT(second_is_better, 0);
+}
+
+TEST(FewestBinsOf, FindsMostOptimaOfSmallSteps)
+{
+  ballast::random_source random(143);
+  int found = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_packing(random, 9);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, both);
+    ASSERT_TRUE(plan);
+    std::size_t const fewest = ballast_test::fewest_bins(step);
+    ASSERT_GE(plan->bins(), fewest);
+    found += plan->bins() == fewest ? 1 : 0;
+  }
+  EXPECT_GE(found, 490);
+}
+
+TEST(FewestBinsOf, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(144);
+  std::vector<std::int64_t> weights(1000, 500);  // one to a bin: the most bins
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 5; ++step) {
+    std::size_t const before = ballast_test::allocations();
+    auto const done = ballast::pack_to_capacity_into(plan, memory, weights, 900, both);
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 1) { EXPECT_EQ(during, 0U) << "step " << step; }
+    for (auto& weight : weights) { weight = random.between(200, 500); }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,91 @@
+#include <ballast/partition/packing/first_fit_decreasing.hpp>  // first: proves it is self-contained
+
+#include "../../support/packing_oracles.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bin_id;
+using ballast::first_fit_decreasing;
+using ballast_test::packing_instance;
+
+static_assert(ballast::packing_policy<first_fit_decreasing>);
+
+// Oracle: looks at every bin for every sample, as the definition says.
+std::vector<bin_id> scan_all_bins(packing_instance const& step)
+{
+  std::vector<std::int64_t> room;
+  std::vector<bin_id> owner(step.weights.size());
+  for (std::size_t const sample : ballast_test::heaviest_first(step.weights)) {
+    std::size_t bin = 0;
+    while (bin < room.size() && room[bin] < step.weights[sample]) { ++bin; }
+    if (bin == room.size()) { room.push_back(step.capacity); }
+    room[bin] -= step.weights[sample];
+    owner[sample] = ballast::to_id<bin_id>(bin);
+  }
+  return owner;
+}
+
+TEST(FirstFitDecreasing, OverrunsNoBin)  // Ensures (1)
+{
+  ballast_test::expect_valid_packings(first_fit_decreasing{}, 8);
+}
+
+RC_GTEST_PROP(FirstFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
+{
+  packing_instance step{{}, *rc::gen::inRange<std::int64_t>(0, 200)};
+  step.weights = *rc::gen::container<std::vector<std::int64_t>>(
+      rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
+  auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
+  RC_ASSERT(plan.has_value());
+  RC_ASSERT(plan->owner == scan_all_bins(step));
+}
+
+TEST(FirstFitDecreasing, AgreesWithAScanOfManyBins)  // Ensures (3)
+{
+  ballast::random_source random(11);
+  packing_instance step{std::vector<std::int64_t>(5000), 8192};
+  for (auto& weight : step.weights) { weight = random.between(0, 8192); }
+  auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->owner, scan_all_bins(step));
+}
+
+TEST(FirstFitDecreasing, StaysWithinDosasBound)  // Ensures (2)
+{
+  ballast::random_source random(12);
+  for (int trial = 0; trial < 500; ++trial) {
+    auto const step = ballast_test::random_packing(random, 9);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const plan =
+        ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
+    ASSERT_TRUE(plan);
+    EXPECT_LE(9 * plan->bins(), 11 * ballast_test::fewest_bins(step) + 6);
+  }
+}
+
+TEST(FirstFitDecreasing, WorksUpToTheLargestTotal)
+{
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
+  auto const plan =
+      ballast::pack_to_capacity(std::vector{most / 2, most / 2}, most, first_fit_decreasing{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->bins(), 1U);
+}
+
+TEST(FirstFitDecreasingDeathTest, RefusesMismatchedSpans)
+{
+  std::vector<std::int64_t> const weights{1};
+  std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
+  std::vector<bin_id> owner;
+  ballast::workspace memory;
+  EXPECT_DEATH((void)first_fit_decreasing{}({weights, order, 1}, owner, memory), "owner.size");
+}
+
+}  // namespace

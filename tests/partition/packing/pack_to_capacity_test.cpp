@@ -1,0 +1,160 @@
+#include <ballast/partition/packing/pack_to_capacity.hpp>  // first: proves it is self-contained
+
+#include "../../support/counted_allocations.hpp"
+#include "../../support/packing_oracles.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+#include <ballast/partition/packing/first_fit_decreasing.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::best_fit_decreasing;
+using ballast::bin_id;
+using ballast::error_code;
+using ballast::first_fit_decreasing;
+using ballast::sample_id;
+
+TEST(PackToCapacity, DescribesThePackingItMakes)  // Ensures (1)
+{
+  // [pack]
+  std::vector<ballast::tokens> const lengths{700, 600, 500, 400, 300};
+  auto const plan = ballast::pack_to_capacity(lengths, 1000, ballast::best_fit_decreasing{});
+  // [pack]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT(plan->owner,
+              testing::ElementsAre(bin_id{0}, bin_id{1}, bin_id{2}, bin_id{1}, bin_id{0}));
+  EXPECT_THAT(plan->loads, testing::ElementsAre(1000, 1000, 500));
+  EXPECT_THAT(plan->samples[bin_id{0}], testing::ElementsAre(sample_id{0}, sample_id{4}));
+  EXPECT_EQ(plan->lower_bound, 3U);
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(PackToCapacity, TakesAProjection)
+{
+  struct sample {
+    ballast::tokens text;
+    ballast::tokens visual;
+  };
+  std::vector<sample> const samples{{10, 90}, {20, 0}, {5, 75}};
+  auto const all = [](sample const& s) { return s.text + s.visual; };
+  auto const plan = ballast::pack_to_capacity(samples, 100, best_fit_decreasing{}, all);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->weights, testing::ElementsAre(100, 20, 80));
+  EXPECT_EQ(plan->bins(), 2U);
+  auto const text = ballast::pack_to_capacity(samples, 100, best_fit_decreasing{}, &sample::text);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->bins(), 1U);
+}
+
+TEST(PackToCapacity, PacksEmptyStepsAndSamplesOfNoWeight)
+{
+  auto const empty = ballast::pack_to_capacity(std::vector<int>{}, 5, best_fit_decreasing{});
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->bins(), 0U);
+  EXPECT_TRUE(empty->proven_optimal());
+  for (std::int64_t const capacity : {0, 5}) {
+    auto const first =
+        ballast::pack_to_capacity(std::vector{0, 0, 0}, capacity, first_fit_decreasing{});
+    auto const best =
+        ballast::pack_to_capacity(std::vector{0, 0, 0}, capacity, best_fit_decreasing{});
+    ASSERT_TRUE(first && best);
+    EXPECT_EQ(first->bins(), 1U);
+    EXPECT_EQ(best->bins(), 1U);
+    EXPECT_TRUE(best->proven_optimal());
+  }
+}
+
+TEST(PackToCapacity, NamesTheSampleThatCannotBePacked)
+{
+  auto const heavy = ballast::pack_to_capacity(std::vector{9, 11, 12}, 10, best_fit_decreasing{});
+  ASSERT_FALSE(heavy);
+  EXPECT_EQ(heavy.error().code, error_code::infeasible);
+  EXPECT_EQ(heavy.error().position, 1U);
+  EXPECT_THAT(heavy.error().message, testing::HasSubstr("sample 1 of weight 11 is above"));
+
+  auto const negative = ballast::pack_to_capacity(std::vector{9, -1}, 10, best_fit_decreasing{});
+  ASSERT_FALSE(negative);
+  EXPECT_EQ(negative.error().code, error_code::out_of_range);
+  EXPECT_EQ(negative.error().position, 1U);
+
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  auto const many =
+      ballast::pack_to_capacity(std::vector{most / 2, most / 2 + 1}, most, best_fit_decreasing{});
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().code, error_code::out_of_range);
+  EXPECT_EQ(many.error().position, 1U);
+
+  auto const capacity = ballast::pack_to_capacity(std::vector{1}, -1, best_fit_decreasing{});
+  ASSERT_FALSE(capacity);
+  EXPECT_EQ(capacity.error().code, error_code::out_of_range);
+}
+
+TEST(PackToCapacity, FindsTheSamePlanAgain)  // Ensures (2)
+{
+  ballast::random_source random(41);
+  ballast::packing_plan reused;
+  ballast::workspace memory;
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const step = ballast_test::random_packing(random, 400);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
+    ASSERT_TRUE(plan && ballast::pack_to_capacity_into(reused, memory, step.weights, step.capacity,
+                                                       best_fit_decreasing{}));
+    EXPECT_EQ(plan->digest(), reused.digest());
+    EXPECT_EQ(plan->lower_bound, reused.lower_bound);
+  }
+}
+
+template <class Policy>
+void expect_no_allocation(Policy const& policy, std::int64_t capacity)
+{
+  ballast::random_source random(3);
+  std::vector<ballast::tokens> lengths(1000, 9000);  // one to a bin: the most bins
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 5; ++step) {
+    std::size_t const before = ballast_test::allocations();
+    auto const done = ballast::pack_to_capacity_into(plan, memory, lengths, capacity, policy);
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+    lengths.pop_back();
+    for (auto& length : lengths) { length = random.between(0, 9000); }
+  }
+}
+
+TEST(PackToCapacity, AllocatesNothingInTheSteadyState)  // Ensures (3)
+{
+  expect_no_allocation(first_fit_decreasing{}, 9000);
+  expect_no_allocation(best_fit_decreasing{}, 9000);
+  expect_no_allocation(best_fit_decreasing{}, std::int64_t{1} << 30);
+}
+
+// A policy that is wrong in one of two ways.
+struct wrong_policy {
+  bool overruns = false;
+  std::size_t operator()(ballast::packing_problem const&, std::span<bin_id> owner,
+                         ballast::workspace&) const
+  {
+    for (bin_id& bin : owner) { bin = bin_id{0}; }
+    return overruns ? 1 : 2;
+  }
+  friend bool operator==(wrong_policy, wrong_policy) = default;
+};
+
+TEST(PackToCapacityDeathTest, EndsTheProgramWhenAPolicyIsWrong)
+{
+  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 10, wrong_policy{true}),
+               "capacity");
+  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 100, wrong_policy{false}),
+               "empty");
+  EXPECT_EQ(wrong_policy{}, wrong_policy{});
+}
+
+}  // namespace

@@ -1,0 +1,52 @@
+#include <ballast/partition/packing/packing_plan.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace {
+
+using ballast::bin_id;
+using ballast::packing_plan;
+
+packing_plan two_bins()
+{
+  packing_plan plan;
+  plan.owner = {bin_id{0}, bin_id{1}, bin_id{0}};
+  plan.weights = {4, 6, 5};
+  plan.loads = {9, 6};
+  plan.capacity = 10;
+  plan.lower_bound = 2;
+  plan.samples.regroup(plan.owner, 2);
+  return plan;
+}
+
+TEST(PackingPlan, KnowsWhenNoPackingHasFewerBins)
+{
+  packing_plan plan = two_bins();
+  EXPECT_EQ(plan.bins(), 2U);
+  EXPECT_TRUE(plan.proven_optimal());
+  plan.lower_bound = 1;
+  EXPECT_FALSE(plan.proven_optimal());
+  EXPECT_TRUE(packing_plan{}.proven_optimal());
+}
+
+TEST(PackingPlan, DigestsWhateverIsSent)
+{
+  std::set<std::uint64_t> digests{two_bins().digest()};
+  packing_plan plan = two_bins();
+  plan.owner[0] = bin_id{1};
+  EXPECT_TRUE(digests.insert(plan.digest()).second);
+  plan = two_bins();
+  plan.weights[2] = 4;
+  EXPECT_TRUE(digests.insert(plan.digest()).second);
+  plan = two_bins();
+  plan.loads[1] = 7;
+  EXPECT_TRUE(digests.insert(plan.digest()).second);
+  plan = two_bins();
+  plan.capacity = 11;
+  EXPECT_TRUE(digests.insert(plan.digest()).second);
+  EXPECT_FALSE(digests.insert(two_bins().digest()).second);
+}
+
+}  // namespace

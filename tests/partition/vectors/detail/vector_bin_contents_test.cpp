@@ -1,0 +1,74 @@
+#include <ballast/partition/vectors/detail/vector_bin_contents.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using ballast::bin_id;
+using ballast::cost_vector;
+using contents = ballast::detail::vector_bin_contents<2>;
+using place = contents::place;
+
+constexpr std::size_t bins = 4;
+constexpr std::size_t free_places = 2;
+
+// Oracle: the samples of a bin and its free places, sorted from scratch.
+std::vector<std::uint32_t> sorted(std::vector<cost_vector<2>> const& costs,
+                                  std::vector<bin_id> const& owner, std::size_t bin, std::size_t d,
+                                  std::size_t places)
+{
+  std::vector<std::uint32_t> samples;
+  for (std::uint32_t sample = 0; sample < owner.size(); ++sample) {
+    if (to_index(owner[sample]) == bin) { samples.push_back(sample); }
+  }
+  std::ranges::sort(samples, [&](std::uint32_t a, std::uint32_t b) {
+    return std::tuple(-costs[a][d], a) < std::tuple(-costs[b][d], b);
+  });
+  samples.resize(places, place::nobody);
+  return samples;
+}
+
+TEST(VectorBinContents, StaysInOrderWhenPlacesAreExchanged)  // Ensures (1)
+{
+  ballast::random_source random(71);
+  for (std::int64_t const heaviest : {2, 1000}) {  // with and without ties
+    std::vector<cost_vector<2>> costs(60);
+    std::vector<bin_id> owner(costs.size());
+    for (auto& cost : costs) { cost = {random.between(0, heaviest), random.between(0, heaviest)}; }
+    for (auto& bin : owner) { bin = ballast::to_id<bin_id>(random.below(bins - 1)); }  // one empty
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    contents held(ballast::vector_problem<2>{costs}, owner, bins, free_places, scratch, memory);
+    EXPECT_EQ(held.places(bins - 1, 0).size(), free_places);
+
+    for (int step = 0; step < 500; ++step) {
+      for (std::size_t bin = 0; bin < bins; ++bin) {
+        for (std::size_t d = 0; d < 2; ++d) {
+          auto const places = held.places(bin, d);
+          std::vector<std::uint32_t> samples;
+          for (place const& each : places) {
+            samples.push_back(each.sample);
+            ASSERT_EQ(each.cost,
+                      each.sample == place::nobody ? (cost_vector<2>{}) : costs[each.sample]);
+          }
+          ASSERT_EQ(samples, sorted(costs, owner, bin, d, places.size())) << "step " << step;
+        }
+      }
+      std::size_t const bin = random.below(bins);
+      std::size_t const other = (bin + 1 + random.below(bins - 1)) % bins;
+      place const here = held.places(bin, 1)[random.below(held.places(bin, 1).size())];
+      place const there = held.places(other, 0)[random.below(held.places(other, 0).size())];
+      held.exchange(bin, here, other, there);
+      if (here.sample != place::nobody) { owner[here.sample] = ballast::to_id<bin_id>(other); }
+      if (there.sample != place::nobody) { owner[there.sample] = ballast::to_id<bin_id>(bin); }
+    }
+  }
+}
+
+}  // namespace

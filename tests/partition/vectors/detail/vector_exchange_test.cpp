@@ -1,0 +1,75 @@
+#include <ballast/partition/vectors/detail/vector_exchange.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::cost_vector;
+using ballast::detail::bin_pair;
+using ballast::detail::vector_exchange;
+
+struct thing {
+  cost_vector<2> cost;
+};
+
+std::vector<thing> random_things(ballast::random_source& random, std::size_t d)
+{
+  std::vector<thing> things(random.below(12));
+  std::int64_t const heaviest = random.below(2) == 0 ? 4 : 300;
+  for (auto& each : things) {
+    each.cost = {random.between(0, heaviest), random.between(0, heaviest)};
+  }
+  std::ranges::sort(things, std::greater{}, [d](thing const& each) { return each.cost[d]; });
+  return things;
+}
+
+TEST(ImproveExchange, FindsTheBestOfAllPairs)  // Ensures (1)
+{
+  ballast::random_source random(91);
+  int found = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::size_t const d = random.below(2);
+    auto const given = random_things(random, d);
+    auto const taken = random_things(random, d);
+    // As from other work in the bins: what they hold is no more than what things add up to.
+    bin_pair<2> bins{{1000 + random.between(0, 300), 1000 + random.between(0, 300)},
+                     {1000 + random.between(0, 300), 1000 + random.between(0, 300)},
+                     d};
+    auto const largest = bins.heavy[d];
+
+    vector_exchange expected{largest};
+    for (std::size_t out = 0; out < given.size(); ++out) {
+      for (std::size_t in = 0; in < taken.size(); ++in) {
+        std::int64_t after = 0;
+        for (std::size_t e = 0; e < 2; ++e) {
+          std::int64_t const moved = given[out].cost[e] - taken[in].cost[e];
+          after = std::max({after, bins.heavy[e] - moved, bins.light[e] + moved});
+        }
+        if (after < expected.largest_load) { expected = {after, out, in}; }
+      }
+    }
+
+    vector_exchange best{largest};
+    std::uint64_t looked_at = 0;
+    bool const improved = ballast::detail::improve_exchange(
+        best, bins, std::span<thing const>(given), std::span<thing const>(taken), looked_at);
+    ASSERT_EQ(improved, expected.largest_load < largest);
+    ASSERT_EQ(best.largest_load, expected.largest_load);
+    ASSERT_EQ(best.given, expected.given);
+    ASSERT_EQ(best.taken, expected.taken);
+    ASSERT_GE(looked_at, given.size());
+    ASSERT_LE(looked_at, given.size() * (taken.size() + 1));
+    found += improved ? 1 : 0;
+  }
+  EXPECT_GE(found, 300);
+}
+
+}  // namespace

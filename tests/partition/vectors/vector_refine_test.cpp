@@ -1,0 +1,150 @@
+#include <ballast/partition/vectors/vector_refine.hpp>  // first: proves it is self-contained
+
+#include "../../support/vector_checks.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::bin_id;
+using ballast::cost_vector;
+using ballast::vector_longest_processing_time;
+using ballast::vector_refine;
+using ballast_test::vector_instance;
+
+static_assert(ballast::vector_partition_policy<vector_refine<>, 2>);
+static_assert(ballast::vector_partition_policy<vector_refine<vector_refine<>>, 3>);
+
+TEST(VectorRefine, PlacesEverySample)  // Ensures (1)
+{
+  ballast_test::expect_valid_vector_plans(vector_refine<>{}, 101);
+  ballast_test::expect_starting_vectors_counted(vector_refine<>{});
+}
+
+RC_GTEST_PROP(VectorRefine, IsNotWorseThanTheInnerPolicy, ())  // Ensures (2)
+{
+  vector_instance<2> step;
+  step.bins = *rc::gen::inRange<std::size_t>(1, 9);
+  step.costs = *rc::gen::container<std::vector<cost_vector<2>>>(
+      rc::gen::container<cost_vector<2>>(rc::gen::inRange<std::int64_t>(0, 1000)));
+  auto const inner =
+      ballast::partition_vectors(step.costs, step.bins, vector_longest_processing_time{});
+  auto const plan = ballast::partition_vectors(step.costs, step.bins, vector_refine{});
+  RC_ASSERT(inner.has_value() && plan.has_value());
+  RC_ASSERT(plan->makespan <= inner->makespan);
+}
+
+TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
+{
+  ballast::random_source random(102);
+  for (int trial = 0; trial < 100; ++trial) {
+    auto const step = ballast_test::random_vectors<2>(random, 60, 9);
+    auto const inner =
+        ballast::partition_vectors(step.costs, step.bins, vector_longest_processing_time{});
+    auto const plan =
+        ballast::partition_vectors(step.costs, step.bins, vector_refine<>{.work_per_sample = 0});
+    ASSERT_TRUE(inner && plan);
+    EXPECT_EQ(plan->owner, inner->owner);
+  }
+}
+
+// An inner policy that is as bad as can be: everything in the first bin.
+struct all_in_one {
+  template <std::size_t D>
+  void operator()(ballast::vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bin_id> owner, ballast::workspace&) const
+  {
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      owner[sample] = bin_id{0};
+      for (std::size_t d = 0; d < D; ++d) { loads[0][d] += problem.costs[sample][d]; }
+    }
+  }
+  friend bool operator==(all_in_one, all_in_one) = default;
+};
+
+TEST(VectorRefine, MovesSamplesIntoEmptyBins)
+{
+  std::vector<cost_vector<2>> const costs{{3, 0}, {0, 3}, {3, 3}, {0, 0}};
+  auto const plan = ballast::partition_vectors(costs, 3, vector_refine{all_in_one{}});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, 3);
+  EXPECT_EQ(all_in_one{}, all_in_one{});
+}
+
+template <std::size_t D>
+int optima_found(std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  int found = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_vectors<D>(random, 8, 4);
+    auto const plan = ballast::partition_vectors(step.costs, step.bins, vector_refine{});
+    EXPECT_TRUE(plan);
+    ballast::cost_units const best = ballast_test::optimum(step);
+    EXPECT_GE(plan->makespan, best);
+    found += plan->makespan == best ? 1 : 0;
+  }
+  return found;
+}
+
+TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
+{
+  EXPECT_GE(optima_found<1>(103), 270);
+  EXPECT_GE(optima_found<2>(104), 270);
+  EXPECT_GE(optima_found<3>(105), 270);
+}
+
+// A step of training: most samples have images and text, some have no image. Work in both dimensions
+// is about as much.
+vector_instance<2> encoder_and_llm(std::size_t samples, std::size_t bins, std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  vector_instance<2> step{{}, bins};
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    std::int64_t const text = random.between(100, 1000) * random.between(1, 8);
+    std::int64_t const image = random.below(3) == 0 ? 0 : random.between(256, 4096);
+    std::int64_t const all = text + image / 4;
+    step.costs.push_back({10'000 * image + 2 * image * image, 4'000 * all + all * all / 4});
+  }
+  return step;
+}
+
+TEST(VectorRefine, BringsAStepWithinOneInAThousand)
+{
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    auto const step = encoder_and_llm(2048, 64, seed);
+    auto const plan = ballast::partition_vectors(step.costs, step.bins, vector_refine{});
+    ASSERT_TRUE(plan);
+    EXPECT_LE(plan->makespan - plan->lower_bound, plan->lower_bound / 1000);
+  }
+}
+
+TEST(VectorRefine, FindsTheSamePlanAgain)
+{
+  auto const step = encoder_and_llm(1000, 30, 7);
+  ballast::vector_plan<2> plan;
+  ballast::workspace memory;
+  ASSERT_TRUE(ballast::partition_vectors_into(plan, memory, step.costs, 30, vector_refine{}));
+  auto const digest = plan.digest();
+  ASSERT_TRUE(ballast::partition_vectors_into(plan, memory, step.costs, 30, vector_refine{}));
+  EXPECT_EQ(plan.digest(), digest);
+}
+
+TEST(VectorRefineDeathTest, RefusesMismatchedSpans)
+{
+  std::vector<cost_vector<2>> const costs{{1, 1}};
+  std::vector<cost_vector<2>> loads;
+  std::vector<bin_id> owner(1);
+  ballast::workspace memory;
+  ballast::vector_problem<2> const problem{costs};
+  EXPECT_DEATH(vector_refine<>{}(problem, std::span(loads), std::span(owner), memory),
+               "!loads.empty");
+}
+
+}  // namespace

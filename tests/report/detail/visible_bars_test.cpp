@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/detail/visible_bars.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace {
+
+struct bar {
+  double start = 0;
+  double duration = 0;
+};
+
+using drawn = ballast::detail::visible_bar<bar>;
+
+std::vector<drawn> visible(std::vector<bar const*> const& row, double thinnest)
+{
+  std::vector<drawn> all;
+  ballast::detail::for_each_visible_bar(std::span<bar const* const>(row), thinnest,
+                                        [&](drawn const& each) { all.push_back(each); });
+  return all;
+}
+
+std::vector<bar const*> pointers(std::vector<bar> const& bars)
+{
+  std::vector<bar const*> row;
+  for (bar const& each : bars) { row.push_back(&each); }
+  return row;
+}
+
+TEST(VisibleBars, AreTheBarsWhereAllCanBeSeen)
+{
+  std::vector<bar> const bars = {{0, 2}, {2, 1}, {7, 3}};
+  auto const row = pointers(bars);
+  auto const shown = visible(row, 1);
+  ASSERT_EQ(shown.size(), 3U);
+  EXPECT_EQ(shown[2].start, 7);
+  EXPECT_EQ(shown[2].end, 10);
+  EXPECT_TRUE(visible({}, 1).empty());
+}
+
+TEST(VisibleBars, KeepALongOneApartFromAThinOneBeforeIt)
+{
+  std::vector<bar> const bars = {{0, 0.1}, {0.1, 0.2}, {0.3, 50}, {50.3, 0}};
+  auto const row = pointers(bars);
+  auto const shown = visible(row, 1);
+  ASSERT_EQ(shown.size(), 3U);
+  EXPECT_EQ(shown[0].of.size(), 2U);
+  EXPECT_DOUBLE_EQ(shown[0].end, 0.3);
+  EXPECT_EQ(shown[1].of.size(), 1U);
+}
+
+TEST(VisibleBars, HoldEveryBarOnceAndAreBounded)  // Ensures (1) (2)
+{
+  ballast::random_source random(20240607);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<bar> bars;
+    double now = 0;
+    for (std::size_t count = random.below(200); count > 0; --count) {
+      now += static_cast<double>(random.below(3)) / 8;
+      bars.push_back({now, static_cast<double>(random.below(12)) / 8});
+      now += bars.back().duration;
+    }
+    auto const row = pointers(bars);
+    auto const shown = visible(row, 1);
+    std::size_t at = 0;
+    for (std::size_t each = 0; each < shown.size(); ++each) {
+      ASSERT_FALSE(shown[each].of.empty());
+      ASSERT_EQ(shown[each].of.front(), &bars[at]);
+      at += shown[each].of.size();
+      ASSERT_EQ(shown[each].end, bars[at - 1].start + bars[at - 1].duration);
+      if (shown[each].of.size() > 1) { ASSERT_LT(shown[each].end - shown[each].start, 1); }
+      if (each > 0) { ASSERT_GE(shown[each].end - shown[each - 1].start, 1); }
+    }
+    ASSERT_EQ(at, bars.size());
+  }
+}
+
+}  // namespace

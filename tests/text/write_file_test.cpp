@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/text/write_file.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ballast::file_content;
+using ballast::write_file;
+using ballast::write_files;
+using testing::HasSubstr;
+
+std::string content_of(fs::path const& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class WriteFile : public testing::Test {
+ protected:
+  void SetUp() override
+  {
+    std::string pattern = (fs::temp_directory_path() / "ballast-write-file-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(char const* name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(WriteFile, WritesAndReplaces)  // Ensures (1)
+{
+  std::string const first("one\0two\r\n", 9);
+  ASSERT_TRUE(write_file(path("a"), first));
+  EXPECT_EQ(content_of(path("a")), first);
+  ASSERT_TRUE(write_file(path("a"), ""));
+  EXPECT_EQ(content_of(path("a")), "");
+  EXPECT_FALSE(fs::exists(path("a.part")));
+}
+
+TEST_F(WriteFile, SaysWhyItCannot)
+{
+  auto const missing = write_file(path("no/such/folder"), "x");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ballast::error_code::unwritable);
+  EXPECT_THAT(missing.error().message, HasSubstr("no/such/folder': No such file or directory"));
+
+  auto const folder = write_file(folder_.string(), "x");
+  ASSERT_FALSE(folder);
+  EXPECT_THAT(folder.error().message, HasSubstr("Is a directory"));
+}
+
+TEST_F(WriteFile, LeavesTheOldFileWhereTheNewOneDoesNotFit)  // Ensures (2)
+{
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  rlimit const tight{4096, usual.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  auto const written = write_file(path("a"), std::string(100'000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, handler);
+
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("File too large"));
+  EXPECT_EQ(content_of(path("a")), "old");
+  EXPECT_FALSE(fs::exists(path("a.part")));
+}
+
+TEST_F(WriteFile, WritesAllFilesOrNone)  // Ensures (1) (2)
+{
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  for (std::string const& bad : {path("no/such/folder"), folder_.string()}) {
+    std::vector<file_content> const files = {
+        {path("a"), "new"}, {bad, "lost"}, {path("b"), "never"}};
+    auto const written = write_files(files);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ballast::error_code::unwritable);
+    EXPECT_EQ(written.error().position, 1U);
+    EXPECT_THAT(written.error().message, HasSubstr("'" + bad + "'"));
+    EXPECT_EQ(content_of(path("a")), "old");
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  }
+  EXPECT_TRUE(write_files({}));
+  std::vector<file_content> const files = {{path("a"), "new"}, {path("b"), "too"}};
+  ASSERT_TRUE(write_files(files));
+  EXPECT_EQ(content_of(path("a")), "new");
+  EXPECT_EQ(content_of(path("b")), "too");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(WriteFile, ReportsAFullDisk)
+{
+  if (!fs::exists("/dev/full")) { GTEST_SKIP() << "this system has no /dev/full"; }
+  auto const written = write_file("/dev/full", "x");
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message, HasSubstr("No space left on device"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(WriteFile, WritesThroughALink)
+{
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  fs::create_symlink(path("a"), path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new"));
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(content_of(path("a")), "new");
+}
+
+}  // namespace
