@@ -84,4 +84,13 @@ TEST(Ratio, HasAValueForDisplay)
   EXPECT_EQ((ratio{greatest, 1}.value()), 0x1p63);
 }
 
+TEST(Ratio, SaysHowFarItIsAboveABound)
+{
+  EXPECT_EQ(gap_above(ratio{5, 4}, ratio{1, 1}), 0.25);
+  EXPECT_EQ(gap_above(ratio{6, 4}, ratio{3, 2}), 0.0);
+  EXPECT_EQ(gap_above(ratio{}, ratio{}), 0.0);
+  // Quotients of these differ by less than a double can hold.
+  EXPECT_EQ(gap_above(ratio{greatest, 1}, ratio{greatest - 1, 1}), 0x1p-63);
+}
+
 }  // namespace

@@ -3,6 +3,7 @@
 #define BALLAST_CORE_GROUPS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 
 #include <cstddef>
@@ -36,13 +37,11 @@ class groups {
       BALLAST_EXPECTS(to_index(key) < keys);
       ++offsets_[to_index(key) + 1];
     }
-    for (std::size_t key = 0; key < keys; ++key) { offsets_[key + 1] += offsets_[key]; }
-    // Each group's offset serves as its write position, which leaves it one group further on.
-    for (std::size_t member = 0; member < owner.size(); ++member) {
-      members_[offsets_[to_index(owner[member])]++] = to_id<Member>(member);
-    }
-    for (std::size_t key = keys; key > 0; --key) { offsets_[key] = offsets_[key - 1]; }
-    offsets_[0] = 0;
+    detail::counting_sort(
+        offsets_, owner.size(), [owner](std::size_t member) { return to_index(owner[member]); },
+        [this](std::size_t member, std::size_t position) {
+          members_[position] = to_id<Member>(member);
+        });
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return offsets_.size() - 1; }

@@ -41,6 +41,15 @@ struct ratio {
     return !(a < b);
   }
 
+  /// How far a value is above a bound: value / bound - 1, and 0 where they are equal. Plans report
+  /// it of their makespan. Expects value >= bound.
+  [[nodiscard]] friend constexpr double gap_above(ratio value, ratio bound) noexcept
+  {
+    uint128 const whole = cross(bound.numerator, value.denominator);
+    uint128 const excess = cross(value.numerator, bound.denominator) - whole;
+    return excess == 0 ? 0.0 : static_cast<double>(excess) / static_cast<double>(whole);
+  }
+
  private:
   [[nodiscard]] BALLAST_HOST_DEVICE static constexpr uint128 cross(std::int64_t a,
                                                                    std::int64_t b) noexcept

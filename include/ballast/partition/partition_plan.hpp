@@ -9,7 +9,6 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/batching.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,11 +42,7 @@ struct partition_plan {
 
   /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
   /// work.
-  [[nodiscard]] double gap() const noexcept
-  {
-    if (makespan == lower_bound) { return 0.0; }
-    return std::max(makespan.value() / lower_bound.value() - 1.0, 0.0);  // quotients are rounded
-  }
+  [[nodiscard]] double gap() const noexcept { return gap_above(makespan, lower_bound); }
 
   /// Whether no plan is better.
   [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -35,8 +36,7 @@ struct order_plan {
   /// How far above the best order this one can be: makespan / lower_bound - 1; 0 where both are 0.
   [[nodiscard]] double gap() const noexcept
   {
-    if (lower_bound == 0) { return 0; }
-    return static_cast<double>(makespan - lower_bound) / static_cast<double>(lower_bound);
+    return gap_above(ratio{makespan}, ratio{lower_bound});
   }
   [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
 

@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_ROUTE_PLAN_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/route/overlaps.hpp>
@@ -44,14 +45,13 @@ class route_table {
   /// Sorts what was added by peer; ranges of one peer stay in the order of add.
   void finish()
   {
-    for (std::size_t peer = 0; peer < rows_.size(); ++peer) {
-      offsets_[peer + 1] += offsets_[peer];
-    }
     ranges_.resize(found_.size());
-    // Each peer's offset serves as its write position, which leaves it one peer further on.
-    for (auto const& [peer, rows] : found_) { ranges_[offsets_[to_index(peer)]++] = rows; }
-    for (std::size_t peer = rows_.size(); peer > 0; --peer) { offsets_[peer] = offsets_[peer - 1]; }
-    offsets_[0] = 0;
+    detail::counting_sort(
+        offsets_, found_.size(),
+        [this](std::size_t index) { return to_index(found_[index].first); },
+        [this](std::size_t index, std::size_t position) {
+          ranges_[position] = found_[index].second;
+        });
   }
 
   /// The ranges that one peer's message is made of, in this order.

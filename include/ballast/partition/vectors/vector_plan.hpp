@@ -5,6 +5,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
@@ -36,8 +37,7 @@ struct vector_plan {
   /// work.
   [[nodiscard]] double gap() const noexcept
   {
-    if (makespan == lower_bound) { return 0.0; }
-    return static_cast<double>(makespan - lower_bound) / static_cast<double>(lower_bound);
+    return gap_above(ratio{makespan}, ratio{lower_bound});
   }
 
   /// Whether no plan is better.
