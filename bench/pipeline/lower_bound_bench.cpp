@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../tests/support/makespan_formulas.hpp"  // defines: disttrain_makespan, dflop_makespan
 #include "../../tests/support/pipeline_families.hpp"  // defines: times_of, named_families
 
 #include <benchmark/benchmark.h>

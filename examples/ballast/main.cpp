@@ -8,6 +8,7 @@
 
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_schedule.hpp>
+#include <ballast/version.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -2,6 +2,8 @@
 #include "output.hpp"
 #include "plan_command.hpp"
 
+#include <ballast/text.hpp>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -5,6 +5,8 @@
 #include "ballast_functions.hpp"
 #include "model.hpp"
 
+#include <ballast/partition.hpp>
+
 #include <mpi.h>
 
 #include <cstddef>
