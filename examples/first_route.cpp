@@ -2,7 +2,6 @@
 // Four ranks, here threads, that read samples of different lengths, move them to where the plan
 // wants them, and back.
 
-// [first_route]
 #include <ballast/ballast.hpp>
 #include <ballast/comm.hpp>
 
@@ -12,6 +11,7 @@
 int main()
 {
   using namespace ballast;
+  // [first_route]
   auto const cost = parse_cost_spec("transformer:d=3072,gamma=0.405").value().cost;
   auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
@@ -37,5 +37,5 @@ int main()
     std::printf("rank %zu: %5ld tokens read, %5ld to compute%s\n", to_index(comm.rank()),
                 way.rows_before, way.rows_after, moved ? "" : ", failed");
   });
+  // [first_route]
 }
-// [first_route]
