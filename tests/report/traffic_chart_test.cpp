@@ -20,7 +20,7 @@ namespace {
 using ballast::rank_traffic;
 using ballast::route_volume;
 using ballast::tokens;
-using ballast::traffic_chart;
+using ballast::report::traffic_chart;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
