@@ -74,9 +74,9 @@ namespace ballast::inline v0::report {
 ///
 /// Shapes      a plan of n samples over `bags`, lengths[n].
 /// Units       as bars_as_read.
-/// Ensures     (1) one bar per sample and GPU of its bag, as long as the sample's time / GPUs of
+/// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / GPUs of
 ///                 the bag; the bars of a GPU follow each other in sample order without gaps. In a
-///                 padded batch every sample takes as long as the longest one
+///                 padded batch every sample takes the time of the longest one
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,
