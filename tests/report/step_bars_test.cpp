@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 #include <vector>

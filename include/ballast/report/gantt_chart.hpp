@@ -8,6 +8,7 @@
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/svg.hpp>
 
@@ -19,18 +20,6 @@
 #include <string_view>
 #include <tuple>
 #include <vector>
-
-namespace ballast::inline v0::report {
-
-/// A GPU busy with one thing, usually a sample.
-struct gantt_bar {
-  rank_id gpu{};
-  double start = 0;
-  double duration = 0;
-  std::string label;
-};
-
-}  // namespace ballast::inline v0::report
 
 namespace ballast::inline v0::detail {
 

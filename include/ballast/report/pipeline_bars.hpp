@@ -7,6 +7,7 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/report/pipeline_bar.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,16 +15,6 @@
 #include <vector>
 
 namespace ballast::inline v0::report {
-
-/// A pipeline rank busy with one task.
-struct pipeline_bar {
-  pipeline_rank rank{};
-  stage_id stage{};
-  microbatch_id microbatch{};
-  ballast::pass pass = ballast::pass::forward;
-  double start = 0;
-  double duration = 0;
-};
 
 /// Returns what every pipeline rank does in a simulated step.
 ///

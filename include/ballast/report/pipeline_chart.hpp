@@ -10,7 +10,7 @@
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/pipeline_bars.hpp>
+#include <ballast/report/pipeline_bar.hpp>
 #include <ballast/report/svg.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include <ballast/report/cost_chart.hpp>
 #include <ballast/report/detail/plan_page_figures.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/gantt_chart.hpp>
 #include <ballast/report/histogram_chart.hpp>
 #include <ballast/report/html_page.hpp>

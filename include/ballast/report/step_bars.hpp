@@ -7,7 +7,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/partition_plan.hpp>
-#include <ballast/report/gantt_chart.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

@@ -2,7 +2,6 @@
 #ifndef BALLAST_REPORT_TRAFFIC_CHART_HPP
 #define BALLAST_REPORT_TRAFFIC_CHART_HPP
 
-#include <ballast/core/units.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
