@@ -14,9 +14,9 @@ namespace ballast::inline v0::report {
 /// One step, before and after balancing.
 struct plan_page_step {
   std::int64_t samples = 0;
-  tokens length = 0;       ///< of all samples together
-  balance_metrics before;  ///< of the GPUs with the samples as they were read
-  balance_metrics after;
+  tokens length = 0;            ///< of all samples together
+  balance_metrics before = {};  ///< of the GPUs with the samples as they were read
+  balance_metrics after = {};
   double gap = 0;              ///< makespan / certified lower bound - 1
   double plan_seconds = 0;     ///< time to make the plan
   double compute_seconds = 0;  ///< of the busiest GPU after balancing; 0 where it is unknown
