@@ -34,8 +34,8 @@ T check(result<T> outcome)
 struct step_outcome {
   double loss;
   block::values gradients;  // this rank's share
-  balance_metrics as_read;
-  balance_metrics balanced;
+  report::balance_metrics as_read;
+  report::balance_metrics balanced;
 };
 
 step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sample_batch const& data)
@@ -82,8 +82,8 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
   check(route(comm, way, memory, rows_of(dy, y_there, shape.width)));
   check(layer.backward(y_there, x_there, gradients));
   check(reverse_route(comm, way, memory, rows_of(x_there, dx, shape.width)));
-  return {loss, gradients.flat(), measure_as_read(data, plan.costs, comm.size()),
-          measure_balance(plan.loads, bags.sizes())};
+  return {loss, gradients.flat(), report::measure_as_read(data, plan.costs, comm.size()),
+          report::measure_balance(plan.loads, bags.sizes())};
 }
 // [knapformer]
 

@@ -1319,9 +1319,9 @@ class trainer {
       pair.as_read = timed([&] { return step_as_read(step); });
       pair.balanced = timed([&] { return step_balanced(step); });
       pair.as_read.imbalance =
-          ballast::measure_as_read(batch_, plan_.costs, comm_.size()).balance_ratio();
+          ballast::report::measure_as_read(batch_, plan_.costs, comm_.size()).balance_ratio();
       pair.balanced.imbalance =
-          ballast::measure_balance(plan_.loads, bags_.speeds()).balance_ratio();
+          ballast::report::measure_balance(plan_.loads, bags_.speeds()).balance_ratio();
       if (step == 1) { result.gradient_difference = gradient_difference(); }
       if (comm_.rank() == ballast::rank_id{0}) { print(step, pair); }
       result.steps.push_back(pair);

@@ -20,7 +20,7 @@ using ballast::tokens;
 void report_quality(benchmark::State& state, ballast::partition_plan const& plan,
                     ballast::bag_layout const& bags)
 {
-  auto const metrics = ballast::measure_balance(plan.loads, bags.sizes());
+  auto const metrics = ballast::report::measure_balance(plan.loads, bags.sizes());
   state.counters["gap"] = plan.gap();
   state.counters["wir"] = metrics.imbalance_ratio().value_or(0);  // 0: some GPU has no work
 }

@@ -195,7 +195,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
 std::string page_of(pipeline_run const& run)
 {
   pipeline_options const& options = run.options;
-  ballast::pipeline_page_data page;
+  ballast::report::pipeline_page_data page;
   std::string const file = options.durations.substr(options.durations.find_last_of('/') + 1);
   page.title =
       fmt::format("{} on {}", file, count_of(run.schedule.stages().ranks(), "pipeline rank"));
@@ -210,7 +210,7 @@ std::string page_of(pipeline_run const& run)
     page.settings.push_back({"Evaluations", std::to_string(*options.evaluations)});
   }
   if (options.seed) { page.settings.push_back({"Seed", std::to_string(*options.seed)}); }
-  return ballast::pipeline_page(page, run.schedule, run.written.times, run.plan);
+  return ballast::report::pipeline_page(page, run.schedule, run.written.times, run.plan);
 }
 
 /// A process for each of the two orders, in it a track per pipeline rank. What the file counts one
@@ -237,7 +237,7 @@ ballast::result<std::string> timeline_of(pipeline_run const& run,
   auto const nanoseconds = [=](time_units time) {
     return time * multiply / divide + (divide > 1 && time % divide >= divide / 2 ? 1 : 0);
   };
-  ballast::chrome_trace trace;
+  ballast::report::chrome_trace trace;
   for (std::uint32_t process = 0; process < both.size(); ++process) {
     auto const& [name, order, timeline] = both[process];
     trace.name_process(process, name);

@@ -21,6 +21,7 @@
 namespace cli {
 namespace {
 
+namespace report = ballast::report;
 using ballast::tokens;
 
 /// The options that only matter where bytes are moved, those that were given.
@@ -72,11 +73,11 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
     ballast::sample_batch const& batch = step.batch;
     ballast::partition_plan const& plan = step.plan;
-    ballast::plan_page_step& measured = result.steps.emplace_back(ballast::plan_page_step{
+    report::plan_page_step& measured = result.steps.emplace_back(report::plan_page_step{
         .samples = static_cast<std::int64_t>(batch.lengths.size()),
         .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
-        .before = ballast::measure_as_read(batch, plan.costs, work.gpus()),
-        .after = ballast::measure_balance(plan.loads, bags.layout.sizes()),
+        .before = report::measure_as_read(batch, plan.costs, work.gpus()),
+        .after = report::measure_balance(plan.loads, bags.layout.sizes()),
         .gap = plan.gap(),
         .plan_seconds = step.plan_seconds});
     result.moved_shares.push_back(plan.moved.value());
@@ -92,11 +93,11 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     }
 
     auto const as_planned = [&] {
-      return ballast::bars_as_planned(plan, bags.layout, batch.lengths, work.seconds_per_unit);
+      return report::bars_as_planned(plan, bags.layout, batch.lengths, work.seconds_per_unit);
     };
     if (step.index == 0 && first_shown) {
       result.first_before =
-          ballast::bars_as_read(batch, plan.costs, work.gpus(), work.seconds_per_unit);
+          report::bars_as_read(batch, plan.costs, work.gpus(), work.seconds_per_unit);
       result.first_after = as_planned();
     }
     if (!options.timeline.empty() && step.index < most_timeline_steps) {

@@ -36,11 +36,11 @@ struct plan_options {
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
 struct planned {
-  using bars = std::vector<ballast::gantt_bar>;
+  using bars = std::vector<ballast::report::gantt_bar>;
 
   std::string bags;
   ballast::bag_layout layout;
-  std::vector<ballast::plan_page_step> steps;
+  std::vector<ballast::report::plan_page_step> steps;
   std::vector<double> moved_shares;         ///< of the tokens of each step, those that change bags
   ballast::digest digest;                   ///< of the plans of all steps
   bars first_before;                        ///< the first step as its samples were read

@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-using ballast::gantt_bar;
+namespace report = ballast::report;
 using ballast::to_index;
 using ballast::tokens;
 
@@ -46,28 +46,28 @@ summary summarise(planned const& layout)
   auto const& steps = layout.steps;
   auto const mean_of = [&steps](auto value) {
     double sum = 0;
-    for (ballast::plan_page_step const& step : steps) { sum += value(step); }
+    for (report::plan_page_step const& step : steps) { sum += value(step); }
     return sum / static_cast<double>(steps.size());
   };
-  auto const mean_wir = [&](ballast::balance_metrics ballast::plan_page_step::* when) {
+  auto const mean_wir = [&](report::balance_metrics report::plan_page_step::* when) {
     bool const finite = std::ranges::all_of(
         steps, [when](auto const& step) { return (step.*when).imbalance_ratio().has_value(); });
     auto const wir = [when](auto const& step) { return (step.*when).imbalance_ratio().value(); };
     return finite ? std::optional(mean_of(wir)) : std::nullopt;
   };
   summary all;
-  all.wir_before = mean_wir(&ballast::plan_page_step::before);
-  all.wir_after = mean_wir(&ballast::plan_page_step::after);
+  all.wir_before = mean_wir(&report::plan_page_step::before);
+  all.wir_after = mean_wir(&report::plan_page_step::after);
   all.balance_ratio_before = mean_of([](auto const& step) { return step.before.balance_ratio(); });
   all.balance_ratio_after = mean_of([](auto const& step) { return step.after.balance_ratio(); });
   all.idle_before = mean_of([](auto const& step) { return step.before.idle_share(); });
   all.idle_after = mean_of([](auto const& step) { return step.after.idle_share(); });
   all.gap_mean = mean_of([](auto const& step) { return step.gap; });
-  all.gap_max = std::ranges::max(steps, {}, &ballast::plan_page_step::gap).gap;
+  all.gap_max = std::ranges::max(steps, {}, &report::plan_page_step::gap).gap;
   all.moved_share = std::accumulate(layout.moved_shares.begin(), layout.moved_shares.end(), 0.0) /
                     static_cast<double>(steps.size());
   std::vector<double> seconds;
-  for (ballast::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
+  for (report::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
   std::ranges::sort(seconds);
   all.plan_seconds_median = (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
   return all;
@@ -182,33 +182,33 @@ std::string table_of(plan_run const& run)
   }
   if (run.pipelines) { out += pipeline_table_of(run); }
   if (prints_picture(run.options)) {
-    auto const before = ballast::work_per_gpu(first.first_before, run.job.gpus());
+    auto const before = report::work_per_gpu(first.first_before, run.job.gpus());
     double const highest = std::ranges::max(before);
     out += fmt::format("\nwork per GPU in the first step\n{:<14}  {}\n", "before",
                        sparkline(before, highest));
     for (planned const& layout : run.layouts) {
-      out += fmt::format(
-          "{:<14}  {}\n", layout.bags,
-          sparkline(ballast::work_per_gpu(layout.first_after, run.job.gpus()), highest));
+      out +=
+          fmt::format("{:<14}  {}\n", layout.bags,
+                      sparkline(report::work_per_gpu(layout.first_after, run.job.gpus()), highest));
     }
   }
   return out + "\n";
 }
 
-std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
+std::vector<report::html_page::setting> settings_of(plan_run const& run)
 {
   job const& work = run.job;
   job_options const& options = work.options;
   auto const grouped = [](std::size_t count) {
-    return ballast::grouped_text(static_cast<std::int64_t>(count));
+    return report::grouped_text(static_cast<std::int64_t>(count));
   };
   planned const& layout = run.layouts.front();
-  std::vector<ballast::html_page::setting> settings = {
+  std::vector<report::html_page::setting> settings = {
       {"Samples", work.trace.empty()
                       ? "data codes " + options.codes
                       : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
                                     grouped(work.trace.size()),
-                                    ballast::grouped_text(layout.steps.front().samples))},
+                                    report::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in nodes of {}", grouped(work.gpus()), options.gpus_per_node)},
       {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
       {"Policy", policy_text(options)},
@@ -231,10 +231,10 @@ std::vector<ballast::html_page::setting> settings_of(plan_run const& run)
   return settings;
 }
 
-ballast::plan_page_data page_of(plan_run const& run)
+report::plan_page_data page_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
-  ballast::plan_page_data page;
+  report::plan_page_data page;
   page.title = fmt::format("{} on {} in bags {}", run.job.source, count_of(run.job.gpus(), "GPU"),
                            layout.bags);
   page.unit = "s";
@@ -285,7 +285,7 @@ ballast::plan_page_data page_of(plan_run const& run)
 ballast::result<std::string> timeline_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
-  ballast::chrome_trace trace;
+  report::chrome_trace trace;
   trace.name_process(0, fmt::format("{} in bags {}", run.job.source, layout.bags));
   for (std::uint32_t gpu = 0; gpu < run.job.gpus(); ++gpu) {
     auto const bag = layout.layout.bag_of(ballast::rank_id{gpu});
@@ -296,7 +296,7 @@ ballast::result<std::string> timeline_of(plan_run const& run)
   for (std::size_t step = 0; step < layout.timeline.size(); ++step) {
     std::vector<double> busy_until(run.job.gpus(), 0.0);
     std::vector<std::int64_t> samples(run.job.gpus(), 0);
-    for (gantt_bar const& bar : layout.timeline[step]) {
+    for (report::gantt_bar const& bar : layout.timeline[step]) {
       busy_until[to_index(bar.gpu)] = bar.start + bar.duration;
       ++samples[to_index(bar.gpu)];
     }
@@ -315,7 +315,7 @@ ballast::result<std::string> timeline_of(plan_run const& run)
                  nanoseconds(now + busy_until[gpu]) - start},
                 {{"samples", samples[gpu]}});
     }
-    for (gantt_bar const& bar : layout.timeline[step]) {
+    for (report::gantt_bar const& bar : layout.timeline[step]) {
       auto const start = nanoseconds(now + bar.start);
       auto const end = nanoseconds(now + (bar.start + bar.duration));
       trace.add(
@@ -339,12 +339,12 @@ outcome<void> show_plan(plan_run const& run)
   };
   if (!run.options.picture.empty()) {
     add("picture", run.options.picture,
-        ballast::standalone_svg(
-            ballast::load_chart(ballast::work_per_gpu(first.first_before, run.job.gpus()),
-                                ballast::work_per_gpu(first.first_after, run.job.gpus()), "s")));
+        report::standalone_svg(
+            report::load_chart(report::work_per_gpu(first.first_before, run.job.gpus()),
+                               report::work_per_gpu(first.first_after, run.job.gpus()), "s")));
   }
   if (!run.options.report.empty()) {
-    add("page", run.options.report, ballast::plan_page(page_of(run)));
+    add("page", run.options.report, report::plan_page(page_of(run)));
   }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run);

@@ -73,8 +73,8 @@ struct planner {
             first.data(),
             from.data(),
             to.data(),
-            ballast::measure_as_read(batch, plan.costs, bags.gpus()).balance_ratio(),
-            ballast::measure_balance(plan.loads, bags.speeds()).balance_ratio()};
+            ballast::report::measure_as_read(batch, plan.costs, bags.gpus()).balance_ratio(),
+            ballast::report::measure_balance(plan.loads, bags.speeds()).balance_ratio()};
     return {};
   }
 };

@@ -7,6 +7,7 @@
 #include <ballast/report/chart_style.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/cost_chart.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/gantt_chart.hpp>
 #include <ballast/report/histogram_chart.hpp>
 #include <ballast/report/html_page.hpp>
@@ -14,6 +15,7 @@
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/report/pipeline_bar.hpp>
 #include <ballast/report/pipeline_bars.hpp>
 #include <ballast/report/pipeline_chart.hpp>
 #include <ballast/report/pipeline_page.hpp>

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
+#include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/workload.hpp>
 
@@ -48,13 +49,14 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
     auto const step = ballast::draw_batch(codes, gpus, {}, random).value();
     std::vector<ballast::cost_units> costs;
     for (tokens const length : step.lengths) { costs.push_back(spec.cost(length)); }
-    without += ballast::measure_as_read(step, costs, gpus).imbalance_ratio().value();
+    without += ballast::report::measure_as_read(step, costs, gpus).imbalance_ratio().value();
     for (std::size_t layout = 0; layout < layouts.size(); ++layout) {
       auto const plan =
           ballast::partition(step.lengths, layouts[layout], ballast::greedy_knapsack{}, spec.cost);
       ASSERT_TRUE(plan) << plan.error().message;
-      with[layout] +=
-          ballast::measure_balance(plan->loads, layouts[layout].sizes()).imbalance_ratio().value();
+      with[layout] += ballast::report::measure_balance(plan->loads, layouts[layout].sizes())
+                          .imbalance_ratio()
+                          .value();
     }
   }
   std::printf("measured (paper): %s, no balancer %.2f (%.2f)", GetParam().mix, without / batches,

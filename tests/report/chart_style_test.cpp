@@ -19,7 +19,7 @@ using palette = std::map<std::string, std::string>;
 // The custom properties of the `which`-th :root block: 0 is light, 1 is dark.
 palette colours(int which)
 {
-  std::string const style(ballast::chart_style);
+  std::string const style(ballast::report::chart_style);
   std::size_t block = style.find(":root");
   for (; which > 0; --which) { block = style.find(":root", block + 1); }
   std::string const body = style.substr(block, style.find('}', block) - block);
@@ -98,7 +98,7 @@ TEST(ChartStyle, HasEveryColourInBothModes)
 TEST(StandaloneSvg, CarriesItsStyle)
 {
   auto const elements =
-      markup::parse(ballast::standalone_svg("<svg viewBox=\"0 0 4 4\"><rect/></svg>"));
+      markup::parse(ballast::report::standalone_svg("<svg viewBox=\"0 0 4 4\"><rect/></svg>"));
   ASSERT_EQ(elements.size(), 3U);
   EXPECT_EQ(elements[0].attributes.at("xmlns"), "http://www.w3.org/2000/svg");
   EXPECT_EQ(elements[0].attributes.at("viewBox"), "0 0 4 4");
@@ -108,7 +108,7 @@ TEST(StandaloneSvg, CarriesItsStyle)
 
 TEST(StandaloneSvgDeathTest, RefusesWhatIsNoDrawing)
 {
-  EXPECT_DEATH((void)ballast::standalone_svg("<p>"), "<svg");
+  EXPECT_DEATH((void)ballast::report::standalone_svg("<p>"), "<svg");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace {
 
-using ballast::chrome_trace;
+using ballast::report::chrome_trace;
 using nlohmann::json;
 
 json complete_events(json const& file)
@@ -173,7 +173,7 @@ TEST(ChromeTraceDeathTest, RefusesTimesThatAreNone)
 TEST(ChromeTrace, ShowsAStepAndItsSamples)
 {
   // [trace]
-  ballast::chrome_trace trace;
+  ballast::report::chrome_trace trace;
   trace.name_process(0, "after balancing");
   trace.name_track({.process = 0, .thread = 3}, "GPU 3");
   trace.add({{0, 3}, "step 0", "step", 0, 9'000'000});

@@ -12,10 +12,10 @@
 
 namespace {
 
-using ballast::cost_chart;
-using ballast::cost_point;
-using ballast::length_mark;
-using ballast::measured_cost;
+using ballast::report::cost_chart;
+using ballast::report::cost_point;
+using ballast::report::length_mark;
+using ballast::report::measured_cost;
 
 struct corner {
   double x;

@@ -11,9 +11,9 @@
 
 namespace {
 
-using ballast::gantt_bar;
-using ballast::gantt_chart;
 using ballast::rank_id;
+using ballast::report::gantt_bar;
+using ballast::report::gantt_chart;
 using testing::HasSubstr;
 
 std::vector<gantt_bar> const before = {{rank_id{1}, 0, 10, "sample 1"},

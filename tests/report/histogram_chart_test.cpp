@@ -11,8 +11,8 @@
 
 namespace {
 
-using ballast::histogram_chart;
 using ballast::length_bin;
+using ballast::report::histogram_chart;
 
 // The bars without the legend's swatch, which has no tooltip and comes first.
 std::vector<markup::element> bars(std::string const& chart)

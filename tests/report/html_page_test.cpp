@@ -12,7 +12,7 @@
 
 namespace {
 
-using ballast::html_page;
+using ballast::report::html_page;
 using testing::HasSubstr;
 using testing::Not;
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-using ballast::load_chart;
+using ballast::report::load_chart;
 using loads = std::vector<double>;
 using testing::HasSubstr;
 

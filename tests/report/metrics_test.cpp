@@ -10,7 +10,7 @@
 namespace {
 
 using ballast::cost_units;
-using ballast::measure_balance;
+using ballast::report::measure_balance;
 
 using loads = std::vector<cost_units>;
 using sizes = std::vector<std::uint32_t>;
@@ -56,18 +56,18 @@ TEST(BalanceMetrics, CountsTheSamplesThatEveryGpuReadBeforeBalancing)
   using ballast::rank_id;
   ballast::sample_batch const batch{.lengths = {1, 1, 1, 1},
                                     .source = {rank_id{0}, rank_id{0}, rank_id{1}, rank_id{2}}};
-  auto const metrics = ballast::measure_as_read(batch, loads{5, 7, 4, 2}, 3);
+  auto const metrics = ballast::report::measure_as_read(batch, loads{5, 7, 4, 2}, 3);
   EXPECT_DOUBLE_EQ(metrics.heaviest, 12.0);
   EXPECT_DOUBLE_EQ(metrics.lightest, 2.0);
   EXPECT_DOUBLE_EQ(metrics.mean, 6.0);
-  EXPECT_DOUBLE_EQ(ballast::measure_as_read(batch, loads{5, 7, 4, 2}, 4).lightest, 0.0);
+  EXPECT_DOUBLE_EQ(ballast::report::measure_as_read(batch, loads{5, 7, 4, 2}, 4).lightest, 0.0);
 }
 
 TEST(BalanceMetricsDeathTest, NeedsAGpuForEverySampleAndACostForEach)
 {
   ballast::sample_batch const batch{.lengths = {1}, .source = {ballast::rank_id{2}}};
-  EXPECT_DEATH((void)ballast::measure_as_read(batch, loads{5}, 2), "gpus");
-  EXPECT_DEATH((void)ballast::measure_as_read(batch, loads{}, 3), "costs.size");
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, loads{5}, 2), "gpus");
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, loads{}, 3), "costs.size");
 }
 
 TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
@@ -83,8 +83,8 @@ TEST(FlopsUtilization, CountsThreeForwardPassesAndFourWithRecomputation)
   auto const trained = ballast::step_flops(forward, {}).value();
   auto const executed = ballast::step_flops(forward, {.recompute = 1}).value();
   double const peak = 8 * 989e12;  // eight H100, dense bf16
-  double const mfu = ballast::flops_utilization(ballast::flops(trained, 8192), 0.5, peak);
-  double const hfu = ballast::flops_utilization(ballast::flops(executed, 8192), 0.5, peak);
+  double const mfu = ballast::report::flops_utilization(ballast::flops(trained, 8192), 0.5, peak);
+  double const hfu = ballast::report::flops_utilization(ballast::flops(executed, 8192), 0.5, peak);
   // [utilization]
   double const forward_flop = ballast::flops(forward, 8192);
   EXPECT_DOUBLE_EQ(mfu, 3 * forward_flop / (0.5 * peak));
@@ -93,8 +93,8 @@ TEST(FlopsUtilization, CountsThreeForwardPassesAndFourWithRecomputation)
 
 TEST(FlopsUtilizationDeathTest, NeedsTimeAndPeak)
 {
-  EXPECT_DEATH((void)ballast::flops_utilization(1, 0, 1), "seconds > 0");
-  EXPECT_DEATH((void)ballast::flops_utilization(1, 1, 0), "peak_flops_per_second > 0");
+  EXPECT_DEATH((void)ballast::report::flops_utilization(1, 0, 1), "seconds > 0");
+  EXPECT_DEATH((void)ballast::report::flops_utilization(1, 1, 0), "peak_flops_per_second > 0");
 }
 
 }  // namespace

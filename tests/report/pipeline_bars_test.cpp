@@ -11,7 +11,7 @@ namespace {
 
 using ballast::microbatch_id;
 using ballast::pass;
-using ballast::pipeline_bar;
+using ballast::report::pipeline_bar;
 
 TEST(PipelineBars, AreTheTasksOfEveryRankInOrder)  // Ensures (1)
 {
@@ -22,12 +22,12 @@ TEST(PipelineBars, AreTheTasksOfEveryRankInOrder)  // Ensures (1)
   ballast::pipeline_times times(2, 2);
   times.rows = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
   std::vector const order = {microbatch_id{1}, microbatch_id{0}};
-  auto const bars =
-      ballast::pipeline_bars(schedule, ballast::simulate(schedule, times, order), order, 0.5);
+  auto const bars = ballast::report::pipeline_bars(
+      schedule, ballast::simulate(schedule, times, order), order, 0.5);
   // Rank 0: F1 0-5, F0 5-6, B1 20-26, B0 27-29. Rank 1: F1 5-12, B1 12-20, F0 20-23, B0 23-27.
   struct expected {
     unsigned rank, microbatch;
-    pass way;
+    pass kind;
     double start, end;
   };
   std::vector<expected> const all = {
@@ -40,7 +40,7 @@ TEST(PipelineBars, AreTheTasksOfEveryRankInOrder)  // Ensures (1)
     EXPECT_EQ(to_index(bar.rank), all[at].rank) << at;
     EXPECT_EQ(to_index(bar.stage), all[at].rank) << at;
     EXPECT_EQ(to_index(bar.microbatch), all[at].microbatch) << at;
-    EXPECT_EQ(bar.pass, all[at].way) << at;
+    EXPECT_EQ(bar.pass, all[at].kind) << at;
     EXPECT_EQ(bar.start, all[at].start / 2) << at;
     EXPECT_EQ(bar.start + bar.duration, all[at].end / 2) << at;
   }
@@ -53,7 +53,8 @@ TEST(PipelineBars, AreNoneWithoutMicrobatches)
                             stages, ballast::one_forward_one_backward{}(stages, 0).value())
                             .value();
   ballast::pipeline_times const times(0, 3);
-  EXPECT_TRUE(ballast::pipeline_bars(schedule, ballast::simulate(schedule, times, {}), {}).empty());
+  EXPECT_TRUE(
+      ballast::report::pipeline_bars(schedule, ballast::simulate(schedule, times, {}), {}).empty());
 }
 
 }  // namespace

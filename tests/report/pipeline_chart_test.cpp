@@ -14,10 +14,10 @@ namespace {
 
 using ballast::microbatch_id;
 using ballast::pass;
-using ballast::pipeline_bar;
-using ballast::pipeline_chart;
 using ballast::pipeline_rank;
 using ballast::stage_id;
+using ballast::report::pipeline_bar;
+using ballast::report::pipeline_chart;
 using testing::HasSubstr;
 
 constexpr double plot_left = 76;

@@ -18,9 +18,9 @@ namespace {
 using ballast::compiled_schedule;
 using ballast::microbatch_id;
 using ballast::order_plan;
-using ballast::pipeline_page;
-using ballast::pipeline_page_data;
 using ballast::pipeline_times;
+using ballast::report::pipeline_page;
+using ballast::report::pipeline_page_data;
 using testing::AnyOf;
 using testing::Contains;
 using testing::ElementsAre;
@@ -72,16 +72,16 @@ TEST(PipelinePage, ShowsAnOrderThatWasFound)
   times.rows = {{60, 120}, {10, 20}, {10, 20}, {60, 120}};
   auto const plan = ballast::order_microbatches(schedule, times, ballast::insertion{}).value();
 
-  ballast::pipeline_page_data data;
+  ballast::report::pipeline_page_data data;
   data.title = "Two microbatches";
   data.unit = "s";
   data.time_per_unit = 1e-4;
   data.settings = {{"Schedule", "1F1B"}, {"Policy", "insertion"}};
-  std::string const page = ballast::pipeline_page(data, schedule, times, plan);
+  std::string const page = ballast::report::pipeline_page(data, schedule, times, plan);
   // [page]
-  EXPECT_THAT(
-      texts(markup::having_class(markup::parse(page), "value")),
-      Contains(HasSubstr(ballast::si_text(static_cast<double>(plan.makespan) * 1e-4, "s"))));
+  EXPECT_THAT(texts(markup::having_class(markup::parse(page), "value")),
+              Contains(HasSubstr(
+                  ballast::report::si_text(static_cast<double>(plan.makespan) * 1e-4, "s"))));
 }
 
 TEST(PipelinePage, HasItsSectionsInOrder)  // Ensures (1)

@@ -12,9 +12,9 @@
 
 namespace {
 
-using ballast::plan_page;
-using ballast::plan_page_data;
 using ballast::rank_id;
+using ballast::report::plan_page;
+using ballast::report::plan_page_data;
 using testing::AnyOf;
 using testing::Contains;
 using testing::ElementsAre;
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 plan_page_data two_gpus()
 {
   // [page]
-  ballast::plan_page_data data;
+  ballast::report::plan_page_data data;
   data.title = "Two GPUs";
   data.unit = "s";
   data.steps = {{.samples = 3,
@@ -43,7 +43,7 @@ plan_page_data two_gpus()
   data.length_work = {0.1, 0.3, 0.6};
   data.cost_model = {{0, 0, 0}, {3000, 0.25, 0.05}, {5000, 0.42, 0.18}};
   data.settings = {{"Trace", "example.csv"}, {"Policy", "greedy_knapsack"}};
-  std::string const page = ballast::plan_page(data);  // and write_file("plan.html", page)
+  std::string const page = ballast::report::plan_page(data);  // and write_file("plan.html", page)
   // [page]
   EXPECT_FALSE(page.empty());
   return data;

@@ -4,14 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 #include <vector>
 
 namespace {
 
-using ballast::gantt_bar;
 using ballast::rank_id;
+using ballast::report::gantt_bar;
 using testing::AllOf;
 using testing::DoubleEq;
 using testing::ElementsAre;
@@ -31,11 +32,11 @@ ballast::sample_batch three_samples()
 TEST(BarsAsRead, PutEverySampleOnItsSourceBehindTheOnesBefore)
 {
   std::vector<ballast::cost_units> const costs{4, 2, 8};
-  auto const bars = ballast::bars_as_read(three_samples(), costs, 3, 0.5);
+  auto const bars = ballast::report::bars_as_read(three_samples(), costs, 3, 0.5);
   EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 2, "sample 0, 10 tokens"),
                                 a_bar(0, 2, 1, "sample 1, 20 tokens"),
                                 a_bar(2, 0, 4, "sample 2, 30 tokens")));
-  EXPECT_THAT(ballast::work_per_gpu(bars, 3), ElementsAre(3, 0, 4));
+  EXPECT_THAT(ballast::report::work_per_gpu(bars, 3), ElementsAre(3, 0, 4));
 }
 
 TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
@@ -45,14 +46,14 @@ TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
   auto const plan = ballast::partition(batch.lengths, bags, ballast::round_robin{},
                                        [](ballast::tokens length) { return 2 * length; });
   ASSERT_TRUE(plan);
-  auto const bars = ballast::bars_as_planned(*plan, bags, batch.lengths, 0.5);
+  auto const bars = ballast::report::bars_as_planned(*plan, bags, batch.lengths, 0.5);
   EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 10, "sample 0, 10 tokens"),
                                 a_bar(1, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
                                 a_bar(2, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
                                 a_bar(0, 10, 30, "sample 2, 30 tokens")));
   // What the bars add up to is what the plan says: loads of 80 on one GPU and 40 on two.
   EXPECT_THAT(plan->loads, ElementsAre(80, 40));
-  EXPECT_THAT(ballast::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
+  EXPECT_THAT(ballast::report::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
 }
 
 TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
@@ -63,7 +64,8 @@ TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
                          [](ballast::tokens length) { return length; });
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->loads, ElementsAre(30, 40));
-  auto const bars = ballast::bars_as_planned(*plan, ballast::one_gpu_bags(2), batch.lengths, 1.0);
+  auto const bars =
+      ballast::report::bars_as_planned(*plan, ballast::one_gpu_bags(2), batch.lengths, 1.0);
   EXPECT_THAT(bars, ElementsAre(a_bar(1, 0, 20, "sample 0, 10 tokens"),
                                 a_bar(1, 20, 20, "sample 1, 20 tokens"),
                                 a_bar(0, 0, 30, "sample 2, 30 tokens")));
@@ -71,15 +73,15 @@ TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
 
 TEST(StepBars, MayBeNone)
 {
-  EXPECT_TRUE(ballast::bars_as_read({}, {}, 4, 1.0).empty());
-  EXPECT_THAT(ballast::work_per_gpu({}, 2), ElementsAre(0, 0));
+  EXPECT_TRUE(ballast::report::bars_as_read({}, {}, 4, 1.0).empty());
+  EXPECT_THAT(ballast::report::work_per_gpu({}, 2), ElementsAre(0, 0));
 }
 
 TEST(StepBarsDeathTest, RefuseGpusAndSizesThatDoNotMatch)
 {
   std::vector<ballast::cost_units> const costs{4, 2, 8};
-  EXPECT_DEATH((void)ballast::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
-  EXPECT_DEATH((void)ballast::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
 }
 
 }  // namespace

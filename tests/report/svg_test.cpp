@@ -15,7 +15,7 @@
 
 namespace {
 
-using ballast::svg_drawing;
+using ballast::report::svg_drawing;
 
 svg_drawing drawing_of_everything()
 {
@@ -88,11 +88,11 @@ TEST(SvgDrawingDeathTest, RefusesCoordinatesThatAreNone)
 // [drawing]
 std::string traffic_light()
 {
-  ballast::svg_drawing drawing(120, 40, "Two of three links are up");
+  ballast::report::svg_drawing drawing(120, 40, "Two of three links are up");
   drawing.circle({20, 20}, 12, "after", "link 0: up");
   drawing.circle({60, 20}, 12, "after", "link 1: up");
   drawing.circle({100, 20}, 12, "before", "link 2: down");
-  return ballast::standalone_svg(drawing.markup());  // a file that a README can show
+  return ballast::report::standalone_svg(drawing.markup());  // a file that a README can show
 }
 // [drawing]
 

@@ -20,7 +20,7 @@ namespace {
 using ballast::rank_traffic;
 using ballast::route_volume;
 using ballast::tokens;
-using ballast::traffic_chart;
+using ballast::report::traffic_chart;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -58,9 +58,9 @@ RC_GTEST_PROP(TrafficChart, StacksBytesInProportionOnOneScale, ())  // Ensures (
   volume.ranks.resize(*rc::gen::inRange<std::size_t>(1, 40));
   tokens highest = 0;
   for (auto& rank : volume.ranks) {
-    for (rank_traffic* const way : {&rank.sent, &rank.received}) {
-      *way = {.within_node = draw(), .between_nodes = draw(), .messages = 1};
-      highest = std::max(highest, way->all());
+    for (rank_traffic* const direction : {&rank.sent, &rank.received}) {
+      *direction = {.within_node = draw(), .between_nodes = draw(), .messages = 1};
+      highest = std::max(highest, direction->all());
     }
   }
   std::string const chart = traffic_chart(volume, 6144);
@@ -70,11 +70,12 @@ RC_GTEST_PROP(TrafficChart, StacksBytesInProportionOnOneScale, ())  // Ensures (
     RC_ASSERT(within.size() == volume.ranks.size());
     RC_ASSERT(between.size() == volume.ranks.size());
     for (std::size_t rank = 0; rank < volume.ranks.size(); ++rank) {
-      auto const& way = received ? volume.ranks[rank].received : volume.ranks[rank].sent;
+      auto const& direction = received ? volume.ranks[rank].received : volume.ranks[rank].sent;
       double const per_token = plot_height / 1.06 / static_cast<double>(highest);
-      RC_ASSERT(std::abs(within[rank] - per_token * static_cast<double>(way.within_node)) <= 0.011);
-      RC_ASSERT(std::abs(between[rank] - per_token * static_cast<double>(way.between_nodes)) <=
+      RC_ASSERT(std::abs(within[rank] - per_token * static_cast<double>(direction.within_node)) <=
                 0.011);
+      RC_ASSERT(std::abs(between[rank] -
+                         per_token * static_cast<double>(direction.between_nodes)) <= 0.011);
     }
   }
 }

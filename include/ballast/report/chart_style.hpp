@@ -8,18 +8,18 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
 /// How charts look: the colours of a page in light and dark, and the classes that charts draw with.
 ///
-/// Before and after are orange and blue, which every common kind of colour vision tells apart;
-/// every pair that must be is also told apart by form or place.
+/// Before and after are orange and blue, which people with any common kind of colour vision tell
+/// apart. Wherever two colours mean different things, the shapes or their places differ as well.
 ///
 /// Ensures     (1) --ink, --muted, --before-ink and --after-ink have a contrast of at least 4.5 : 1
 ///                 on --card and --page, in light and dark (WCAG 2.2, 1.4.3); areas have 3 : 1 on
 ///                 --card (1.4.11)
-///             (2) so have labels inside bars: --ink on the lightest tone of --before and --after,
-///                 and --card on their inks
+///             (2) labels inside bars have 4.5 : 1 as well: --ink on the lightest tone of --before
+///                 and --after, and --card on their inks
 inline constexpr std::string_view chart_style = R"css(:root {
   color-scheme: light dark;
   --page: #f4f5f7;
@@ -88,7 +88,7 @@ svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke
 }
 )css";
 
-/// A chart as a file of its own, for a README or a slide: it carries its style and background.
+/// Makes a chart a file of its own, for a README or a slide, with its style and background inside.
 ///
 /// Expects     `markup` is what `svg_drawing::markup` or a chart returned.
 [[nodiscard]] inline std::string standalone_svg(std::string_view markup)
@@ -102,6 +102,6 @@ svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke
   return file += markup.substr(inside);
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_CHART_STYLE_HPP

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/report/number_text.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
 /// A timeline in the Trace Event Format, which Perfetto and chrome://tracing open.
 ///
@@ -27,9 +27,9 @@ namespace ballast::inline v0 {
 ///
 /// Units       nanoseconds from the start of the timeline.
 /// Ensures     (1) times are written exactly, as microseconds with three decimals
-///             (2) on each track, any two events are apart or one is inside the other
-///             (3) an event comes after every event around it; of two over the same interval, the
-///                 one added first is around the other
+///             (2) on each track, any two events are apart, or one lies inside the other
+///             (3) an event is written after every event around it; of two events over the same
+///                 interval, the one added first counts as the outer one
 ///             (4) processes and tracks that have a name are shown in the order of their numbers
 /// Errors      json: out_of_range for an event that breaks (2); position is its number, from 0, in
 ///             the order of adding.
@@ -47,8 +47,8 @@ class chrome_trace {
 
   struct event {
     track on;
-    std::string_view name;      ///< what the bar says
-    std::string_view category;  ///< what a viewer filters by
+    std::string_view name;      ///< the text on the bar
+    std::string_view category;  ///< a viewer can filter events by it
     std::int64_t start_nanoseconds = 0;
     std::int64_t duration_nanoseconds = 0;
   };
@@ -69,7 +69,7 @@ class chrome_trace {
     append_metadata("thread", on, name, on.thread);
   }
 
-  /// Expects start and duration not negative, and their sum within 64 bits.
+  /// Expects that start and duration are not negative and that their sum fits into 64 bits.
   void add(event const& added, std::initializer_list<argument> arguments = {})
   {
     std::int64_t const start = added.start_nanoseconds;
@@ -79,16 +79,16 @@ class chrome_trace {
 
     std::size_t const first = events_.size();
     events_ += R"({"ph":"X","name":)";
-    append_json_string(events_, added.name);
-    append_json_string(events_ += R"(,"cat":)", added.category);
+    detail::append_json_string(events_, added.name);
+    detail::append_json_string(events_ += R"(,"cat":)", added.category);
     append_track(events_, added.on);
     append_microseconds(events_ += R"(,"ts":)", start);
     append_microseconds(events_ += R"(,"dur":)", duration);
     char separator = '{';
     for (argument const& shown : arguments) {
       if (separator == '{') { events_ += R"(,"args":)"; }
-      append_json_string(events_ += separator, shown.name);
-      append_integer(events_ += ':', shown.value);
+      detail::append_json_string(events_ += separator, shown.name);
+      detail::append_integer(events_ += ':', shown.value);
       separator = ',';
     }
     events_ += separator == '{' ? "}" : "}}";
@@ -142,20 +142,20 @@ class chrome_trace {
 
   static void append_track(std::string& out, track on)
   {
-    append_integer(out += R"(,"pid":)", on.process);
-    append_integer(out += R"(,"tid":)", on.thread);
+    detail::append_integer(out += R"(,"pid":)", on.process);
+    detail::append_integer(out += R"(,"tid":)", on.thread);
   }
 
   static void append_microseconds(std::string& out, std::int64_t nanoseconds)
   {
-    append_integer(out, nanoseconds / 1000);
+    detail::append_integer(out, nanoseconds / 1000);
     std::string thousandths;
-    append_integer(thousandths, 1000 + nanoseconds % 1000);
+    detail::append_integer(thousandths, 1000 + nanoseconds % 1000);
     thousandths.front() = '.';
     out += thousandths;
   }
 
-  /// `what` is "process" or "thread": its name, and the place where a viewer sorts it.
+  /// Writes the name of a process or thread (`what` says which) and its place in a viewer's order.
   void append_metadata(std::string_view what, track on, std::string_view name, std::uint32_t place)
   {
     for (bool const naming : {true, false}) {
@@ -165,9 +165,9 @@ class chrome_trace {
       append_track(metadata_, on);
       metadata_ += R"(,"args":{)";
       if (naming) {
-        append_json_string(metadata_ += R"("name":)", name);
+        detail::append_json_string(metadata_ += R"("name":)", name);
       } else {
-        append_integer(metadata_ += R"("sort_index":)", place);
+        detail::append_integer(metadata_ += R"("sort_index":)", place);
       }
       metadata_ += "}}";
     }
@@ -178,14 +178,14 @@ class chrome_trace {
     auto const named = [this](std::size_t event_number) {
       interval const& of = intervals_[event_number];
       std::string text = "event ";
-      append_integer(text, static_cast<std::int64_t>(event_number));
+      detail::append_integer(text, static_cast<std::int64_t>(event_number));
       append_microseconds(text += " (", of.start);
       append_microseconds(text += " to ", of.end);
       return text += " us)";
     };
     std::string text = "process ";
-    append_integer(text, intervals_[number].on.process);
-    append_integer(text += ", track ", intervals_[number].on.thread);
+    detail::append_integer(text, intervals_[number].on.process);
+    detail::append_integer(text += ", track ", intervals_[number].on.thread);
     return text + ": " + named(number) + " begins inside " + named(other) +
            " and ends after it; end it earlier or give it a track of its own";
   }
@@ -195,6 +195,6 @@ class chrome_trace {
   std::vector<interval> intervals_;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_CHROME_TRACE_HPP

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
 /// What a sample of one length costs.
 struct cost_point {
@@ -23,21 +23,21 @@ struct cost_point {
   double quadratic = 0;  ///< the part that grows with its square: attention
 };
 
-/// A measured sample, to hold the model against.
+/// A measured sample, to compare the model with.
 struct measured_cost {
   tokens length = 0;
   double cost = 0;
 };
 
-/// A length worth naming on the chart: the shortest, the median, the longest.
+/// A length that the chart marks by name, such as the shortest, the median and the longest.
 struct length_mark {
   tokens length = 0;
   std::string name;
 };
 
-/// Cost against length: dense layers below, attention on top, marks where the samples are.
+/// Draws cost against length: dense layers below, attention on top of them, and lines at the marks.
 ///
-/// Units       `unit` takes an SI prefix ("s", "FLOP"); costs are multiples of it.
+/// Units       costs are in `unit`, which takes an SI prefix ("s", "FLOP").
 /// Expects     lengths and costs are finite and not negative; model points and marks
 ///             increase in length.
 /// Ensures     (1) the areas' upper edges are linear and linear + quadratic
@@ -68,13 +68,13 @@ struct length_mark {
                    " at " + grouped_text(model.back().length) + " tokens";
   }
   svg_drawing drawing(detail::chart_width, detail::chart_height, description);
-  plot_frame const frame{
+  detail::plot_frame const frame{
       {detail::plot_left, detail::plot_top, detail::plot_width, detail::plot_height},
-      axis::linear(longest, 8),
-      axis::linear(highest * 1.06, 5)};
+      detail::axis::linear(longest, 8),
+      detail::axis::linear(highest * 1.06, 5)};
   frame.draw_up(drawing, "cost of a sample", unit);
 
-  // Each area is closed by the way back along the edge below it.
+  // Each area runs along its upper edge and then back along the edge below it.
   std::vector<svg_drawing::point> dense;
   std::vector<svg_drawing::point> attention;
   for (cost_point const& point : model) {
@@ -119,6 +119,6 @@ struct length_mark {
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_COST_CHART_HPP

@@ -5,8 +5,10 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/svg.hpp>
 
@@ -19,24 +21,14 @@
 #include <tuple>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// A GPU busy with one thing, usually a sample.
-struct gantt_bar {
-  rank_id gpu{};
-  double start = 0;
-  double duration = 0;
-  std::string label;
-};
-
-namespace detail {
-
-/// When each GPU is done.
-[[nodiscard]] inline std::vector<double> finish_times(std::span<gantt_bar const> bars,
+/// When each GPU finishes.
+[[nodiscard]] inline std::vector<double> finish_times(std::span<report::gantt_bar const> bars,
                                                       std::size_t gpus)
 {
   std::vector<double> finish(gpus, 0);
-  for (gantt_bar const& bar : bars) {
+  for (report::gantt_bar const& bar : bars) {
     BALLAST_EXPECTS(to_index(bar.gpu) < gpus && bar.start >= 0 && bar.duration >= 0);
     double& end = finish[to_index(bar.gpu)];
     end = std::max(end, bar.start + bar.duration);
@@ -45,7 +37,7 @@ namespace detail {
 }
 
 /// The GPUs to show, from top to bottom: all in rank order, or, if there are more than `rows`,
-/// evenly spread from the first to finish last to the first to finish.
+/// `rows` of them, evenly picked from the one that finishes last to the one that finishes first.
 [[nodiscard]] inline std::vector<std::size_t> shown_gpus(std::span<double const> finish,
                                                          std::size_t rows)
 {
@@ -62,17 +54,18 @@ namespace detail {
   return picked;
 }
 
-/// Bars of one GPU, by start. Neighbours too thin to be seen are drawn as one.
-inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_drawing::box row,
-                           std::span<gantt_bar const* const> bars, double longest,
+/// Draws the bars of one GPU, which are sorted by start. Neighbours too thin to see become one bar.
+inline void draw_gantt_row(report::svg_drawing& drawing, plot_frame const& frame,
+                           report::svg_drawing::box row,
+                           std::span<report::gantt_bar const* const> bars, double longest,
                            std::string_view unit, std::string_view css_class)
 {
   constexpr double thinnest = 0.8;
   double const scale = frame.area.width / frame.across.highest();
-  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<gantt_bar> const& bar) {
+  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<report::gantt_bar> const& bar) {
     std::string label = bar.of.front()->label;
     if (bar.of.size() > 1) {
-      label = grouped_text(static_cast<std::int64_t>(bar.of.size())) + " bars";
+      label = report::grouped_text(static_cast<std::int64_t>(bar.of.size())) + " bars";
     }
     double const duration = bar.end - bar.start;
     int const tone = longest > 0 ? static_cast<int>(3.999 * duration / longest) : 0;
@@ -80,20 +73,23 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
     append_integer(classes += " tone-", std::clamp(tone, 0, 3));
     std::string gpu = "GPU ";
     append_integer(gpu, static_cast<std::int64_t>(bar.of.front()->gpu));
-    gpu.append(", ").append(label).append(": ").append(si_text(duration, unit));
+    gpu.append(", ").append(label).append(": ").append(report::si_text(duration, unit));
     drawing.rectangle({row.x + bar.start * scale, row.y, duration * scale, row.height}, classes,
                       gpu);
   });
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
 
-/// One step on every GPU before and after balancing, side by side on one time scale.
+namespace ballast::inline v0::report {
+
+/// Draws one step on every GPU before and after balancing, side by side on one time scale.
 ///
-/// A row is a GPU, a bar is a sample (stronger is longer), and grey is a GPU that waits for the
-/// slowest one. Of more than 64 GPUs, 64 are shown, from the last to finish to the first.
+/// A row is a GPU, a bar is a sample (the longer, the stronger its colour), and grey is a GPU that
+/// waits for the slowest one. Of more than 64 GPUs, 64 are shown, evenly picked from the one that
+/// finishes last to the one that finishes first.
 ///
-/// Units       `unit` takes an SI prefix ("s", "FLOP"); times are multiples of it.
+/// Units       times are in `unit`, which takes an SI prefix ("s", "FLOP").
 /// Expects     every bar's GPU is below `gpus`, its start and duration are not negative and their
 ///             sum is at most 1e29.
 /// Ensures     (1) both panels share one time scale that starts at 0
@@ -130,7 +126,8 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
     std::vector<double> const& finish = balanced ? finish_after : finish_before;
     std::vector<std::size_t> const shown = detail::shown_gpus(finish, most_rows);
     double const end = finish.empty() ? 0 : std::ranges::max(finish);
-    plot_frame const frame{{x, top, panel, body}, axis::linear(latest, 4), axis::linear(1, 1)};
+    detail::plot_frame const frame{
+        {x, top, panel, body}, detail::axis::linear(latest, 4), detail::axis::linear(1, 1)};
 
     std::vector<gantt_bar const*> ordered;
     for (gantt_bar const& bar : balanced ? after : before) { ordered.push_back(&bar); }
@@ -147,7 +144,7 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
                              balanced ? "after" : "before");
       if (row % (rows <= 16 ? 1 : rows <= 32 ? 4 : 8) == 0) {
         std::string name = "GPU ";
-        append_integer(name, static_cast<std::int64_t>(shown[row]));
+        detail::append_integer(name, static_cast<std::int64_t>(shown[row]));
         drawing.text({x - 8, place.y + pitch / 2 + 3}, "tick end", name);
       }
     }
@@ -162,6 +159,6 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_GANTT_CHART_HPP

@@ -18,12 +18,12 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// How long the samples are, and which lengths cause the work, over a logarithmic length axis.
+/// Draws how long the samples are and which lengths cause the work, over a logarithmic length axis.
 ///
-/// Bars are shares of the samples, the line is shares of the work. Where they part, few samples
-/// decide how long a step takes.
+/// Bars are shares of the samples, the line is shares of the work. Where the line is far above the
+/// bars, few samples decide how long a step takes.
 ///
 /// Shapes      bins[n]; work[n] in any unit, or empty where it is unknown.
 /// Expects     bins are increasing and do not overlap, as those of `length_histogram`; work is
@@ -67,10 +67,10 @@ namespace ballast::inline v0 {
   svg_drawing drawing(detail::chart_width, detail::chart_height,
                       "Histogram of " + grouped_text(static_cast<std::int64_t>(all_samples)) +
                           " sample lengths in tokens, and the share of the work by length");
-  plot_frame const frame{
+  detail::plot_frame const frame{
       {detail::plot_left, detail::plot_top, detail::plot_width, detail::plot_height},
-      axis::logarithmic(lowest, longest),
-      axis::linear(highest * 1.06, 5)};
+      detail::axis::logarithmic(lowest, longest),
+      detail::axis::linear(highest * 1.06, 5)};
   drawing.rectangle({76, 8, 12, 12}, "samples");
   drawing.text({94, 18}, "note", "share of the samples");
   frame.draw_up(drawing, "share of all", "%");
@@ -101,6 +101,6 @@ namespace ballast::inline v0 {
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_HISTOGRAM_CHART_HPP

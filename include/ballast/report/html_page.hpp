@@ -9,9 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 inline constexpr std::string_view page_style = R"css(* { box-sizing: border-box; }
 body {
@@ -77,23 +75,25 @@ tbody th { font-weight: 400; }
 }
 )css";
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
+
+namespace ballast::inline v0::report {
 
 /// One HTML file that needs nothing else: no script, no font, no network; light and dark, for
 /// screens of any width, and for paper.
 ///
-/// Ensures     (1) markup() is well-formed, and so is the page if the bodies given to it are
-///             (2) texts are escaped; only bodies are taken as markup
+/// Ensures     (1) markup() is well-formed if the pictures and bodies given to it are
+///             (2) texts are escaped; only pictures and bodies are taken as markup
 ///             (3) its content security policy forbids scripts and every request, whatever it shows
 ///             (4) equal calls give equal bytes
 class html_page {
  public:
-  /// A number to see first.
+  /// A number that the reader sees first.
   struct figure {
     std::string name;
     std::string value;
     std::string hint;         ///< how to read it
-    std::string before = {};  ///< what the value was before, if that matters
+    std::string before = {};  ///< the value before, or empty
   };
 
   struct setting {
@@ -109,34 +109,34 @@ class html_page {
         "<meta http-equiv=\"Content-Security-Policy\" "
         "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>";
-    append_xml_text(markup_, title);
+    detail::append_xml_text(markup_, title);
     ((markup_ += "</title>\n<style>\n") += chart_style) += detail::page_style;
     markup_ += "</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"brand\">ballast</p>\n<h1>";
-    append_xml_text(markup_, title);
-    append_xml_text(markup_ += "</h1>\n<p class=\"lead\">", lead);
+    detail::append_xml_text(markup_, title);
+    detail::append_xml_text(markup_ += "</h1>\n<p class=\"lead\">", lead);
     markup_ += "</p>\n</header>\n";
   }
 
-  /// The numbers to see first, as a row of cards.
+  /// Adds numbers that the reader sees first, as a row of cards.
   void add_figures(std::span<figure const> figures)
   {
     markup_ += "<dl class=\"figures\">\n";
     for (figure const& shown : figures) {
-      append_xml_text(markup_ += "<div><dt>", shown.name);
+      detail::append_xml_text(markup_ += "<div><dt>", shown.name);
       markup_ += "</dt><dd class=\"value\">";
       if (!shown.before.empty()) {
-        append_xml_text(markup_ += "<span>", shown.before);
+        detail::append_xml_text(markup_ += "<span>", shown.before);
         markup_ += " \u2192</span> ";
       }
-      append_xml_text(markup_, shown.value);
-      append_xml_text(markup_ += "</dd><dd class=\"hint\">", shown.hint);
+      detail::append_xml_text(markup_, shown.value);
+      detail::append_xml_text(markup_ += "</dd><dd class=\"hint\">", shown.hint);
       markup_ += "</dd></div>\n";
     }
     markup_ += "</dl>\n";
   }
 
-  /// A heading, one or two sentences on how to read what follows, and under them a picture, below
-  /// the numbers that belong to it, if any.
+  /// Adds a section: a heading, one or two sentences on how to read what follows, the numbers that
+  /// belong to the picture, if any, and the picture.
   void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg,
                  std::span<figure const> figures = {})
   {
@@ -145,22 +145,22 @@ class html_page {
     ((markup_ += "<figure tabindex=\"0\">\n") += svg) += "</figure>\n</section>\n";
   }
 
-  /// The same with any other markup, such as an `html_table`.
+  /// Adds a section with any other markup, such as an `html_table`.
   void add_section(std::string_view heading, std::string_view explanation, std::string_view body)
   {
     open_section(heading, explanation);
     (markup_ += body) += "</section>\n";
   }
 
-  /// The same with a list of names and values.
+  /// Adds a section with a list of names and values.
   void add_settings(std::string_view heading, std::string_view explanation,
                     std::span<setting const> settings)
   {
     open_section(heading, explanation);
     markup_ += "<dl class=\"settings\">\n";
     for (setting const& each : settings) {
-      append_xml_text(markup_ += "<dt>", each.name);
-      append_xml_text(markup_ += "</dt><dd>", each.value);
+      detail::append_xml_text(markup_ += "<dt>", each.name);
+      detail::append_xml_text(markup_ += "</dt><dd>", each.value);
       markup_ += "</dd>\n";
     }
     markup_ += "</dl>\n</section>\n";
@@ -171,14 +171,14 @@ class html_page {
  private:
   void open_section(std::string_view heading, std::string_view explanation)
   {
-    append_xml_text(markup_ += "<section>\n<h2>", heading);
-    append_xml_text(markup_ += "</h2>\n<p>", explanation);
+    detail::append_xml_text(markup_ += "<section>\n<h2>", heading);
+    detail::append_xml_text(markup_ += "</h2>\n<p>", explanation);
     markup_ += "</p>\n";
   }
 
   std::string markup_;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_HTML_PAGE_HPP

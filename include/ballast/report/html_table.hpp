@@ -5,11 +5,12 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
 /// A table whose first column names the row and whose other columns are numbers.
 ///
@@ -23,7 +24,7 @@ class html_table {
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n"
         "<thead><tr>";
     for (std::string_view const column : columns) {
-      append_xml_text(markup_ += "<th scope=\"col\">", column);
+      detail::append_xml_text(markup_ += "<th scope=\"col\">", column);
       markup_ += "</th>";
     }
     markup_ += "</tr></thead>\n<tbody>\n";
@@ -36,7 +37,7 @@ class html_table {
     markup_ += "<tr>";
     for (std::string const& cell : cells) {
       bool const names_row = &cell == cells.data();
-      append_xml_text(markup_ += names_row ? "<th scope=\"row\">" : "<td>", cell);
+      detail::append_xml_text(markup_ += names_row ? "<th scope=\"row\">" : "<td>", cell);
       markup_ += names_row ? "</th>" : "</td>";
     }
     markup_ += "</tr>\n";
@@ -49,6 +50,6 @@ class html_table {
   std::string markup_;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_HTML_TABLE_HPP

@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_LOAD_CHART_HPP
 
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/svg.hpp>
@@ -17,9 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 [[nodiscard]] inline double mean_of(std::span<double const> values)
 {
@@ -32,8 +31,8 @@ namespace detail {
   return values.empty() ? 0 : std::ranges::max(values);
 }
 
-/// One bar per GPU, in rank order.
-inline void draw_load_bars(svg_drawing& drawing, plot_frame const& frame,
+/// Draws one bar per GPU, in rank order.
+inline void draw_load_bars(report::svg_drawing& drawing, plot_frame const& frame,
                            std::span<double const> loads, std::string_view unit,
                            std::string_view css_class)
 {
@@ -45,21 +44,21 @@ inline void draw_load_bars(svg_drawing& drawing, plot_frame const& frame,
     auto const top = frame.at(number + 0.5, loads[gpu]);
     std::string tooltip = "GPU ";
     append_integer(tooltip, static_cast<std::int64_t>(gpu));
-    tooltip += ": " + si_text(loads[gpu], unit);
-    if (mean > 0) { tooltip += ", " + ratio_text(loads[gpu] / mean) + " \u00D7 the mean"; }
+    tooltip += ": " + report::si_text(loads[gpu], unit);
+    if (mean > 0) { tooltip += ", " + report::ratio_text(loads[gpu] / mean) + " \u00D7 the mean"; }
     drawing.rectangle({top.x - width / 2, top.y, width, frame.area.y + frame.area.height - top.y},
                       css_class, tooltip);
   }
 }
 
-/// A staircase from the busiest GPU to the idlest, of at most one step per drawing unit.
-inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
+/// Draws a staircase from the busiest GPU to the idlest, of at most one step per drawing unit.
+inline void draw_sorted_loads(report::svg_drawing& drawing, plot_frame const& frame,
                               std::span<double const> loads, std::string_view css_class)
 {
   std::vector<double> sorted(loads.begin(), loads.end());
   std::ranges::sort(sorted, std::greater{});
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
-  std::vector<svg_drawing::point> outline = {frame.at(0, 0)};
+  std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
   for (std::size_t stair = 0; stair < stairs; ++stair) {
     std::size_t const first = stair * sorted.size() / stairs;
     std::size_t const past = (stair + 1) * sorted.size() / stairs;
@@ -70,14 +69,16 @@ inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
   drawing.polygon(outline, css_class, "GPUs sorted by load");
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
 
-/// The work of every GPU before and after balancing, side by side on one scale.
+namespace ballast::inline v0::report {
+
+/// Draws the work of every GPU before and after balancing, side by side on one scale.
 ///
-/// Up to 128 GPUs are bars in rank order; more are a staircase from the busiest GPU to the idlest,
-/// since bars would be thinner than a line. A dashed line marks each side's mean.
+/// Up to 128 GPUs are bars in rank order. More GPUs are a staircase from the busiest to the idlest,
+/// because their bars would be thinner than a line. A dashed line marks the mean of each side.
 ///
-/// Units       `unit` takes an SI prefix ("s", "FLOP"); loads are multiples of it.
+/// Units       loads are in `unit`, which takes an SI prefix ("s", "FLOP").
 /// Expects     loads are finite, not negative, at most 1e29.
 /// Ensures     (1) both panels share one vertical scale that starts at 0
 ///             (2) heights are proportional to loads
@@ -106,10 +107,11 @@ inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
     double const mean = detail::mean_of(loads);
     bool const sorted = loads.size() > most_bars;
     auto const gpus = static_cast<double>(std::max<std::size_t>(loads.size(), 1));
-    plot_frame const frame{
+    detail::plot_frame const frame{
         {x, detail::plot_top, panel, detail::plot_height},
-        axis::linear(gpus, std::min<std::size_t>(8, std::max<std::size_t>(loads.size(), 1))),
-        axis::linear(highest * 1.06, 5)};
+        detail::axis::linear(gpus,
+                             std::min<std::size_t>(8, std::max<std::size_t>(loads.size(), 1))),
+        detail::axis::linear(highest * 1.06, 5)};
 
     drawing.text({x, 18}, balanced ? "heading after-ink" : "heading before-ink",
                  balanced ? "After" : "Before");
@@ -136,6 +138,6 @@ inline void draw_sorted_loads(svg_drawing& drawing, plot_frame const& frame,
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_LOAD_CHART_HPP

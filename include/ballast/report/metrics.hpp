@@ -14,19 +14,19 @@
 #include <span>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// How evenly work lies on GPUs.
+/// How evenly work is spread over GPUs.
 ///
-/// Every GPU of a bag has load / GPUs of the bag, and where GPUs differ load / speed of the bag is
-/// what counts. The GPUs before balancing are bags of one.
+/// The work of each GPU of a bag is the load of the bag / its number of GPUs; where GPUs differ in
+/// speed, it is the load / the speed of the bag. Before balancing, every GPU is a bag of its own.
 struct balance_metrics {
   double heaviest = 0;  ///< work of the busiest GPU, in cost units per speed
   double lightest = 0;  ///< work of the idlest GPU
   double mean = 0;      ///< all work over all speeds
 
-  /// WIR, the workload imbalance ratio of KnapFormer: heaviest / lightest. Empty where it is
-  /// infinite, which is when a GPU has no work and another has; 1 where no GPU has any.
+  /// WIR, the workload imbalance ratio of KnapFormer: heaviest / lightest. Empty where it would be
+  /// infinite: one GPU has no work and another has some. 1 where no GPU has any.
   [[nodiscard]] std::optional<double> imbalance_ratio() const noexcept
   {
     if (heaviest == 0) { return 1.0; }
@@ -71,8 +71,8 @@ struct balance_metrics {
   return metrics;
 }
 
-/// Measures a step as its samples were read, before balancing: every GPU has what its own data
-/// loader brought, and works on it by itself.
+/// Measures a step as its samples were read, before balancing: every GPU computes, on its own, the
+/// samples that its data loader read.
 ///
 /// Shapes      batch of n samples on GPUs below `gpus`, costs[n]; gpus >= 1.
 /// Expects     equal sizes; costs are not negative.
@@ -90,9 +90,9 @@ struct balance_metrics {
   return measure_balance(loads, std::vector<std::uint32_t>(gpus, 1));
 }
 
-/// The FLOP of a training step over what the GPUs could have done in that time: MFU or HFU.
+/// The FLOP of a training step / the FLOP that the GPUs can do in the same time: MFU or HFU.
 ///
-/// Which of the two it is depends on what is counted as work. MFU, model FLOP utilization, counts a
+/// Which of the two it is depends on the FLOP given. MFU, model FLOP utilization, counts a
 /// forward and a backward pass, `step_flops(forward, {})`; HFU, hardware FLOP utilization, counts
 /// as well the forward pass that activation recomputation runs again, `step_flops(forward,
 /// {.recompute = 1})`: three and four times the forward FLOP. Frozen modules have fewer passes.
@@ -107,6 +107,6 @@ struct balance_metrics {
   return flops / (seconds * peak_flops_per_second);
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_METRICS_HPP

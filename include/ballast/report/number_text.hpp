@@ -3,9 +3,9 @@
 #define BALLAST_REPORT_NUMBER_TEXT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/report/detail/numbers.hpp>
 
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -13,32 +13,12 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
-
-namespace detail {
-
-/// Looks at the bits, since -ffast-math lets a compiler assume that every comparison says yes.
-[[nodiscard]] inline bool is_finite(double value)
-{
-  return ((std::bit_cast<std::uint64_t>(value) >> 52) & 0x7FF) != 0x7FF;
-}
-
-/// Room for any double in fixed notation: 309 digits, sign, point and 20 decimals.
-using digits_buffer = std::array<char, 336>;
-
-}  // namespace detail
-
-/// Appends an integer as JSON, SVG and CSV write it.
-inline void append_integer(std::string& out, std::int64_t value)
-{
-  std::array<char, 20> digits{};
-  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
-}
+namespace ballast::inline v0::report {
 
 /// A number with a fixed count of decimals: 2.314 with two is "2.31".
 ///
 /// Expects     value is finite; 0 <= decimals <= 20.
-/// Ensures     (1) it is the nearest decimal, "-0.00" never
+/// Ensures     (1) it is the nearest decimal, and a zero has no sign: "0.00", not "-0.00"
 inline std::string decimal_text(double value, int decimals)
 {
   BALLAST_EXPECTS(detail::is_finite(value));
@@ -54,12 +34,12 @@ inline std::string decimal_text(double value, int decimals)
   return text;
 }
 
-/// An integer for people, its digits in groups of three: 1234567 is "1 234 567", with the narrow
-/// no-break space that neither reads as a decimal point nor breaks a line.
+/// An integer for people, its digits in groups of three: 1234567 is "1 234 567". The narrow no-break
+/// space between groups cannot be taken for a decimal point, and no line breaks there.
 inline std::string grouped_text(std::int64_t value)
 {
   std::string text;
-  append_integer(text, value);
+  detail::append_integer(text, value);
   auto const first = static_cast<std::size_t>(value < 0);
   for (std::size_t at = text.size(); at > first + 3;) {
     at -= 3;
@@ -70,14 +50,14 @@ inline std::string grouped_text(std::int64_t value)
 
 /// A quantity for people: three significant digits, an SI prefix, and the unit's symbol.
 ///
-/// 0.0123 with "s" is "12.3 ms"; 16776 without a unit is "16.8k"; zero carries no unit.
+/// 0.0123 with "s" is "12.3 ms"; 16776 without a unit is "16.8k"; zero is written without its unit.
 ///
 /// Expects     value is finite.
 /// Ensures     (1) read back with its prefix, it is within half a unit of the third digit
-///             (2) the digits before the point are 1 to 999, without trailing zeros behind it;
-///                 beyond the prefixes (below 1e-12, from 1e21) a power of ten stands instead
-///             (3) seconds have no prefix above 1: from 1000 s they are written out in groups, and
-///                 from 1e6 s as a power of ten
+///             (2) the number before the prefix is from 1 to 999, without trailing zeros after its
+///                 point; where no prefix fits (below 1e-12, from 1e21) a power of ten is written
+///             (3) seconds have no prefix above 1: from 1000 s they are written in groups of three
+///                 digits, and from 1e6 s with a power of ten
 inline std::string si_text(double value, std::string_view unit)
 {
   BALLAST_EXPECTS(detail::is_finite(value));
@@ -114,20 +94,21 @@ inline std::string si_text(double value, std::string_view unit)
   while (!decimals.empty() && decimals.back() == '0') { decimals.pop_back(); }
   if (!decimals.empty()) { (text += '.') += decimals; }
 
-  if (!prefixed) { append_integer(text += 'e', exponent); }
+  if (!prefixed) { detail::append_integer(text += 'e', exponent); }
   if (!unit.empty()) { text += "\u00A0"; }
   if (prefixed) { text += prefixes[static_cast<std::size_t>(thousands)]; }
   return text += unit;
 }
 
-/// A ratio of which 1 is the ideal: "3.45", and close to it "1.010". Expects value is finite.
+/// A ratio whose ideal is 1: "3.45", and close to 1 with one more decimal, "1.010". Expects that
+/// value is finite.
 inline std::string ratio_text(double value)
 {
   return value < 1000 ? decimal_text(value, value < 1.1 ? 3 : 2) : si_text(value, "");
 }
 
-/// A share in percent, with about two digits that matter: 0.0123 is "1.2 %". `up` rounds a bound
-/// upwards, so that it stays one. Expects share is finite and not negative.
+/// A share in percent, with about two significant digits: 0.0123 is "1.2 %". `up` rounds upwards,
+/// so that an upper bound stays an upper bound. Expects that share is finite and not negative.
 inline std::string percent_text(double share, bool up = false)
 {
   double const percent = 100 * share;
@@ -139,6 +120,6 @@ inline std::string percent_text(double share, bool up = false)
   return decimal_text(up ? std::ceil(percent * scale) / scale : percent, decimals) + "\u00A0%";
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_NUMBER_TEXT_HPP

@@ -7,29 +7,20 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/report/pipeline_bar.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// A pipeline rank busy with one task.
-struct pipeline_bar {
-  pipeline_rank rank{};
-  stage_id stage{};
-  microbatch_id microbatch{};
-  ballast::pass pass = ballast::pass::forward;
-  double start = 0;
-  double duration = 0;
-};
-
-/// What every pipeline rank does in a simulated step.
+/// Returns what every pipeline rank does in a simulated step.
 ///
 /// Shapes      order[microbatches]: the microbatch at each position.
-/// Units       time_per_unit is what one unit of the timeline takes; bars are in its unit.
-/// Expects     timeline is what simulate() finds for the schedule and the order.
+/// Units       time_per_unit is how long one unit of the timeline is; the bars are in its unit.
+/// Expects     timeline is what simulate() returns for the schedule and the order.
 /// Ensures     (1) one bar per task, rank by rank, each in the order in which it does them
 /// Complexity  O(tasks).
 [[nodiscard]] inline std::vector<pipeline_bar> pipeline_bars(compiled_schedule const& schedule,
@@ -53,6 +44,6 @@ struct pipeline_bar {
   return bars;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_PIPELINE_BARS_HPP

@@ -6,10 +6,11 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
 #include <ballast/report/number_text.hpp>
-#include <ballast/report/pipeline_bars.hpp>
+#include <ballast/report/pipeline_bar.hpp>
 #include <ballast/report/svg.hpp>
 
 #include <algorithm>
@@ -21,11 +22,9 @@
 #include <tuple>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-namespace detail {
-
-/// How the panels of a pipeline chart are laid out: as many rows as fit, of a height that suits.
+/// The rows of one panel of a pipeline chart: how many ranks it shows, and how high a row is.
 struct pipeline_rows {
   std::size_t ranks = 0;
   std::size_t shown = 0;
@@ -45,7 +44,7 @@ struct pipeline_rows {
   {
     return pitch * static_cast<double>(std::max<std::size_t>(shown, 1));
   }
-  /// The rank of a row: of more than 32, evenly picked from the first to the last.
+  /// The rank that a row shows: of more than 32 ranks, 32 evenly picked from the first to the last.
   [[nodiscard]] std::size_t rank_of(std::size_t row) const
   {
     return ranks <= most ? row : row * (ranks - 1) / (most - 1);
@@ -53,34 +52,34 @@ struct pipeline_rows {
 };
 
 /// "rank 2, stage 5, backward of microbatch 3: 12.3".
-[[nodiscard]] inline std::string tooltip_of(visible_bar<pipeline_bar> const& bar,
+[[nodiscard]] inline std::string tooltip_of(visible_bar<report::pipeline_bar> const& bar,
                                             std::string_view unit)
 {
-  pipeline_bar const& first = *bar.of.front();
+  report::pipeline_bar const& first = *bar.of.front();
   std::string text = "rank ";
   append_integer(text, static_cast<std::int64_t>(first.rank));
   if (bar.of.size() > 1) {
-    text.append(", ").append(grouped_text(static_cast<std::int64_t>(bar.of.size())));
+    text.append(", ").append(report::grouped_text(static_cast<std::int64_t>(bar.of.size())));
     text += " tasks";
   } else {
     append_integer(text += ", stage ", static_cast<std::int64_t>(first.stage));
     text += first.pass == pass::forward ? ", forward" : ", backward";
     append_integer(text += " of microbatch ", static_cast<std::int64_t>(first.microbatch));
   }
-  return text.append(": ").append(si_text(bar.end - bar.start, unit));
+  return text.append(": ").append(report::si_text(bar.end - bar.start, unit));
 }
 
-/// The tasks of one rank, and in each that is wide enough the number of its microbatch.
-inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double scale,
-                              std::span<pipeline_bar const* const> bars, std::string_view unit,
-                              bool ordered)
+/// Draws the tasks of one rank, and in each bar that is wide enough the number of its microbatch.
+inline void draw_pipeline_row(report::svg_drawing& drawing, report::svg_drawing::box row,
+                              double scale, std::span<report::pipeline_bar const* const> bars,
+                              std::string_view unit, bool ordered)
 {
   constexpr double thinnest = 1.5;
   constexpr double digit_width = 6.2;  // of the class "inside", which is 10 px high
-  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<pipeline_bar> const& bar) {
+  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<report::pipeline_bar> const& bar) {
     bool const forward = bar.of.front()->pass == pass::forward;
-    svg_drawing::box const place{row.x + bar.start * scale, row.y, (bar.end - bar.start) * scale,
-                                 row.height};
+    report::svg_drawing::box const place{row.x + bar.start * scale, row.y,
+                                         (bar.end - bar.start) * scale, row.height};
     std::string_view const light = ordered ? "after tone-0" : "before tone-0";
     std::string_view const strong = ordered ? "after-ink tone-3" : "before-ink tone-3";
     drawing.rectangle(place, forward ? light : strong, tooltip_of(bar, unit));
@@ -93,29 +92,32 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
   });
 }
 
-/// 1 - the share of the time until `end` in which the ranks compute.
-[[nodiscard]] inline double idle_share_of(std::span<pipeline_bar const> bars, std::size_t ranks,
-                                          double end)
+/// The share of the time until `end` in which the ranks, on average, do not compute.
+[[nodiscard]] inline double idle_share_of(std::span<report::pipeline_bar const> bars,
+                                          std::size_t ranks, double end)
 {
   if (end <= 0) { return 0; }
   double busy = 0;
-  for (pipeline_bar const& bar : bars) { busy += bar.duration / end; }
+  for (report::pipeline_bar const& bar : bars) { busy += bar.duration / end; }
   return std::max(0.0, 1 - busy / static_cast<double>(ranks));
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
 
-/// A step of a pipeline with its microbatches as given and, below, as ordered, on one time scale.
+namespace ballast::inline v0::report {
+
+/// Draws a step of a pipeline twice on one time scale: with its microbatches as given and, below,
+/// as ordered.
 ///
 /// A row is a pipeline rank. Light bars are forwards and strong ones backwards, with the number of
 /// their microbatch where there is room; grey is a rank that waits. Of more than 32 ranks, 32 are
 /// shown, evenly picked from the first to the last. Tasks too thin to be seen are drawn together.
 ///
-/// Units       `unit` takes an SI prefix ("s") or is empty; times are multiples of it.
+/// Units       times are in `unit`, which takes an SI prefix ("s") or is empty.
 /// Expects     every bar's rank is below `ranks`, its start and duration are not negative and their
-///             sum is at most 1e29; so is the bound.
+///             sum is at most 1e29; the bound is from 0 to 1e29.
 /// Ensures     (1) both panels share one time scale that starts at 0
-///             (2) a dotted line marks the bound, before which no order ends, unless it is 0
+///             (2) a dotted line marks the bound, unless that is 0; no order ends before it
 /// Complexity  O(b log b) for b bars; the drawing's size is bounded.
 [[nodiscard]] inline std::string pipeline_chart(std::span<pipeline_bar const> given,
                                                 std::span<pipeline_bar const> ordered,
@@ -134,7 +136,8 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
     return end;
   };
   BALLAST_EXPECTS(bound >= 0);
-  axis const time = axis::linear(std::max({end_of(given), end_of(ordered), bound}), 8);
+  detail::axis const time =
+      detail::axis::linear(std::max({end_of(given), end_of(ordered), bound}), 8);
 
   svg_drawing drawing(detail::chart_width, 2 * (top + rows.height() + below) - 16,
                       "Timeline of a pipeline, as given and as ordered");
@@ -157,7 +160,7 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
       drawing.rectangle(place, "waiting", "waiting");
       detail::draw_pipeline_row(drawing, place, scale, of_rank, unit, after);
       std::string name = "rank ";
-      append_integer(name, static_cast<std::int64_t>(rank));
+      detail::append_integer(name, static_cast<std::int64_t>(rank));
       drawing.text({detail::plot_left - 8, place.y + rows.pitch / 2 + 3}, "tick end", name);
     }
     if (bound > 0) {
@@ -169,14 +172,15 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
     drawing.text({detail::plot_left + 80, y - 30}, "note",
                  "the step takes " + si_text(end, unit) + ", and ranks wait for " +
                      percent_text(detail::idle_share_of(bars, ranks, end)) + " of it");
-    plot_frame const frame{
-        {detail::plot_left, y, detail::plot_width, rows.height()}, time, axis::linear(1, 1)};
+    detail::plot_frame const frame{{detail::plot_left, y, detail::plot_width, rows.height()},
+                                   time,
+                                   detail::axis::linear(1, 1)};
     frame.draw_across(drawing, "from the start of the step", unit);
     y += rows.height() + below + top;
   }
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_PIPELINE_CHART_HPP

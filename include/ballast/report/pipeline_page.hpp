@@ -9,6 +9,7 @@
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
 #include <ballast/report/number_text.hpp>
@@ -24,18 +25,20 @@
 #include <string_view>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// What the page of an order says beside what the plan itself knows.
+/// What the page of an order shows beside the schedule, the times and the plan.
 struct pipeline_page_data {
   std::string title;                         ///< "step.csv on 8 pipeline ranks"
   std::vector<html_page::setting> settings;  ///< what was ordered: times, schedule, policy, seed
-  std::string unit;                          ///< of all times: "s", or none
-  double time_per_unit = 1;                  ///< what one time unit takes, in that unit
-  double order_seconds = 0;                  ///< what it took to find the order
+  std::string unit;                          ///< of all times: "s", or empty
+  double time_per_unit = 1;                  ///< how long one time unit is, in `unit`
+  double order_seconds = 0;                  ///< time to find the order
 };
 
-namespace detail {
+}  // namespace ballast::inline v0::report
+
+namespace ballast::inline v0::detail {
 
 /// "4 1 3 2", at most a thousand of them.
 [[nodiscard]] inline std::string order_text(std::span<microbatch_id const> order)
@@ -46,7 +49,8 @@ namespace detail {
     append_integer(text += text.empty() ? "" : " ", static_cast<std::int64_t>(microbatch));
   }
   if (order.size() > most) {
-    text += " and " + grouped_text(static_cast<std::int64_t>(order.size() - most)) + " more";
+    text +=
+        " and " + report::grouped_text(static_cast<std::int64_t>(order.size() - most)) + " more";
   }
   return text;
 }
@@ -54,75 +58,76 @@ namespace detail {
 /// The sentence below the title.
 [[nodiscard]] inline std::string order_lead(order_plan const& plan)
 {
-  std::string const known = plan.proven_optimal()
-                                ? "No order is shorter."
-                                : "No order is shorter by more than " +
-                                      percent_text(1 - static_cast<double>(plan.lower_bound) /
-                                                           static_cast<double>(plan.makespan),
-                                                   true) +
-                                      ".";
+  std::string const known =
+      plan.proven_optimal() ? "No order is shorter."
+                            : "No order is shorter by more than " +
+                                  report::percent_text(1 - static_cast<double>(plan.lower_bound) /
+                                                               static_cast<double>(plan.makespan),
+                                                       true) +
+                                  ".";
   if (plan.makespan == plan.makespan_given) {
     return "The order of the microbatches makes the step no shorter. " + known;
   }
   double const ratio =
       static_cast<double>(plan.makespan) / static_cast<double>(plan.makespan_given);
   return "The order of the microbatches makes the step " +
-         (ratio < 1 ? percent_text(1 - ratio) + " shorter. "
-                    : percent_text(ratio - 1) + " longer. ") +
+         (ratio < 1 ? report::percent_text(1 - ratio) + " shorter. "
+                    : report::percent_text(ratio - 1) + " longer. ") +
          known;
 }
 
-[[nodiscard]] inline std::vector<html_page::figure> order_figures(pipeline_page_data const& data,
-                                                                  order_plan const& plan,
-                                                                  double idle_given, double idle)
+[[nodiscard]] inline std::vector<report::html_page::figure> order_figures(
+    report::pipeline_page_data const& data, order_plan const& plan, double idle_given, double idle)
 {
   auto const time = [&data](time_units units) {
-    return si_text(static_cast<double>(units) * data.time_per_unit, data.unit);
+    return report::si_text(static_cast<double>(units) * data.time_per_unit, data.unit);
   };
   return {{"Time of the step", time(plan.makespan),
            "from the first forward to the last task; no order takes less than " +
                time(plan.lower_bound),
            time(plan.makespan_given)},
-          {"Time spent waiting", percent_text(idle), "share of the time of all ranks",
-           percent_text(idle_given)},
-          {"Above the optimum", "\u2264\u00A0" + percent_text(plan.gap(), true),
+          {"Time spent waiting", report::percent_text(idle), "share of the time of all ranks",
+           report::percent_text(idle_given)},
+          {"Above the optimum", "\u2264\u00A0" + report::percent_text(plan.gap(), true),
            "step \u00F7 lower bound \u2212 1: a guarantee"},
-          {"Time to find the order", si_text(data.order_seconds, "s"), "once per step"}};
+          {"Time to find the order", report::si_text(data.order_seconds, "s"), "once per step"}};
 }
 
-[[nodiscard]] inline std::string rank_table(pipeline_page_data const& data,
+[[nodiscard]] inline std::string rank_table(report::pipeline_page_data const& data,
                                             pipeline_timeline const& given,
                                             pipeline_timeline const& ordered,
                                             std::span<rank_memory const> memory, std::size_t most)
 {
   constexpr std::array<std::string_view, 4> columns = {"Rank", "Computes", "Waits",
                                                        "Activations kept at most"};
-  html_table table(columns);
+  report::html_table table(columns);
   for (std::size_t rank = 0; rank < std::min(memory.size(), most); ++rank) {
     auto const waits = [rank](pipeline_timeline const& of) {
-      return percent_text(of.idle_share(to_id<pipeline_rank>(rank)));
+      return report::percent_text(of.idle_share(to_id<pipeline_rank>(rank)));
     };
     std::array<std::string, 4> const cells = {
         std::to_string(rank),
-        si_text(static_cast<double>(ordered.busy[rank]) * data.time_per_unit, data.unit),
+        report::si_text(static_cast<double>(ordered.busy[rank]) * data.time_per_unit, data.unit),
         waits(given) + " \u2192 " + waits(ordered),
-        grouped_text(static_cast<std::int64_t>(memory[rank].peak_bytes))};
+        report::grouped_text(static_cast<std::int64_t>(memory[rank].peak_bytes))};
     table.add_row(cells);
   }
   return table.markup();
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
+
+namespace ballast::inline v0::report {
 
 /// A page that shows what ordering the microbatches of a step did: the timeline of every pipeline
-/// rank before and after, how long the step is, and how near to the shortest there is.
+/// rank before and after, how long the step is, and by how much another order could be shorter.
 ///
-/// Expects     plan is one of the schedule and the times; numbers of data are finite and not
-///             negative, and the makespan is at most 1e29 in its unit.
+/// Expects     plan is an order for this schedule and these times; the numbers of data are finite
+///             and not negative, and the makespan is at most 1e29 in its unit.
 /// Ensures     (1) one self-contained HTML file with the sections Pipeline timeline, Ranks and
 ///                 Settings
 ///             (2) equal data give equal bytes
-/// Complexity  O(tasks log tasks); the page's size is bounded, but for texts of data.
+/// Complexity  O(tasks log tasks); apart from the texts of data, the page's size is bounded.
 [[nodiscard]] inline std::string pipeline_page(pipeline_page_data const& data,
                                                compiled_schedule const& schedule,
                                                pipeline_times const& times, order_plan const& plan)
@@ -166,6 +171,6 @@ namespace detail {
   return page.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_PIPELINE_PAGE_HPP

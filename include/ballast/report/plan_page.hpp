@@ -3,6 +3,8 @@
 #define BALLAST_REPORT_PLAN_PAGE_HPP
 
 #include <ballast/report/cost_chart.hpp>
+#include <ballast/report/detail/plan_page_figures.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/gantt_chart.hpp>
 #include <ballast/report/histogram_chart.hpp>
 #include <ballast/report/html_page.hpp>
@@ -19,32 +21,33 @@
 #include <string>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// Everything the page of a plan shows. Pictures show the first step; numbers are over all steps.
-/// What is left empty is shown as empty.
+/// Everything that the page of a plan shows. Pictures show the first step; numbers are over all
+/// steps. What is left empty is shown as empty.
 struct plan_page_data {
   std::string title;                         ///< "nextqa_video on 32 GPUs"
   std::vector<html_page::setting> settings;  ///< what was planned: trace, bags, cost, policy, seed
   std::vector<plan_page_step> steps;
-  std::string unit;                 ///< of all work and time: "s", "FLOP", or none
+  std::string unit;                 ///< of all work and time: "s", "FLOP", or empty
   std::vector<length_bin> lengths;  ///< over all steps
   std::vector<double> length_work;  ///< of each bin; empty where it is unknown
   std::vector<cost_point> cost_model;
   std::vector<measured_cost> measured_costs;
   std::vector<length_mark> length_marks;
   std::size_t gpus = 0;
-  std::vector<gantt_bar> timeline_before;  ///< what each GPU does; its sum is the work per GPU
+  std::vector<gantt_bar> timeline_before;  ///< what each GPU does; its work is the sum of its bars
   std::vector<gantt_bar> timeline_after;
-  route_volume moved;          ///< by the route of the first step, if the steps have an exchange
-  double bytes_per_token = 0;  ///< that are moved
-  std::string computed = {};   ///< what the steps' compute_seconds are of: "the forward pass"
+  route_volume moved;  ///< what the route of the first step moves, if the steps have an exchange
+  double bytes_per_token = 0;  ///< how many bytes of each token an exchange moves
+  std::string computed = {};   ///< what takes the steps' compute_seconds: "the forward pass"
 };
 
-/// A page that shows what a plan did: how uneven the work was, how even it is, and why.
+/// A page that shows what a plan did: how uneven the work was, how even it is now, and why.
 ///
-/// Expects     numbers are finite and not negative; what each chart expects of its part; where
-///             `moved` has ranks, every step has an exchange; all steps have an all_gather or none.
+/// Expects     numbers are finite and not negative; each part is what its chart expects; where
+///             `moved` has ranks, every step has an exchange; all steps have an all_gather or none
+///             has.
 /// Ensures     (1) one self-contained HTML file with the sections Work per GPU, Step timeline,
 ///                 Sample lengths, Cost of a sample, Steps and Settings, and after Step timeline
 ///                 Bytes moved, where `moved` has ranks
@@ -55,8 +58,8 @@ struct plan_page_data {
 {
   constexpr std::size_t most_step_rows = 100;
 
-  html_page page(data.title, detail::lead_of(data.steps));
-  page.add_figures(detail::figures_of(data.steps));
+  html_page page(data.title, detail::plan_lead(data.steps));
+  page.add_figures(detail::plan_figures(data.steps));
   page.add_chart(
       "Work per GPU",
       "The first step. It is computed when the tallest bar is; what the other bars lack is "
@@ -76,9 +79,9 @@ struct plan_page_data {
     page.add_chart("Bytes moved",
                    "One exchange takes an array of " + si_text(data.bytes_per_token, "B") +
                        " per token from where samples are read to where they are computed; the "
-                       "picture is that of the first step. The way back moves the same bytes in "
-                       "the same time. A training step goes both ways, forward and backward: four "
-                       "exchanges for each array.",
+                       "picture is that of the first step. The reverse exchange moves the same "
+                       "bytes in the same time. A training step needs both in its forward and "
+                       "in its backward pass: four exchanges for each array.",
                    traffic_chart(data.moved, data.bytes_per_token),
                    detail::exchange_figures(data.steps, data.moved.ranks.size(), data.computed));
   }
@@ -102,6 +105,6 @@ struct plan_page_data {
   return page.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_PLAN_PAGE_HPP

@@ -3,206 +3,27 @@
 #define BALLAST_REPORT_PLAN_PAGE_STEP_HPP
 
 #include <ballast/core/units.hpp>
-#include <ballast/report/html_page.hpp>
-#include <ballast/report/html_table.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/report/number_text.hpp>
 #include <ballast/route/exchange_cost.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
-/// How one step came out.
+/// One step, before and after balancing.
 struct plan_page_step {
   std::int64_t samples = 0;
-  tokens length = 0;       ///< of all samples together
-  balance_metrics before;  ///< of the GPUs as the data came
-  balance_metrics after;
+  tokens length = 0;            ///< of all samples together
+  balance_metrics before = {};  ///< of the GPUs with the samples as they were read
+  balance_metrics after = {};
   double gap = 0;              ///< makespan / certified lower bound - 1
   double plan_seconds = 0;     ///< time to make the plan
   double compute_seconds = 0;  ///< of the busiest GPU after balancing; 0 where it is unknown
-  std::optional<exchange_cost> exchange = {};  ///< of the route, where it is known; for all or none
-  std::optional<exchange_cost> all_gather = {};  ///< without a plan, to compare; for all or none
+  std::optional<exchange_cost> exchange = {};    ///< of the route; all steps have one, or none has
+  std::optional<exchange_cost> all_gather = {};  ///< to compare with; all steps have one, or none
 };
 
-namespace detail {
-
-/// The mean over the steps of a member function of balance_metrics; none as soon as a step has
-/// none.
-template <class Ratio>
-[[nodiscard]] std::optional<double> mean_over(std::vector<plan_page_step> const& steps,
-                                              balance_metrics plan_page_step::* when, Ratio ratio)
-{
-  double sum = 0;
-  for (plan_page_step const& step : steps) {
-    std::optional<double> const value = ((step.*when).*ratio)();
-    if (!value) { return std::nullopt; }
-    sum += *value;
-  }
-  return sum / static_cast<double>(steps.size());
-}
-
-[[nodiscard]] inline double median_plan_seconds(std::vector<plan_page_step> const& steps)
-{
-  std::vector<double> seconds;
-  seconds.reserve(steps.size());
-  for (plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
-  std::ranges::sort(seconds);
-  std::size_t const half = seconds.size() / 2;
-  return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
-}
-
-[[nodiscard]] inline std::string ratio_or_infinite(std::optional<double> ratio)
-{
-  return ratio ? ratio_text(*ratio) : "\u221E";
-}
-
-[[nodiscard]] inline std::string lead_of(std::vector<plan_page_step> const& steps)
-{
-  if (steps.empty()) { return "No step was planned."; }
-  auto const ratio = &balance_metrics::balance_ratio;
-  double const before = *mean_over(steps, &plan_page_step::before, ratio);
-  double const after = *mean_over(steps, &plan_page_step::after, ratio);
-  std::string const text =
-      "Every step computes for as long as its busiest GPU. As the data came, that GPU had " +
-      ratio_text(before) + " times the mean work; with this plan it has " + ratio_text(after) +
-      " times";
-  double const saved = 1 - after / before;
-  if (saved < 0.0005) { return text + ", so computing takes no less time."; }
-  return text + ", so computing takes " + percent_text(saved) + " less time" +
-         (steps.front().exchange ? ". Bytes moved says what moving the samples takes." : ".");
-}
-
-/// The numbers to see first.
-[[nodiscard]] inline std::vector<html_page::figure> figures_of(
-    std::vector<plan_page_step> const& steps)
-{
-  if (steps.empty()) { return {}; }
-  auto const change = [&steps](std::string_view name, auto ratio, auto text,
-                               std::string_view hint) {
-    return html_page::figure{
-        std::string(name), text(mean_over(steps, &plan_page_step::after, ratio)), std::string(hint),
-        text(mean_over(steps, &plan_page_step::before, ratio))};
-  };
-  auto const percent = [](std::optional<double> share) { return percent_text(*share); };
-  double gap = 0;
-  for (plan_page_step const& step : steps) { gap = std::max(gap, step.gap); }
-  return {
-      change("Busiest \u00F7 mean GPU", &balance_metrics::balance_ratio, ratio_or_infinite,
-             "How much longer a step computes than with perfectly even work. 1 is ideal."),
-      change("Busiest \u00F7 idlest GPU", &balance_metrics::imbalance_ratio, ratio_or_infinite,
-             "Workload imbalance ratio. 1 is ideal; \u221E means that a GPU has no work."),
-      change("Time spent waiting", &balance_metrics::idle_share, percent,
-             "Share of a step in which the average GPU waits for the busiest one."),
-      {"Above the optimum", "\u2264\u00A0" + percent_text(gap, true),
-       "Certified: with these bags, no plan makes the computing of a step shorter by more than "
-       "this."},
-      {"Time to plan a step", si_text(median_plan_seconds(steps), "s"),
-       "Median over " + grouped_text(static_cast<std::int64_t>(steps.size())) +
-           (steps.size() == 1 ? " step." : " steps.")},
-  };
-}
-
-/// The mean of counts: as si_text, but without thousandths of a message or byte.
-[[nodiscard]] inline std::string mean_count_text(double mean, std::string_view unit)
-{
-  if (mean == 0 || mean >= 1) { return si_text(mean, unit); }
-  std::string text = decimal_text(mean, 2);
-  if (!unit.empty()) { (text += "\u00A0") += unit; }
-  return text;
-}
-
-/// What exchanges cost, for steps that all have one. `computed` says what compute_seconds is the
-/// time of.
-///
-/// Expects     gpus >= 1.
-[[nodiscard]] inline std::vector<html_page::figure> exchange_figures(
-    std::vector<plan_page_step> const& steps, std::size_t gpus, std::string_view computed)
-{
-  if (steps.empty()) { return {}; }
-  auto const mean = [&steps](auto value) {
-    double sum = 0;
-    for (plan_page_step const& step : steps) { sum += value(step); }
-    return sum / static_cast<double>(steps.size());
-  };
-  using way = std::optional<exchange_cost> plan_page_step::*;
-  auto const mean_of = [&mean](double exchange_cost::* figure,
-                               way dispatch = &plan_page_step::exchange) {
-    return mean([=](plan_page_step const& step) { return *(step.*dispatch).*figure; });
-  };
-  auto const beside_all_gather = [&](double exchange_cost::* figure, std::string_view unit) {
-    if (!steps.front().all_gather) { return std::string(); }
-    return " Dispatch by all-gather, without a plan: " +
-           si_text(mean_of(figure, &plan_page_step::all_gather), unit) + '.';
-  };
-  double most_bytes = 0;
-  double most_messages = 0;
-  for (plan_page_step const& step : steps) {
-    most_bytes = std::max(most_bytes, step.exchange->bytes_max);
-    most_messages = std::max(most_messages, step.exchange->messages_max);
-  }
-  double const compute = mean([](plan_page_step const& step) { return step.compute_seconds; });
-  std::string time =
-      "Predicted from the bandwidths, one way." + beside_all_gather(&exchange_cost::seconds, "s");
-  if (compute > 0) {
-    time += " The busiest GPU computes for " + si_text(compute, "s");
-    if (!computed.empty()) { (time += ": ") += computed; }
-    time += '.';
-  }
-  return {
-      {"Bytes that a GPU sends", mean_count_text(mean_of(&exchange_cost::bytes_mean), "B"),
-       "Mean. No GPU sends or receives more than " + si_text(most_bytes, "B") + " in a step." +
-           beside_all_gather(&exchange_cost::bytes_mean, "B")},
-      {"Tokens that stay", percent_text(mean_of(&exchange_cost::kept_share)),
-       "Share of the tokens that are computed by the GPU that read them. Plans even out work and "
-       "leave this to chance: about " +
-           percent_text(1 / static_cast<double>(gpus)) + " with " +
-           grouped_text(static_cast<std::int64_t>(gpus)) + (gpus == 1 ? " GPU." : " GPUs.")},
-      {"Messages that a GPU sends", mean_count_text(mean_of(&exchange_cost::messages_mean), ""),
-       "Mean. No GPU sends or receives more than " + si_text(most_messages, "") + " in a step."},
-      {"Time of the exchange", si_text(mean_of(&exchange_cost::seconds), "s"), time},
-  };
-}
-
-[[nodiscard]] inline std::string step_table(std::vector<plan_page_step> const& steps,
-                                            std::size_t rows)
-{
-  std::vector<std::string_view> columns = {
-      "Step",    "Samples",       "Tokens",   "Busiest \u00F7 mean", "Busiest \u00F7 idlest",
-      "Waiting", "Above optimum", "Plan time"};
-  bool const with_exchange = !steps.empty() && steps.front().exchange.has_value();
-  if (with_exchange) { columns.emplace_back("Exchange"); }
-  auto const change = [](std::string const& before, std::string const& after) {
-    return before + " \u2192 " + after;
-  };
-  html_table table(columns);
-  for (std::size_t index = 0; index < std::min(rows, steps.size()); ++index) {
-    plan_page_step const& step = steps[index];
-    std::vector<std::string> cells = {
-        grouped_text(static_cast<std::int64_t>(index + 1)),
-        grouped_text(step.samples),
-        grouped_text(step.length),
-        change(ratio_text(step.before.balance_ratio()), ratio_text(step.after.balance_ratio())),
-        change(ratio_or_infinite(step.before.imbalance_ratio()),
-               ratio_or_infinite(step.after.imbalance_ratio())),
-        change(percent_text(step.before.idle_share()), percent_text(step.after.idle_share())),
-        "\u2264\u00A0" + percent_text(step.gap, true),
-        si_text(step.plan_seconds, "s")};
-    if (with_exchange) { cells.push_back(si_text(step.exchange->seconds, "s")); }
-    table.add_row(cells);
-  }
-  return table.markup();
-}
-
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_PLAN_PAGE_STEP_HPP

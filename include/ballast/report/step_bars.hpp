@@ -5,8 +5,9 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/partition/partition.hpp>
-#include <ballast/report/gantt_chart.hpp>
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/report/gantt_bar.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -17,11 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-namespace detail {
-
-/// Appends bars GPU by GPU, each behind the last one of its GPU.
+/// Collects bars. Each starts where the one before it on the same GPU ends.
 class bar_stacker {
  public:
   bar_stacker(std::size_t gpus, double time_per_unit)
@@ -38,20 +37,22 @@ class bar_stacker {
     busy_until_[gpu] += duration;
   }
 
-  std::vector<gantt_bar> bars;
+  std::vector<report::gantt_bar> bars;
 
  private:
   std::vector<double> busy_until_;
   double time_per_unit_;
 };
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
 
-/// What every GPU does in a step that is not balanced: the samples that it read, one after the
-/// other.
+namespace ballast::inline v0::report {
+
+/// Returns what every GPU does in a step that is not balanced: it computes the samples that it
+/// read, one after the other.
 ///
 /// Shapes      batch of n samples on GPUs below `gpus`, costs[n].
-/// Units       time_per_unit is what one cost unit takes; bars are in its unit.
+/// Units       time_per_unit is how long one cost unit takes; the bars are in its unit.
 /// Ensures     (1) one bar per sample, on its source; the bars of a GPU follow each other without
 ///                 gaps
 /// Complexity  O(n).
@@ -68,14 +69,14 @@ class bar_stacker {
   return stack.bars;
 }
 
-/// What every GPU does in a step that follows a plan: the GPUs of a bag work on each of its samples
+/// Returns what every GPU does in a step that follows a plan: the GPUs of a bag compute its samples
 /// together, one sample after the other.
 ///
 /// Shapes      a plan of n samples over `bags`, lengths[n].
 /// Units       as bars_as_read.
-/// Ensures     (1) one bar per sample and GPU of its bag, of 1 / GPUs of the sample's time; the
-///                 bars of a GPU follow each other in sample order without gaps. In a padded batch
-///                 every sample takes as long as the longest
+/// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / GPUs of
+///                 the bag; the bars of a GPU follow each other in sample order without gaps. In a
+///                 padded batch every sample takes the time of the longest one
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,
@@ -98,7 +99,7 @@ class bar_stacker {
   return stack.bars;
 }
 
-/// How long each GPU is busy: the sum of its bars. O(bars + gpus).
+/// Returns how long each GPU is busy: the sum of its bars. O(bars + gpus).
 [[nodiscard]] inline std::vector<double> work_per_gpu(std::span<gantt_bar const> bars,
                                                       std::size_t gpus)
 {
@@ -110,6 +111,6 @@ class bar_stacker {
   return work;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_STEP_BARS_HPP

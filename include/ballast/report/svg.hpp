@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_SVG_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/report/number_text.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
 #include <cmath>
@@ -12,17 +12,18 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::report {
 
 /// A picture, drawn shape by shape, that scales with the page around it.
 ///
-/// How a shape looks is its CSS class, which `chart_style` defines; where it is are its numbers.
+/// The CSS class of a shape, which `chart_style` defines, says how it looks; its coordinates say
+/// where it is.
 ///
 /// Shapes      x grows to the right and y downwards, from (0, 0) to (width, height).
 /// Units       the drawing's own; at its natural size one unit is one CSS pixel.
 /// Expects     every coordinate is finite and below 1e9 in magnitude.
 /// Ensures     (1) markup() is one well-formed <svg> element with its description as the text
-///                 that a screen reader says
+///                 that a screen reader reads out
 ///             (2) text and tooltips are escaped; coordinates are rounded to hundredths, so equal
 ///                 shapes give equal bytes
 ///             (3) later shapes lie over earlier ones
@@ -43,7 +44,7 @@ class svg_drawing {
   {
     append_number(markup_ += R"(<svg viewBox="0 0 )", width);
     append_number(markup_ += ' ', height);
-    append_xml_text(markup_ += R"(" role="img" aria-label=")", description);
+    detail::append_xml_text(markup_ += R"(" role="img" aria-label=")", description);
     markup_ += "\">\n";
   }
 
@@ -89,13 +90,13 @@ class svg_drawing {
     path("polygon", points, css_class, tooltip);
   }
 
-  /// One line of text; its class says whether it starts, centres or ends at `where`.
+  /// One line of text. Its class says whether it starts, ends or has its middle at `where`.
   void text(point where, std::string_view css_class, std::string_view content)
   {
     open("text", css_class);
     attribute("x", where.x);
     attribute("y", where.y);
-    append_xml_text(markup_ += '>', content);
+    detail::append_xml_text(markup_ += '>', content);
     markup_ += "</text>\n";
   }
 
@@ -108,7 +109,7 @@ class svg_drawing {
     std::int64_t const hundredths = std::llround(value * 100);
     if (hundredths < 0) { out += '-'; }
     std::int64_t const magnitude = hundredths < 0 ? -hundredths : hundredths;
-    append_integer(out, magnitude / 100);
+    detail::append_integer(out, magnitude / 100);
     if (magnitude % 100 == 0) { return; }
     out += '.';
     out += static_cast<char>('0' + magnitude % 100 / 10);
@@ -118,7 +119,7 @@ class svg_drawing {
   void open(std::string_view element, std::string_view css_class)
   {
     (markup_ += '<') += element;
-    append_xml_text(markup_ += " class=\"", css_class);
+    detail::append_xml_text(markup_ += " class=\"", css_class);
     markup_ += '"';
   }
 
@@ -150,13 +151,13 @@ class svg_drawing {
       markup_ += "/>\n";
       return;
     }
-    append_xml_text(markup_ += "><title>", tooltip);
+    detail::append_xml_text(markup_ += "><title>", tooltip);
     ((markup_ += "</title></") += element) += ">\n";
   }
 
   std::string markup_;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_SVG_HPP

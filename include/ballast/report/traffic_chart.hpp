@@ -2,8 +2,8 @@
 #ifndef BALLAST_REPORT_TRAFFIC_CHART_HPP
 #define BALLAST_REPORT_TRAFFIC_CHART_HPP
 
-#include <ballast/core/units.hpp>
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/svg.hpp>
@@ -18,9 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// Bytes of one GPU in one direction.
 struct traffic_bar {
@@ -29,8 +27,8 @@ struct traffic_bar {
   std::uint32_t messages = 0;
 };
 
-/// One bar per GPU, in rank order: below what stays in the node, above what crosses nodes.
-inline void draw_traffic_bars(svg_drawing& drawing, plot_frame const& frame,
+/// Draws one bar per GPU, in rank order: what stays in the node below, what crosses nodes above.
+inline void draw_traffic_bars(report::svg_drawing& drawing, plot_frame const& frame,
                               std::span<traffic_bar const> bars, std::string_view verb)
 {
   double const slot = frame.area.width / static_cast<double>(bars.size());
@@ -39,10 +37,10 @@ inline void draw_traffic_bars(svg_drawing& drawing, plot_frame const& frame,
     auto const& [within_node, all, messages] = bars[gpu];
     std::string tooltip = "GPU ";
     append_integer(tooltip, static_cast<std::int64_t>(gpu));
-    ((tooltip += ' ') += verb) += ' ' + si_text(all, "B") + " in ";
+    ((tooltip += ' ') += verb) += ' ' + report::si_text(all, "B") + " in ";
     append_integer(tooltip, messages);
     tooltip += messages == 1 ? " message, " : " messages, ";
-    tooltip += si_text(all - within_node, "B") + " between nodes";
+    tooltip += report::si_text(all - within_node, "B") + " between nodes";
 
     auto const draw = [&](double from, double to, std::string_view css_class) {
       if (!(to > from)) { return; }
@@ -56,9 +54,9 @@ inline void draw_traffic_bars(svg_drawing& drawing, plot_frame const& frame,
   }
 }
 
-/// A staircase from the GPU with most bytes to that with fewest, of at most one step per drawing
-/// unit.
-inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
+/// Draws a staircase from the GPU with most bytes to the one with fewest, of at most one step per
+/// drawing unit.
+inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& frame,
                                 std::span<traffic_bar const> bars)
 {
   std::vector<traffic_bar> sorted(bars.begin(), bars.end());
@@ -66,10 +64,10 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
     return a.all > b.all || (a.all == b.all && a.within_node > b.within_node);
   });
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
-  // The lower area covers the upper one's foot.
+  // The area of the bytes within nodes covers the lower part of the area of all bytes.
   for (auto const& [bytes, css_class] :
        {std::pair{&traffic_bar::all, "between"}, std::pair{&traffic_bar::within_node, "within"}}) {
-    std::vector<svg_drawing::point> outline = {frame.at(0, 0)};
+    std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
     for (std::size_t stair = 0; stair < stairs; ++stair) {
       std::size_t const first = stair * sorted.size() / stairs;
       std::size_t const past = (stair + 1) * sorted.size() / stairs;
@@ -81,13 +79,15 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   }
 }
 
-}  // namespace detail
+}  // namespace ballast::inline v0::detail
 
-/// The bytes that every GPU sends and receives in one exchange, side by side on one scale, each bar
-/// split into what stays inside the node and what crosses nodes.
+namespace ballast::inline v0::report {
+
+/// Draws the bytes that every GPU sends and receives in one exchange, side by side on one scale.
+/// Each bar is split into what stays inside the node and what crosses nodes.
 ///
-/// Up to 128 GPUs are bars in rank order; more are a staircase, as in load_chart. Where no GPU has
-/// any bytes, a sentence stands for the bars.
+/// Up to 128 GPUs are bars in rank order; more are a staircase, as in load_chart. Where nothing
+/// moves, a sentence says so in place of the bars.
 ///
 /// Expects     bytes_per_token >= 0; no GPU has more than 1e29 bytes.
 /// Ensures     (1) both panels share one vertical scale that starts at 0
@@ -135,9 +135,10 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   drawing.rectangle({260, 32, 12, 12}, "between");
   drawing.text({278, 42}, "note", "between nodes");
   for (direction const* const each : {&sent, &received}) {
-    plot_frame const frame{{each->x, detail::plot_top, panel, detail::plot_height},
-                           axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
-                           axis::linear(scale, intervals)};
+    detail::plot_frame const frame{
+        {each->x, detail::plot_top, panel, detail::plot_height},
+        detail::axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
+        detail::axis::linear(scale, intervals)};
     drawing.text({each->x, 18}, "heading", each->heading);
     if (each->highest > 0) {
       double const heading = 9 * static_cast<double>(each->heading.size());  // its width, about
@@ -160,6 +161,6 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   return drawing.markup();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_TRAFFIC_CHART_HPP

@@ -19,7 +19,7 @@
 
 namespace ballast::inline v0 {
 
-/// A file as it shall be.
+/// A file to write: its path and all that it shall contain.
 struct file_content {
   std::string path;
   std::string content;
@@ -36,20 +36,21 @@ namespace detail {
          kind == std::filesystem::file_type::not_found;
 }
 
-/// Writes all of `content` and closes `file`, which may be null where opening failed. Where it
-/// answers false, errno says why.
+/// Writes all of `content` and closes `file`, which is null where it could not be opened. Returns
+/// whether all of this succeeded; where it did not, errno says why.
 [[nodiscard]] inline bool write_and_close(std::FILE* file, std::string_view content)
 {
   if (file == nullptr) { return false; }
   bool const written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
   int const reason = errno;
-  // The last bytes for a full disk are refused only here.
+  // A full disk may refuse the last bytes only here.
   bool const closed = std::fclose(file) == 0;
   if (!written) { errno = reason; }
   return written && closed;
 }
 
-/// New content beside the files that it is for, gone again unless it took their places.
+/// Holds new content in ".part" files beside the files that it shall replace. The destructor
+/// removes those ".part" files that have not replaced anything.
 class staged_files {
  public:
   staged_files() = default;
@@ -67,7 +68,7 @@ class staged_files {
     return write_and_close(file, content);
   }
 
-  /// Gives the content added first its place, then that added next.
+  /// Replaces the file whose content was added first; the next call replaces the next one.
   [[nodiscard]] bool replace_next()
   {
     std::string const& path = paths_.front();
@@ -84,18 +85,18 @@ class staged_files {
 
 }  // namespace detail
 
-/// Writes whole files, or leaves what was there.
+/// Writes whole files, or leaves the old ones as they were.
 ///
-/// The content goes to `path` + ".part" first, which then takes the name once all content is
-/// written. What is not a plain file (a pipe, a link, /dev/stdout) cannot be replaced in this way
-/// and is written in place, after all ".part"s.
+/// The content is first written to `path` + ".part". Once all content is written, each ".part" file
+/// is renamed to its `path`. What is not a plain file (a pipe, a link, /dev/stdout) cannot be
+/// replaced like this: it is written in place, after all ".part" files.
 ///
-/// Expects     the paths and their ".part"s name different files.
+/// Expects     the paths and their ".part" files are all different files.
 /// Ensures     (1) on success each file holds exactly its content
-///             (2) where some content cannot be written, the plain files are as they were; no
-///                 ".part" is left
+///             (2) where some content cannot be written, the plain files are as they were and no
+///                 ".part" file is left
 /// Errors      unwritable, with the system's reason: a missing folder, no permission, a full disk;
-///             position is that of the file.
+///             position is the number of the file, from 0.
 [[nodiscard]] inline result<void> write_files(std::span<file_content const> files)
 {
   detail::staged_files staged;

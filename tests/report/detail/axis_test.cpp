@@ -13,7 +13,7 @@
 
 namespace {
 
-using ballast::axis;
+using ballast::detail::axis;
 using testing::DoubleEq;
 using testing::DoubleNear;
 using testing::Pointwise;

@@ -10,9 +10,9 @@
 
 namespace {
 
-using ballast::axis;
-using ballast::plot_frame;
-using ballast::svg_drawing;
+using ballast::detail::axis;
+using ballast::detail::plot_frame;
+using ballast::report::svg_drawing;
 
 plot_frame const frame{{76, 20, 100, 50}, axis::linear(10, 5), axis::linear(4000, 4)};
 

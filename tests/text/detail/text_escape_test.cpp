@@ -16,14 +16,14 @@ namespace {
 std::string xml(std::string_view text)
 {
   std::string out;
-  ballast::append_xml_text(out, text);
+  ballast::detail::append_xml_text(out, text);
   return out;
 }
 
 std::string json(std::string_view text)
 {
   std::string out;
-  ballast::append_json_string(out, text);
+  ballast::detail::append_json_string(out, text);
   return out;
 }
 

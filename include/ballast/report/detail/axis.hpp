@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_DETAIL_AXIS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/report/number_text.hpp>
+#include <ballast/report/detail/numbers.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
 /// Where values lie along one side of a chart, and which round values to name there.
 ///
@@ -24,7 +24,8 @@ namespace ballast::inline v0 {
 ///                 multiples of a 1, 2 or 5 times a power of ten, the finest that makes at most
 ///                 `intervals` intervals
 ///             (3) a logarithmic axis names 1, 2 and 5 in each decade; only 1 where there are more
-///                 than four decades; and linear steps where less than three of these are within
+///                 than four decades; and linear steps where fewer than three of these lie within
+///                 the bounds
 class axis {
  public:
   [[nodiscard]] static axis linear(double highest, std::size_t intervals)
@@ -72,10 +73,7 @@ class axis {
       : lowest_(lowest), highest_(highest), logarithmic_(logarithmic)
   {}
 
-  [[nodiscard]] static bool in_range(double value)
-  {
-    return detail::is_finite(value) && value <= 1e30;
-  }
+  [[nodiscard]] static bool in_range(double value) { return is_finite(value) && value <= 1e30; }
 
   [[nodiscard]] static double round_step(double range, std::size_t intervals)
   {
@@ -104,6 +102,6 @@ class axis {
   std::vector<double> ticks_;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_REPORT_DETAIL_AXIS_HPP

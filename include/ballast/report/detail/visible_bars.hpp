@@ -16,13 +16,13 @@ struct visible_bar {
   double end = 0;
 };
 
-/// Calls draw(visible_bar) for the bars of a row: each for itself, or several neighbours where these
-/// are shorter than `thinnest` even together, so that a row has a bounded number of them.
+/// Calls draw(visible_bar) for the bars of a row. Neighbours that together are shorter than
+/// `thinnest` are drawn as one, so that the number of bars that a row draws is bounded.
 ///
 /// Expects     bars are sorted by start.
-/// Ensures     (1) every bar is in one of them, in order
-///             (2) one is of several bars only if it is shorter than `thinnest`; two that follow
-///                 each other reach at least that far together
+/// Ensures     (1) every bar is in exactly one visible bar, in order
+///             (2) a visible bar of several bars is shorter than `thinnest`; two visible bars that
+///                 follow each other are together at least that long
 /// Complexity  O(bars).
 template <class Bar, class Draw>
 void for_each_visible_bar(std::span<Bar const* const> bars, double thinnest, Draw const& draw)

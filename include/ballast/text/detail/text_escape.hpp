@@ -7,9 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";  // U+FFFD
 
@@ -33,7 +31,8 @@ inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";  // U+
 }
 
 /// Copies `text`, one character at a time, replacing every byte that is not part of valid UTF-8.
-/// `escape` answers what stands for an ASCII character, or nothing where it may stand for itself.
+/// `escape(out, character)` appends what stands for an ASCII character and returns true, or returns
+/// false where the character may stand for itself.
 template <class Escape>
 void append_escaped(std::string& out, std::string_view text, Escape escape)
 {
@@ -48,8 +47,6 @@ void append_escaped(std::string& out, std::string_view text, Escape escape)
   }
 }
 
-}  // namespace detail
-
 /// Appends `text` so that XML and HTML read it as character data, in an element or an attribute.
 ///
 /// Ensures     (1) what is appended holds none of < > " ' and & only where it starts a reference
@@ -59,7 +56,7 @@ void append_escaped(std::string& out, std::string_view text, Escape escape)
 /// Complexity  O(size of text).
 inline void append_xml_text(std::string& out, std::string_view text)
 {
-  detail::append_escaped(out, text, [](std::string& to, char character) {
+  append_escaped(out, text, [](std::string& to, char character) {
     switch (character) {
       case '&': to += "&amp;"; return true;
       case '<': to += "&lt;"; return true;
@@ -71,7 +68,7 @@ inline void append_xml_text(std::string& out, std::string_view text)
       default: break;
     }
     bool const control = static_cast<unsigned char>(character) < 0x20;
-    if (control) { to += detail::replacement_character; }
+    if (control) { to += replacement_character; }
     return control;
   });
 }
@@ -85,7 +82,7 @@ inline void append_xml_text(std::string& out, std::string_view text)
 inline void append_json_string(std::string& out, std::string_view text)
 {
   out += '"';
-  detail::append_escaped(out, text, [](std::string& to, char character) {
+  append_escaped(out, text, [](std::string& to, char character) {
     constexpr std::string_view digits = "0123456789abcdef";
     auto const code = static_cast<unsigned char>(character);
     if (character == '"' || character == '\\') {
@@ -100,6 +97,6 @@ inline void append_json_string(std::string& out, std::string_view text)
   out += '"';
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_TEXT_DETAIL_TEXT_ESCAPE_HPP
