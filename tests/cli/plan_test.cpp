@@ -62,8 +62,8 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
     EXPECT_GE(json::parse(result.out).at("gap_mean"), 0.0) << policy;
   }
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:lpt,wrok=5"), 2,
-                 "--policy: offset 11: 'wrok' is no parameter of refine");
-  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:equal_count"), 2, "offset 7");
+                 "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:equal_count"), 2, "at offset 7 of");
 }
 
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)
@@ -383,7 +383,7 @@ TEST_F(BallastPlan, RefusesPipelinesThatItCannotMake)
   }
   expect_refused(run(job + "--stages ''"), 2, "--stages: the text is empty");
   expect_refused(run(job + "--stages a:60000,a:60000"), 2, "at most 65536 stages");
-  expect_refused(run(job + "--stages a+:2"), 2, "offset 2 of 'a+'");
+  expect_refused(run(job + "--stages a+:2"), 2, "at offset 2 of 'a+'");
   expect_refused(run(job + "--stages b:2"), 1, "there is no column 'b'");
   expect_refused(run(job + "--stages 5 --schedule interleaved:v=2"), 2,
                  "the 5 of --stages 5 are no multiple");

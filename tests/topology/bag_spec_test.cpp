@@ -105,7 +105,9 @@ TEST(BagSpec, SaysWhereAndWhyTextIsRefused)
     EXPECT_EQ(spec.error().code, bad.code);
     EXPECT_EQ(spec.error().position, bad.position);
     EXPECT_THAT(spec.error().message, testing::HasSubstr(bad.hint));
-    EXPECT_THAT(spec.error().message, testing::HasSubstr("'" + std::string(bad.text) + "'"));
+    EXPECT_THAT(spec.error().message,
+                testing::StartsWith("at offset " + std::to_string(bad.position) + " of '" +
+                                    std::string(bad.text) + "': "));
   }
 }
 

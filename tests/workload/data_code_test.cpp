@@ -85,8 +85,8 @@ TEST(DataCode, PointsAtTheByteThatIsWrong)
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, code) << text;
     EXPECT_EQ(parsed.error().position, position) << text;
-    EXPECT_THAT(parsed.error().message,
-                HasSubstr("offset " + std::to_string(position) + " of the data codes: "));
+    EXPECT_THAT(parsed.error().message, HasSubstr("at offset " + std::to_string(position) +
+                                                  " of '" + std::string(text) + "': "));
     EXPECT_THAT(parsed.error().message, HasSubstr(std::string(hint)));
   }
 }

@@ -7,7 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/cost/quantise.hpp>
+#include <ballast/cost/detail/quantise.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,13 +3,13 @@
 #define BALLAST_TOPOLOGY_BAG_SPEC_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/text_error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace ballast::inline v0 {
@@ -149,9 +149,7 @@ inline void a_bag_specification_has_at_most_16_groups_and_16777216_gpus() {}
   detail::bag_parse const parsed = detail::parse_bag_text(text);
   if (parsed.readable) { return parsed.spec; }
   auto const refuse = [&](error_code code, char const* why) -> result<bag_spec> {
-    return fail(code, parsed.position,
-                "bag specification '" + std::string(text) + "', at offset " +
-                    std::to_string(parsed.position) + ": " + why);
+    return tl::unexpected(detail::text_error(code, text, parsed.position, why));
   };
   switch (parsed.fault) {
     case bag_spec::fault::zero:

@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/text/detail/text_error.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <array>
@@ -72,10 +73,9 @@ struct data_code_options {
   }};
 
   std::size_t at = 0;
-  auto const refuse = [&at](error_code code, std::string const& reason) {
-    return fail(code, at,
-                "offset " + std::to_string(at) + " of the data codes: " + reason +
-                    "; codes look like g4b5i512f1s0,g8b2i256f85s1");
+  auto const refuse = [&at, text](error_code code, std::string const& reason) {
+    return tl::unexpected(detail::text_error(
+        code, text, at, reason + "; data codes look like g4b5i512f1s0,g8b2i256f85s1"));
   };
 
   std::vector<data_code> codes;

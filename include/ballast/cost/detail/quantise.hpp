@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_QUANTISE_HPP
-#define BALLAST_COST_QUANTISE_HPP
+#ifndef BALLAST_COST_DETAIL_QUANTISE_HPP
+#define BALLAST_COST_DETAIL_QUANTISE_HPP
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
 /// A number that is not negative, held as integers: m * 2^e with m in [2^63, 2^64), or zero.
 ///
@@ -100,6 +100,6 @@ class scaled_number {
                         .fraction_bits = static_cast<std::uint32_t>(fraction_bits)};
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COST_QUANTISE_HPP
+#endif  // BALLAST_COST_DETAIL_QUANTISE_HPP
