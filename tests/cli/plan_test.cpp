@@ -1,4 +1,4 @@
-// Runs the program `ballast` as a user does, and looks at what it prints, writes and answers.
+// Runs the program `ballast` as a user does, and looks at what it prints, writes and returns.
 
 #include "program.hpp"  // defines: ballast_test::program_test, ...
 
@@ -412,7 +412,8 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --gpus 12"), 2, "12");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n0"), 2, "--bags");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2, "replicas");
-  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2, "re-laid");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2,
+                 "lay the largest first");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g8n1 g4n2"), 2, "g4n2");
   expect_refused(run("plan --codes g8b1 --gpus 8"), 2, "--codes");
   expect_refused(run("plan --codes g8b1i256f1s0 --cost transformer"), 2, "--cost");
@@ -461,7 +462,7 @@ TEST_F(BallastPlan, NamesTheOptionThatGaveTheSize)
   expect_refused(run("plan --trace x --length a --bags g1n12"), 2, "with --gpus-per-node");
   expect_refused(run("plan --trace x --length a --gpus 12"), 2, "ballast: --gpus: 12 GPUs");
   auto const misplaced = run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1");
-  expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --relay: bag 1");
+  expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --largest-bags-first: bag 1");
 }
 
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)

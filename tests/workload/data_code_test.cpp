@@ -171,7 +171,7 @@ TEST(DrawBatch, RefusesGpusThatAreNoMultiple)  // Errors
   for (std::size_t const gpus : {0U, 16U, 48U}) {
     random_source random(1);
     sample_batch kept{{3}, {rank_id{0}}};
-    error const refused = draw_batch(codes, gpus, {}, random, kept).error();
+    error const refused = draw_batch_into(kept, codes, gpus, {}, random).error();
     EXPECT_EQ(refused.code, error_code::out_of_range);
     EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, which " + std::to_string(gpus) +
                                    " is no multiple of; choose a multiple of 32");

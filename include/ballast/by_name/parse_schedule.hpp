@@ -45,7 +45,7 @@ inline constexpr std::array named_schedules = {
   return detail::list_names(detail::named_schedules);
 }
 
-/// The schedule that a text names: `gpipe`, `1f1b`, or `interleaved:v=2`, which is meant for
+/// The schedule that a text names: `gpipe`, `1f1b`, or `interleaved:v=2`, which needs the stages of
 /// chain_of_stages(stages, stages / v).
 ///
 /// Errors      unknown_name, syntax or out_of_range with a byte offset: a name or parameter that

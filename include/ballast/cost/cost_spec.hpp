@@ -124,14 +124,13 @@ inline constexpr std::string_view transformer_arguments =
 /// Keys of a transformer, in any order: d (hidden size, needed), layers (1), heads (1), kv_heads
 /// (as many as heads), head_dim (d / heads), ffn (4 d), gated (0), causal (0), vocab (0: no head),
 /// recompute (0), gamma (1: FLOP as they are). gated, causal and recompute are 0 or 1; recompute
-/// changes `passes` and not `cost`, which is that of one forward pass. Nothing may surround the
-/// parts, not even spaces.
+/// changes `passes` and not `cost`, which is that of one forward pass. There are no spaces.
 ///
 /// Ensures     (1) the numbers are those of `forward_flops` and `gamma_corrected`
 /// Errors      position is a byte offset, at most text.size(). syntax: not of this form, d is
-///             missing, or a key is given twice; unknown_name: no such model or key, and which
-///             there are; out_of_range: a value that is no number of its kind or that the model
-///             cannot have.
+///             missing, or a key is given twice; unknown_name: there is no such model or key, and
+///             the message lists those there are; out_of_range: a value is no number of its
+///             kind, or the model cannot have it.
 /// Complexity  O(text.size()).
 [[nodiscard]] inline result<cost_spec> parse_cost_spec(std::string_view text)
 {

@@ -22,7 +22,7 @@ struct priced {
 };
 
 /// Latency up to a constant factor: linear l + gamma quadratic l^2, since a FLOP of attention takes
-/// gamma times as long as one of the products with weights. Here in the unit asked for.
+/// gamma times as long as one of the products with weights. The caller chooses the unit.
 ///
 /// Costs that are added up need one unit: price the largest model with the function below, then the
 /// others with its unit. They add up only where the weight products of all run equally fast; else

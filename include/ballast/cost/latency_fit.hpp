@@ -25,8 +25,9 @@ struct latency_measurement {
   double seconds = 0;
 };
 
-/// Which errors a fit makes small: those in seconds, or those as parts of the measured times. The
-/// second heeds short samples as much as long ones, and suits noise that grows with the time.
+/// Which errors a fit makes small: absolute ones in seconds, or relative ones, as parts of the
+/// measured times. With relative errors short samples count as much as long ones, which suits noise
+/// that grows with the time.
 enum class fit_error : std::uint8_t { absolute, relative };
 
 /// seconds(l) = seconds_per_flop * (linear l + gamma * quadratic l^2), and how well that describes
@@ -71,7 +72,7 @@ struct gamma_fit {
                       std::to_string(length) + " tokens; lengths from 1 to " +
                       std::to_string(longest_sample) + " can be fitted");
     }
-    // Finiteness is asked of the bits: -ffast-math lets a compiler assume the comparisons' answer.
+    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
     if (!detail::scaled_number::from(seconds) || seconds < 1e-12 || seconds > 1e9) {
       return fail(error_code::out_of_range, index,
                   "measurement " + std::to_string(index) +

@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0 {
 
-/// So many bags of so many GPUs each: the `g2n4` of a specification.
+/// Bags of one size: the `g2n4` of a specification is four bags of two GPUs each.
 struct bag_group {
   std::uint32_t gpus = 0;
   std::uint32_t bags = 0;

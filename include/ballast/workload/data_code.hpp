@@ -29,7 +29,7 @@ namespace ballast::inline v0 {
 struct data_code {
   std::uint32_t gpus = 1;
   std::uint32_t samples = 1;     ///< per GPU; 0 is a GPU that reads nothing
-  std::uint32_t pixels = 256;    ///< along each side of the square that a sample has the area of
+  std::uint32_t pixels = 256;    ///< a sample has the area of a square of this side
   std::uint32_t frames = 1;      ///< 1 is an image
   std::uint32_t smoothness = 0;  ///< 0: each frame is encoded by itself; else compressed in time
 
@@ -126,7 +126,7 @@ namespace detail {
 
 /// Draws the batch of one step. The GPUs of the codes, in their order, repeat over the job.
 ///
-/// In, out     random advances; out is replaced, and left as it was where there is an error.
+/// In, out     random advances; out is replaced, but stays as it was where there is an error.
 /// Expects     at least one code; gpus < 2^32; what the options expect.
 /// Ensures     (1) a sample has side * side * time * aspect / 10^6 visual tokens, rounded down, and
 ///                 a text; side = floor(pixels / pixels_per_token), and time = frames, or
@@ -137,9 +137,11 @@ namespace detail {
 /// Errors      out_of_range: gpus is no multiple of the codes' GPUs; a sample could be longer than
 ///             longest_sample (position is the code's index); there are 2^32 samples or more.
 /// Complexity  O(codes + gpus + samples).
-[[nodiscard]] inline result<void> draw_batch(std::span<data_code const> codes, std::size_t gpus,
-                                             data_code_options const& options,
-                                             random_source& random, sample_batch& out)
+[[nodiscard]] inline result<void> draw_batch_into(sample_batch& out,
+                                                  std::span<data_code const> codes,
+                                                  std::size_t gpus,
+                                                  data_code_options const& options,
+                                                  random_source& random)
 {
   BALLAST_EXPECTS(!codes.empty());
   BALLAST_EXPECTS(gpus < (std::uint64_t{1} << 32));
@@ -200,7 +202,7 @@ namespace detail {
                                                      random_source& random)
 {
   sample_batch out;
-  auto const drawn = draw_batch(codes, gpus, options, random, out);
+  auto const drawn = draw_batch_into(out, codes, gpus, options, random);
   if (!drawn) { return tl::unexpected(drawn.error()); }
   return out;
 }

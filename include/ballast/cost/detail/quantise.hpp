@@ -18,11 +18,11 @@ namespace ballast::inline v0::detail {
 /// fixed-point numbers, because a compiler may contract, reassociate or flush floating-point
 /// arithmetic, and no two ranks may differ in one bit.
 ///
-/// Ensures     (1) an integer or a double is represented exactly; NaN, infinity and negative
-///                 doubles are none, also under -ffast-math; -0.0 is zero
+/// Ensures     (1) an integer or a double is represented exactly; from() returns nothing for
+///                 NaN, infinity and negative doubles, also under -ffast-math; -0.0 is zero
 ///             (2) a product is never too large and too small by less than one part in 2^63; it is
 ///                 exact where it has no more than 64 significant bits
-///             (3) rounded() is the nearest integer, halves up; none from 2^64 on
+///             (3) rounded() is the nearest integer, halves up; nothing from 2^64 on
 /// Complexity  O(1).
 class scaled_number {
  public:
@@ -85,7 +85,7 @@ class scaled_number {
 /// Units       cost units per token, cost units per token^2.
 /// Ensures     (1) each coefficient of the result is the nearest multiple of 2^-fraction_bits
 ///             (2) fraction_bits = 62 - floor(log2 of the larger coefficient), but from 0 to 127
-///             (3) none where a coefficient is 2^64 units or more
+///             (3) nothing where a coefficient is 2^64 units or more
 /// Complexity  O(1).
 [[nodiscard]] constexpr std::optional<quadratic_cost> quantise(scaled_number per_token,
                                                                scaled_number per_token_squared)
