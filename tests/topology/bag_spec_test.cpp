@@ -30,6 +30,7 @@ TEST(BagSpec, KeepsGroupsInTheOrderWritten)
 TEST(BagSpec, ReadsTheSameAtCompileTimeAndAtRunTime)
 {
   // [bags]
+  using namespace ballast::literals;  // for _bags; `using namespace ballast` has it too
   constexpr ballast::bag_spec written = "g1n2+g2n1+g4n1"_bags;  // checked by the compiler
   auto const read = ballast::parse_bags("g1n2+g2n1+g4n1");      // checked at run time
   // [bags]
