@@ -173,8 +173,8 @@ TEST(DrawBatch, RefusesGpusThatAreNoMultiple)  // Errors
     sample_batch kept{{3}, {rank_id{0}}};
     error const refused = draw_batch_into(kept, codes, gpus, {}, random).error();
     EXPECT_EQ(refused.code, error_code::out_of_range);
-    EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, which " + std::to_string(gpus) +
-                                   " is no multiple of; choose a multiple of 32");
+    EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, and " + std::to_string(gpus) +
+                                   " is not a multiple of that; choose a multiple of 32");
     EXPECT_EQ(kept, (sample_batch{{3}, {rank_id{0}}}));
   }
 }

@@ -2,7 +2,11 @@
 #ifndef BALLAST_BY_NAME_ANY_POLICY_HPP
 #define BALLAST_BY_NAME_ANY_POLICY_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>

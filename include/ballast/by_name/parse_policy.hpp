@@ -7,12 +7,24 @@
 #include <ballast/by_name/detail/policy_reader.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/partition/best_of.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
 #include <ballast/text/detail/policy_expression.hpp>
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>

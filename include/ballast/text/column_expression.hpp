@@ -152,7 +152,7 @@ class column_expression::parser {
     if (next_is('`')) {
       std::size_t const close = text_.find('`', at_ + 1);
       if (close == std::string_view::npos) {
-        return refuse(error_code::syntax, at_, "this '`' is never closed; add one behind the name");
+        return refuse(error_code::syntax, at_, "this '`' is never closed; add one after the name");
       }
       std::size_t const first = std::exchange(at_, close + 1);
       return column(first, text_.substr(first + 1, close - first - 1));

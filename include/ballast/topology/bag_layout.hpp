@@ -54,7 +54,7 @@ class bag_layout {
       std::size_t const first = to_index(each.first);
       BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus);
       for (std::size_t rank = first; rank < first + each.gpus; ++rank) {
-        BALLAST_EXPECTS(bag_of_[rank] == no_bag);  // no rank twice, hence every rank once
+        BALLAST_EXPECTS(bag_of_[rank] == no_bag);  // no rank twice, so every rank once
         bag_of_[rank] = to_id<bag_id>(size());
       }
       first_.push_back(each.first);

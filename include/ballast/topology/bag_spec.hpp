@@ -40,7 +40,7 @@ class bag_spec {
   /// Why a group cannot be added.
   enum class fault : std::uint8_t { none, zero, too_large, too_many_groups };
 
-  /// Adds a group behind the others, unless that would leave the limits or it has a zero.
+  /// Adds a group after the others, unless it has a zero or the limits would be exceeded.
   [[nodiscard]] constexpr fault add(bag_group group)
   {
     if (group.gpus == 0 || group.bags == 0) { return fault::zero; }
@@ -142,7 +142,7 @@ inline void a_bag_specification_has_at_most_16_groups_and_16777216_gpus() {}
 /// Reads a bag specification from text.
 ///
 /// Errors      syntax with the byte offset where reading stopped; out_of_range with that of the
-///             group that has a zero or leaves the limits of `bag_spec`.
+///             group that has a zero or exceeds the limits of `bag_spec`.
 /// Complexity  O(text).
 [[nodiscard]] inline result<bag_spec> parse_bags(std::string_view text)
 {

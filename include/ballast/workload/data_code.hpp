@@ -167,8 +167,8 @@ namespace detail {
   if (gpus == 0 || gpus % group_gpus != 0) {
     auto const group = std::to_string(static_cast<std::uint64_t>(group_gpus));
     return fail(error_code::out_of_range, 0,
-                "the data codes describe " + group + " GPUs, which " + std::to_string(gpus) +
-                    " is no multiple of; choose a multiple of " + group);
+                "the data codes describe " + group + " GPUs, and " + std::to_string(gpus) +
+                    " is not a multiple of that; choose a multiple of " + group);
   }
   if (gpus / group_gpus * group_samples >> 32 != 0) {
     return fail(error_code::out_of_range, 0,

@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// A name that command lines know, and how the settings behind it become a value.
+/// A name that command lines know, and how the settings after it become a value.
 template <class Value, class Reader>
 struct named_value {
   std::string_view name;

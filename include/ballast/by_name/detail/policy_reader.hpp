@@ -4,6 +4,7 @@
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/text/detail/policy_expression.hpp>
 #include <ballast/text/detail/settings_reader.hpp>

@@ -129,7 +129,7 @@ class policy_parser {
   std::size_t at_ = 0;
 };
 
-/// Reads the text of a policy: a name, and behind a colon or in parentheses its parameters and the
+/// Reads the text of a policy: a name, and after a colon or in parentheses its parameters and the
 /// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)` are
 /// the same. After several colons, arguments belong to the innermost policy; parentheses give them
 /// to another.

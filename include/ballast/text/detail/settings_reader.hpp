@@ -28,7 +28,7 @@ namespace ballast::inline v0::detail {
 /// Where the error of a value points: at the first byte of `key=value`, or at that of the value.
 enum class value_errors : std::uint8_t { at_the_key, at_the_value };
 
-/// Reads what is written behind one name, `work=100` for example, key by key.
+/// Reads what is written after one name, `work=100` for example, key by key.
 ///
 /// A key that is not written leaves its target as it is, and so does a value that is refused. The
 /// reader keeps the first error, which `finish` returns, so the caller reads all keys without
@@ -62,7 +62,7 @@ class settings_reader {
     target = *value;
   }
 
-  /// A decimal number such as 0.005, in millionths: digits, and up to six more behind a point.
+  /// A decimal number such as 0.005, in millionths: digits, and up to six more after a point.
   void per_million(std::string_view key, std::uint32_t& target)
   {
     constexpr unsigned places = 6;
