@@ -109,7 +109,7 @@ int main()
     sample_batch data;
     random_source random(7);
     auto const codes = check(parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
-    check(draw_batch(codes, 8, {}, random, data));
+    check(draw_batch_into(data, codes, 8, {}, random));
     auto const bags = check(lay_out("g1n4+g4n1"_bags, check(cluster_of(8))));
     auto const eight = over_all_ranks(bags, data);
 

@@ -1339,7 +1339,7 @@ class trainer {
   /// What this rank's data loader brings for the next step.
   void read_next()
   {
-    sampler_.next(batch_);
+    sampler_.next_into(batch_);
     std::vector<int> token;
     std::vector<int> target;
     mine_.clear();

@@ -31,7 +31,7 @@ struct archive_closer {
   void operator()(archive* open) const noexcept { (void)archive_read_free(open); }
 };
 
-/// The files of an archive; nothing where the bytes are of none.
+/// The files of an archive; nothing where the bytes are no archive.
 outcome<std::optional<std::vector<named_text>>> unpack(std::string const& path,
                                                        std::string const& bytes)
 {

@@ -110,10 +110,12 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
         bags, spec.gpus(), size.gpus, size.source));
   }
   using ballast::misplaced_bags;
-  auto layout = ballast::lay_out(spec, machines,
-                                 options.relay ? misplaced_bags::relay : misplaced_bags::refuse);
+  auto layout = ballast::lay_out(
+      spec, machines,
+      options.largest_bags_first ? misplaced_bags::largest_first : misplaced_bags::refuse);
   if (!layout) {
-    return usage(fmt::format("--bags {}{}", bags, options.relay ? "" : " without --relay"),
+    return usage(fmt::format("--bags {}{}", bags,
+                             options.largest_bags_first ? "" : " without --largest-bags-first"),
                  layout.error());
   }
   return std::move(*layout);

@@ -29,8 +29,8 @@ struct job_options {
   std::string codes;     ///< KnapFormer data codes, or empty
   std::size_t gpus = 0;  ///< 0: as many as the codes or the first bags describe
   std::size_t gpus_per_node = 8;
-  std::vector<std::string> bags;  ///< empty: bags of one GPU
-  bool relay = false;
+  std::vector<std::string> bags;    ///< empty: bags of one GPU
+  bool largest_bags_first = false;  ///< where bags in the order written do not fit
   std::string cost = "transformer:d=3072,gamma=0.405";
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
   double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
@@ -42,7 +42,7 @@ struct job_options {
   std::uint64_t seed = 1;
   std::size_t bytes_per_token = 0;  ///< 0: the cost model's hidden size in bf16
   std::optional<double>
-      within_node_gb_per_s;  ///< none, as the next two: what ballast::cluster says
+      within_node_gb_per_s;  ///< without it, and without the next two, as in ballast::cluster
   std::optional<double> between_nodes_gb_per_s;
   std::optional<double> latency_us;
   std::string format = "table";
@@ -70,7 +70,7 @@ struct job {
   std::string compute;          ///< what the cost model prices, for people
   std::optional<ballast::gamma_fit> fit;
   std::vector<ballast::latency_measurement> measured;
-  double bytes_per_token = 0;  ///< 0 where nobody knows
+  double bytes_per_token = 0;  ///< 0 where it is unknown
   std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }

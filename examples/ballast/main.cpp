@@ -34,7 +34,7 @@ void add_number(CLI::App& app, std::string const& name, Target& target, Number l
     char const* const end = text.data() + text.size();
     Number value{};
     auto const parsed = std::from_chars(text.data(), end, value);
-    // Written so that a number that is none compares false.
+    // Written so that NaN is refused.
     bool const good =
         parsed.ec == std::errc{} && parsed.ptr == end && value >= low && value <= high;
     if (!good) {
@@ -92,7 +92,8 @@ void add_job(CLI::App& app, cli::job_options& options)
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  app.add_flag("--relay", options.relay, "Re-lay bags that would straddle a node or be misaligned");
+  app.add_flag("--largest-bags-first", options.largest_bags_first,
+               "Lay the largest bags first where bags would straddle a node or be misaligned");
   app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
       ->type_name("MODEL")
       ->capture_default_str();
@@ -101,9 +102,9 @@ void add_job(CLI::App& app, cli::job_options& options)
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of a GPU, for predicted times (default: 400)");
   add_policy(app, options.policy);
-  add_number<std::size_t>(app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1,
-                          std::size_t{1} << 40,
-                          "Tokens that a GPU can hold, which no plan exceeds (default: any)");
+  add_number<std::size_t>(
+      app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, std::size_t{1} << 40,
+      "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
   app.add_option("--together", options.together,
                  "Column of the trace: samples of a step with the same value stay together")
       ->type_name("COLUMN");
@@ -113,13 +114,13 @@ void add_job(CLI::App& app, cli::job_options& options)
                           "Steps to plan (default: 10)");
   add_number<std::uint64_t>(app, "--seed", options.seed, 0,
                             std::numeric_limits<std::uint64_t>::max(),
-                            "Seed of all that is drawn (default: 1)");
+                            "Seed of all random numbers (default: 1)");
   add_number<std::size_t>(app, "--bytes-per-token", options.bytes_per_token, 1, 1 << 30,
                           "Width of the array that is moved (default: the cost model's d in bf16)");
   add_number<double>(app, "--within-node-bandwidth", options.within_node_gb_per_s, 1e-6, 1e9,
-                     "GB/s of a GPU inside its node, each way (default: 450)");
+                     "GB/s of a GPU inside its node, in each direction (default: 450)");
   add_number<double>(app, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
-                     "GB/s of a GPU to other nodes, each way (default: 50)");
+                     "GB/s of a GPU to other nodes, in each direction (default: 50)");
   add_number<double>(app, "--latency-us", options.latency_us, 0, 1e9,
                      "Microseconds that moving anything takes at least (default: 10)");
   add_format(app, options.format);
@@ -184,7 +185,7 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
   add_ordering(pipeline, options.ordering);
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   add_number<std::uint64_t>(pipeline, "--evaluations", options.evaluations, 0, most,
-                            "Orders that the search evaluates (default: as the search says)");
+                            "Orders that the search evaluates (default: as in local_search)");
   add_number<std::uint64_t>(pipeline, "--seed", options.seed, 0, most,
                             "Seed of the search (default: 1)");
   pipeline
@@ -207,7 +208,7 @@ CLI::App& add_route(CLI::App& app, cli::job_options& options)
   return route;
 }
 
-// Not fmt::print, which throws where standard error is full, and there is no one left to tell.
+// Not fmt::print, which throws where standard error is full: nothing would catch it.
 int complain(int exit_code, std::string const& message)
 {
   std::fputs(("ballast: " + message + "\n").c_str(), stderr);
@@ -220,7 +221,9 @@ int main(int argc, char** argv)
 {
   try {
     CLI::App app(
-        "ballast plans who computes what, so that every GPU of a training job is equally busy");
+        "ballast plans which GPU computes which samples, so that all GPUs of a training job are "
+        "equally "
+        "busy");
     app.require_subcommand(1);
     app.set_version_flag(
         "--version", fmt::format("{}.{}.{}", BALLAST_VERSION / 10000, BALLAST_VERSION / 100 % 100,

@@ -15,7 +15,7 @@
 
 namespace cli {
 
-/// How a command line says that pipelines work, with the defaults of what it leaves out.
+/// What a command line says about pipelines, with the defaults of what it leaves out.
 struct ordering_options {
   std::string schedule = "1f1b";
   std::string order = "search";
@@ -29,8 +29,8 @@ struct ordering {
 
 [[nodiscard]] outcome<ordering> read_ordering(ordering_options const& options);
 
-/// A chain of stages, dealt in turn to as many ranks as the schedule wants. `source` is what says
-/// how many stages there are, for the message where they are no multiple of those of a rank.
+/// A chain of stages, dealt in turn to as many ranks as the schedule needs. Where the stages are no
+/// multiple of those of a rank, the message says that their number comes from `source`.
 [[nodiscard]] outcome<ballast::stage_graph> chain_for(ordering_options const& options,
                                                       ballast::any_schedule const& schedule,
                                                       std::size_t stages,

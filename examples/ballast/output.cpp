@@ -87,7 +87,7 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
   }
   json["bags"] = bags;
   json["gpus_per_node"] = options.gpus_per_node;
-  json["relay"] = options.relay;
+  json["largest_bags_first"] = options.largest_bags_first;
   json["policy"] = options.policy;
   if (options.most_tokens_per_gpu != 0) {
     json["most_tokens_per_gpu"] = options.most_tokens_per_gpu;
@@ -115,8 +115,9 @@ outcome<void> print(std::string const& text)
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) { return {}; }
   return bad_data(
-      "the result could not be written to standard output; free some space or close no "
-      "pipe early");
+      "the result could not be written to standard output; free some space, or read the pipe to "
+      "its "
+      "end");
 }
 
 outcome<void> print_json(nlohmann::ordered_json const& layouts)

@@ -29,7 +29,7 @@ namespace cli {
 /// "450 GB/s within a node, 50 GB/s between nodes, latency 10 us".
 [[nodiscard]] std::string network_text(ballast::cluster const& machines);
 
-/// The policy and what plans have to respect besides.
+/// The policy, and the constraints that plans have to meet.
 [[nodiscard]] std::string policy_text(job_options const& options);
 
 /// The lines above a table: which samples, how many, on what, and how they are planned.

@@ -128,7 +128,7 @@ outcome<partition_run> run_partition(partition_options const& options)
     std::chrono::duration<double, std::micro> const taken =
         std::chrono::steady_clock::now() - start;
     if (!done) { return bad_data(fmt::format("{}: {}", each.file, done.error().message)); }
-    // Machines do whole units, so a bound that is none is raised to the next.
+    // Machines do whole units of work, so a bound between two numbers is raised to the upper one.
     ballast::ratio const bound = plan.lower_bound;
     run.solved.push_back(
         {each.file, times.size(), machines, plan.makespan.numerator,

@@ -19,7 +19,7 @@ namespace cli {
 struct pipeline_options {
   std::string durations;  ///< CSV file of the times of every microbatch on every stage
   ordering_options ordering;
-  std::optional<std::uint64_t> evaluations;  ///< of the search; none: as the policy says
+  std::optional<std::uint64_t> evaluations;  ///< of the search; without it, as in local_search
   std::optional<std::uint64_t> seed;
   std::string transfer = "0";  ///< between neighbouring stages, in the file's unit
   std::string format = "table";
@@ -36,7 +36,7 @@ struct pipeline_run {
   double seconds = 0;  ///< to find the order
 };
 
-/// Whether the table ends with pictures of the step: only for people who look at it.
+/// Whether the table ends with pictures of the step: only on a terminal.
 [[nodiscard]] bool prints_picture(pipeline_options const& options);
 
 /// Reads and orders.

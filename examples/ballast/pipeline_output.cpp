@@ -244,8 +244,8 @@ ballast::result<std::string> timeline_of(pipeline_run const& run,
     for (std::uint32_t rank = 0; rank < run.schedule.stages().ranks(); ++rank) {
       trace.name_track({process, rank}, fmt::format("rank {}", rank));
       for (std::uint32_t const number : run.schedule.tasks_on(ballast::pipeline_rank{rank})) {
-        auto const& [position, stage, way] = run.schedule.tasks()[number];
-        bool const forward = way == ballast::pass::forward;
+        auto const& [position, stage, pass] = run.schedule.tasks()[number];
+        bool const forward = pass == ballast::pass::forward;
         auto const microbatch = static_cast<std::int64_t>(order[position]);
         std::int64_t const start = nanoseconds(timeline.start[number]);
         trace.add({{process, rank},

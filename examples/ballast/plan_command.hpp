@@ -62,7 +62,7 @@ struct plan_run {
 /// A timeline holds no more steps than this: more make files that no viewer opens.
 inline constexpr std::size_t most_timeline_steps = 100;
 
-/// Whether the table ends with a picture of the first step: only for people who look at it.
+/// Whether the table ends with a picture of the first step: only on a terminal.
 [[nodiscard]] bool prints_picture(plan_options const& options);
 
 /// Reads, plans and measures. Shows progress on standard error where that is a terminal.

@@ -29,7 +29,7 @@ using ballast::tokens;
 
 /// Over the steps of one layout: means, except where the name says otherwise.
 struct summary {
-  std::optional<double> wir_before;  ///< none where some step has a GPU without work
+  std::optional<double> wir_before;  ///< empty where some step has a GPU without work
   std::optional<double> wir_after;
   double balance_ratio_before = 0;
   double balance_ratio_after = 0;
@@ -210,7 +210,8 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
                                     grouped(work.trace.size()),
                                     report::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in nodes of {}", grouped(work.gpus()), options.gpus_per_node)},
-      {"Bags", layout.bags + (options.relay ? ", re-laid where misplaced" : "")},
+      {"Bags",
+       layout.bags + (options.largest_bags_first ? ", largest first where they do not fit" : "")},
       {"Policy", policy_text(options)},
       {"Cost model", options.cost},
       {"Time", work.fit           ? "measured, " + options.measured

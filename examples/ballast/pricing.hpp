@@ -10,7 +10,7 @@ namespace cli {
 /// of a token.
 [[nodiscard]] outcome<void> price(job& work);
 
-/// Refuses a job of which nobody knows the bytes per token.
+/// Refuses a job whose bytes per token are unknown.
 [[nodiscard]] outcome<void> check_token_width(job const& work);
 
 }  // namespace cli

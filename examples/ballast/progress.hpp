@@ -23,7 +23,7 @@ class progress {
     if (visible_) { clear(); }
   }
 
-  /// `what` answers the text; it is asked only when the line is due.
+  /// `what` returns the text; it is called only when the line is due.
   template <class Text>
   void update(Text const& what)
   {
@@ -43,7 +43,7 @@ class progress {
   static void clear() noexcept
   {
     constexpr char erase[] = "\r\033[K";
-    // write() may be called from a signal handler; there is nobody to tell if it fails.
+    // write() may be called from a signal handler; a failure has no consequence.
     [[maybe_unused]] auto const written = write(STDERR_FILENO, erase, sizeof(erase) - 1);
   }
   static void clear_and_stop(int signal)

@@ -94,9 +94,9 @@ std::string table_of(route_run const& run)
   out += row_of("all-gather", run.all_gather, 0);
   out +=
       "\nOne exchange takes one array from where samples are read to where they are computed. The "
-      "way back\nmoves the same bytes in the same time. A training step goes both ways, forward "
-      "and "
-      "backward: four\nexchanges for each array. Times are predicted from the bandwidths.\n";
+      "exchange\nback moves the same bytes in the same time. The forward and the backward pass "
+      "need "
+      "both: four\nexchanges for each array. Times are predicted from the bandwidths.\n";
   if (work.times_known) {
     out += fmt::format("Computing is that of the busiest GPU: {}.\n", work.compute);
   }

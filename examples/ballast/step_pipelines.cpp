@@ -38,7 +38,7 @@ std::vector<std::string_view> parts_of(std::string_view text)
   return parts;
 }
 
-/// A number of stages, or 0 where the text is none.
+/// A number of stages, or 0 where the text is not one.
 std::size_t stages_of(std::string_view text)
 {
   std::size_t stages = 0;

@@ -22,12 +22,12 @@ class step_source {
  public:
   explicit step_source(job const& work) : gpus_(work.gpus()), from_(start(work)) {}
 
-  [[nodiscard]] ballast::result<void> next(ballast::sample_batch& out)
+  [[nodiscard]] ballast::result<void> next_into(ballast::sample_batch& out)
   {
     if (auto* const codes = std::get_if<from_codes>(&from_)) {
-      return ballast::draw_batch(codes->codes, gpus_, {}, codes->random, out);
+      return ballast::draw_batch_into(out, codes->codes, gpus_, {}, codes->random);
     }
-    std::get<ballast::batch_sampler>(from_).next(out);
+    std::get<ballast::batch_sampler>(from_).next_into(out);
     return {};
   }
 
@@ -68,24 +68,26 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::partition_plan plan;
   ballast::workspace memory;
   std::vector<std::int64_t> together;
-  ballast::partition_constraints asked;
+  ballast::partition_constraints constraints;
   if (work.options.most_tokens_per_gpu != 0) {
-    asked.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
+    constraints.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
   }
   std::size_t const steps = work.options.steps;
   for (std::size_t step = 0; step < steps; ++step) {
     shown.update(
         [&] { return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, steps); });
-    if (auto const drawn = source.next(batch); !drawn) { return usage("--codes", drawn.error()); }
+    if (auto const drawn = source.next_into(batch); !drawn) {
+      return usage("--codes", drawn.error());
+    }
     together.clear();
     if (!work.group_of_row.empty()) {
       for (std::uint32_t const row : batch.rows) { together.push_back(work.group_of_row[row]); }
     }
-    asked.together = together;
-    asked.home = batch.source;
+    constraints.together = together;
+    constraints.home = batch.source;
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy,
-                                              work.cost, {}, asked);
+                                              work.cost, {}, constraints);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
       std::string const row =

@@ -70,7 +70,7 @@ class data_loader {
 
   [[nodiscard]] read_samples next()
   {
-    steps_.next(batch_);
+    steps_.next_into(batch_);
     read_samples read;
     std::vector<std::int64_t> token;
     std::vector<std::int64_t> target;

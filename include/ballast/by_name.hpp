@@ -10,6 +10,5 @@
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
 #include <ballast/by_name/parse_schedule.hpp>
-#include <ballast/by_name/policy_reader.hpp>
 
 #endif  // BALLAST_BY_NAME_HPP

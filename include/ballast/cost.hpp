@@ -14,7 +14,6 @@
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/memory_model.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/quantise.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>
 #include <ballast/cost/training_passes.hpp>

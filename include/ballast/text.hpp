@@ -8,7 +8,6 @@
 #include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
-#include <ballast/text/policy_expression.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/text/write_file.hpp>
 

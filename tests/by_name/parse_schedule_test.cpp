@@ -43,18 +43,20 @@ void expect_refused(std::string_view text, error_code code, std::size_t position
 
 TEST(ParseSchedule, SaysWhatIsWrongAndWhere)
 {
-  expect_refused("zigzag", error_code::unknown_name, 0,
-                 "offset 0: there is no schedule 'zigzag'; choose one of gpipe, 1f1b, "
-                 "interleaved:v=N");
+  expect_refused(
+      "zigzag", error_code::unknown_name, 0,
+      "at offset 0 of 'zigzag': there is no schedule 'zigzag'; choose one of gpipe, 1f1b, "
+      "interleaved:v=N");
   expect_refused("", error_code::unknown_name, 0, "there is no schedule ''");
   expect_refused("1F1B", error_code::unknown_name, 0, "there is no schedule '1F1B'");
   expect_refused("gpipe 2", error_code::unknown_name, 0, "there is no schedule 'gpipe 2'");
   expect_refused("interleaved:v=2)", error_code::syntax, 15, "never opened");
   expect_refused("gpipe:v=2", error_code::unknown_name, 6,
                  "'v' is no parameter of gpipe, which takes nothing");
-  expect_refused("interleaved", error_code::syntax, 11,
-                 "offset 11: interleaved takes the number of stages per rank, as in "
-                 "interleaved:v=2");
+  expect_refused(
+      "interleaved", error_code::syntax, 11,
+      "at offset 11 of 'interleaved': interleaved takes the number of stages per rank, as in "
+      "interleaved:v=2");
   expect_refused("interleaved:", error_code::syntax, 12, "expected the name");
   expect_refused("interleaved:w=2", error_code::unknown_name, 12,
                  "'w' is no parameter of interleaved, which takes v=N");
@@ -72,7 +74,7 @@ TEST(ParseSchedule, ListsNamesThatItKnows)
   std::string const names = ballast::schedule_names();
   for (auto const& each : ballast::detail::named_schedules) {
     EXPECT_THAT(names, HasSubstr(std::string(each.name)));
-    std::string const usual = std::string(each.name).append(each.virtual_stages ? ":v=2" : "");
+    std::string const usual = std::string(each.name).append(each.arguments.empty() ? "" : ":v=2");
     EXPECT_TRUE(parse_schedule(usual)) << usual;
   }
 }

@@ -272,13 +272,15 @@ TEST_F(BallastPipeline, AnswersTwoWhenTheCommandLineIsWrong)
   auto const times = "pipeline --durations " + crossed();
   expect_refused(run("pipeline"), 2, "--durations is required; see ballast pipeline --help");
   expect_refused(run("pipeline --durations ''"), 2, "--durations: the path is empty");
-  expect_refused(run(times + " --schedule zigzag"), 2,
-                 "--schedule: offset 0: there is no schedule 'zigzag'; choose one of gpipe");
-  expect_refused(run(times + " --schedule interleaved"), 2, "--schedule: offset 11");
+  expect_refused(
+      run(times + " --schedule zigzag"), 2,
+      "--schedule: at offset 0 of 'zigzag': there is no schedule 'zigzag'; choose one of gpipe");
+  expect_refused(run(times + " --schedule interleaved"), 2, "--schedule: at offset 11 of");
   expect_refused(run(times + " --schedule interleaved:v=3"), 2,
                  "--schedule interleaved:v=3: every rank has 3 virtual stages, and the 2 of ");
-  expect_refused(run(times + " --order magic"), 2,
-                 "--order: offset 0: there is no order policy 'magic'; choose one of given");
+  expect_refused(
+      run(times + " --order magic"), 2,
+      "--order: at offset 0 of 'magic': there is no order policy 'magic'; choose one of given");
   expect_refused(run(times + " --order given --evaluations 9"), 2,
                  "--evaluations is for --order search, and the order is given");
   expect_refused(run(times + " --order exact --seed 9"), 2, "--seed is for --order search");

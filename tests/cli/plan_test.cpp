@@ -1,4 +1,4 @@
-// Runs the program `ballast` as a user does, and looks at what it prints, writes and answers.
+// Runs the program `ballast` as a user does, and looks at what it prints, writes and returns.
 
 #include "program.hpp"  // defines: ballast_test::program_test, ...
 
@@ -62,8 +62,8 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
     EXPECT_GE(json::parse(result.out).at("gap_mean"), 0.0) << policy;
   }
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:lpt,wrok=5"), 2,
-                 "--policy: offset 11: 'wrok' is no parameter of refine");
-  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:equal_count"), 2, "offset 7");
+                 "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:equal_count"), 2, "at offset 7 of");
 }
 
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)
@@ -383,7 +383,7 @@ TEST_F(BallastPlan, RefusesPipelinesThatItCannotMake)
   }
   expect_refused(run(job + "--stages ''"), 2, "--stages: the text is empty");
   expect_refused(run(job + "--stages a:60000,a:60000"), 2, "at most 65536 stages");
-  expect_refused(run(job + "--stages a+:2"), 2, "offset 2 of 'a+'");
+  expect_refused(run(job + "--stages a+:2"), 2, "at offset 2 of 'a+'");
   expect_refused(run(job + "--stages b:2"), 1, "there is no column 'b'");
   expect_refused(run(job + "--stages 5 --schedule interleaved:v=2"), 2,
                  "the 5 of --stages 5 are no multiple");
@@ -412,7 +412,8 @@ TEST_F(BallastPlan, AnswersTwoWhenTheCommandLineIsWrong)
   expect_refused(run("plan --codes g8b1i256f1s0 --gpus 12"), 2, "12");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n0"), 2, "--bags");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2, "replicas");
-  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2, "re-laid");
+  expect_refused(run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1 --gpus 8"), 2,
+                 "lay the largest first");
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g8n1 g4n2"), 2, "g4n2");
   expect_refused(run("plan --codes g8b1 --gpus 8"), 2, "--codes");
   expect_refused(run("plan --codes g8b1i256f1s0 --cost transformer"), 2, "--cost");
@@ -461,7 +462,7 @@ TEST_F(BallastPlan, NamesTheOptionThatGaveTheSize)
   expect_refused(run("plan --trace x --length a --bags g1n12"), 2, "with --gpus-per-node");
   expect_refused(run("plan --trace x --length a --gpus 12"), 2, "ballast: --gpus: 12 GPUs");
   auto const misplaced = run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1");
-  expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --relay: bag 1");
+  expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --largest-bags-first: bag 1");
 }
 
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)

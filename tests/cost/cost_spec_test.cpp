@@ -23,6 +23,7 @@ using ballast::parse_cost_spec;
 using ballast::training_passes;
 using ballast::transformer_shape;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 static_assert(std::regular<cost_spec>);
 
@@ -106,16 +107,18 @@ TEST(CostSpec, PointsAtTheByteThatIsWrong)
            {"transformer:d=8,", error_code::syntax, 16, "is not of the form key=value"},
            {"transformer:,d=8", error_code::syntax, 12, "is not of the form key=value"},
            {"transformer:d", error_code::syntax, 12, "'d' is not of the form"},
-           {"transformer:d=8,d=8", error_code::syntax, 16, "'d' was given before"},
+           {"transformer:d=8,d=8", error_code::syntax, 16, "'d' is given twice"},
            {"transformer:d=8,gama=1", error_code::unknown_name, 16,
-            "'gama' is no key of a transformer; choose from d layers heads kv_heads head_dim ffn "
-            "gated causal vocab recompute gamma"},
-           {"transformer: d=8", error_code::unknown_name, 12, "' d' is no key"},
-           {"transformer:=8", error_code::unknown_name, 12, "'' is no key"},
-           {"transformer:d=", error_code::out_of_range, 14, "a whole number below 2^32"},
-           {"transformer:d=8x", error_code::out_of_range, 14, "'8x' was given for 'd'"},
-           {"transformer:d=-8", error_code::out_of_range, 14, "a whole number below 2^32"},
-           {"transformer:d=4294967296", error_code::out_of_range, 14, "a whole number below 2^32"},
+            "'gama' is no parameter of transformer, which takes d=N,layers=N,heads=N,kv_heads=N,"
+            "head_dim=N,ffn=N,gated=0,causal=0,vocab=N,recompute=0,gamma=X"},
+           {"transformer: d=8", error_code::unknown_name, 12, "' d' is no parameter"},
+           {"transformer:=8", error_code::unknown_name, 12, "'' is no parameter"},
+           {"transformer:d=", error_code::out_of_range, 14, "a whole number from 0 to 4294967295"},
+           {"transformer:d=8x", error_code::out_of_range, 14, "d is '8x'"},
+           {"transformer:d=-8", error_code::out_of_range, 14,
+            "a whole number from 0 to 4294967295"},
+           {"transformer:d=4294967296", error_code::out_of_range, 14,
+            "a whole number from 0 to 4294967295"},
            {"transformer:d=1073741824", error_code::out_of_range, 14, "below 2^30, or ffn as well"},
            {"transformer:d=0", error_code::out_of_range, 14, "hidden size is 0"},
            {"transformer:d=8,heads=0", error_code::out_of_range, 22, "number of heads is 0"},
@@ -125,9 +128,9 @@ TEST(CostSpec, PointsAtTheByteThatIsWrong)
            {"transformer:d=8,layers=0", error_code::out_of_range, 23, "number of layers is 0"},
            {"transformer:d=8,head_dim=0", error_code::out_of_range, 25, "head dimension is 0"},
            {"transformer:d=8,ffn=0", error_code::out_of_range, 20, "feed-forward size is 0"},
-           {"transformer:d=8,gated=2", error_code::out_of_range, 22, "write 0 or 1"},
-           {"transformer:d=8,causal=yes", error_code::out_of_range, 23, "a whole number"},
-           {"transformer:d=8,recompute=3", error_code::out_of_range, 26, "write 0 or 1"},
+           {"transformer:d=8,gated=2", error_code::out_of_range, 22, "give 0 or 1"},
+           {"transformer:d=8,causal=yes", error_code::out_of_range, 23, "give 0 or 1"},
+           {"transformer:d=8,recompute=3", error_code::out_of_range, 26, "give 0 or 1"},
            {"transformer:d=8,gamma=", error_code::out_of_range, 22, "a decimal number"},
            {"transformer:d=8,gamma=1e999", error_code::out_of_range, 22, "a decimal number"},
            {"transformer:d=8,gamma=-1", error_code::out_of_range, 22, "gamma is negative"},
@@ -141,6 +144,8 @@ TEST(CostSpec, PointsAtTheByteThatIsWrong)
     EXPECT_EQ(failed.error().code, code) << text;
     EXPECT_EQ(failed.error().position, position) << text;
     EXPECT_THAT(failed.error().message, HasSubstr(std::string(hint))) << text;
+    EXPECT_THAT(failed.error().message,
+                StartsWith("at offset " + std::to_string(position) + " of '"));
   }
 }
 

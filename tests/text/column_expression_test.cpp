@@ -162,7 +162,7 @@ TEST(ColumnExpression, PointsAtTheByteThatBreaksTheGrammar)
     error const bad = parse_error(text);
     EXPECT_EQ(bad.code, error_code::syntax) << text;
     EXPECT_EQ(bad.position, position) << text;
-    EXPECT_THAT(bad.message, HasSubstr("offset " + std::to_string(position) + " of '"));
+    EXPECT_THAT(bad.message, HasSubstr("at offset " + std::to_string(position) + " of '"));
     EXPECT_THAT(bad.message, HasSubstr(std::string(hint)));
   }
   error const bad = parse_error("1+9223372036854775808");
@@ -175,9 +175,10 @@ TEST(ColumnExpression, ListsTheColumnsThereAre)
   error const bad = parse_error("text+image_tokens");
   EXPECT_EQ(bad.code, error_code::unknown_name);
   EXPECT_EQ(bad.position, 5U);
-  EXPECT_EQ(bad.message,
-            "offset 5 of 'text+image_tokens': there is no column 'image_tokens'; there are 'text', "
-            "'visual', 'image tokens', '_x1', 'label'");
+  EXPECT_EQ(
+      bad.message,
+      "at offset 5 of 'text+image_tokens': there is no column 'image_tokens'; there are 'text', "
+      "'visual', 'image tokens', '_x1', 'label'");
 
   std::vector<std::string_view> const many(100, "same");
   EXPECT_THAT(parse_column_expression("x", many).error().message, HasSubstr("and 60 more"));

@@ -88,7 +88,7 @@ TEST(BagLayout, GivesEveryRankABagOfItsOwn)
 
 TEST(BagLayoutDeathTest, RefusesBagsThatAreNoPartitionOfTheRanks)
 {
-  EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 2}, {rank_id{1}, 1}}), "nobody");
+  EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 2}, {rank_id{1}, 1}}), "no_bag");
   EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{1}, 1}}), "each.gpus >= 1");
   EXPECT_DEATH(bag_layout(std::vector<bag>{{rank_id{0}, 0}}), "each.gpus >= 1");
   EXPECT_DEATH((void)one_gpu_bags(2)[bag_id{2}], "size\\(\\)");

@@ -82,33 +82,35 @@ TEST(LayOut, NamesTheFirstBagThatIsMisplaced)
   EXPECT_EQ(straddling.error().position, 3U);
 }
 
-TEST(LayOut, RelaysMisplacedBagsAndKeepsTheirNumbers)
+TEST(LayOut, LaysTheLargestFirstAndKeepsTheirNumbers)
 {
-  auto const layout =
-      lay_out(*parse_bags("g1n1+g2n1+g4n1+g1n1"), *cluster_of(16, 8), misplaced_bags::relay);
+  auto const layout = lay_out(*parse_bags("g1n1+g2n1+g4n1+g1n1"), *cluster_of(16, 8),
+                              misplaced_bags::largest_first);
   ASSERT_TRUE(layout) << layout.error().message;
   expect_valid(*layout, *cluster_of(16, 8));
   EXPECT_THAT(layout->sizes(), testing::ElementsAre(1, 2, 4, 1, 1, 2, 4, 1));
 }
 
-TEST(LayOut, LeavesWhatFitsAloneWhenAskedToRelay)  // Ensures (3)
+TEST(LayOut, LeavesWhatFitsAloneWhenAskedForTheLargestFirst)  // Ensures (3)
 {
   auto const spec = *parse_bags("g1n2+g2n1+g4n1");
-  EXPECT_EQ(lay_out(spec, *cluster_of(16), misplaced_bags::relay), lay_out(spec, *cluster_of(16)));
+  EXPECT_EQ(lay_out(spec, *cluster_of(16), misplaced_bags::largest_first),
+            lay_out(spec, *cluster_of(16)));
 }
 
 TEST(LayOut, SaysWhichBagFitsNowhere)
 {
   // 5 + 3 fill a node, but 3 is not aligned behind 5 and a node has no other gap for it.
-  auto const layout = lay_out(*parse_bags("g5n1+g3n1"), *cluster_of(8), misplaced_bags::relay);
+  auto const layout =
+      lay_out(*parse_bags("g5n1+g3n1"), *cluster_of(8), misplaced_bags::largest_first);
   ASSERT_FALSE(layout);
   EXPECT_EQ(layout.error().position, 1U);
   EXPECT_THAT(layout.error().message, testing::HasSubstr("bag 1 of 3 GPUs fits nowhere"));
   // More than a node, but not whole nodes.
-  EXPECT_FALSE(lay_out(*parse_bags("g12n1+g4n1"), *cluster_of(16), misplaced_bags::relay));
+  EXPECT_FALSE(lay_out(*parse_bags("g12n1+g4n1"), *cluster_of(16), misplaced_bags::largest_first));
 }
 
-RC_GTEST_PROP(LayOut, RelaysEverySpecOfPowersOfTwo, ())
+RC_GTEST_PROP(LayOut, FitsEverySpecOfPowersOfTwo, ())
 {
   auto const sizes = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::uint32_t>>(
       rc::gen::element<std::uint32_t>(1, 2, 4, 8, 16)));
@@ -120,7 +122,7 @@ RC_GTEST_PROP(LayOut, RelaysEverySpecOfPowersOfTwo, ())
   auto const spec = parse_bags(text);
   RC_ASSERT(spec.has_value());
   auto const machines = cluster_of(spec->gpus() * 16, 8);
-  auto const layout = lay_out(*spec, *machines, misplaced_bags::relay);
+  auto const layout = lay_out(*spec, *machines, misplaced_bags::largest_first);
   RC_ASSERT(layout.has_value());
   expect_valid(*layout, *machines);
   RC_ASSERT(!testing::Test::HasFailure());

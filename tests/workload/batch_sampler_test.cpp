@@ -72,7 +72,7 @@ TEST(BatchSampler, RepeatsItselfForTheSameSeed)  // Ensures (3)
   ballast::batch_sampler sampler(trace, /*batch=*/4, /*gpus=*/2, /*seed=*/7);
   ballast::sample_batch step;
   for (int i = 0; i < 3; ++i) {
-    sampler.next(step);  // replaces the lengths and sources of the step before
+    sampler.next_into(step);  // replaces the lengths and sources of the step before
     EXPECT_THAT(step.source, ElementsAre(rank_id{0}, rank_id{0}, rank_id{1}, rank_id{1}));
   }
   // [steps]

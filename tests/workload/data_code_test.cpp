@@ -85,8 +85,8 @@ TEST(DataCode, PointsAtTheByteThatIsWrong)
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, code) << text;
     EXPECT_EQ(parsed.error().position, position) << text;
-    EXPECT_THAT(parsed.error().message,
-                HasSubstr("offset " + std::to_string(position) + " of the data codes: "));
+    EXPECT_THAT(parsed.error().message, HasSubstr("at offset " + std::to_string(position) +
+                                                  " of '" + std::string(text) + "': "));
     EXPECT_THAT(parsed.error().message, HasSubstr(std::string(hint)));
   }
 }
@@ -171,10 +171,10 @@ TEST(DrawBatch, RefusesGpusThatAreNoMultiple)  // Errors
   for (std::size_t const gpus : {0U, 16U, 48U}) {
     random_source random(1);
     sample_batch kept{{3}, {rank_id{0}}};
-    error const refused = draw_batch(codes, gpus, {}, random, kept).error();
+    error const refused = draw_batch_into(kept, codes, gpus, {}, random).error();
     EXPECT_EQ(refused.code, error_code::out_of_range);
-    EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, which " + std::to_string(gpus) +
-                                   " is no multiple of; choose a multiple of 32");
+    EXPECT_EQ(refused.message, "the data codes describe 32 GPUs, and " + std::to_string(gpus) +
+                                   " is not a multiple of that; choose a multiple of 32");
     EXPECT_EQ(kept, (sample_batch{{3}, {rank_id{0}}}));
   }
 }

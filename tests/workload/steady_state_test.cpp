@@ -36,9 +36,9 @@ TEST(SteadyState, SamplesBatchesWithoutAllocating)
 {
   ballast::batch_sampler sampler(std::vector<ballast::tokens>(100, 7), 64, 8, 42);
   ballast::sample_batch step;
-  sampler.next(step);
+  sampler.next_into(step);
   std::size_t const before = allocations();
-  for (int i = 0; i < 50; ++i) { sampler.next(step); }
+  for (int i = 0; i < 50; ++i) { sampler.next_into(step); }
   EXPECT_EQ(allocations(), before);
 }
 
@@ -47,9 +47,11 @@ TEST(SteadyState, DrawsDataCodesWithoutAllocating)
   auto const codes = ballast::parse_data_codes("g4b4i256f1s0,g4b1i512f85s1").value();
   ballast::random_source random(42);
   ballast::sample_batch step;
-  ASSERT_TRUE(ballast::draw_batch(codes, 32, {}, random, step));
+  ASSERT_TRUE(ballast::draw_batch_into(step, codes, 32, {}, random));
   std::size_t const before = allocations();
-  for (int i = 0; i < 50; ++i) { ASSERT_TRUE(ballast::draw_batch(codes, 32, {}, random, step)); }
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(ballast::draw_batch_into(step, codes, 32, {}, random));
+  }
   EXPECT_EQ(allocations(), before);
 }
 

@@ -21,7 +21,7 @@ namespace ballast::inline v0 {
 /// An order policy chosen at run time, for command lines and benchmarks. Trainers write the type
 /// instead, so that the compiler sees through it.
 ///
-/// Ensures     (1) it orders and proves as the policy that it holds
+/// Ensures     (1) its orders and lower bounds are those of the policy that it holds
 struct any_order_policy {
   std::variant<given_order, ascending_order, interval_filling, insertion, local_search<>,
                exact_order<>>

@@ -2,7 +2,11 @@
 #ifndef BALLAST_BY_NAME_ANY_POLICY_HPP
 #define BALLAST_BY_NAME_ANY_POLICY_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -34,10 +38,10 @@ struct policy_variant;
 /// A policy chosen at run time, for command lines and benchmarks. Trainers write the type instead,
 /// so that the compiler sees through it.
 ///
-/// It is a value and holds any policy of the library, of those that work with others every nesting:
+/// It is a value that holds any policy of the library, nested ones too:
 /// `any_policy{refine{any_policy{multifit{}}}}`. Copies share the policy, which never changes.
 ///
-/// Ensures     (1) it plans, restricts and batches as the policy that it holds
+/// Ensures     (1) its plans, restrictions and batches are those of the policy that it holds
 class any_policy {
  public:
   any_policy();  ///< longest_processing_time
@@ -46,7 +50,7 @@ class any_policy {
     requires(!std::same_as<Policy, any_policy> && partition_policy<Policy>)
   explicit any_policy(Policy policy);
 
-  // Without moves, so that no policy is ever left without one.
+  // There is no move, which would leave an any_policy without a policy.
   any_policy(any_policy const&) = default;
   any_policy& operator=(any_policy const&) = default;
 

@@ -16,10 +16,10 @@ namespace ballast::inline v0 {
 
 /// A schedule policy chosen at run time, for command lines and benchmarks.
 ///
-/// Ensures     (1) it writes the schedules of the policy that it holds
+/// Ensures     (1) its schedules are those of the policy that it holds
 struct any_schedule {
   std::variant<gpipe, one_forward_one_backward, interleaved_one_forward_one_backward> policy;
-  std::size_t virtual_stages = 1;  ///< how many stages the ranks are meant to have each
+  std::size_t virtual_stages = 1;  ///< how many stages each rank has
 
   [[nodiscard]] result<pipeline_schedule> operator()(stage_graph const& stages,
                                                      std::size_t microbatches) const

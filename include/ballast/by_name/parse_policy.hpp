@@ -3,14 +3,28 @@
 #define BALLAST_BY_NAME_PARSE_POLICY_HPP
 
 #include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/policy_reader.hpp>
+#include <ballast/by_name/detail/named_value.hpp>
+#include <ballast/by_name/detail/policy_reader.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/text/policy_expression.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/best_of.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/text/detail/policy_expression.hpp>
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,18 +33,7 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// A policy that command lines know.
-struct named_policy {
-  std::string_view name;
-  std::string_view short_name;  ///< or empty
-  std::string_view arguments;   ///< for people; empty where it takes none
-  any_policy (*read)(policy_reader&);
-
-  [[nodiscard]] bool is_called(std::string_view text) const noexcept
-  {
-    return text == name || (!short_name.empty() && text == short_name);
-  }
-};
+using named_policy = named_value<any_policy, policy_reader>;
 
 inline constexpr std::array named_policies = {
     named_policy{"longest_processing_time", "lpt", "",
@@ -116,43 +119,30 @@ inline constexpr std::array named_policies = {
 /// The names that parse_policy knows and what each takes, as a sentence can list them.
 [[nodiscard]] inline std::string policy_names()
 {
-  std::string all;
-  for (detail::named_policy const& each : detail::named_policies) {
-    if (!all.empty()) { all += ", "; }
-    all += each.name;
-    if (!each.short_name.empty()) { all.append(" (").append(each.short_name).append(")"); }
-    if (!each.arguments.empty()) { all.append(":").append(each.arguments); }
-  }
-  return all;
+  return detail::list_names(detail::named_policies);
 }
 
 namespace detail {
 
 [[nodiscard]] inline result<any_policy> read_policy(policy_expression const& text)
 {
-  for (named_policy const& each : named_policies) {
-    if (!each.is_called(text.name)) { continue; }
-    policy_reader read(text, each.arguments, read_policy);
-    any_policy const policy = each.read(read);
-    return read.finish(policy);
-  }
-  return fail(error_code::unknown_name, text.position,
-              "offset " + std::to_string(text.position) + ": there is no policy " +
-                  excerpt(text.name) + "; choose one of " + policy_names());
+  return read_named(named_policies, text, "policy", read_policy);
 }
 
 }  // namespace detail
 
 /// The policy that a text names, with its parameters and the policies that it works with:
 /// `lpt`, `equal_count:multiple=4`, `refine:multifit,work=100000`, `capped:refine:lpt`,
-/// `least_movement:(exact:nodes=1000),eps=0.01`. What is not said is as in the policy's type.
+/// `least_movement:(exact:nodes=1000),eps=0.01`. Parameters that are not written have the
+/// defaults of the policy's type.
 ///
 /// Errors      syntax, unknown_name or out_of_range with a byte offset: a name or parameter that does
-///             not exist, a value that is none, a policy that cannot work with another.
+///             not exist, a value that the parameter cannot have, a policy that cannot work with
+///             another.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<any_policy> parse_policy(std::string_view text)
 {
-  auto const parsed = parse_policy_expression(text);
+  auto const parsed = detail::parse_policy_expression(text);
   if (!parsed) { return tl::unexpected(parsed.error()); }
   return detail::read_policy(*parsed);
 }

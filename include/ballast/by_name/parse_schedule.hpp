@@ -2,18 +2,17 @@
 #ifndef BALLAST_BY_NAME_PARSE_SCHEDULE_HPP
 #define BALLAST_BY_NAME_PARSE_SCHEDULE_HPP
 
-#include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/any_schedule.hpp>
-#include <ballast/by_name/policy_reader.hpp>
+#include <ballast/by_name/detail/named_value.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
-#include <ballast/text/excerpt.hpp>
-#include <ballast/text/policy_expression.hpp>
+#include <ballast/text/detail/policy_expression.hpp>
+#include <ballast/text/detail/settings_reader.hpp>
+#include <ballast/text/detail/text_error.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -23,19 +22,19 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// A schedule that command lines know.
-struct named_schedule {
-  std::string_view name;
-  bool virtual_stages;  ///< whether it takes v, and then needs it
-  decltype(any_schedule::policy) policy;
-
-  [[nodiscard]] std::string_view arguments() const noexcept { return virtual_stages ? "v=N" : ""; }
-};
+using named_schedule = named_value<any_schedule, settings_reader>;
 
 inline constexpr std::array named_schedules = {
-    named_schedule{"gpipe", false, gpipe{}},
-    named_schedule{"1f1b", false, one_forward_one_backward{}},
-    named_schedule{"interleaved", true, interleaved_one_forward_one_backward{}},
+    named_schedule{"gpipe", "", "", [](settings_reader&) { return any_schedule{gpipe{}}; }},
+    named_schedule{"1f1b", "", "",
+                   [](settings_reader&) { return any_schedule{one_forward_one_backward{}}; }},
+    named_schedule{"interleaved", "", "v=N",
+                   [](settings_reader& read) {
+                     any_schedule schedule{interleaved_one_forward_one_backward{}, 0};
+                     read.number("v", schedule.virtual_stages, std::size_t{1},
+                                 stage_graph::most_stages);
+                     return schedule;
+                   }},
 };
 
 }  // namespace detail
@@ -43,16 +42,10 @@ inline constexpr std::array named_schedules = {
 /// The names that parse_schedule knows and what each takes, as a sentence can list them.
 [[nodiscard]] inline std::string schedule_names()
 {
-  std::string all;
-  for (detail::named_schedule const& each : detail::named_schedules) {
-    if (!all.empty()) { all += ", "; }
-    all += each.name;
-    if (each.virtual_stages) { all.append(":").append(each.arguments()); }
-  }
-  return all;
+  return detail::list_names(detail::named_schedules);
 }
 
-/// The schedule that a text names: `gpipe`, `1f1b`, or `interleaved:v=2`, which is meant for
+/// The schedule that a text names: `gpipe`, `1f1b`, or `interleaved:v=2`, which needs the stages of
 /// chain_of_stages(stages, stages / v).
 ///
 /// Errors      unknown_name, syntax or out_of_range with a byte offset: a name or parameter that
@@ -61,31 +54,18 @@ inline constexpr std::array named_schedules = {
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<any_schedule> parse_schedule(std::string_view text)
 {
-  auto const refuse = [](error_code code, std::size_t position, std::string const& why) {
-    return fail(code, position, "offset " + std::to_string(position) + ": " + why);
-  };
+  // The name comes first: one that is not known may not even have the form of a name, such as 1F1B.
   std::string_view const name = text.substr(0, text.find_first_of(":("));
-  auto const* const named =
-      std::ranges::find(detail::named_schedules, name, &detail::named_schedule::name);
-  if (named == detail::named_schedules.end()) {
-    return refuse(error_code::unknown_name, 0,
-                  "there is no schedule " + excerpt(name) + "; choose one of " + schedule_names());
+  if (detail::find_named(detail::named_schedules, name) == nullptr) {
+    return tl::unexpected(detail::no_such_name(detail::named_schedules, "schedule", text, 0, name));
   }
-  auto const parsed = parse_policy_expression(text);
+  auto const parsed = detail::parse_policy_expression(text);
   if (!parsed) { return tl::unexpected(parsed.error()); }
-  any_schedule schedule{named->policy};
-  // No schedule works with another, so what would read that is never called.
-  detail::policy_reader read(*parsed, named->arguments(), nullptr);
-  if (named->virtual_stages) {
-    schedule.virtual_stages = 0;
-    read.number("v", schedule.virtual_stages, std::size_t{1}, stage_graph::most_stages);
-  }
-  if (auto const finished = read.finish(any_policy{}); !finished) {
-    return tl::unexpected(finished.error());
-  }
-  if (schedule.virtual_stages == 0) {
-    return refuse(error_code::syntax, text.size(),
-                  "interleaved takes the number of stages per rank, as in interleaved:v=2");
+  auto const schedule = detail::read_named(detail::named_schedules, *parsed, "schedule");
+  if (schedule && schedule->virtual_stages == 0) {
+    return tl::unexpected(detail::text_error(
+        error_code::syntax, text, text.size(),
+        "interleaved takes the number of stages per rank, as in interleaved:v=2"));
   }
   return schedule;
 }

@@ -19,7 +19,7 @@ namespace ballast::inline v0::detail {
 }  // namespace ballast::inline v0::detail
 
 /// A precondition that costs O(1) to check: message and abort, in every build type. In device code
-/// it traps. Data from outside the process never meets it: that is what `result<T>` is for.
+/// it traps. It is not for data from outside the process, whose errors are a `result<T>`.
 #ifdef __CUDA_ARCH__
 #define BALLAST_EXPECTS(condition) ((condition) ? static_cast<void>(0) : __trap())
 #else

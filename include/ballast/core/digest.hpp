@@ -13,7 +13,7 @@ namespace ballast::inline v0 {
 ///
 /// Every word is mixed into the state by an xor, a multiplication and a xor-shift (the finaliser of
 /// splitmix64), so that order matters and one changed bit changes about half of the result. It is
-/// arithmetic on values, not on memory: padding, endianness and compiler do not enter.
+/// arithmetic on values, not on memory: padding, endianness and compiler do not matter.
 ///
 /// Ensures     (1) equal sequences of words give equal values in every process and build
 ///             (2) adding spans includes their sizes: [1][2,3] and [1,2][3] differ

@@ -26,11 +26,12 @@ enum class stage_id : std::uint32_t {};
 /// Position of a group of GPUs in its pipeline; with virtual stages it has several stages.
 enum class pipeline_rank : std::uint32_t {};
 
-/// A position that names one kind of thing: no arithmetic, no mixing, free on host and device.
+/// A position of one kind of thing. It has no arithmetic and does not mix with positions of other
+/// kinds; on host and device it costs what an integer does.
 template <class T>
 concept identifier = std::is_enum_v<T> && std::same_as<std::underlying_type_t<T>, std::uint32_t>;
 
-/// The place of an identified thing in its array.
+/// The index of an identified thing in its array.
 template <identifier Id>
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t to_index(Id id) noexcept
 {

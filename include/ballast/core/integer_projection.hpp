@@ -8,8 +8,8 @@
 
 namespace ballast::inline v0 {
 
-/// What may stand in for the cost, the length or the weight of samples: a callable, or a pointer to
-/// a member, that gives an integer. Ranks that plan with floating point would not agree.
+/// A callable or a pointer to a member that gives the cost, the length or the weight of a sample as
+/// an integer. With floating point, ranks could compute different plans.
 template <class Projection, class Samples>
 concept integer_projection =
     std::ranges::forward_range<Samples> &&

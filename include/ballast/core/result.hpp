@@ -19,10 +19,11 @@ enum class error_code {
   bad_row,       ///< a row of a file cannot be used; position is its line number from 1
   unknown_name,  ///< a column, policy or parameter does not exist; position is a byte offset
   out_of_range,  ///< a value is outside what can be handled; position is its index or offset
-  infeasible,    ///< no valid plan exists; position is the index of the sample or bag in the way
+  infeasible,    ///< no valid plan exists; position is the index of the sample or bag
+                 ///< that does not fit
   unreadable,    ///< a file cannot be opened or read; position is 0
   unwritable,    ///< a file cannot be written; position is 0
-  mismatch,      ///< ranks called for different things, and nothing was moved; position is 0
+  mismatch,      ///< ranks asked for different things, and nothing was moved; position is 0
   timed_out,     ///< ranks did not come within the deadline; position is 0
   peer_lost,     ///< ranks died or gave up; position is 0
   transport,     ///< MPI, NCCL or CUDA failed; position is that library's own code
@@ -47,18 +48,18 @@ enum class error_code {
   return "unknown";
 }
 
-/// Why an operation on data from outside has no answer.
+/// Why an operation on data from outside the process failed.
 struct error {
   error_code code{};
-  std::size_t position = 0;         ///< what it counts is said at each code
+  std::size_t position = 0;         ///< see each code for what it counts
   std::string message;              ///< one sentence: what was wrong, where, and what to do
-  std::vector<rank_id> ranks = {};  ///< who differs (mismatch), is missing (timed_out) or lost
+  std::vector<rank_id> ranks = {};  ///< that differ (mismatch), are missing (timed_out) or lost
 
   friend bool operator==(error const&, error const&) = default;
 };
 
-/// A value, or the reason why there is none. Returned wherever data from outside the process is
-/// read, so that bad input can neither be overlooked nor end the process.
+/// A value or an error. Every function that reads data from outside the process returns one, so that
+/// bad input is neither overlooked nor ends the process.
 template <class T>
 using result = tl::expected<T, error>;
 

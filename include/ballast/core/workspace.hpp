@@ -64,8 +64,8 @@ class workspace {
   [[nodiscard]] std::byte* allocate(std::size_t bytes)
   {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    // Forward only, past blocks that are too small: an array then never lands behind the place that
-    // a larger one took in an earlier run, which is why (2) holds for smaller arrays too.
+    // Forward only, past blocks that are too small: then no array lies further on than it did in a run
+    // with larger arrays, so (2) holds for smaller arrays too.
     while (block_ < blocks_.size() && blocks_[block_].bytes - used_ < bytes) {
       ++block_;
       used_ = 0;

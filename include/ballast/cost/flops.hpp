@@ -15,8 +15,8 @@ namespace ballast::inline v0 {
 
 /// Floating-point operations of a model as a function of sample length, in exact integers.
 ///
-/// A multiplication and the addition after it are two operations. Only matrix products count:
-/// norms, activations and softmax are below a per cent of a transformer and nobody counts them.
+/// A multiplication and the addition after it are two operations. Only matrix products count: norms,
+/// activations and softmax are less than one per cent of a transformer's, and by custom are left out.
 ///
 /// Units       linear: FLOP per token; quadratic: FLOP per token^2.
 struct flop_polynomial {
@@ -73,7 +73,7 @@ namespace detail {
   return static_cast<uint128>(model.linear) * l + static_cast<uint128>(model.quadratic) * squared;
 }
 
-/// `exact_flops` as a double, for rates and reports; nothing is decided on it.
+/// `exact_flops` as a double, for rates and reports; no plan is decided on it.
 [[nodiscard]] inline double flops(flop_polynomial model, tokens length)
 {
   return static_cast<double>(exact_flops(model, length));

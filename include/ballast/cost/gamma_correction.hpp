@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/quantise.hpp>
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ struct priced {
 };
 
 /// Latency up to a constant factor: linear l + gamma quadratic l^2, since a FLOP of attention takes
-/// gamma times as long as one of the products with weights. Here in the unit asked for.
+/// gamma times as long as one of the products with weights. The caller chooses the unit.
 ///
 /// Costs that are added up need one unit: price the largest model with the function below, then the
 /// others with its unit. They add up only where the weight products of all run equally fast; else
@@ -41,15 +41,15 @@ struct priced {
                                                             int log2_flops_per_unit)
 {
   BALLAST_EXPECTS(-64 <= log2_flops_per_unit && log2_flops_per_unit <= 64);
-  auto const factor = scaled_number::from(gamma);
+  auto const factor = detail::scaled_number::from(gamma);
   if (!factor) {
     return fail(error_code::out_of_range, 0,
                 "gamma is negative or not finite; give how many times as long as other FLOP those "
                 "of attention take, such as 0.4");
   }
-  auto const cost =
-      quantise(scaled_number(forward.linear).shifted(-log2_flops_per_unit),
-               (*factor * scaled_number(forward.quadratic)).shifted(-log2_flops_per_unit));
+  auto const cost = detail::quantise(
+      detail::scaled_number(forward.linear).shifted(-log2_flops_per_unit),
+      (*factor * detail::scaled_number(forward.quadratic)).shifted(-log2_flops_per_unit));
   if (!cost) {
     return fail(error_code::out_of_range, 0,
                 "one token costs 2^64 units or more; choose a larger unit or a smaller gamma");
@@ -64,9 +64,9 @@ struct priced {
 ///             (2) where those terms are below one FLOP, the unit is 2^-11 FLOP instead
 [[nodiscard]] inline result<priced> gamma_corrected(flop_polynomial forward, double gamma)
 {
-  auto const factor = scaled_number::from(gamma).value_or(scaled_number());
-  int const log2_flops = std::max(scaled_number(forward.linear).floor_log2(),
-                                  (factor * scaled_number(forward.quadratic)).floor_log2());
+  auto const factor = detail::scaled_number::from(gamma).value_or(detail::scaled_number());
+  int const log2_flops = std::max(detail::scaled_number(forward.linear).floor_log2(),
+                                  (factor * detail::scaled_number(forward.quadratic)).floor_log2());
   int const unit = std::clamp(log2_flops - 11, -11, 64);
   return gamma_corrected(forward, gamma, unit).map([unit](quadratic_cost cost) {
     return priced{.cost = cost, .log2_flops_per_unit = unit};

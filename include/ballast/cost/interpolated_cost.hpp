@@ -17,8 +17,8 @@ namespace ballast::inline v0 {
 /// Latency from measured throughput: attention and the products with weights each have their own,
 /// because their speeds grow differently with length.
 ///
-/// Unlike a quadratic cost it need not grow with the length: where a table's throughput rises
-/// faster than its work, the longer sample is the cheaper one, as measured.
+/// Unlike a quadratic cost it need not grow with the length: where measured throughput rises faster
+/// than the work, the longer sample costs less.
 ///
 /// Units       picoseconds; `flops` counts the work whose throughput the tables hold.
 /// Ensures     (1) linear l / T_linear(l) + quadratic l^2 / T_attention(l), each rounded to nearest

@@ -7,7 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/cost/quantise.hpp>
+#include <ballast/cost/detail/quantise.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -65,7 +65,7 @@ namespace detail {
   double largest = 0;
   for (std::size_t index = 0; index < per_second.size(); ++index) {
     double const value = per_second[index];
-    // Finiteness is asked of the bits: -ffast-math lets a compiler assume the comparisons' answer.
+    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
     if (!scaled_number::from(value) || value < 1 || value > 1e18) {
       return fail(error_code::out_of_range, index,
                   "throughput " + std::to_string(index) +
@@ -84,8 +84,8 @@ namespace detail {
 
 /// How fast a module works, measured at some lengths and joined by straight lines.
 ///
-/// The axis is the length of a sample, or what else a profile varies, such as the effective batch
-/// of an encoder. Outside the measured range the nearest measurement holds: throughput saturates
+/// The axis is the length of a sample, or another quantity that a profile varies, such as the
+/// effective batch of an encoder. Outside the measured range the nearest measurement holds: throughput saturates
 /// above it, and a straight line continued below it would soon cross zero.
 ///
 /// Units       work per second, where work is FLOP, tokens, or what the caller counts.
@@ -102,9 +102,9 @@ class interpolated_throughput {
   /// One unit of work per picosecond, at every length.
   interpolated_throughput() = default;
 
-  /// Errors  out_of_range, position is the index of what is in the way: lengths do not increase
-  ///         within [1, longest_sample], a throughput is not in [1, 1e18], there are none or more
-  ///         than `capacity`, or not as many throughputs as lengths.
+  /// Errors  out_of_range: lengths do not increase within [1, longest_sample], or a throughput is not
+  ///         in [1, 1e18], and position is its index; or there is no length, there are more than
+  ///         `capacity`, or not as many throughputs as lengths, and position is how many there are.
   [[nodiscard]] static result<interpolated_throughput> from(std::span<tokens const> lengths,
                                                             std::span<double const> per_second)
   {

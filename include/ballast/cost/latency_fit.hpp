@@ -5,9 +5,9 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/quantise.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +25,9 @@ struct latency_measurement {
   double seconds = 0;
 };
 
-/// Which errors a fit makes small: those in seconds, or those as parts of the measured times. The
-/// second heeds short samples as much as long ones, and suits noise that grows with the time.
+/// Which errors a fit makes small: absolute ones in seconds, or relative ones, as parts of the
+/// measured times. With relative errors short samples count as much as long ones, which suits noise
+/// that grows with the time.
 enum class fit_error : std::uint8_t { absolute, relative };
 
 /// seconds(l) = seconds_per_flop * (linear l + gamma * quadratic l^2), and how well that describes
@@ -71,8 +72,8 @@ struct gamma_fit {
                       std::to_string(length) + " tokens; lengths from 1 to " +
                       std::to_string(longest_sample) + " can be fitted");
     }
-    // Finiteness is asked of the bits: -ffast-math lets a compiler assume the comparisons' answer.
-    if (!scaled_number::from(seconds) || seconds < 1e-12 || seconds > 1e9) {
+    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
+    if (!detail::scaled_number::from(seconds) || seconds < 1e-12 || seconds > 1e9) {
       return fail(error_code::out_of_range, index,
                   "measurement " + std::to_string(index) +
                       " has no positive, finite time in seconds; measure it again or remove it");
@@ -154,16 +155,17 @@ struct gamma_fit {
 [[nodiscard]] inline result<quadratic_cost> latency_cost(gamma_fit const& fit,
                                                          flop_polynomial flops)
 {
-  auto const seconds_per_flop = scaled_number::from(fit.seconds_per_flop);
-  auto const gamma = scaled_number::from(fit.gamma);
-  if (!seconds_per_flop || *seconds_per_flop == scaled_number() || !gamma) {
+  auto const seconds_per_flop = detail::scaled_number::from(fit.seconds_per_flop);
+  auto const gamma = detail::scaled_number::from(fit.gamma);
+  if (!seconds_per_flop || *seconds_per_flop == detail::scaled_number() || !gamma) {
     return fail(error_code::out_of_range, 0,
                 "a fit needs finite seconds_per_flop above 0 and finite gamma of at least 0; check "
                 "where these numbers were saved");
   }
-  scaled_number const ps_per_flop = *seconds_per_flop * scaled_number(1'000'000'000'000);
-  auto const cost = quantise(ps_per_flop * scaled_number(flops.linear),
-                             ps_per_flop * *gamma * scaled_number(flops.quadratic));
+  detail::scaled_number const ps_per_flop =
+      *seconds_per_flop * detail::scaled_number(1'000'000'000'000);
+  auto const cost = detail::quantise(ps_per_flop * detail::scaled_number(flops.linear),
+                                     ps_per_flop * *gamma * detail::scaled_number(flops.quadratic));
   if (!cost) {
     return fail(error_code::out_of_range, 0,
                 "one token takes 2^64 picoseconds or more; check the unit of seconds_per_flop");

@@ -17,7 +17,7 @@ namespace ballast::inline v0 {
 /// Memory of one GPU: weights, gradients and optimiser state, and activations per token it holds.
 ///
 /// It turns a memory budget into a cap on tokens. Linear, because fused attention keeps no l x l
-/// matrix; allocator rounding and communication buffers belong into the fixed part.
+/// matrix; allocator rounding and communication buffers belong to the fixed part.
 ///
 /// Units       bytes; tokens are those of all samples on the GPU together.
 /// Complexity  O(1).

@@ -12,11 +12,11 @@
 
 namespace ballast::inline v0 {
 
-/// What a transformer charges for a sample: a part per token and a part per pair of tokens.
+/// The cost of a sample in a transformer: a part per token and a part per pair of tokens.
 ///
 /// The coefficients are fixed-point numbers, so that every rank, compiler, flag and device computes
-/// the same cost to the bit. They come from `gamma_corrected`, `latency_cost` or `quantise`; with
-/// no fraction bits they are plain integers, and `quadratic_cost{1}` charges the number of tokens.
+/// the same cost to the bit. `gamma_corrected` and `latency_cost` compute them. Without fraction bits
+/// they are plain integers: under `quadratic_cost{1}` a sample costs its number of tokens.
 ///
 /// Units       linear and quadratic count 2^-fraction_bits units, per token and per token^2.
 /// Expects     fraction_bits <= 127.

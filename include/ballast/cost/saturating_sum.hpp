@@ -8,7 +8,7 @@
 
 namespace ballast::inline v0 {
 
-/// The sum of two costs, where `no_cost` swallows everything added to it.
+/// The sum of two costs; anything added to `no_cost` is `no_cost`.
 ///
 /// Expects     a >= 0 and b >= 0.
 /// Ensures     (1) a + b where that is below no_cost, else no_cost

@@ -19,8 +19,8 @@ namespace ballast::inline v0 {
 
 /// How fast a module works, measured over lengths and tensor-parallel degrees.
 ///
-/// A plan is made for one degree at a time, so the grid answers with the curve of a degree. Along
-/// that curve throughput is linear, which makes it bilinear over the grid.
+/// A plan is made for one degree at a time, so `at` returns the curve of one degree. The curve is
+/// linear between lengths, so throughput is bilinear over the grid.
 ///
 /// Shapes      per_second[degrees x lengths], the lengths of one degree next to each other.
 /// Units       work per second of all GPUs of the degree together, or per GPU, as it was measured.
@@ -37,9 +37,9 @@ class throughput_grid {
   /// One unit of work per picosecond, at every length and degree.
   throughput_grid() = default;
 
-  /// Errors  out_of_range, position is the index of what is in the way, in the span it is in:
-  ///         lengths or degrees do not increase within [1, longest_sample], a throughput is not in
-  ///         [1, 1e18], or a span does not have as many elements as it should.
+  /// Errors  out_of_range: lengths or degrees do not increase within [1, longest_sample], or a
+  ///         throughput is not in [1, 1e18], and position is the index in its span; or a span has a
+  ///         wrong number of elements, and position is that number.
   [[nodiscard]] static result<throughput_grid> from(std::span<tokens const> lengths,
                                                     std::span<std::int64_t const> degrees,
                                                     std::span<double const> per_second)

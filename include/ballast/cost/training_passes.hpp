@@ -15,7 +15,7 @@ namespace ballast::inline v0 {
 /// A product with a weight matrix has one product for the gradient of its input and one for that of
 /// the weights. Attention has no weights, but each of its two products has two inputs: backward it
 /// costs twice the forward pass as well. A fused kernel that recomputes the scores does half a
-/// forward pass of attention more, which by custom no one counts.
+/// forward pass of attention more, which by custom is not counted.
 ///
 /// The default is what model FLOP utilisation (MFU) counts, 3 times the forward pass. Hardware FLOP
 /// utilisation (HFU) of a fully recomputed module counts 4: `training_passes{.recompute = 1}`.

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
+#include <ballast/text/detail/text_error.hpp>
 #include <ballast/text/excerpt.hpp>
 
 #include <array>
@@ -21,14 +22,14 @@
 
 namespace ballast::inline v0 {
 
-/// What a row of a trace is worth, for example `text_tokens+4*patches14`, in whole numbers.
+/// A number for every row of a trace, computed from its columns: `text_tokens+4*patches14`.
 ///
 /// Grammar     sum = product (("+" | "-") product)*, product = value ("*" value)*,
 ///             value = whole number | name | "`" any name "`" | "(" sum ")"; a plain name is
 ///             [A-Za-z_][A-Za-z0-9_]*; spaces and tabs between these do not matter.
 /// Expects     a row to evaluate has as many fields as the header had.
 /// Ensures     (1) the value is that of 64-bit signed arithmetic in which nothing wrapped
-///             (2) only the fields of columns that occur in the expression are looked at
+///             (2) only the columns that occur in the expression are read
 /// Errors      parse: syntax, unknown_name or out_of_range with a byte offset into the expression.
 ///             evaluate: bad_row with the line of the row; the message names the column.
 /// Complexity  parse: O(bytes x columns). evaluate: O(terms); it allocates only to report an error.
@@ -104,7 +105,7 @@ class column_expression {
   std::vector<step> steps_;
 };
 
-/// Recursive descent; every member answers whether to go on, and error_ says why not.
+/// Recursive descent: every member returns whether to go on; where not, error_ says why.
 class column_expression::parser {
  public:
   parser(std::string_view text, std::span<std::string_view const> header)
@@ -151,7 +152,7 @@ class column_expression::parser {
     if (next_is('`')) {
       std::size_t const close = text_.find('`', at_ + 1);
       if (close == std::string_view::npos) {
-        return refuse(error_code::syntax, at_, "this '`' is never closed; add one behind the name");
+        return refuse(error_code::syntax, at_, "this '`' is never closed; add one after the name");
       }
       std::size_t const first = std::exchange(at_, close + 1);
       return column(first, text_.substr(first + 1, close - first - 1));
@@ -231,8 +232,7 @@ class column_expression::parser {
 
   bool refuse(error_code code, std::size_t position, std::string const& reason)
   {
-    error_ = error{code, position,
-                   "offset " + std::to_string(position) + " of " + excerpt(text_) + ": " + reason};
+    error_ = detail::text_error(code, text_, position, reason);
     return false;
   }
 

@@ -25,7 +25,7 @@ struct csv_row {
 /// Ensures     (1) rows and fields are those of RFC 4180: a field in quotes may hold commas, line
 ///                 ends and quotes written twice; every other field is taken byte for byte
 ///             (2) beyond the RFC: lines end in LF or CRLF, the last one needs neither; a UTF-8
-///                 byte order mark in front is skipped; lines without a character are no rows; a
+///                 byte order mark in front is skipped; empty lines are not rows; a
 ///                 quote inside a field that does not start with one is an ordinary character
 ///             (3) once a row has been read, rows with no more fields and no more bytes in quotes
 ///                 allocate nothing

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0 {
 
-/// A number as files and people write it: not negative, in decimal, exact to nine decimals. It is
-/// how measured times become whole units without passing through floating point.
+/// A number as files and people write it: not negative, in decimal, exact to nine decimals. Measured
+/// times become whole units through it, without floating point.
 class decimal {
  public:
   static constexpr unsigned most_decimals = 9;
@@ -32,7 +32,7 @@ class decimal {
     return decimal(static_cast<uint128>(units) * power_of_ten(most_decimals - decimals));
   }
 
-  /// How many decimals it needs: those of 12.50 are 1.
+  /// How many decimals it needs: 12.50 needs one.
   [[nodiscard]] unsigned decimals() const
   {
     unsigned needed = most_decimals;
@@ -49,7 +49,7 @@ class decimal {
     return billionths_ / unit;
   }
 
-  /// With as many decimals as it needs, and no fewer than `least`, so that columns of them line up.
+  /// With as many decimals as it needs but at least `least`, so that columns of numbers line up.
   /// parse_decimal reads the same number back. Expects least <= most_decimals.
   [[nodiscard]] std::string text(unsigned least = 0) const
   {
@@ -86,8 +86,8 @@ class decimal {
 ///
 /// Ensures     (1) the number is what is written, rounded at the ninth decimal, halves up
 ///             (2) no locale matters, and no floating point is involved
-/// Errors      syntax: it is no such number, or negative; out_of_range: it is 2^63 or more, or its
-///             exponent is beyond 999. position is 0.
+/// Errors      syntax: the text is no such number, or the number is negative; out_of_range: it is
+///             2^63 or more, or its exponent is beyond 999. position is 0.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<decimal> parse_decimal(std::string_view text)
 {

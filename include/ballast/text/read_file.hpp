@@ -16,8 +16,8 @@ namespace ballast::inline v0 {
 
 /// All bytes of a file.
 ///
-/// Errors      unreadable, with the path and the system's reason: there is none, it is a directory,
-///             it may not be read.
+/// Errors      unreadable, with the path and the system's reason: there is no such file, it is a
+///             directory, or its permissions forbid reading.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<std::string> read_file(std::string const& path)
 {

@@ -24,20 +24,20 @@ struct bag {
   friend constexpr bool operator==(bag, bag) = default;
 };
 
-/// Where every bag of a job sits, and how fast it is.
+/// Which GPUs every bag of a job has, and how fast the bag is.
 ///
 /// The GPUs of a bag share every sequence evenly and wait for the slowest, so a bag of G GPUs is G
 /// times as fast as its slowest GPU.
 ///
-/// Shapes      gpu_speeds[gpus()], or nothing where all GPUs are alike.
-/// Units       speeds in any unit that is the same for all, as percent of the fastest.
+/// Shapes      gpu_speeds[gpus()], or empty where all GPUs are equally fast.
+/// Units       speeds in any unit that is the same for all, for example percent of the fastest.
 /// Expects     the bags given to the constructor are disjoint and cover ranks 0 to gpus() - 1; each
 ///             speed is at least 1, and a bag's fits 32 bits.
 /// Ensures     (1) bags keep the order in which they were given
 ///             (2) bag_of(r) is the bag whose ranks include r
-///             (3) the speed of a bag is its GPUs times the least of their speeds, where all are
-///                 alike 1
-/// Complexity  construction O(GPUs), every question O(1).
+///             (3) the speed of a bag is its number of GPUs times the least of their speeds; each
+///                 is 1 where gpu_speeds is empty
+/// Complexity  construction and with_speeds O(GPUs), digest O(bags), all else O(1).
 class bag_layout {
  public:
   bag_layout() = default;
@@ -46,15 +46,15 @@ class bag_layout {
   {
     std::size_t gpus = 0;
     for (bag const each : bags) { gpus += each.gpus; }
-    constexpr auto nobody = to_id<bag_id>(std::numeric_limits<std::uint32_t>::max());
-    bag_of_.assign(gpus, nobody);
+    constexpr auto no_bag = to_id<bag_id>(std::numeric_limits<std::uint32_t>::max());
+    bag_of_.assign(gpus, no_bag);
     first_.reserve(bags.size());
     sizes_.reserve(bags.size());
     for (bag const each : bags) {
       std::size_t const first = to_index(each.first);
       BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus);
       for (std::size_t rank = first; rank < first + each.gpus; ++rank) {
-        BALLAST_EXPECTS(bag_of_[rank] == nobody);  // no rank twice, hence every rank once
+        BALLAST_EXPECTS(bag_of_[rank] == no_bag);  // no rank twice, so every rank once
         bag_of_[rank] = to_id<bag_id>(size());
       }
       first_.push_back(each.first);

@@ -3,18 +3,18 @@
 #define BALLAST_TOPOLOGY_BAG_SPEC_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/text/detail/text_error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace ballast::inline v0 {
 
-/// So many bags of so many GPUs each: the `g2n4` of a specification.
+/// Bags of one size: the `g2n4` of a specification is four bags of two GPUs each.
 struct bag_group {
   std::uint32_t gpus = 0;
   std::uint32_t bags = 0;
@@ -40,7 +40,7 @@ class bag_spec {
   /// Why a group cannot be added.
   enum class fault : std::uint8_t { none, zero, too_large, too_many_groups };
 
-  /// Adds a group behind the others, unless that would leave the limits or it has a zero.
+  /// Adds a group after the others, unless it has a zero or the limits would be exceeded.
   [[nodiscard]] constexpr fault add(bag_group group)
   {
     if (group.gpus == 0 || group.bags == 0) { return fault::zero; }
@@ -142,16 +142,14 @@ inline void a_bag_specification_has_at_most_16_groups_and_16777216_gpus() {}
 /// Reads a bag specification from text.
 ///
 /// Errors      syntax with the byte offset where reading stopped; out_of_range with that of the
-///             group that has a zero or leaves the limits of `bag_spec`.
+///             group that has a zero or exceeds the limits of `bag_spec`.
 /// Complexity  O(text).
 [[nodiscard]] inline result<bag_spec> parse_bags(std::string_view text)
 {
   detail::bag_parse const parsed = detail::parse_bag_text(text);
   if (parsed.readable) { return parsed.spec; }
   auto const refuse = [&](error_code code, char const* why) -> result<bag_spec> {
-    return fail(code, parsed.position,
-                "bag specification '" + std::string(text) + "', at offset " +
-                    std::to_string(parsed.position) + ": " + why);
+    return tl::unexpected(detail::text_error(code, text, parsed.position, why));
   };
   switch (parsed.fault) {
     case bag_spec::fault::zero:

@@ -12,7 +12,7 @@
 
 namespace ballast::inline v0 {
 
-/// The machines of a job: nodes of equally many GPUs, and how fast bytes travel.
+/// The machines of a job: nodes with the same number of GPUs each, and how fast bytes travel.
 ///
 /// Ranks are numbered node by node, as torchrun, mpirun and Slurm do by default: GPU g of node k is
 /// rank k * gpus_per_node + g.
@@ -44,8 +44,8 @@ struct cluster {
 /// The cluster of a job of `gpus` GPUs in nodes of `gpus_per_node`; a job smaller than a node is
 /// one node of its own size.
 ///
-/// Errors      infeasible when whole nodes cannot make up the job; out_of_range for a zero or a job
-///             of more than 2^24 GPUs.
+/// Errors      infeasible: the GPUs do not fill whole nodes; out_of_range: a number is 0 or more than
+///             2^24.
 [[nodiscard]] inline result<cluster> cluster_of(std::size_t gpus, std::size_t gpus_per_node = 8)
 {
   constexpr std::size_t most = std::size_t{1} << 24;

@@ -17,10 +17,10 @@
 
 namespace ballast::inline v0 {
 
-/// What to do where bags laid down in the order written would straddle a node or be misaligned.
+/// What to do where bags laid in the order written would straddle a node or be misaligned.
 enum class misplaced_bags : std::uint8_t {
-  refuse,  ///< an error that names the first such bag
-  relay,   ///< lay larger bags first, each in the first gap it fits; bags keep their numbers
+  refuse,         ///< an error that names the first such bag
+  largest_first,  ///< larger bags get their ranks first, the first that fit; numbers stay as written
 };
 
 namespace detail {
@@ -49,11 +49,11 @@ namespace detail {
 ///
 /// Ensures     (1) every rank is in exactly one bag
 ///             (2) every bag fits in the sense above
-///             (3) where the order written fits, bag b + 1 starts where bag b ends, asked to relay
-///                 or not
+///             (3) where all bags fit in the order written, bag b + 1 starts where bag b ends,
+///                 whatever `misplaced` says
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
-///             does not fit, or re-laying found no place for it.
-/// Complexity  O(GPUs); re-laying O(GPUs * different sizes + bags log bags).
+///             does not fit, or found no gap when the largest were laid first.
+/// Complexity  O(GPUs); largest first O(GPUs * different sizes + bags log bags).
 [[nodiscard]] inline result<bag_layout> lay_out(bag_spec const& spec, cluster const& machines,
                                                 misplaced_bags misplaced = misplaced_bags::refuse)
 {
@@ -83,12 +83,13 @@ namespace detail {
   }
   if (misfit == gpus) { return bag_layout(bags); }
   if (misplaced == misplaced_bags::refuse) {
-    return fail(
-        error_code::infeasible, misfit,
-        detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-            std::to_string(to_index(bags[misfit].first)) +
-            ", across or out of step with nodes of " + std::to_string(per_node) +
-            " GPUs; write larger bags first, have them re-laid, or use sizes that divide a node");
+    return fail(error_code::infeasible, misfit,
+                detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
+                    std::to_string(to_index(bags[misfit].first)) + ", which straddles nodes of " +
+                    std::to_string(per_node) +
+                    " GPUs or is no multiple of its size; write larger bags first, lay the largest "
+                    "first, or "
+                    "use sizes that divide a node");
   }
 
   // Larger first: a smaller bag laid before could cut every gap that a larger one fits.
@@ -98,7 +99,7 @@ namespace detail {
     return bags[a].gpus > bags[b].gpus || (bags[a].gpus == bags[b].gpus && a < b);
   });
   std::vector<bool> taken(gpus, false);
-  std::size_t first = 0;  // bags of the same size look on from where the last one was laid
+  std::size_t first = 0;  // bags of the same size search on from the last one
   std::uint32_t size_before = 0;
   for (std::size_t const index : largest_first) {
     std::uint32_t const size = bags[index].gpus;

@@ -20,8 +20,8 @@ namespace ballast::inline v0 {
 /// What unmodified data loaders read in each training step: the situation before balancing.
 ///
 /// The trace is shuffled, steps take consecutive samples from it, and each step's samples are dealt
-/// to the GPUs in contiguous blocks. Behind the last sample the trace is shuffled anew, in the
-/// middle of a step if need be.
+/// to the GPUs in contiguous blocks. After its last sample the trace is shuffled again, also in the
+/// middle of a step.
 ///
 /// Expects     a trace with at least one length; 1 <= gpus and batch < 2^32. A batch may be larger
 ///             than the trace, or smaller than the number of GPUs.
@@ -32,7 +32,7 @@ namespace ballast::inline v0 {
 ///             (3) equal arguments give equal steps on every machine
 ///             (4) out.rows says which row of the trace each sample is, so that a trainer knows
 ///                 what to read, and can look up more about the sample than its length
-///             (5) next(out) allocates nothing where `out` has held a step before
+///             (5) next_into(out) allocates nothing where `out` has held a step before
 /// Complexity  next: O(batch), plus O(trace) for each new pass.
 class batch_sampler {
  public:
@@ -48,7 +48,7 @@ class batch_sampler {
   }
 
   /// The samples of the next step, in place of what `out` held.
-  void next(sample_batch& out)
+  void next_into(sample_batch& out)
   {
     out.lengths.resize(batch_);
     out.rows.resize(batch_);
@@ -71,7 +71,7 @@ class batch_sampler {
   [[nodiscard]] sample_batch next()
   {
     sample_batch out;
-    next(out);
+    next_into(out);
     return out;
   }
 

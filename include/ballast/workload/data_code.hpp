@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/text/detail/text_error.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <array>
@@ -28,7 +29,7 @@ namespace ballast::inline v0 {
 struct data_code {
   std::uint32_t gpus = 1;
   std::uint32_t samples = 1;     ///< per GPU; 0 is a GPU that reads nothing
-  std::uint32_t pixels = 256;    ///< along each side of the square that a sample has the area of
+  std::uint32_t pixels = 256;    ///< a sample has the area of a square of this side
   std::uint32_t frames = 1;      ///< 1 is an image
   std::uint32_t smoothness = 0;  ///< 0: each frame is encoded by itself; else compressed in time
 
@@ -72,10 +73,9 @@ struct data_code_options {
   }};
 
   std::size_t at = 0;
-  auto const refuse = [&at](error_code code, std::string const& reason) {
-    return fail(code, at,
-                "offset " + std::to_string(at) + " of the data codes: " + reason +
-                    "; codes look like g4b5i512f1s0,g8b2i256f85s1");
+  auto const refuse = [&at, text](error_code code, std::string const& reason) {
+    return tl::unexpected(detail::text_error(
+        code, text, at, reason + "; data codes look like g4b5i512f1s0,g8b2i256f85s1"));
   };
 
   std::vector<data_code> codes;
@@ -126,7 +126,7 @@ namespace detail {
 
 /// Draws the batch of one step. The GPUs of the codes, in their order, repeat over the job.
 ///
-/// In, out     random advances; out is replaced, and left as it was where there is an error.
+/// In, out     random advances; out is replaced, but stays as it was where there is an error.
 /// Expects     at least one code; gpus < 2^32; what the options expect.
 /// Ensures     (1) a sample has side * side * time * aspect / 10^6 visual tokens, rounded down, and
 ///                 a text; side = floor(pixels / pixels_per_token), and time = frames, or
@@ -137,9 +137,11 @@ namespace detail {
 /// Errors      out_of_range: gpus is no multiple of the codes' GPUs; a sample could be longer than
 ///             longest_sample (position is the code's index); there are 2^32 samples or more.
 /// Complexity  O(codes + gpus + samples).
-[[nodiscard]] inline result<void> draw_batch(std::span<data_code const> codes, std::size_t gpus,
-                                             data_code_options const& options,
-                                             random_source& random, sample_batch& out)
+[[nodiscard]] inline result<void> draw_batch_into(sample_batch& out,
+                                                  std::span<data_code const> codes,
+                                                  std::size_t gpus,
+                                                  data_code_options const& options,
+                                                  random_source& random)
 {
   BALLAST_EXPECTS(!codes.empty());
   BALLAST_EXPECTS(gpus < (std::uint64_t{1} << 32));
@@ -165,8 +167,8 @@ namespace detail {
   if (gpus == 0 || gpus % group_gpus != 0) {
     auto const group = std::to_string(static_cast<std::uint64_t>(group_gpus));
     return fail(error_code::out_of_range, 0,
-                "the data codes describe " + group + " GPUs, which " + std::to_string(gpus) +
-                    " is no multiple of; choose a multiple of " + group);
+                "the data codes describe " + group + " GPUs, and " + std::to_string(gpus) +
+                    " is not a multiple of that; choose a multiple of " + group);
   }
   if (gpus / group_gpus * group_samples >> 32 != 0) {
     return fail(error_code::out_of_range, 0,
@@ -200,7 +202,7 @@ namespace detail {
                                                      random_source& random)
 {
   sample_batch out;
-  auto const drawn = draw_batch(codes, gpus, options, random, out);
+  auto const drawn = draw_batch_into(out, codes, gpus, options, random);
   if (!drawn) { return tl::unexpected(drawn.error()); }
   return out;
 }

@@ -28,7 +28,7 @@ struct length_bin {
 };
 
 /// The empirical distribution of sample lengths: what a trace looks like, and a source of more
-/// samples that look like it.
+/// samples like its own.
 ///
 /// Expects     at least one and fewer than 2^32 lengths, each in [0, longest_sample].
 /// Ensures     (1) samples, min, max and mean are exact; no sum overflows

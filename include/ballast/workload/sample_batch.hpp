@@ -17,8 +17,9 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      lengths[n], source[n]; rows[n] or empty; n >= 0. A rank may have no sample.
 /// Units       tokens; 0 is a valid length.
-/// Ensures     what fills one leaves (1) as many sources as lengths, (2) sources in rank order,
-///             (3) lengths in [0, longest_sample].
+/// Ensures     (1) there are as many sources as lengths
+///             (2) sources are in rank order
+///             (3) lengths are in [0, longest_sample]; every function that fills a batch ensures it
 struct sample_batch {
   std::vector<tokens> lengths = {};
   std::vector<rank_id> source = {};      ///< the GPU whose data loader read the sample

@@ -114,7 +114,7 @@ struct lognormal_lengths {
 };
 
 /// Lengths in [shortest, longest] with a density that falls as l^-(alpha + 1): the heavy tail of
-/// videos and of model answers.
+/// videos and of models' responses.
 ///
 /// Expects     1 <= shortest <= longest <= longest_sample; 1/1024 <= alpha <= 1024.
 /// Ensures     (1) the length differs by at most one token and 10^-8 of itself from

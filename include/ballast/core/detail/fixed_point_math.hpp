@@ -53,7 +53,7 @@ inline constexpr std::int64_t log2_one = std::int64_t{1} << log2_bits;
   if (exponent < -1) { return 0; }
 
   // ln(2)^19 / 19! < 2^-66: a further term would change nothing.
-  constexpr std::uint64_t ln2 = 0x58b90bfbe8e7bcd5U;  // 63 bits behind the point
+  constexpr std::uint64_t ln2 = 0x58b90bfbe8e7bcd5U;  // 63 bits after the point
   constexpr std::uint64_t one = std::uint64_t{1} << 62;
   auto const fraction = static_cast<std::uint64_t>(y & (log2_one - 1));
   auto const x = static_cast<std::uint64_t>(static_cast<uint128>(fraction) * ln2 >> 49);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_QUANTISE_HPP
-#define BALLAST_COST_QUANTISE_HPP
+#ifndef BALLAST_COST_DETAIL_QUANTISE_HPP
+#define BALLAST_COST_DETAIL_QUANTISE_HPP
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
 /// A number that is not negative, held as integers: m * 2^e with m in [2^63, 2^64), or zero.
 ///
@@ -18,11 +18,11 @@ namespace ballast::inline v0 {
 /// fixed-point numbers, because a compiler may contract, reassociate or flush floating-point
 /// arithmetic, and no two ranks may differ in one bit.
 ///
-/// Ensures     (1) an integer or a double is represented exactly; NaN, infinity and negative
-///                 doubles are none, also under -ffast-math; -0.0 is zero
+/// Ensures     (1) an integer or a double is represented exactly; from() returns nothing for
+///                 NaN, infinity and negative doubles, also under -ffast-math; -0.0 is zero
 ///             (2) a product is never too large and too small by less than one part in 2^63; it is
 ///                 exact where it has no more than 64 significant bits
-///             (3) rounded() is the nearest integer, halves up; none from 2^64 on
+///             (3) rounded() is the nearest integer, halves up; nothing from 2^64 on
 /// Complexity  O(1).
 class scaled_number {
  public:
@@ -85,7 +85,7 @@ class scaled_number {
 /// Units       cost units per token, cost units per token^2.
 /// Ensures     (1) each coefficient of the result is the nearest multiple of 2^-fraction_bits
 ///             (2) fraction_bits = 62 - floor(log2 of the larger coefficient), but from 0 to 127
-///             (3) none where a coefficient is 2^64 units or more
+///             (3) nothing where a coefficient is 2^64 units or more
 /// Complexity  O(1).
 [[nodiscard]] constexpr std::optional<quadratic_cost> quantise(scaled_number per_token,
                                                                scaled_number per_token_squared)
@@ -100,6 +100,6 @@ class scaled_number {
                         .fraction_bits = static_cast<std::uint32_t>(fraction_bits)};
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COST_QUANTISE_HPP
+#endif  // BALLAST_COST_DETAIL_QUANTISE_HPP

@@ -1,4 +1,4 @@
-#include <ballast/text/policy_expression.hpp>  // first: proves it is self-contained
+#include <ballast/text/detail/policy_expression.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 namespace {
 
-using ballast::parse_policy_expression;
-using ballast::policy_expression;
+using ballast::detail::parse_policy_expression;
+using ballast::detail::policy_expression;
 
 // Every name with all its arguments in parentheses.
 std::string text_of(policy_expression const& policy)
@@ -62,6 +62,7 @@ TEST(PolicyExpression, KeepsPositions)
   EXPECT_EQ(parsed->position, 0U);
   EXPECT_EQ(parsed->inner.at(0).position, 7U);
   EXPECT_EQ(parsed->settings.at(0).position, 16U);
+  EXPECT_EQ(parsed->inner.at(0).text, "refine:multifit,work=9");
 }
 
 void expect_refused(std::string_view text, std::size_t position, char const* why)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_POLICY_EXPRESSION_HPP
-#define BALLAST_TEXT_POLICY_EXPRESSION_HPP
+#ifndef BALLAST_TEXT_DETAIL_POLICY_EXPRESSION_HPP
+#define BALLAST_TEXT_DETAIL_POLICY_EXPRESSION_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/text/excerpt.hpp>
+#include <ballast/text/detail/text_error.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// A policy as a command line writes it, before anybody has looked up what its names mean.
+/// A policy, a schedule or an order as a command line writes it: names that nobody has looked up
+/// yet.
 ///
 /// Shapes      settings and inner in the order in which they are written; views into the text.
 /// Units       positions are byte offsets into the text.
@@ -25,13 +26,12 @@ struct policy_expression {
     std::size_t position = 0;
   };
 
+  std::string_view text;  ///< all of it, not just what this expression is written as
   std::string_view name;
   std::size_t position = 0;
   std::vector<setting> settings;
   std::vector<policy_expression> inner;
 };
-
-namespace detail {
 
 /// Reads by recursive descent:
 ///
@@ -61,9 +61,8 @@ class policy_parser {
 
   [[nodiscard]] tl::unexpected<error> refuse(std::string const& reason) const
   {
-    return fail(error_code::syntax, at_,
-                "offset " + std::to_string(at_) + " of the policy " + excerpt(text_) + ": " +
-                    reason + ", as in best_of:kk,(refine:lpt,work=100000)");
+    return tl::unexpected(text_error(error_code::syntax, text_, at_,
+                                     reason + ", as in best_of:kk,(refine:lpt,work=100000)"));
   }
 
   [[nodiscard]] std::string_view take_word() noexcept
@@ -86,6 +85,7 @@ class policy_parser {
       return inside;
     }
     policy_expression parsed;
+    parsed.text = text_;
     parsed.position = at_;
     parsed.name = take_word();
     if (parsed.name.empty()) { return refuse("expected the name of a policy"); }
@@ -129,20 +129,19 @@ class policy_parser {
   std::size_t at_ = 0;
 };
 
-}  // namespace detail
-
-/// Reads the text of a policy: a name, and behind a colon or in parentheses its parameters and the
+/// Reads the text of a policy: a name, and after a colon or in parentheses its parameters and the
 /// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)` are
-/// the same; after colons, arguments belong to the innermost policy, and parentheses say otherwise.
+/// the same. After several colons, arguments belong to the innermost policy; parentheses give them
+/// to another.
 ///
 /// Expects     the text outlives the expression.
 /// Errors      syntax, with a byte offset.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<policy_expression> parse_policy_expression(std::string_view text)
 {
-  return detail::policy_parser(text).parse();
+  return policy_parser(text).parse();
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_TEXT_POLICY_EXPRESSION_HPP
+#endif  // BALLAST_TEXT_DETAIL_POLICY_EXPRESSION_HPP

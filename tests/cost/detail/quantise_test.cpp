@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/quantise.hpp>  // first: proves it is self-contained
+#include <ballast/cost/detail/quantise.hpp>  // first: proves it is self-contained
 
-#include "exact.hpp"
+#include "../exact.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -15,8 +15,8 @@
 
 namespace {
 
-using ballast::quantise;
-using ballast::scaled_number;
+using ballast::detail::quantise;
+using ballast::detail::scaled_number;
 using ballast_test::cpp_int;
 using ballast_test::cpp_rational;
 using ballast_test::power_of_two;
