@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP
-#define BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP
+#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_WAITING_BOUND_HPP
+#define BALLAST_PIPELINE_DETAIL_BOUNDS_WAITING_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/detail/bounds/lock_steps.hpp>
+#include <ballast/pipeline/detail/bounds/synchronised_steps.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 
 #include <algorithm>
@@ -16,24 +16,25 @@
 
 namespace ballast::inline v0::detail {
 
-/// Which tasks an order gives to the steps, and which of two tasks of a step go together.
+/// Which tasks an order gives to the steps, and which two tasks it puts into one step.
 enum class step_tasks : std::uint8_t {
-  longest_apart,   ///< the longest of each column, the longer one with the shorter other
-  longest_alike,   ///< the longest of each, longest with longest
-  shortest_apart,  ///< the shortest of each, the longer one with the shorter other
-  shortest_alike   ///< the shortest of each, longest with longest
+  longest_apart,   ///< the longest of each column, long ones with short ones
+  longest_alike,   ///< the longest of each, long ones with long ones
+  shortest_apart,  ///< the shortest of each, long ones with short ones
+  shortest_alike   ///< the shortest of each, long ones with long ones
 };
 
-/// How long one side takes in each step at an extreme, in increasing order.
+/// How long one rank takes in each step at an extreme, in increasing order.
 ///
 /// The total of a convex function of these times is least where tasks are apart, and greatest where
-/// they are alike. Two tasks of one microbatch leave no choice but which microbatches.
+/// they are alike. Where the two tasks of a step are of one microbatch, only the choice of
+/// microbatches is left.
 ///
-/// Shapes      into[microbatches]; the answer has `steps` of them.
-[[nodiscard]] inline std::span<time_units> extreme_steps(lock_steps::side const& side,
-                                                         std::size_t steps, step_tasks which,
-                                                         time_columns const& columns,
-                                                         std::span<time_units> into)
+/// Shapes      into[microbatches], scratch; returns `steps` of them.
+[[nodiscard]] inline std::span<time_units> extreme_steps_into(std::span<time_units> into,
+                                                              synchronised_steps::side const& side,
+                                                              std::size_t steps, step_tasks which,
+                                                              time_columns const& columns)
 {
   std::size_t const all = columns.microbatches();
   bool const longest = which == step_tasks::longest_apart || which == step_tasks::longest_alike;
@@ -46,7 +47,7 @@ enum class step_tasks : std::uint8_t {
     return into.subspan(longest ? all - steps : 0, steps);
   }
   std::span<time_units> const times = into.first(steps);
-  std::size_t const shortest = (longest ? steps : all) - 1;  // its place among the longest
+  std::size_t const shortest = (longest ? steps : all) - 1;  // its rank among the longest
   for (std::size_t step = 0; step < steps; ++step) {
     times[step] = columns.longest(side.columns[0], shortest - step);
     if (side.tasks == 2) {
@@ -80,30 +81,31 @@ enum class step_tasks : std::uint8_t {
   return static_cast<time_units>(most);
 }
 
-/// How much the longer side of a step is above one of them, over all steps, at the least.
+/// The least time that one of two synchronised ranks waits for the other, over all steps.
 ///
 /// For any t, max(own, other) - own is at least max(0, t - own) - max(0, t - other), and at least
-/// max(0, other - t) - max(0, own - t). Both are a convex function of one side less one of the
-/// other, so each side has an extreme of its own, and they hold for both at once.
+/// max(0, other - t) - max(0, own - t). Both are a convex function of one rank's time less one of the
+/// other's, so each rank has its own extreme, and both bounds hold.
 ///
 /// Expects     at least one step.
-/// Ensures     (1) no order gives the steps less
+/// Ensures     (1) under no order is the sum of max(0, other - own) less
 /// Complexity  O(microbatches x log(microbatches)).
 /// Source      the extremes: G. H. Hardy, J. E. Littlewood, G. Polya, "Inequalities", Cambridge
 ///             1934, theorems 368 and 108.
-[[nodiscard]] inline time_units waiting_in_steps(lock_steps::side const& own,
-                                                 lock_steps::side const& other, std::size_t steps,
-                                                 time_columns const& columns, workspace& memory)
+[[nodiscard]] inline time_units waiting_bound(synchronised_steps::side const& own,
+                                              synchronised_steps::side const& other,
+                                              std::size_t steps, time_columns const& columns,
+                                              workspace& memory)
 {
   BALLAST_EXPECTS(steps >= 1 && steps <= columns.microbatches());
   auto scratch = memory.open();
-  auto const extreme = [&](lock_steps::side const& side, step_tasks which) {
-    return extreme_steps(side, steps, which, columns,
-                         scratch.take<time_units>(columns.microbatches()));
+  auto const extreme = [&](synchronised_steps::side const& side, step_tasks which) {
+    return extreme_steps_into(scratch.take<time_units>(columns.microbatches()), side, steps, which,
+                              columns);
   };
   time_units const below = most_shortfall(extreme(own, step_tasks::longest_apart),
                                           extreme(other, step_tasks::shortest_alike));
-  // The second inequality is the first one for times that are counted down from the longest.
+  // The second inequality is the first one for the differences of the times from the longest.
   std::span<time_units> const others = extreme(other, step_tasks::shortest_apart);
   std::span<time_units> const owns = extreme(own, step_tasks::longest_alike);
   time_units const top = std::max(others.back(), owns.back());
@@ -116,4 +118,4 @@ enum class step_tasks : std::uint8_t {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEP_BOUND_HPP
+#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_WAITING_BOUND_HPP
