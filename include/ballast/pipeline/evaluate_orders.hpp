@@ -72,7 +72,7 @@ namespace detail {
 ///             bytes of scratch per task. evaluate_into: O(k x (tasks + waits)).
 class order_evaluator {
  public:
-  /// How many orders are evaluated at once. One order takes as long as half as many.
+  /// How many orders are evaluated at once. Half as many, or fewer, take about half as long.
   static constexpr std::size_t at_once = 16;
 
   /// Reads the schedule and the times here only; what it keeps of them lives in `scratch`.

@@ -200,7 +200,7 @@ class stage_graph {
   groups<pipeline_rank, stage_id> of_rank_;
 };
 
-/// Stages one after the other, dealt to the ranks in turn: with as many ranks as stages, each has
+/// Stages one after the other, given to the ranks in turn: with as many ranks as stages, each has
 /// one; with fewer, as interleaved schedules need it, stage s is virtual stage s / ranks of rank
 /// s % ranks. On one rank nothing is transferred.
 ///

@@ -18,17 +18,17 @@ namespace ballast::inline v0::detail {
 
 /// Which tasks an order gives to the steps, and which two tasks it puts into one step.
 enum class step_tasks : std::uint8_t {
-  longest_apart,   ///< the longest of each column, long ones with short ones
-  longest_alike,   ///< the longest of each, long ones with long ones
-  shortest_apart,  ///< the shortest of each, long ones with short ones
-  shortest_alike   ///< the shortest of each, long ones with long ones
+  longest_opposite,   ///< the longest of each column, long ones with short ones
+  longest_similar,    ///< the longest of each, long ones with long ones
+  shortest_opposite,  ///< the shortest of each, long ones with short ones
+  shortest_similar    ///< the shortest of each, long ones with long ones
 };
 
 /// How long one rank takes in each step at an extreme, in increasing order.
 ///
-/// The total of a convex function of these times is least where tasks are apart, and greatest where
-/// they are alike. Where the two tasks of a step are of one microbatch, only the choice of
-/// microbatches is left.
+/// The total of a convex function of these times is least where the two columns are oppositely
+/// ordered, and greatest where they are similarly ordered. Where the two tasks of a step are of one
+/// microbatch, only the choice of microbatches is left.
 ///
 /// Shapes      into[microbatches], scratch; returns `steps` of them.
 [[nodiscard]] inline std::span<time_units> extreme_steps_into(std::span<time_units> into,
@@ -37,8 +37,10 @@ enum class step_tasks : std::uint8_t {
                                                               time_columns const& columns)
 {
   std::size_t const all = columns.microbatches();
-  bool const longest = which == step_tasks::longest_apart || which == step_tasks::longest_alike;
-  bool const apart = which == step_tasks::longest_apart || which == step_tasks::shortest_apart;
+  bool const longest =
+      which == step_tasks::longest_opposite || which == step_tasks::longest_similar;
+  bool const opposite =
+      which == step_tasks::longest_opposite || which == step_tasks::shortest_opposite;
   if (side.tasks == 2 && side.one_microbatch) {
     for (std::size_t at = 0; at < all; ++at) {
       into[at] = columns[side.columns[0]][at] + columns[side.columns[1]][at];
@@ -51,11 +53,11 @@ enum class step_tasks : std::uint8_t {
   for (std::size_t step = 0; step < steps; ++step) {
     times[step] = columns.longest(side.columns[0], shortest - step);
     if (side.tasks == 2) {
-      times[step] +=
-          columns.longest(side.columns[1], apart ? shortest + 1 - steps + step : shortest - step);
+      times[step] += columns.longest(side.columns[1],
+                                     opposite ? shortest + 1 - steps + step : shortest - step);
     }
   }
-  if (apart) { std::ranges::sort(times); }
+  if (opposite) { std::ranges::sort(times); }
   return times;
 }
 
@@ -103,11 +105,11 @@ enum class step_tasks : std::uint8_t {
     return extreme_steps_into(scratch.take<time_units>(columns.microbatches()), side, steps, which,
                               columns);
   };
-  time_units const below = most_shortfall(extreme(own, step_tasks::longest_apart),
-                                          extreme(other, step_tasks::shortest_alike));
+  time_units const below = most_shortfall(extreme(own, step_tasks::longest_opposite),
+                                          extreme(other, step_tasks::shortest_similar));
   // The second inequality is the first one for the differences of the times from the longest.
-  std::span<time_units> const others = extreme(other, step_tasks::shortest_apart);
-  std::span<time_units> const owns = extreme(own, step_tasks::longest_alike);
+  std::span<time_units> const others = extreme(other, step_tasks::shortest_opposite);
+  std::span<time_units> const owns = extreme(own, step_tasks::longest_similar);
   time_units const top = std::max(others.back(), owns.back());
   for (std::span<time_units> const times : {others, owns}) {
     std::ranges::reverse(times);

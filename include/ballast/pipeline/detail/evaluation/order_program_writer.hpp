@@ -30,7 +30,7 @@ namespace ballast::inline v0::detail {
 ///                 whose times were loaded
 ///             (4) slots are used again, so that a chain under 1F1B has about six per stage and those
 ///                 of one beat, however many microbatches there are
-///             (5) times of passes that are alike are loaded once
+///             (5) times of passes that take equally long are loaded once
 /// Complexity  O(tasks + waits), and that of number_columns().
 class order_program_writer {
  public:

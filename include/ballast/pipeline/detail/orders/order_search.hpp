@@ -45,7 +45,7 @@ class order_search {
         path_(scratch.take<microbatch_id>(microbatches_)),
         next_(scratch.take<std::size_t>(microbatches_)),
         is_placed_(scratch.take<bool>(microbatches_)),
-        alike_before_(scratch.take<std::size_t>(microbatches_)),
+        equal_before_(scratch.take<std::size_t>(microbatches_)),
         ends_(scratch.take<time_units>(problem.schedule.tasks().size())),
         known_(scratch.take<rank_progress>((microbatches_ + 1) * ranks_)),
         bounds_(scratch.take<time_units>(microbatches_ + 1))
@@ -54,7 +54,7 @@ class order_search {
     microbatch_paths const paths(problem.schedule.stages(), columns, scratch);
     tails_ = task_bounds(problem.schedule, columns, paths, scratch).tails();
     std::ranges::fill(is_placed_, false);
-    find_alike(scratch);
+    find_equal(scratch);
     measure_ranks(columns);
   }
 
@@ -105,7 +105,7 @@ class order_search {
   {
     while (microbatch < microbatches_ &&
            (is_placed_[microbatch] ||
-            (alike_before_[microbatch] != none && !is_placed_[alike_before_[microbatch]]))) {
+            (equal_before_[microbatch] != none && !is_placed_[equal_before_[microbatch]]))) {
       ++microbatch;
     }
     return microbatch;
@@ -135,7 +135,7 @@ class order_search {
     return bounds_[depth + 1] = bound;
   }
 
-  void find_alike(workspace::frame& scratch)
+  void find_equal(workspace::frame& scratch)
   {
     auto const row = [this](microbatch_id microbatch) { return problem_.times[microbatch]; };
     auto const by_times = [&row](microbatch_id a, microbatch_id b) {
@@ -149,8 +149,8 @@ class order_search {
     }
     std::ranges::sort(sorted, by_times);
     for (std::size_t at = 0; at < microbatches_; ++at) {
-      bool const alike = at > 0 && std::ranges::equal(row(sorted[at - 1]), row(sorted[at]));
-      alike_before_[to_index(sorted[at])] = alike ? to_index(sorted[at - 1]) : none;
+      bool const equal = at > 0 && std::ranges::equal(row(sorted[at - 1]), row(sorted[at]));
+      equal_before_[to_index(sorted[at])] = equal ? to_index(sorted[at - 1]) : none;
     }
   }
 
@@ -174,7 +174,7 @@ class order_search {
   std::span<microbatch_id> path_;
   std::span<std::size_t> next_;  ///< of each position: the microbatch to try next
   std::span<bool> is_placed_;
-  std::span<std::size_t> alike_before_;  ///< the last one before with the same times, or none
+  std::span<std::size_t> equal_before_;  ///< the last one before with the same times, or none
   std::span<time_units> ends_;
   std::span<rank_progress> known_;  ///< of each rank, by how many positions are decided
   std::span<time_units> bounds_;    ///< lower bounds, by how many positions are decided
