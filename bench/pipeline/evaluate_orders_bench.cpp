@@ -78,7 +78,7 @@ void measure(benchmark::State& state, stage_graph const& stages,
   if (level) {
     ballast::order_evaluator evaluator(schedule, times, scratch, *level);
     for (auto _ : state) {
-      evaluator.evaluate(orders, makespans);
+      evaluator.evaluate_into(makespans, orders);
       benchmark::DoNotOptimize(makespans.data());
     }
   } else {

@@ -62,7 +62,7 @@ time_units shortest_of_all(compiled_schedule const& schedule, pipeline_times con
       more = std::ranges::next_permutation(order).found;
     }
     makespans.resize(orders.size() / order.size());
-    evaluator.evaluate(orders, makespans);
+    evaluator.evaluate_into(makespans, orders);
     best = std::min(best, std::ranges::min(makespans));
   }
   return best;
@@ -108,8 +108,8 @@ void small(benchmark::State& state, ballast_test::time_family family)
   state.counters["median_ms"] = milliseconds[milliseconds.size() / 2];
 }
 
-// The bound that comes to mind first: all that a stage has to do, after the shortest way to it and
-// before the shortest way back.
+// The simplest bound: all that a stage has to do, after the shortest path to it and before the
+// shortest path back.
 time_units work_bound(pipeline_times const& times)
 {
   time_units bound = 0;
@@ -120,13 +120,13 @@ time_units work_bound(pipeline_times const& times)
     for (std::size_t row = 0; row < times.microbatches(); ++row) {
       auto const microbatch = times[ballast::to_id<microbatch_id>(row)];
       work += microbatch[stage].forward + microbatch[stage].backward;
-      ballast::stage_time way;
+      ballast::stage_time path;
       for (auto const& before : microbatch.first(stage)) {
-        way.forward += before.forward;
-        way.backward += before.backward;
+        path.forward += before.forward;
+        path.backward += before.backward;
       }
-      shortest.forward = std::min(shortest.forward, way.forward);
-      shortest.backward = std::min(shortest.backward, way.backward);
+      shortest.forward = std::min(shortest.forward, path.forward);
+      shortest.backward = std::min(shortest.backward, path.backward);
     }
     bound = std::max(bound, shortest.forward + work + shortest.backward);
   }

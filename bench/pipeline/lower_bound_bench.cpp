@@ -59,7 +59,7 @@ time_units work_bound(compiled_schedule const& schedule, pipeline_times const& t
   ballast::workspace memory;
   auto scratch = memory.open();
   detail::time_columns const columns(times, scratch);
-  detail::own_paths const paths(schedule.stages(), columns, scratch);
+  detail::microbatch_paths const paths(schedule.stages(), columns, scratch);
   time_units bound = paths.longest(columns);
   for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
     auto const id = ballast::to_id<ballast::pipeline_rank>(rank);
@@ -150,7 +150,7 @@ void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family
         orders.insert(orders.end(), order.begin(), order.end());
         more = std::ranges::next_permutation(order).found;
       }
-      evaluator.evaluate(orders, std::span(makespans).first(rows));
+      evaluator.evaluate_into(std::span(makespans).first(rows), orders);
       optimum = std::min(optimum, std::ranges::min(std::span(makespans).first(rows)));
     }
     ballast::workspace of_bound;

@@ -57,8 +57,8 @@ void order(benchmark::State& state, Policy policy, ballast_test::time_family fam
     for (std::size_t at = 0; at < microbatches; ++at) {
       placed[at] = ballast::to_id<ballast::microbatch_id>(at);
     }
-    time_units const proven =
-        arrange(policy, {schedule, steps[step++ % instances]}, placed, memory);
+    time_units const proven = ballast::detail::run_order_policy(
+        policy, {schedule, steps[step++ % instances]}, placed, memory);
     benchmark::DoNotOptimize(proven);
     benchmark::ClobberMemory();
   }

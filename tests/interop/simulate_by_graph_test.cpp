@@ -166,7 +166,7 @@ TEST(SimulateByGraph, AgreesWithSimulateOnTenThousandPipelines)  // Ensures (1) 
         now += weights.back();
       }
       ASSERT_EQ(now, general->start[at]);
-      now += ballast::duration_of((*graph)[at], times, order);
+      now += ballast::detail::duration_of((*graph)[at], times, order);
     }
     ASSERT_EQ(now, general->makespan);
   }

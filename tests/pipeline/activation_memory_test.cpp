@@ -55,8 +55,8 @@ std::vector<lifetime> lifetimes(compiled_schedule const& schedule,
   auto const& stages = schedule.stages();
   std::vector<lifetime> all;
   for (std::size_t task = 0; task < schedule.tasks().size(); ++task) {
-    auto const& [position, stage, way] = schedule.tasks()[task];
-    if (way == pass::backward) { continue; }
+    auto const& [position, stage, direction] = schedule.tasks()[task];
+    if (direction == pass::backward) { continue; }
     ballast::pipeline_task const back{position, stage, pass::backward};
     auto const found = std::ranges::find(schedule.tasks(), back) - schedule.tasks().begin();
     std::size_t const last = stages[stage].backward ? static_cast<std::size_t>(found) : task;

@@ -15,6 +15,7 @@ using ballast::order_policy;
 using ballast::order_problem;
 using ballast::time_units;
 using ballast::workspace;
+using ballast::detail::run_order_policy;
 
 // Archetypes: no more than the concept asks for.
 struct quiet_order {
@@ -39,23 +40,23 @@ struct changing_order {
   void operator()(order_problem const&, std::span<microbatch_id>, workspace&) {}
   friend bool operator==(changing_order, changing_order) = default;
 };
-struct answering_yes {
+struct returning_bool {
   bool operator()(order_problem const&, std::span<microbatch_id>, workspace&) const { return true; }
-  friend bool operator==(answering_yes, answering_yes) = default;
+  friend bool operator==(returning_bool, returning_bool) = default;
 };
 static_assert(!order_policy<without_equality>);
 static_assert(!order_policy<changing_order> && changing_order{} == changing_order{});
-static_assert(!order_policy<answering_yes> && answering_yes{} == answering_yes{});
+static_assert(!order_policy<returning_bool> && returning_bool{} == returning_bool{});
 static_assert(!order_policy<int>);
 
-TEST(Arrange, AnswersWhatThePolicyProvesOrZero)
+TEST(RunOrderPolicy, ReturnsWhatThePolicyProvesOrZero)
 {
   auto const schedule = ballast_test::chain_schedule(2, 1);
   ballast::pipeline_times const times(1, 2);
   std::vector<microbatch_id> order{microbatch_id{0}};
   workspace memory;
-  EXPECT_EQ(arrange(quiet_order{}, {schedule, times}, order, memory), 0);
-  EXPECT_EQ(arrange(proving_order{7}, {schedule, times}, order, memory), 7);
+  EXPECT_EQ(run_order_policy(quiet_order{}, {schedule, times}, order, memory), 0);
+  EXPECT_EQ(run_order_policy(proving_order{7}, {schedule, times}, order, memory), 7);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(CriticalPath, LeadsToTheEndWithoutAGap)  // Ensures (1) (2)
         now += transfer;
       }
       ASSERT_EQ(timeline.start[path[step]], now);
-      now += ballast::duration_of(schedule.tasks()[path[step]], times, order);
+      now += ballast::detail::duration_of(schedule.tasks()[path[step]], times, order);
     }
     ASSERT_EQ(now, timeline.makespan);
     auto const graph = ballast::make_task_graph(stages, listed).value();

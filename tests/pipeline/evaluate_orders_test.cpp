@@ -69,7 +69,7 @@ std::vector<time_units> evaluate(compiled_schedule const& schedule, pipeline_tim
   auto scratch = memory.open();
   order_evaluator evaluator(schedule, times, scratch, level);
   std::vector<time_units> makespans(count, -1);
-  evaluator.evaluate(orders, makespans);
+  evaluator.evaluate_into(makespans, orders);
   return makespans;
 }
 
@@ -233,7 +233,7 @@ TEST(OrderEvaluator, AllocatesNothingInMemoryThatHasSeenTheSame)  // Ensures (2)
     auto scratch = memory.open();
     order_evaluator evaluator(schedule, times, scratch);
     std::size_t const constructed = ballast_test::allocations();
-    evaluator.evaluate(orders, makespans);
+    evaluator.evaluate_into(makespans, orders);
     EXPECT_EQ(ballast_test::allocations(), constructed);
   }
   EXPECT_EQ(ballast_test::allocations(), before);
@@ -258,7 +258,7 @@ TEST(OrderEvaluator, FindsTheBestOfManyOrders)
     orders.insert(orders.end(), order.begin(), order.end());
   }
   std::vector<ballast::time_units> makespans(orders.size() / order.size());
-  evaluator.evaluate(orders, makespans);
+  evaluator.evaluate_into(makespans, orders);
   // [evaluate]
   ASSERT_EQ(makespans.size(), 120U);
   EXPECT_EQ(makespans, simulate_all(schedule, times, orders, 120));
@@ -273,7 +273,7 @@ TEST(OrderEvaluatorDeathTest, RefusesMismatchedSpans)
   order_evaluator evaluator(schedule, times, scratch);
   std::vector<microbatch_id> const orders(4);
   std::vector<time_units> makespans(1);
-  EXPECT_DEATH(evaluator.evaluate(orders, makespans), "orders.size");
+  EXPECT_DEATH(evaluator.evaluate_into(makespans, orders), "orders.size");
   EXPECT_DEATH(order_evaluator(schedule, pipeline_times(2, 2), scratch), "microbatches");
 }
 

@@ -35,9 +35,9 @@ std::vector<microbatch_id> insert_one_by_one(ballast::compiled_schedule const& s
   std::vector<microbatch_id> order;
   for (microbatch_id const microbatch : longest_first) {
     std::vector<std::vector<microbatch_id>> tried;
-    for (std::size_t place = 0; place <= order.size(); ++place) {
+    for (std::size_t position = 0; position <= order.size(); ++position) {
       tried.push_back(order);
-      tried.back().insert(tried.back().begin() + static_cast<std::ptrdiff_t>(place), microbatch);
+      tried.back().insert(tried.back().begin() + static_cast<std::ptrdiff_t>(position), microbatch);
     }
     order = *std::ranges::min_element(tried, {}, [&](std::vector<microbatch_id> row) {
       row.resize(count, ballast::to_id<microbatch_id>(count));
@@ -85,8 +85,8 @@ TEST(Insertion, TriesTheFirstTheLastAndEvenlySpreadPlacesWhenEvaluationsAreFew)
     auto const makespan = [&](std::uint64_t evaluations) {
       return order_microbatches(schedule, times, insertion{evaluations}).value().makespan;
     };
-    EXPECT_EQ(makespan(24 * 25 / 2), makespan(1'000'000));  // enough for all places
-    // Two places per round, first and last: the order grows at its ends only.
+    EXPECT_EQ(makespan(24 * 25 / 2), makespan(1'000'000));  // enough for all positions
+    // Two positions per round, first and last: the order grows at its ends only.
     auto const plan = order_microbatches(schedule, times, insertion{2 * 24}).value();
     auto const total = [&](microbatch_id microbatch) {
       return ballast::detail::total_time({schedule, times}, microbatch);

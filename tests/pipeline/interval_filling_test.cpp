@@ -135,7 +135,7 @@ TEST(TakeClosest, SharesTheTimeAmongThoseToCome)
     }
     std::span<unplaced_microbatch> left(all);
     std::vector<microbatch_id> placed(count);
-    ballast::detail::take_closest(left, count, time, placed);
+    ballast::detail::take_closest_into(placed, left, time);
     EXPECT_EQ(left.size(), all.size() - count);
     return numbers(placed);
   };

@@ -44,7 +44,7 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
   EXPECT_GT(proven, trials / 2);
 }
 
-// Long chains of few microbatches, and the other way round, with times as in practice.
+// Long chains of few microbatches, and short chains of many, with times as in practice.
 TEST(OrderLowerBound, IsNotAboveAnyOrderOfTheFamilies)  // Ensures (1)
 {
   for (auto const& [family, name] : ballast_test::named_families) {

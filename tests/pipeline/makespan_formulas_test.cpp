@@ -111,9 +111,9 @@ TEST(MakespanFormulas, RefuseWhatHasNoMakespan)
 {
   auto const refused = [](std::vector<module_pace> const& modules, std::size_t microbatches,
                           std::size_t data_parallel) {
-    auto const answer = disttrain_makespan(modules, microbatches, data_parallel);
-    EXPECT_FALSE(answer);
-    return answer ? std::size_t{99} : answer.error().position;
+    auto const estimate = disttrain_makespan(modules, microbatches, data_parallel);
+    EXPECT_FALSE(estimate);
+    return estimate ? std::size_t{99} : estimate.error().position;
   };
   EXPECT_EQ(refused({}, 4, 1), 0U);
   EXPECT_EQ(refused({{1, 5}, {0, 5}}, 4, 1), 1U);

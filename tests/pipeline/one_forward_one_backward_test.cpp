@@ -39,7 +39,7 @@ std::string drawn(std::vector<pipeline_task> const& tasks)
   return text;
 }
 
-// The longest way from every stage to one that feeds none, by definition.
+// The longest path from every stage to one that feeds none, by definition.
 std::size_t depth_of(stage_graph const& stages, std::size_t stage)
 {
   std::size_t depth = 0;
@@ -132,7 +132,7 @@ TEST(OneForwardOneBackward, KeepsAsManyMicrobatchesAsItIsFarFromTheEnd)  // Ensu
   }
 }
 
-// A way of D links takes D forwards to fill and D backwards to drain; in between its last stage is
+// A path of D links takes D forwards to fill and D backwards to drain; in between its last stage is
 // never idle. No schedule is faster.
 TEST(OneForwardOneBackward, IsIdleAtBothEndsOnlyWhereAllTasksTakeOneUnit)
 {

@@ -141,7 +141,7 @@ TEST(Simulate, TakesTheClosedFormsForEqualTimes)
         // no time or there is but one microbatch.
         EXPECT_EQ(all.makespan, (l + p - 1) * (forward + backward) + 2 * (p - 1) * transfer);
         if (transfer == 0 || microbatches == 1) { EXPECT_EQ(one.makespan, all.makespan); }
-        // In its steady state 1F1B pays the way to the last stage and back for every p microbatches.
+        // In its steady state 1F1B waits for the last stage and back once for every p microbatches.
         if (microbatches > 2 * ranks) {
           EXPECT_EQ(one.makespan - steady[microbatches - ranks],
                     p * (forward + backward) + 2 * (p - 1) * transfer);

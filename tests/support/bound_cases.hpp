@@ -9,7 +9,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -88,7 +88,7 @@ struct bound_parts {
   ballast::workspace memory;
   ballast::workspace::frame scratch = memory.open();
   ballast::detail::time_columns columns;
-  ballast::detail::own_paths paths;
+  ballast::detail::microbatch_paths paths;
   ballast::detail::task_bounds bounds;
 };
 

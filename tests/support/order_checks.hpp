@@ -60,7 +60,7 @@ namespace ballast_test {
   return times;
 }
 
-/// Oracle: of all orders that take the least time, the first in the order of words.
+/// Oracle: of all orders that take the least time, the first in lexicographic order.
 [[nodiscard]] inline std::vector<ballast::microbatch_id> first_best_order(
     ballast::compiled_schedule const& schedule, ballast::pipeline_times const& times)
 {

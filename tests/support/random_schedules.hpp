@@ -87,8 +87,8 @@ struct random_pipeline_case {
     }
   }
   auto const waits = [&](ballast::pipeline_task const& task) {
-    auto const undone = [&](ballast::stage_id stage, pass way) {
-      return std::ranges::find(left, ballast::pipeline_task{task.position, stage, way}) !=
+    auto const undone = [&](ballast::stage_id stage, pass direction) {
+      return std::ranges::find(left, ballast::pipeline_task{task.position, stage, direction}) !=
              left.end();
     };
     if (task.pass == pass::forward) {

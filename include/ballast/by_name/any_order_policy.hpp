@@ -30,8 +30,9 @@ struct any_order_policy {
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
                         workspace& memory) const
   {
-    return std::visit([&](auto const& held) { return arrange(held, problem, order, memory); },
-                      policy);
+    return std::visit(
+        [&](auto const& held) { return detail::run_order_policy(held, problem, order, memory); },
+        policy);
   }
 
   friend bool operator==(any_order_policy const&, any_order_policy const&) = default;

@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0 {
 
-/// The members of every group as the things they stand for: for each bag, a view of its samples.
+/// The members of every group as the things that they number: for each bag, a view of its samples.
 ///
 /// Host compilers only: range-v3 0.12 does not compile in a `.cu`.
 ///

@@ -33,7 +33,7 @@ using task_graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, pipeline_task,
                           boost::property<boost::edge_weight_t, time_units>>;
 
-/// What every task of a graph does when.
+/// When each task of a graph runs.
 struct graph_timeline {
   std::vector<time_units> start;  ///< by vertex
   std::vector<time_units> end;    ///< by vertex
@@ -43,10 +43,10 @@ struct graph_timeline {
 
 /// A schedule as a graph of Boost, for its algorithms.
 ///
-/// It is written for nothing but to be right: no header of pipeline/ that checks, compiles or
-/// simulates a schedule has a part in it, so that it can judge them.
+/// It shares no code with the headers of pipeline/ that check, compile or simulate a schedule, so that
+/// tests can compare the two.
 ///
-/// Ensures     a vertex for every task; cycles are kept, and are simulate_by_graph()'s to refuse.
+/// Ensures     a vertex for every task. The graph may have cycles: simulate_by_graph() refuses them.
 /// Errors      infeasible: pipeline rank `position` lists a task that it does not have, or one
 ///             twice, or lacks one, or has no list.
 /// Complexity  O(t log t) for t tasks and links of microbatches.
@@ -103,7 +103,7 @@ struct graph_timeline {
   return graph;
 }
 
-/// Simulates a schedule by longest paths: the oracle of simulate(), with the same answers.
+/// Simulates a schedule by longest paths. The tests compare simulate() with it.
 ///
 /// Shapes      order[microbatches]: the microbatch at each position.
 /// Expects     times and order are such as simulate() expects for the schedule.
@@ -140,10 +140,11 @@ struct graph_timeline {
         last_wait[at] = other;
       }
     }
-    auto const& [position, stage, way] = graph[at];
+    auto const& [position, stage, direction] = graph[at];
     BALLAST_EXPECTS(position < order.size());
     stage_time const& time = times[order[position]][to_index(stage)];
-    timeline.end[at] = timeline.start[at] + (way == pass::forward ? time.forward : time.backward);
+    timeline.end[at] =
+        timeline.start[at] + (direction == pass::forward ? time.forward : time.backward);
     if (last == nothing || timeline.end[at] > timeline.makespan) {
       timeline.makespan = timeline.end[at];
       last = at;

@@ -28,7 +28,7 @@ struct memory_level {
 /// The activations that a rank keeps while a schedule runs.
 struct rank_memory {
   std::uint64_t peak_bytes = 0;
-  std::vector<memory_level> levels;  ///< by time, each unlike the one before it; the last is 0
+  std::vector<memory_level> levels;  ///< by time; bytes change at each; the last is 0
   friend bool operator==(rank_memory const&, rank_memory const&) = default;
 };
 
@@ -42,7 +42,7 @@ struct rank_memory {
 /// Expects     timeline is what simulate() finds for the schedule and the order; the bytes of all
 ///             tasks of a rank together fit 64 bits.
 /// Ensures     (1) one per pipeline rank
-///             (2) levels hold at every time what is kept then; before the first it is nothing
+///             (2) levels tell what is kept at every time; before the first it is nothing
 ///             (3) peak_bytes is the most that is kept at once when the rank does its tasks one
 ///             after the other. It depends on their order and not on times, and is the highest
 ///             level, unless tasks that take no time hide that one.
@@ -65,15 +65,15 @@ struct rank_memory {
       if (kept != (levels.empty() ? 0 : levels.back().bytes)) { levels.push_back({now, kept}); }
     };
     for (std::uint32_t const task : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
-      auto const& [position, stage, way] = schedule.tasks()[task];
+      auto const& [position, stage, direction] = schedule.tasks()[task];
       std::uint64_t const size =
           bytes[to_index(order[position]) * stages.stages() + to_index(stage)];
-      if (way == pass::forward) {
+      if (direction == pass::forward) {
         kept += size;
         peak = std::max(peak, kept);
         record(timeline.start[task]);
       }
-      if (way == pass::backward || !stages[stage].backward) {
+      if (direction == pass::backward || !stages[stage].backward) {
         kept -= size;
         record(timeline.end[task]);
       }

@@ -17,8 +17,8 @@ namespace ballast::inline v0 {
 
 /// Shortest microbatch first, by its time on all stages, forward and backward together.
 ///
-/// The pipeline fills soon, and every microbatch finds its predecessor out of the way; but the last
-/// ones, whose backwards nothing hides, are the longest.
+/// The pipeline fills soon, and no microbatch waits behind a longer one; but the last ones, whose
+/// backwards nothing hides, are the longest.
 ///
 /// Ensures     (1) total times do not decrease, and equal ones are in microbatch order
 /// Complexity  O(l log l + l x stages).
@@ -28,10 +28,7 @@ struct ascending_order {
   {
     BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
     auto scratch = memory.open();
-    std::span<time_units> const total = scratch.take<time_units>(order.size());
-    for (microbatch_id const microbatch : order) {
-      total[to_index(microbatch)] = detail::total_time(problem, microbatch);
-    }
+    std::span<time_units const> const total = detail::total_times(problem, scratch);
     std::ranges::sort(order, {}, [total](microbatch_id microbatch) {
       return std::pair(total[to_index(microbatch)], microbatch);
     });

@@ -6,7 +6,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/pipeline/detail/schedule/schedule_check.hpp>
 #include <ballast/pipeline/detail/schedule/task_list.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -61,9 +60,9 @@ class compiled_schedule {
     std::vector<std::uint32_t> level(count);  // the highest position that a task depends on
     for (std::uint32_t const task : *sorted) {
       level[task] = listed->tasks[task].position;
-      detail::for_each_wait(stages, *listed, task, [&](std::uint32_t other, time_units) {
-        level[task] = std::max(level[task], level[other]);
-      });
+      for (detail::task_need const& wait : listed->waits_for(task)) {
+        level[task] = std::max(level[task], level[wait.task]);
+      }
     }
     for (std::uint32_t const of : level) { ++compiled.tasks_before_[of + 1]; }
     std::partial_sum(compiled.tasks_before_.begin(), compiled.tasks_before_.end(),
@@ -77,9 +76,9 @@ class compiled_schedule {
     for (std::uint32_t task = 0; task < count; ++task) { listed_at[number[task]] = task; }
     for (std::uint32_t const task : listed_at) {
       compiled.tasks_.push_back(listed->tasks[task]);
-      detail::for_each_wait(stages, *listed, task, [&](std::uint32_t other, time_units transfer) {
+      for (auto const& [other, transfer] : listed->waits_for(task)) {
         compiled.waits_.push_back({number[other], transfer});
-      });
+      }
       compiled.first_wait_.push_back(compiled.waits_.size());
     }
     compiled.of_ranks_ = std::move(number);  // listed rank after rank

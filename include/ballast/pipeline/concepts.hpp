@@ -16,8 +16,8 @@ namespace ballast::inline v0 {
 
 /// What every order policy is given: l microbatches to put into the l positions of a schedule.
 ///
-/// `order_microbatches()` builds it and checks all of this; whoever calls a policy directly vouches
-/// for it.
+/// `order_microbatches()` builds it and checks all of this; a caller that runs a policy itself has to
+/// do so too.
 ///
 /// Expects     (a) check_times(times, schedule) finds no fault
 ///             (b) no order takes less than lower_bound
@@ -31,7 +31,7 @@ struct order_problem {
 ///
 /// In, out     order[l] enters as a permutation, the order in which the microbatches are given, and
 ///             leaves as another. memory is scratch that the policy gives back.
-/// Answers     nothing, or a time that it has proven no order can get below.
+/// Returns     nothing, or a time that it has proven no order can get below.
 /// A policy is a value: regular, usually without state, parameters as public members.
 template <class P>
 concept order_policy =
@@ -41,10 +41,12 @@ concept order_policy =
                    std::same_as<decltype(policy(problem, order, memory)), time_units>;
     };
 
-/// Calls a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
+namespace detail {
+
+/// Runs a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
 template <order_policy Policy>
-[[nodiscard]] time_units arrange(Policy const& policy, order_problem const& problem,
-                                 std::span<microbatch_id> order, workspace& memory)
+[[nodiscard]] time_units run_order_policy(Policy const& policy, order_problem const& problem,
+                                          std::span<microbatch_id> order, workspace& memory)
 {
   if constexpr (std::is_void_v<decltype(policy(problem, order, memory))>) {
     policy(problem, order, memory);
@@ -53,6 +55,8 @@ template <order_policy Policy>
     return policy(problem, order, memory);
   }
 }
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

@@ -56,26 +56,26 @@ namespace detail {
 
 }  // namespace detail
 
-/// Tells how long orders take, many at once: what a search calls that tries order after order.
+/// Computes how long orders take, many at once: for searches that try order after order.
 ///
 /// The schedule is translated once into an order_program, which is then run for 8 or 16 orders at a
 /// time with vector instructions where the machine has them. Where no order can take 2^31 units or
-/// more, which the constructor finds out, times are added in 32 bits, else in 64. Neither changes
-/// an answer.
+/// more, which the constructor finds out, times are added in 32 bits, else in 64. The makespans are
+/// the same in both cases.
 ///
 /// Shapes      orders[k x l], one order of l microbatches after the other; makespans[k]; k, l >= 0.
-/// Expects     check_times() finds no fault. An order is a permutation, or names microbatches in
-///             any other way; microbatch_id{l} is none, which takes no time on any stage.
+/// Expects     check_times() finds no fault. An order is a permutation, or any other l microbatches;
+///             microbatch_id{l} stands for no microbatch and takes no time on any stage.
 /// Ensures     (1) makespans[i] is makespan_of() the i-th order
-///             (2) evaluate() allocates nothing
+///             (2) evaluate_into() allocates nothing
 /// Complexity  construction: O(tasks + waits), as long as about a hundred evaluations, and about 80
-///             bytes of scratch per task. evaluate: O(k x (tasks + waits)).
+///             bytes of scratch per task. evaluate_into: O(k x (tasks + waits)).
 class order_evaluator {
  public:
-  /// How many orders are evaluated in the time that it takes for one; half as many in half of it.
+  /// How many orders are evaluated at once. Half as many, or fewer, take about half as long.
   static constexpr std::size_t at_once = 16;
 
-  /// The schedule and the times are looked at here only; what is kept of them lives in `scratch`.
+  /// Reads the schedule and the times here only; what it keeps of them lives in `scratch`.
   order_evaluator(compiled_schedule const& schedule, pipeline_times const& times,
                   workspace::frame& scratch, detail::simd_level level = detail::best_simd_level())
       : positions_(schedule.microbatches()),
@@ -92,18 +92,18 @@ class order_evaluator {
     }
   }
 
-  void evaluate(std::span<microbatch_id const> orders, std::span<time_units> makespans)
+  void evaluate_into(std::span<time_units> makespans, std::span<microbatch_id const> orders)
   {
     BALLAST_EXPECTS(orders.size() == makespans.size() * positions_);
     for (std::size_t left = makespans.size(); left > 0; left = makespans.size()) {
       std::size_t const count = std::min(left, is_narrow_ ? at_once : at_once / 2);
       auto const some = orders.first(count * positions_);
       if (!is_narrow_) {
-        run<at_once / 2>(wide_, some, makespans.first(count));
+        run_into<at_once / 2>(makespans.first(count), wide_, some);
       } else if (count > at_once / 2) {
-        run<at_once>(narrow_, some, makespans.first(count));
+        run_into<at_once>(makespans.first(count), narrow_, some);
       } else {
-        run<at_once / 2>(narrow_, some, makespans.first(count));
+        run_into<at_once / 2>(makespans.first(count), narrow_, some);
       }
       orders = orders.subspan(some.size());
       makespans = makespans.subspan(count);
@@ -144,13 +144,13 @@ class order_evaluator {
   }
 
   template <std::size_t Lanes, class T>
-  void run(detail::order_memory<T>& memory, std::span<microbatch_id const> orders,
-           std::span<time_units> makespans)
+  void run_into(std::span<time_units> makespans, detail::order_memory<T>& memory,
+                std::span<microbatch_id const> orders)
   {
     BALLAST_AUDIT(std::ranges::all_of(
         orders, [this](microbatch_id microbatch) { return to_index(microbatch) <= positions_; }));
     memory.orders = orders.data();
-    if (makespans.size() < Lanes) {  // lanes that no order is left for repeat the last one
+    if (makespans.size() < Lanes) {  // the lanes that are left repeat the last order
       auto end = std::ranges::copy(orders, filled_up_.begin()).out;
       for (std::size_t lane = makespans.size(); lane < Lanes; ++lane) {
         end = std::ranges::copy(orders.last(positions_), end).out;

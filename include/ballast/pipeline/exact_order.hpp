@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_EXACT_ORDER_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -19,15 +20,15 @@ namespace ballast::inline v0 {
 /// Starts from the order of another policy and searches for the best one, until that is proven or
 /// `nodes` are used up.
 ///
-/// The usual number of nodes is above the 986,409 that the orders of nine microbatches begin with,
-/// so up to nine are always settled. More often are not, and the order is then the best that was
-/// found; `local_search` finds better ones sooner.
+/// The default number of nodes is above the 986,409 beginnings of orders of nine microbatches, so up
+/// to nine it always finds the best order. For more it often does not: the order is then the best
+/// that it found, and `local_search` finds better ones sooner.
 ///
 /// Ensures     (1) the makespan is not above that of the inner policy's order
 ///             (2) where the search came to its end the order is, of all that take the least time,
-///                 the first in the order of words, whichever the inner policy; and its makespan is
-///                 the answer
-///             (3) up to nine microbatches, it comes to its end with the usual nodes
+///                 the first in lexicographic order, whichever the inner policy; and its makespan
+///                 is returned
+///             (3) up to nine microbatches, it comes to its end with the default nodes
 /// Complexity  the inner policy, and what `nodes` of detail::order_search take: under 1F1B the tasks
 ///             of a position or two each, under GPipe up to all backwards.
 /// Source      branch and bound on permutations with one bound per machine: E. Ignall, L. Schrage,
@@ -43,11 +44,12 @@ struct exact_order {
   {
     BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
     if (order.empty()) { return 0; }
-    time_units const proven = arrange(inner, problem, order, memory);
+    time_units const proven = detail::run_order_policy(inner, problem, order, memory);
     time_units limit = makespan_of(problem.schedule, problem.times, order, memory) + 1;
     auto scratch = memory.open();
     detail::order_search search(problem, scratch);
-    return search(order, limit, nodes) ? limit : proven;
+    detail::work_budget budget(nodes);
+    return search(order, limit, budget) ? limit : proven;
   }
 
   friend bool operator==(exact_order const&, exact_order const&) = default;

@@ -20,9 +20,10 @@ namespace ballast::inline v0 {
 /// backwards from its highest stage down.
 ///
 /// Ensures     (1) it never deadlocks, whatever the stages: a forward waits for tasks of lower
-///             stages, or of its own stage at lower positions, and a backward the other way round
+///             stages, or of its own stage at lower positions; a backward waits for forwards, and
+///             for backwards of higher stages, or of its own stage at lower positions
 ///             (2) backwards are done in the order of the forwards; the paper's figure has them in
-///             reverse, which takes as long where all microbatches do
+///             reverse, which takes as long where all microbatches take equally long
 /// Errors      out_of_range: there would be 2^31 tasks or more.
 /// Complexity  O(tasks).
 /// Source      Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline
@@ -38,9 +39,9 @@ struct gpipe {
     pipeline_schedule schedule{microbatches, {}};
     for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
       auto& tasks = schedule.ranks.emplace_back();
-      auto const pass_all = [&](stage_id stage, pass way) {
+      auto const pass_all = [&](stage_id stage, pass direction) {
         for (std::uint32_t position = 0; position < microbatches; ++position) {
-          tasks.push_back({position, stage, way});
+          tasks.push_back({position, stage, direction});
         }
       };
       std::span<stage_id const> const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_INSERTION_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -18,16 +19,17 @@
 
 namespace ballast::inline v0 {
 
-/// Longest microbatch first, each put where it costs least among those placed before: the NEH
+/// Longest microbatch first, each inserted where it costs least among those before it: the NEH
 /// heuristic of flow shops.
 ///
-/// All places of a round are tried, by simulating the whole schedule with what is not placed yet at
-/// the end and taking no time. Where that would be more evaluations than allowed, from 256
-/// microbatches on, every round tries `evaluations` / l places but at least two, the first, the last
-/// and evenly spread ones, and what is left when no evaluation is goes to the end, longest first.
+/// A round inserts one microbatch. It tries all positions, by simulating the whole schedule with the
+/// microbatches to come at the end and taking no time. Where that would be more evaluations than
+/// allowed, from 256 microbatches on, every round tries `evaluations` / l positions but at least
+/// two: the first, the last and evenly spread ones. When the evaluations are used up, the
+/// microbatches that are left go to the end, longest first.
 ///
 /// Ensures     (1) microbatches enter by total time, longest first and of equal ones the lowest; of
-///             equally good places that are tried the first is taken
+///             equally good positions that are tried the first is taken
 ///             (2) the order depends on nothing but the times and the schedule
 /// Complexity  at most `evaluations` evaluations of an order, O(tasks) each; at most 4 l^2 bytes of
 ///             scratch.
@@ -43,39 +45,36 @@ struct insertion {
     std::size_t const count = order.size();
     BALLAST_EXPECTS(count == problem.schedule.microbatches());
     auto scratch = memory.open();
-    auto const total = scratch.take<time_units>(count);
+    auto const total = detail::total_times(problem, scratch);
     auto const longest_first = scratch.take<microbatch_id>(count);
-    for (microbatch_id const microbatch : order) {
-      total[to_index(microbatch)] = detail::total_time(problem, microbatch);
-    }
     std::ranges::copy(order, longest_first.begin());
     std::ranges::sort(longest_first, [total](microbatch_id a, microbatch_id b) {
       return std::pair(total[to_index(b)], a) < std::pair(total[to_index(a)], b);
     });
 
     order_evaluator evaluator(problem.schedule, problem.times, scratch);
-    std::size_t const most = places_per_round(count);
+    std::size_t const most = positions_per_round(count);
     auto const candidates = scratch.take<microbatch_id>(most * count);
     auto const makespans = scratch.take<time_units>(most);
-    std::ranges::fill(candidates, to_id<microbatch_id>(count));  // none
-    std::uint64_t left = evaluations;
+    std::ranges::fill(candidates, to_id<microbatch_id>(count));  // no microbatch
+    detail::work_budget budget(evaluations);
     for (std::size_t placed = 0; placed < count; ++placed) {
       auto const tried = makespans.first(std::min(placed + 1, most));
-      if (left < tried.size()) {
+      if (budget.left() < tried.size()) {
         std::ranges::copy(longest_first.subspan(placed), order.subspan(placed).begin());
         return;
       }
-      left -= tried.size();
+      budget.spend(tried.size());
       for (std::size_t number = 0; number < tried.size(); ++number) {
-        std::size_t const place =
+        std::size_t const position =
             tried.size() == placed + 1 ? number : number * placed / (tried.size() - 1);
         auto const candidate = candidates.subspan(number * count, placed + 1);
-        std::ranges::copy(order.first(place), candidate.begin());
-        candidate[place] = longest_first[placed];
-        std::ranges::copy(order.subspan(place, placed - place),
-                          candidate.subspan(place + 1).begin());
+        std::ranges::copy(order.first(position), candidate.begin());
+        candidate[position] = longest_first[placed];
+        std::ranges::copy(order.subspan(position, placed - position),
+                          candidate.subspan(position + 1).begin());
       }
-      evaluator.evaluate(candidates.first(tried.size() * count), tried);
+      evaluator.evaluate_into(tried, candidates.first(tried.size() * count));
       auto const best = static_cast<std::size_t>(std::ranges::min_element(tried) - tried.begin());
       std::ranges::copy(candidates.subspan(best * count, placed + 1), order.begin());
     }
@@ -84,7 +83,7 @@ struct insertion {
   friend bool operator==(insertion const&, insertion const&) = default;
 
  private:
-  [[nodiscard]] constexpr std::size_t places_per_round(std::size_t count) const
+  [[nodiscard]] constexpr std::size_t positions_per_round(std::size_t count) const
   {
     if (count * (count + 1) / 2 <= evaluations) { return count; }
     return std::clamp<std::size_t>(evaluations / count, std::min<std::size_t>(count, 2), count);

@@ -38,17 +38,18 @@ struct unplaced_microbatch {
   return stage_id{0};
 }
 
-/// Moves `count` of `left` behind `placed`, one by one: the one whose forward is closest to the
-/// remaining time divided by those to come, of equally close ones the first.
-inline void take_closest(std::span<unplaced_microbatch>& left, std::size_t count, time_units time,
-                         std::span<microbatch_id> placed)
+/// Fills the positions of `order` with microbatches taken from `left`, one by one: the one whose
+/// forward is closest to the time that is left divided by the positions that are left, of equally
+/// close ones the first.
+inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced_microbatch>& left,
+                              time_units time)
 {
-  for (std::size_t place = 0; place < count; ++place) {
-    time_units const wanted = time / static_cast<time_units>(count - place);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    time_units const wanted = time / static_cast<time_units>(order.size() - at);
     auto const closest = std::ranges::min_element(left, {}, [wanted](auto const& each) {
       return each.forward > wanted ? each.forward - wanted : wanted - each.forward;
     });
-    placed[place] = closest->microbatch;
+    order[at] = closest->microbatch;
     time -= closest->forward;
     std::copy(closest + 1, left.end(), closest);
     left = left.first(left.size() - 1);
@@ -61,29 +62,29 @@ inline void take_closest(std::span<unplaced_microbatch>& left, std::size_t count
 ///
 /// The smallest microbatch goes first, so that the other stages start early; the smallest of the
 /// others are kept for the end, where gradients come one after the other and no forward hides them.
-/// Between, every microbatch goes where its forward takes about as long as the first stage would
-/// wait there, according to a simulation of what is placed so far.
+/// In between, every microbatch goes where its forward takes about as long as the first stage would
+/// wait there, according to a simulation of the order so far.
 ///
 /// Size is the forward time on the first stage; of equal sizes the smaller total time comes first,
-/// then the lower number. Where first stages are frozen and have no backward, the first that has
-/// one stands for it.
+/// then the lower number. Where the first stages are frozen and have no backward, the first stage
+/// that has one takes the part of the first stage.
 ///
 /// For any schedule, interleaved ones too: the tasks of the rank that has the first stage are
 /// forwards, then a backward, then forwards, and so on. Each run of forwards before a backward has
-/// one interval: from the end of the run until that backward can start, with all that has no
-/// position yet taking no time. It is filled with as many microbatches as the run has new ones on
-/// the first stage; several are chosen one by one, each the closest to an even share of what is
+/// one interval: from the end of the run until that backward can start, where microbatches without a
+/// position take no time. It is filled with as many microbatches as the run has new ones on the
+/// first stage; several are chosen one by one, each the closest to an even share of the time that is
 /// left, of equally close ones the smaller. As many are kept for the end as the first run has new
 /// ones after the smallest. In 1F1B these are p - 1 for the first interval, one for each of the
 /// others, and p - 1 at the end, as in the paper.
 ///
 /// Ensures     (1) the order is that of the algorithm, which ends when none is left: as printed it
-///             would place l + p - 2
+///             would give l + p - 2 microbatches a position
 ///             (2) the order depends on nothing but the times and the schedule
 /// Complexity  O(l^2 + tasks): one simulation in all, and a look at what is left per microbatch.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
-///             Algorithm 2. What GETINTERVAL and SELECTCLOSEST do is said in words there.
+///             Algorithm 2. The paper describes GETINTERVAL and SELECTCLOSEST in words only.
 struct interval_filling {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
@@ -94,10 +95,9 @@ struct interval_filling {
     stage_id const stage = detail::first_trained_stage(schedule.stages());
     auto scratch = memory.open();
     auto left = scratch.take<detail::unplaced_microbatch>(order.size());
-    for (std::size_t place = 0; place < order.size(); ++place) {
-      auto const row = problem.times[order[place]];
-      left[place] = {row[to_index(stage)].forward, detail::total_time(problem, order[place]),
-                     order[place]};
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      auto const row = problem.times[order[at]];
+      left[at] = {row[to_index(stage)].forward, detail::total_time(problem, order[at]), order[at]};
     }
     std::ranges::sort(left, {}, [](auto const& each) {
       return std::tuple(each.forward, each.total, each.microbatch);
@@ -127,11 +127,11 @@ struct interval_filling {
         known.simulate(simulated, tasks[at] + 1);
         simulated = schedule.tasks_before(placed);
         time_units const interval = known.start(tasks[at]) - ends[tasks[at - 1]];
-        detail::take_closest(left, count, interval, order.subspan(placed, count));
+        detail::take_closest_into(order.subspan(placed, count), left, interval);
         placed += count;
       }
     }
-    // The rear; and where nothing is trained, there are no intervals: all of them.
+    // The microbatches kept for the end. Where nothing is trained there is no interval: all of them.
     for (auto const& each : left) { order[placed++] = each.microbatch; }
     for (auto const& each : rear) { order[placed++] = each.microbatch; }
   }

@@ -17,7 +17,7 @@ namespace ballast::inline v0 {
 /// A part of a model with stages of its own, one after the other: an encoder, the LLM, a generator.
 struct pipeline_module {
   std::size_t stages = 1;
-  bool backward = true;  ///< false where it is frozen and so is all that feeds it
+  bool backward = true;  ///< false where this module and all modules that feed it are frozen
   friend bool operator==(pipeline_module const&, pipeline_module const&) = default;
 };
 
@@ -35,8 +35,8 @@ struct joined_modules {
 /// first of the LLM, and the last of the LLM the first of every generator.
 ///
 /// Errors      out_of_range: module `position`, counted in that order, has no stage or too many;
-///             those of stage_graph::make, for a transfer time or a module without backward that
-///             one with feeds.
+///             those of stage_graph::make, for a transfer time, or a module without backward that
+///             a module with one feeds.
 /// Complexity  that of stage_graph::make.
 [[nodiscard]] inline result<stage_graph> joined_stages(joined_modules const& modules)
 {
@@ -72,8 +72,8 @@ struct joined_modules {
   for (pipeline_module const& encoder : modules.encoders) {
     encoded.push_back(append(encoder, {}));
   }
-  stage_id const answered = append(modules.llm, encoded);
-  for (pipeline_module const& generator : modules.generators) { append(generator, {answered}); }
+  stage_id const last_of_llm = append(modules.llm, encoded);
+  for (pipeline_module const& generator : modules.generators) { append(generator, {last_of_llm}); }
   return stage_graph::make(std::move(stages), links);
 }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 
 #include <ballast/core/detail/fixed_point_math.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
@@ -21,19 +22,19 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// One step away from an order: two microbatches change places, or one moves to another place.
+/// A small change of an order: two microbatches are swapped, or one moves to another position.
 struct order_move {
   std::size_t from = 0;
   std::size_t to = 0;
   bool swaps = false;
 
-  /// Expects at least two microbatches. Half of the moves swap, and three of ten are to a near
-  /// place, since what a microbatch meets in a pipeline are its neighbours.
+  /// Expects at least two microbatches. Half of the moves swap, and three of ten go to a near
+  /// position, since what a microbatch waits for in a pipeline are its neighbours.
   [[nodiscard]] static order_move draw(random_source& random, std::size_t microbatches)
   {
     constexpr std::uint64_t near = 8;
-    // One random word does for all: a number below `bound` is the whole part of bound x word / 2^64,
-    // and the next is drawn from the fraction.
+    // One random word is enough: a number below `bound` is the whole part of bound x word / 2^64,
+    // and the fraction gives the next number.
     std::uint64_t word = random();
     auto const below = [&word](std::uint64_t bound) {
       auto const product = static_cast<uint128>(word) * bound;
@@ -51,8 +52,8 @@ struct order_move {
 
   void apply(std::span<microbatch_id> order) const
   {
-    auto const at = [order](std::size_t place) {
-      return order.begin() + static_cast<std::ptrdiff_t>(place);
+    auto const at = [order](std::size_t position) {
+      return order.begin() + static_cast<std::ptrdiff_t>(position);
     };
     if (swaps) {
       std::iter_swap(at(from), at(to));
@@ -87,7 +88,7 @@ struct order_move {
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
 ///             (3) no more than `evaluations` orders are evaluated, beside these two and those that
 ///                 `inner` evaluates
-///             (4) what `inner` has proven is passed on
+///             (4) what `inner` has proven is returned
 /// Complexity  O(evaluations x tasks), of which order_evaluator does eight at a time.
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
 ///             appearing superior to simulated annealing", Journal of Computational Physics 90(1),
@@ -106,7 +107,7 @@ struct local_search {
     auto scratch = memory.open();
     std::span<microbatch_id> const present = scratch.take<microbatch_id>(count);
     std::ranges::copy(order, present.begin());
-    time_units const proven = arrange(inner, problem, present, memory);
+    time_units const proven = detail::run_order_policy(inner, problem, present, memory);
     if (count < 2) { return proven; }
     time_units const bound = std::max(problem.lower_bound, proven);
 
@@ -116,7 +117,7 @@ struct local_search {
     std::span<time_units> const makespans = scratch.take<time_units>(group);
     std::ranges::copy(order, tried.begin());
     std::ranges::copy(present, tried.subspan(count).begin());
-    evaluator.evaluate(tried.first(2 * count), makespans.first(2));
+    evaluator.evaluate_into(makespans.first(2), tried.first(2 * count));
     time_units best = makespans[0];
     time_units now = makespans[1];
     if (now < best) {
@@ -132,16 +133,16 @@ struct local_search {
     time_units const widest = now / static_cast<time_units>(3 * count);
     time_units threshold = widest;
     std::uint64_t cooled_until = 0;
-    for (std::uint64_t done = 0; done < evaluations && best > bound;) {
-      auto const size =
-          static_cast<std::size_t>(std::min<std::uint64_t>(group, evaluations - done));
+    for (detail::work_budget budget(evaluations); !budget.spent() && best > bound;) {
+      std::uint64_t const done = evaluations - budget.left();
+      auto const size = static_cast<std::size_t>(std::min<std::uint64_t>(group, budget.left()));
       for (std::size_t each = 0; each < size; ++each) {
         std::span<microbatch_id> const row = tried.subspan(each * count, count);
         std::ranges::copy(present, row.begin());
         moves[each] = detail::order_move::draw(random, count);
         moves[each].apply(row);
       }
-      evaluator.evaluate(tried.first(size * count), makespans.first(size));
+      evaluator.evaluate_into(makespans.first(size), tried.first(size * count));
       auto const shortest = std::ranges::min_element(makespans.first(size));
       if (done >= cooled_until) {
         threshold = detail::cooled(widest, done, evaluations);
@@ -155,7 +156,7 @@ struct local_search {
           std::ranges::copy(present, order.begin());
         }
       }
-      done += size;
+      budget.spend(size);
     }
     return proven;
   }

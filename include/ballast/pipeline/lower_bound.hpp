@@ -8,15 +8,15 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/crossing_bound.hpp>
-#include <ballast/pipeline/detail/bounds/lock_step_bound.hpp>
-#include <ballast/pipeline/detail/bounds/lock_steps.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/rank_bound.hpp>
 #include <ballast/pipeline/detail/bounds/rank_ends.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
 #include <ballast/pipeline/detail/bounds/round_trip_bound.hpp>
+#include <ballast/pipeline/detail/bounds/synchronised_steps.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
+#include <ballast/pipeline/detail/bounds/waiting_bound.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -28,23 +28,22 @@
 
 namespace ballast::inline v0 {
 
-/// A time that no order of the microbatches gets below: the yardstick of every order.
+/// A time that no order of the microbatches gets below: what every order is compared with.
 ///
 /// The largest of
-///   (a) the longest way of one microbatch through its stages, there and back;
+///   (a) the longest path of one microbatch through its stages, forward and backward;
 ///   (b) how early a task can start and how soon after it everything can be over, whichever
 ///       microbatches come before and after;
-///   (c) for every rank, paths that follow its list of tasks, but go round the window between the
-///       forward of a microbatch and its backward: both can only be as far apart as the stages in
-///       between take, and only so much work of others fits in;
-///   (d) for every stage, round trips that can only be made one after the other, since a forward
-///       further on waits for a backward: what bounds a step with long transfers;
-///   (e) for two ranks that meet after every step, as neighbours in 1F1B do, the longer side of
-///       each step;
-///   (f) for two or three stages under 1F1B or GPipe, paths that cross from rank to rank with one
-///       long microbatch, and count every other one with the rank on which it takes least.
-/// A path through the tasks has a length that the order decides; each bound is the least that any
-/// order can give to one path, or to the longest of several.
+///   (c) for every rank, paths along its list of tasks that may leave it after the forward of a
+///       microbatch, follow that microbatch through the later stages, and return for its backward;
+///   (d) for every stage, round trips that can only be made one after the other, since a later
+///       forward waits for a backward: the largest bound where transfers are long;
+///   (e) for two ranks that wait for each other after every step, as neighbours in 1F1B do, the
+///       longer of what the two do in each step;
+///   (f) for two or three stages under 1F1B or GPipe, paths that change ranks with one long
+///       microbatch, and count every other one on the rank on which it takes least.
+/// The order decides how long a path through the tasks is; each bound is the least that any order
+/// can give to one path, or to the longest of several.
 ///
 /// Expects     check_times() finds no fault.
 /// Ensures     (1) no order has a smaller makespan
@@ -65,12 +64,12 @@ namespace ballast::inline v0 {
   stage_graph const& stages = schedule.stages();
   auto scratch = memory.open();
   detail::time_columns const columns(times, scratch);
-  detail::own_paths const paths(stages, columns, scratch);
+  detail::microbatch_paths const paths(stages, columns, scratch);
   detail::task_bounds const bounds(schedule, columns, paths, scratch);
 
   time_units bound = std::max(paths.longest(columns), bounds.longest(schedule, columns));
   std::span<time_units> const whole = scratch.take<time_units>(stages.ranks());
-  std::span<std::uint32_t> const place = scratch.take<std::uint32_t>(schedule.tasks().size());
+  std::span<std::uint32_t> const index = scratch.take<std::uint32_t>(schedule.tasks().size());
   for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
     auto const id = to_id<pipeline_rank>(rank);
     auto of_rank = memory.open();
@@ -84,21 +83,21 @@ namespace ballast::inline v0 {
       bound =
           std::max(bound, detail::round_trip_bound(columns, paths, bounds, tasks, stage, memory));
     }
-    for (std::uint32_t at = 0; at < tasks.size(); ++at) { place[tasks.numbers()[at]] = at; }
+    for (std::uint32_t at = 0; at < tasks.size(); ++at) { index[tasks.numbers()[at]] = at; }
   }
   bound = detail::crossing_bound(schedule, columns, paths, bounds, scratch).bound(bound, memory);
   for (stage_link const& link : stages.links()) {
     pipeline_rank const first = stages[link.from].rank;
     pipeline_rank const second = stages[link.to].rank;
     if (first == second) { continue; }
-    detail::lock_steps const steps(schedule, first, second, place, memory);
+    detail::synchronised_steps const steps(schedule, first, second, index, memory);
     if (steps.count() == 0) { continue; }
     auto const& [one, two] = steps.sides();
-    bound = std::max({bound,
-                      whole[to_index(first)] +
-                          detail::waiting_in_steps(one, two, steps.count(), columns, memory),
-                      whole[to_index(second)] +
-                          detail::waiting_in_steps(two, one, steps.count(), columns, memory)});
+    bound = std::max(
+        {bound,
+         whole[to_index(first)] + detail::waiting_bound(one, two, steps.count(), columns, memory),
+         whole[to_index(second)] +
+             detail::waiting_bound(two, one, steps.count(), columns, memory)});
   }
   return bound;
 }

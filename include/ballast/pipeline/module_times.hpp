@@ -32,22 +32,22 @@ inline constexpr std::size_t count_of_modules = 0;
 template <std::size_t Modules>
 inline constexpr std::size_t count_of_modules<std::array<stage_time, Modules>> = Modules;
 
-}  // namespace detail
-
 /// How many modules a projection gives times of, in the `std::array<stage_time, Modules>` that it
-/// answers.
+/// returns.
 template <class TimesOf, class Sample>
   requires std::invocable<TimesOf const&, Sample>
 inline constexpr std::size_t modules_of =
-    detail::count_of_modules<std::remove_cvref_t<std::invoke_result_t<TimesOf const&, Sample>>>;
+    count_of_modules<std::remove_cvref_t<std::invoke_result_t<TimesOf const&, Sample>>>;
 
-/// What may stand in for the times of samples: a callable, or a pointer to a member, that answers
-/// how long a sample takes on each of some modules.
+}  // namespace detail
+
+/// A projection from samples to their times: a callable, or a pointer to a member, that returns a
+/// `std::array` with how long a sample takes on each module.
 template <class Projection, class Samples>
 concept module_times_projection =
     std::ranges::random_access_range<Samples> && std::ranges::sized_range<Samples> &&
     std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
-    modules_of<Projection, std::ranges::range_reference_t<Samples>> >= 1;
+    detail::modules_of<Projection, std::ranges::range_reference_t<Samples>> >= 1;
 
 /// How long each microbatch takes on each module: the sum over its samples.
 ///
@@ -56,8 +56,8 @@ concept module_times_projection =
 /// In, out     whole is overwritten, and keeps its memory for the next step.
 /// Expects     every sample_id is the position of one of the samples.
 /// Ensures     (1) a microbatch without samples takes no time
-/// Errors      out_of_range: sample `position` has a negative time or none (no_cost), or brings its
-///             microbatch's above 63 bits. whole is then unspecified.
+/// Errors      out_of_range: sample `position` has a negative time or no_cost, or brings the time of
+///             its microbatch above 63 bits. whole is then unspecified.
 /// Complexity  O(microbatches), and a call of times_of per sample; it allocates where whole is too
 ///             small.
 template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,
@@ -68,7 +68,7 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
                                                  TimesOf const& times_of = {})
 {
   constexpr std::size_t modules =
-      modules_of<TimesOf, std::ranges::range_reference_t<Samples const>>;
+      detail::modules_of<TimesOf, std::ranges::range_reference_t<Samples const>>;
   whole.stages = modules;
   whole.rows.assign(static_cast<std::size_t>(std::ranges::distance(microbatches)) * modules, {});
   std::size_t row = 0;
@@ -118,12 +118,12 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
 ///             number per stage. times: a row per microbatch, a column per stage, first those of
 ///             module 0, then those of module 1.
 /// In, out     times is overwritten, and keeps its memory for the next step; it is not `whole`.
-/// Expects     every module has a layer; no time is negative. Layers need not be whole ones: a
-///             stage with the output head may count 12 half layers where others count 10, and one
-///             that only looks up embeddings counts 0.
+/// Expects     every module has a layer; no time is negative. Numbers may count parts of layers: a
+///             stage with the output head may have 12 half layers where others have 10, and one
+///             that only looks up embeddings has 0.
 /// Ensures     (1) the shares of a module's time add up to it exactly
-///             (2) a share is layers / all layers of the time, rounded down or up: those of stages
-///             with as many layers differ by one at most, in the same way on every machine
+///             (2) a share is layers / all layers of the time, rounded down or up: shares of stages
+///             with equally many layers differ by one at most, and are the same on every machine
 /// Complexity  O(microbatches x stages); it allocates where times is too small.
 inline void split_over_stages_into(pipeline_times& times, pipeline_times const& whole,
                                    std::span<std::vector<std::uint32_t> const> layers)
@@ -139,7 +139,7 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
     auto const total =
         std::accumulate(layers[module].begin(), layers[module].end(), std::uint64_t{0});
     BALLAST_EXPECTS(total >= 1);
-    // What the first stages take together is rounded down, so that each is due the difference.
+    // The sum over the first stages is rounded down; each stage gets the difference of two sums.
     auto const part = [total](time_units time, std::uint64_t below) {
       BALLAST_AUDIT(time >= 0);
       return static_cast<time_units>(static_cast<uint128>(time) * below / total);

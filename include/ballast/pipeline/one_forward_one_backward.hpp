@@ -72,8 +72,8 @@ struct one_forward_one_backward {
       }
       stage_id const stage = of_rank.front();
       auto& tasks = schedule.ranks.emplace_back();
-      auto const add = [&](std::size_t turn, pass way) {
-        tasks.push_back({static_cast<std::uint32_t>(turn), stage, way});
+      auto const add = [&](std::size_t turn, pass direction) {
+        tasks.push_back({static_cast<std::uint32_t>(turn), stage, direction});
       };
       detail::alternate_passes(
           microbatches, depth[to_index(stage)], [&](std::size_t turn) { add(turn, pass::forward); },

@@ -50,8 +50,8 @@ struct order_plan {
   }
 };
 
-/// Orders the microbatches of a step with a policy, and says how good the order is: the front door of
-/// this folder, in the form for a training loop.
+/// Orders the microbatches of a step with a policy, and says how good the order is: the main function
+/// of this folder, in the form for a training loop.
 ///
 /// The set of microbatches does not change and their gradients are summed, so that losses and
 /// gradients stay what they were, except for the order of summation.
@@ -76,10 +76,10 @@ template <order_policy Policy>
   plan.makespan_given = makespan_of(schedule, times, plan.order, memory);
   plan.lower_bound = order_lower_bound(schedule, times, memory);
   time_units const proven =
-      arrange(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
+      detail::run_order_policy(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
   plan.makespan = makespan_of(schedule, times, plan.order, memory);
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // the policy proved nothing that is false
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // otherwise the policy proved wrongly
   return {};
 }
 

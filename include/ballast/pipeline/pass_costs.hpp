@@ -37,14 +37,15 @@ struct pass_costs {
   friend bool operator==(pass_costs const&, pass_costs const&) = default;
 };
 
-/// What the FLOP of a module's forward pass cost in either pass, as the module is trained:
+/// What a module costs in its forward and in its backward pass, from the FLOP of its forward pass
+/// and from how it is trained:
 ///
 ///     price_passes(flops, frozen({}, frozen_gradient::passes_through),
 ///                  [&](flop_polynomial all) { return latency_cost(fit, all); })
 ///
-/// Recomputation counts as backward, since that is when it is done.
+/// Recomputation counts as backward, since it is done then.
 ///
-/// In          price(flops) answers the cost model for so many FLOP.
+/// In          price(flops) returns the cost model for so many FLOP.
 /// Ensures     (1) both passes together are the FLOP of step_flops(forward, passes)
 ///             (2) a module that is frozen and stops the gradient has no backward
 /// Errors      those of step_flops and of price.
@@ -56,11 +57,11 @@ template <std::invocable<flop_polynomial> Price>
   training_passes const only_forward{
       .forward = passes.forward, .backward = 0, .attention_backward = 0};
   passes.forward = 0;
-  auto const there = step_flops(forward, only_forward).and_then(price);
-  if (!there) { return tl::unexpected(there.error()); }
-  auto const back = step_flops(forward, passes).and_then(price);
-  if (!back) { return tl::unexpected(back.error()); }
-  return pass_costs{.forward = *there, .backward = *back};
+  auto const forward_cost = step_flops(forward, only_forward).and_then(price);
+  if (!forward_cost) { return tl::unexpected(forward_cost.error()); }
+  auto const backward_cost = step_flops(forward, passes).and_then(price);
+  if (!backward_cost) { return tl::unexpected(backward_cost.error()); }
+  return pass_costs{.forward = *forward_cost, .backward = *backward_cost};
 }
 
 }  // namespace ballast::inline v0

@@ -23,7 +23,7 @@ struct stage_time {
 ///
 /// Shapes      a row per microbatch, a column per stage.
 /// Units       whole units of time, the same as of the links between the stages.
-/// Expects     no time is negative or above stage_graph::longest_time; what simulates checks it.
+/// Expects     no time is negative or above stage_graph::longest_time; check_times() checks it.
 struct pipeline_times {
   std::size_t stages = 0;
   std::vector<stage_time> rows;  ///< microbatches x stages, microbatch by microbatch

@@ -21,17 +21,16 @@
 
 namespace ballast::inline v0 {
 
-/// The times of a step as somebody wrote them down, in whole units that lose nothing.
+/// The times of a step as a file has them, in whole units without rounding.
 struct written_times {
   pipeline_times times;
-  unsigned decimals = 0;    ///< a unit of times is 10^-decimals of what the file counts in
+  unsigned decimals = 0;    ///< a unit of times is 10^-decimals of the unit of the file
   time_units transfer = 0;  ///< what read_pipeline_times was given, in the unit of times
 };
 
 namespace detail {
 
-/// Whether the rows, sorted, are every microbatch on every stage once; `stages` is how many there
-/// are.
+/// Whether the sorted rows hold every microbatch on each of the `stages` once.
 [[nodiscard]] inline result<void> check_complete(std::span<written_time const> rows,
                                                  std::size_t stages)
 {
@@ -74,8 +73,8 @@ namespace detail {
 ///             (2) the unit is the coarsest power of ten, of at most one, in which that is so
 ///             (3) of rows that are wrong by themselves, the first is reported
 /// Errors      bad_row with the line: no header, a column that is missing or there twice, a number
-///             of fields other than the header's, a field that is no number or no time, bad quoting;
-///             a pair of microbatch and stage that is there twice or not at all. out_of_range: a
+///             of fields other than the header's, a field that is not a number or not a time, bad
+///             quoting; a pair of microbatch and stage that has two rows or none. out_of_range: a
 ///             time, or the transfer, is above stage_graph::longest_time in the unit of all.
 /// Complexity  O(bytes + rows log rows).
 [[nodiscard]] inline result<written_times> read_pipeline_times(std::string_view csv,

@@ -16,8 +16,8 @@ namespace ballast::inline v0 {
 
 enum class pass : std::uint8_t { forward, backward };
 
-/// One pass of one microbatch through one stage. Which microbatch it is an order says: the schedule
-/// only knows that it comes at `position`, so that one schedule serves all orders.
+/// One pass of one microbatch through one stage. The schedule only knows the position of the
+/// microbatch; an order says which microbatch is there. So one schedule serves all orders.
 struct pipeline_task {
   std::uint32_t position = 0;
   stage_id stage{};
@@ -27,7 +27,7 @@ struct pipeline_task {
 
 /// What each pipeline rank does, in order: plain data, so that a trainer can write its own.
 ///
-/// It is checked where it is compiled: see compiled_schedule.
+/// compiled_schedule::make checks it.
 struct pipeline_schedule {
   std::size_t microbatches = 0;
   std::vector<std::vector<pipeline_task>> ranks;  ///< the tasks of each rank, first to last
@@ -36,8 +36,8 @@ struct pipeline_schedule {
 
 namespace detail {
 
-/// Whether a schedule of so many microbatches has fewer than 2^31 tasks, so that 32 bits number
-/// them.
+/// Whether a schedule of so many microbatches has fewer than 2^31 tasks, so that 32 bits are enough
+/// to number them.
 [[nodiscard]] inline result<void> check_microbatches(stage_graph const& stages,
                                                      std::size_t microbatches)
 {
@@ -53,7 +53,7 @@ namespace detail {
 
 /// Writes the schedule of some number of microbatches for the stages of a model.
 ///
-/// Errors      infeasible, where it has none for such stages; out_of_range, where it would have
+/// Errors      infeasible: the policy has no schedule for such stages; out_of_range: there would be
 ///             2^31 tasks or more.
 template <class P>
 concept schedule_policy =

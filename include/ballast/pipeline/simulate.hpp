@@ -19,7 +19,7 @@
 
 namespace ballast::inline v0 {
 
-/// What every rank of a pipeline does when.
+/// When each task of a schedule runs, and how long each rank computes.
 ///
 /// Shapes      start[tasks], end[tasks], numbered as tasks() of the schedule; busy[ranks].
 struct pipeline_timeline {
@@ -49,6 +49,8 @@ struct pipeline_timeline {
   }
 };
 
+namespace detail {
+
 /// How long a task of a schedule takes for the microbatch that an order puts at its position.
 [[nodiscard]] inline time_units duration_of(pipeline_task const& task, pipeline_times const& times,
                                             std::span<microbatch_id const> order)
@@ -57,6 +59,8 @@ struct pipeline_timeline {
       times.rows[to_index(order[task.position]) * times.stages + to_index(task.stage)];
   return task.pass == pass::forward ? time.forward : time.backward;
 }
+
+}  // namespace detail
 
 /// Whether these are times that can be simulated: as many rows and columns as the schedule has
 /// microbatches and stages, no time negative or too long, all of them together within 2^62.
@@ -75,8 +79,8 @@ struct pipeline_timeline {
                     " stages, and the schedule has " + std::to_string(schedule.microbatches()) +
                     " on " + std::to_string(stages) + "; make them agree");
   }
-  // No path through the tasks is longer than all of them and every link, both ways, once for each
-  // microbatch.
+  // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
+  // directions.
   constexpr time_units most = time_units{1} << 62;
   auto const trips = 2 * static_cast<time_units>(schedule.microbatches());
   time_units total = 0;
@@ -112,11 +116,11 @@ struct pipeline_timeline {
 namespace detail {
 
 /// Fills end[tasks] and calls `found(task, start, duration)` for every task, in the order of
-/// tasks(). Returns the end of the last.
+/// tasks(). Returns the makespan.
 template <class Found>
-time_units simulate_tasks(compiled_schedule const& schedule, pipeline_times const& times,
-                          std::span<microbatch_id const> order, std::span<time_units> end,
-                          Found const& found)
+time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule const& schedule,
+                               pipeline_times const& times, std::span<microbatch_id const> order,
+                               Found const& found)
 {
   BALLAST_EXPECTS(order.size() == schedule.microbatches());
   BALLAST_EXPECTS(times.stages == schedule.stages().stages());
@@ -144,8 +148,8 @@ time_units simulate_tasks(compiled_schedule const& schedule, pipeline_times cons
 ///
 /// Shapes      order[microbatches]: the microbatch at each position.
 /// In, out     timeline is overwritten, and keeps its memory for the next step.
-/// Expects     check_times() finds no fault; order is a permutation, or names microbatches of the
-///             times in any other way, as long as what they take adds up to at most 2^62.
+/// Expects     check_times() finds no fault; order is a permutation, or any other list of
+///             microbatches whose times add up to at most 2^62.
 /// Ensures     (1) no task can start earlier without breaking a wait, so the makespan is the length
 ///             of the longest path
 ///             (2) with a timeline that has seen as many tasks, nothing is allocated
@@ -159,8 +163,8 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
   timeline.start.resize(tasks.size());
   timeline.end.resize(tasks.size());
   timeline.busy.assign(schedule.stages().ranks(), 0);
-  timeline.makespan = detail::simulate_tasks(
-      schedule, times, order, timeline.end,
+  timeline.makespan = detail::simulate_tasks_into(
+      timeline.end, schedule, times, order,
       [&](std::size_t task, time_units start, time_units duration) {
         timeline.start[task] = start;
         timeline.busy[to_index(schedule.stages()[tasks[task].stage].rank)] += duration;
@@ -177,7 +181,7 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
   return timeline;
 }
 
-/// How long an order takes, without the timeline: the same answer as simulate().makespan.
+/// How long an order takes, without the timeline: equal to simulate().makespan.
 ///
 /// Complexity  O(tasks + waits), 8 bytes of scratch per task.
 [[nodiscard]] inline time_units makespan_of(compiled_schedule const& schedule,
@@ -185,9 +189,8 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
                                             std::span<microbatch_id const> order, workspace& memory)
 {
   auto scratch = memory.open();
-  return detail::simulate_tasks(schedule, times, order,
-                                scratch.take<time_units>(schedule.tasks().size()),
-                                [](std::size_t, time_units, time_units) {});
+  return detail::simulate_tasks_into(scratch.take<time_units>(schedule.tasks().size()), schedule,
+                                     times, order, [](std::size_t, time_units, time_units) {});
 }
 
 }  // namespace ballast::inline v0

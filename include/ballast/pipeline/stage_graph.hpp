@@ -30,7 +30,8 @@ struct pipeline_stage {
 struct stage_link {
   stage_id from{};
   stage_id to{};
-  time_units transfer = 0;  ///< from the end of one task to when the other can start, either way
+  time_units transfer =
+      0;  ///< from the end of one task to the start of the other, in both directions
   friend bool operator==(stage_link const&, stage_link const&) = default;
 };
 
@@ -42,7 +43,7 @@ struct stage_link {
 /// computing.
 ///
 /// Ensures     (1) every link goes from a lower to a higher stage, so there is no cycle
-///             (2) no stage without a backward is fed by one that has one
+///             (2) no stage with a backward feeds a stage without one
 ///             (3) every rank below ranks() has a stage
 /// Complexity  make: O(stages + links log links); links of a stage: O(log links).
 class stage_graph {
@@ -155,11 +156,11 @@ class stage_graph {
       return std::tuple(links[number].from, links[number].to, number);
     });
     std::size_t repeat = links.size();
-    for (std::size_t place = 0; place < sorted.size(); ++place) {
-      by_source_.push_back(links[sorted[place]]);
-      if (place > 0 && by_source_[place].from == by_source_[place - 1].from &&
-          by_source_[place].to == by_source_[place - 1].to) {
-        repeat = std::min(repeat, sorted[place]);
+    for (std::size_t at = 0; at < sorted.size(); ++at) {
+      by_source_.push_back(links[sorted[at]]);
+      if (at > 0 && by_source_[at].from == by_source_[at - 1].from &&
+          by_source_[at].to == by_source_[at - 1].to) {
+        repeat = std::min(repeat, sorted[at]);
       }
     }
     if (repeat < links.size()) {
@@ -199,7 +200,7 @@ class stage_graph {
   groups<pipeline_rank, stage_id> of_rank_;
 };
 
-/// Stages one after the other, dealt to the ranks in turn: with as many ranks as stages, each has
+/// Stages one after the other, given to the ranks in turn: with as many ranks as stages, each has
 /// one; with fewer, as interleaved schedules need it, stage s is virtual stage s / ranks of rank
 /// s % ranks. On one rank nothing is transferred.
 ///

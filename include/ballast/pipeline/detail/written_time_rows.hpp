@@ -50,10 +50,10 @@ class time_row_reader {
       }
       written_time& next = all.emplace_back();
       next.line = line_;
-      auto done = read_number(row->fields, 0, next.microbatch, most_microbatches);
-      if (done) { done = read_number(row->fields, 1, next.stage, stage_graph::most_stages); }
-      if (done) { done = read_time(row->fields, 2, next.forward); }
-      if (done) { done = read_time(row->fields, 3, next.backward); }
+      auto done = read_number_into(next.microbatch, row->fields, 0, most_microbatches);
+      if (done) { done = read_number_into(next.stage, row->fields, 1, stage_graph::most_stages); }
+      if (done) { done = read_time_into(next.forward, row->fields, 2); }
+      if (done) { done = read_time_into(next.backward, row->fields, 3); }
       if (!done) { return tl::unexpected(done.error()); }
     }
     if (all.empty()) {
@@ -95,8 +95,9 @@ class time_row_reader {
     return {};
   }
 
-  [[nodiscard]] result<void> read_number(std::span<std::string_view const> fields, std::size_t name,
-                                         std::uint32_t& number, std::size_t end) const
+  [[nodiscard]] result<void> read_number_into(std::uint32_t& number,
+                                              std::span<std::string_view const> fields,
+                                              std::size_t name, std::size_t end) const
   {
     std::string_view const field = fields[at_[name]];
     auto const [past, problem] = std::from_chars(field.data(), field.data() + field.size(), number);
@@ -111,8 +112,8 @@ class time_row_reader {
                       .append("; correct the row"));
   }
 
-  [[nodiscard]] result<void> read_time(std::span<std::string_view const> fields, std::size_t name,
-                                       decimal& time) const
+  [[nodiscard]] result<void> read_time_into(decimal& time, std::span<std::string_view const> fields,
+                                            std::size_t name) const
   {
     auto const read = parse_decimal(fields[at_[name]]);
     if (!read) {
@@ -132,7 +133,7 @@ class time_row_reader {
 /// All rows of a CSV text with the columns microbatch, stage, forward and backward among others, in
 /// its order: at least one.
 ///
-/// Errors      bad_row with the line of the first that is wrong by itself.
+/// Errors      bad_row with the line of the first row that is wrong by itself.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<std::vector<written_time>> read_time_rows(std::string_view csv)
 {

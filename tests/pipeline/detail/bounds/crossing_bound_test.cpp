@@ -75,7 +75,7 @@ TEST(CrossingBound, SeesWhatBackwardsHoldUpIn1F1B)
     auto const time = static_cast<time_units>(at / 3 < 2 ? 50 : 10);
     step.times.rows[at] = {time, 2 * time};
   }
-  // The way of a short one to the last stage, the work of a rank, two backwards of 100 more, and
+  // The path of a short one to the last stage, the work of a rank, two backwards of 100 more, and
   // less the forwards of 50 and 10.
   EXPECT_EQ(bound_of(step), 2 * 10 + 420 + 2 * 100 - 50 - 10);
   EXPECT_EQ(ballast_test::least_makespan(step), 660);

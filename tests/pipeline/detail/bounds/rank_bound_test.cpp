@@ -51,7 +51,7 @@ TEST(RankBound, SeesThatNothingFillsTheWindowOfALongMicrobatch)
   small_step step{ballast_test::chain_schedule(4, 8), ballast::pipeline_times(8, 4)};
   std::ranges::fill(step.times.rows, ballast::stage_time{10, 20});
   std::fill_n(step.times.rows.begin() + 12, 4, ballast::stage_time{100, 200});
-  // The work of a rank, 510, and the way of a short microbatch to it and back, 90, are far below.
+  // The work of a rank, 510, and the path of a short microbatch to it and back, 90, are far below.
   EXPECT_EQ(bound_of(step, 0), 1350);
   EXPECT_EQ(ballast_test::least_makespan(step), 1350);
 }

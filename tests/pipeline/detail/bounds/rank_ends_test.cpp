@@ -17,10 +17,10 @@ using ballast::detail::path_end;
 using ballast::detail::rank_ends;
 using ballast::detail::rank_tasks;
 
-std::vector<std::size_t> places(std::span<path_end const> ends)
+std::vector<std::size_t> indices(std::span<path_end const> ends)
 {
   std::vector<std::size_t> found;
-  for (path_end const& end : ends) { found.push_back(end.place); }
+  for (path_end const& end : ends) { found.push_back(end.index); }
   return found;
 }
 
@@ -36,8 +36,8 @@ TEST(RankEnds, AreTheEndsOfTheListAndItsTurns)
   ballast_test::bound_parts parts(step);
   rank_tasks const tasks(step.schedule, ballast::pipeline_rank{0}, parts.scratch);
   rank_ends const ends(tasks, parts.columns, parts.paths, parts.bounds, parts.scratch);
-  EXPECT_EQ(places(ends.heads()), (std::vector<std::size_t>{0, 2, 2}));
-  EXPECT_EQ(places(ends.tails()), (std::vector<std::size_t>{7, 5, 5}));
+  EXPECT_EQ(indices(ends.heads()), (std::vector<std::size_t>{0, 2, 2}));
+  EXPECT_EQ(indices(ends.tails()), (std::vector<std::size_t>{7, 5, 5}));
   EXPECT_EQ(ends.heads()[0].least, 0);
   EXPECT_EQ(ends.heads()[1].position, 0U);
   EXPECT_EQ(ends.heads()[1].own[2], 3300);  // its forward is not beyond: it is counted as work
@@ -58,8 +58,8 @@ TEST(RankEnds, AreTwoWhereARankNeverTurns)
   ballast_test::bound_parts parts(step);
   rank_tasks const of_rank(step.schedule, ballast::pipeline_rank{0}, parts.scratch);
   rank_ends const ends(of_rank, parts.columns, parts.paths, parts.bounds, parts.scratch);
-  EXPECT_EQ(places(ends.heads()), std::vector<std::size_t>{0});
-  EXPECT_EQ(places(ends.tails()), std::vector<std::size_t>{2});
+  EXPECT_EQ(indices(ends.heads()), std::vector<std::size_t>{0});
+  EXPECT_EQ(indices(ends.tails()), std::vector<std::size_t>{2});
 }
 
 TEST(LeastOfBoth, TakesDifferentMicrobatchesAtDifferentPositions)

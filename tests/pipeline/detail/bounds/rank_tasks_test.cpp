@@ -29,14 +29,14 @@ TEST(RankTasks, CountWhatComesBeforeEveryPlace)  // Ensures (1) (2)
       ASSERT_EQ(tasks.size(), listed.ranks[rank].size());
       ASSERT_EQ(tasks.size(), tasks.kinds() * schedule.microbatches());
       std::vector<std::size_t> seen(tasks.kinds(), 0);
-      for (std::size_t place = 0; place < tasks.size(); ++place) {
+      for (std::size_t index = 0; index < tasks.size(); ++index) {
         for (std::size_t kind = 0; kind < tasks.kinds(); ++kind) {
-          ASSERT_EQ(tasks.before(place, kind), seen[kind]);
+          ASSERT_EQ(tasks.before(index, kind), seen[kind]);
         }
-        auto const& task = tasks[place];
-        ASSERT_EQ(task, listed.ranks[rank][place]);
+        auto const& task = tasks[index];
+        ASSERT_EQ(task, listed.ranks[rank][index]);
         ASSERT_EQ(tasks.columns()[tasks.kind_of(task)], time_columns::column_of(task));
-        ASSERT_EQ(tasks.place_of(tasks.kind_of(task), task.position), place);
+        ASSERT_EQ(tasks.index_of(tasks.kind_of(task), task.position), index);
         ++seen[tasks.kind_of(task)];
       }
       for (std::size_t kind = 0; kind < tasks.kinds(); ++kind) {

@@ -46,7 +46,7 @@ TEST(WindowOf, IsAllMicrobatchesWhereNoForwardWaits)
   auto const phases =
       ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, 5).value()).value();
   EXPECT_EQ(window_of(rank_tasks(phases, ballast::pipeline_rank{0}, scratch), 0, 1, 5), 5U);
-  // Backwards the other way round.
+  // Backwards in reverse.
   using enum ballast::pass;
   auto const one = ballast::chain_of_stages(1, 1);
   ballast::stage_id const stage{0};
@@ -75,8 +75,8 @@ TEST(RoundTripBound, IsNotAboveAnyOrder)  // Ensures (1)
   }
 }
 
-// Two stages far from each other: a microbatch is under way for 30 + 2 x 100 + 30 from the first,
-// which keeps two in memory, so that six of them make two chains of three such trips. One chain
+// Two stages far from each other: a round trip from the first takes 30 + 2 x 100 + 30. The first
+// keeps two microbatches in memory, so that six of them make two chains of three such trips. One chain
 // begins 10 later, and the other ends 30 before everything does.
 TEST(RoundTripBound, CountsTransfersOnceForEveryTrip)
 {

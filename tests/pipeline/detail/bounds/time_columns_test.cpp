@@ -43,8 +43,8 @@ TEST(TimeColumns, SumsTheLongestAndTheShortestOfEveryColumn)
         ASSERT_EQ(columns.least(column, tasks), sum(microbatches - tasks, microbatches));
       }
       ASSERT_EQ(columns.total(column), sum(0, microbatches));
-      for (std::size_t place = 0; place < microbatches; ++place) {
-        ASSERT_EQ(columns.longest(column, place), sorted[place]);
+      for (std::size_t n = 0; n < microbatches; ++n) {
+        ASSERT_EQ(columns.longest(column, n), sorted[n]);
       }
       for (std::size_t without = 0; without < microbatches; ++without) {
         std::vector<time_units> others = sorted;

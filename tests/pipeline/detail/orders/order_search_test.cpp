@@ -31,7 +31,8 @@ found_order look(ballast::order_problem const& problem, time_units limit, std::u
   auto scratch = memory.open();
   order_search search(problem, scratch);
   found_order found{false, limit, std::vector<microbatch_id>(problem.schedule.microbatches())};
-  found.ended = search(found.order, found.makespan, nodes);
+  ballast::detail::work_budget budget(nodes);
+  found.ended = search(found.order, found.makespan, budget);
   return found;
 }
 

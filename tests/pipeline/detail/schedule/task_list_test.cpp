@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,12 @@ using ballast::error_code;
 using ballast::pass;
 using ballast::pipeline_schedule;
 using ballast::pipeline_task;
+using ballast::stage_graph;
 using ballast::stage_id;
 using ballast::detail::list_tasks;
+using ballast::detail::sort_tasks;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
 
@@ -66,9 +70,9 @@ TEST(TaskList, KnowsWhatTasksNeed)
       bool const first = std::ranges::find(list.first_of_rank, task) != list.first_of_rank.end();
       if (!first) { expected.push_back(ballast_test::key_of(list.tasks[task - 1])); }
       std::vector<ballast_test::task_key> found;
-      ballast::detail::for_each_need(stages, list, task, [&](std::uint32_t other) {
-        found.push_back(ballast_test::key_of(list.tasks[other]));
-      });
+      for (auto const& need : list.needs_of(task)) {
+        found.push_back(ballast_test::key_of(list.tasks[need.task]));
+      }
       ASSERT_THAT(found, UnorderedElementsAreArray(expected));
     }
   }
@@ -80,10 +84,9 @@ TEST(TaskList, WaitsForTheTaskBeforeFirstThenForTransfers)
   auto const list = list_tasks(stages, ballast::gpipe{}(stages, 2).value()).value();
   std::vector<std::pair<std::string, ballast::time_units>> found;
   for (pipeline_task const& task : {forward(0, 0), forward(1, 1), backward(0, 1)}) {
-    ballast::detail::for_each_wait(
-        stages, list, list.find(task), [&](std::uint32_t other, ballast::time_units transfer) {
-          found.emplace_back(ballast::detail::text_of(list.tasks[other]), transfer);
-        });
+    for (auto const& [other, transfer] : list.waits_for(list.find(task))) {
+      found.emplace_back(ballast::detail::text_of(list.tasks[other]), transfer);
+    }
   }
   EXPECT_THAT(found, ElementsAre(std::pair(std::string("forward 0 on stage 1"), 0),
                                  std::pair(std::string("forward 1 on stage 0"), 7),
@@ -147,6 +150,148 @@ TEST(TaskList, MayBeEmpty)
   auto const list = list_tasks(chain_of_stages(2, 2), {0, {{}, {}}});
   ASSERT_TRUE(list) << list.error().message;
   EXPECT_TRUE(list->tasks.empty());
+}
+
+// A case whose ranks have some of their tasks exchanged: often one that deadlocks.
+ballast_test::random_pipeline_case disturbed_pipeline(ballast::random_source& random)
+{
+  auto disturbed = ballast_test::random_pipeline(random);
+  for (auto& tasks : disturbed.schedule.ranks) {
+    if (tasks.empty() || random.below(2) == 0) { continue; }
+    for (std::uint64_t left = random.below(4); left > 0; --left) {
+      std::swap(tasks[random.below(tasks.size())], tasks[random.below(tasks.size())]);
+    }
+  }
+  return disturbed;
+}
+
+TEST(SortTasks, PutsEveryTaskAfterWhatItNeedsOrProvesADeadlock)
+{
+  ballast::random_source random(20240607);
+  int sound = 0;
+  int refused = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const [stages, schedule] = disturbed_pipeline(random);
+    auto const list = list_tasks(stages, schedule).value();
+    auto const sorted = sort_tasks(stages, list);
+    ASSERT_EQ(!sorted, ballast_test::deadlocks(stages, schedule));
+    ++(sorted ? sound : refused);
+    if (!sorted) { continue; }
+    std::vector<std::size_t> turn(list.tasks.size(), list.tasks.size());
+    for (std::size_t at = 0; at < sorted->size(); ++at) { turn[(*sorted)[at]] = at; }
+    for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
+      ASSERT_LT(turn[task], list.tasks.size());
+      for (auto const& need : list.needs_of(task)) { EXPECT_LT(turn[need.task], turn[task]); }
+    }
+  }
+  EXPECT_GT(sound, 300);
+  EXPECT_GT(refused, 300);
+}
+
+// What a message says of two tasks: the first "comes after" or "waits for" the second.
+struct claim {
+  pipeline_task later;
+  pipeline_task earlier;
+  bool on_one_rank = false;
+};
+
+std::vector<claim> claims_of(std::string_view message)
+{
+  std::vector<claim> claims;
+  std::vector<pipeline_task> tasks;
+  std::vector<bool> after;
+  for (std::size_t at = 0; at < message.size(); ++at) {
+    std::string_view const rest = message.substr(at);
+    if (rest.starts_with("comes after ")) { after.push_back(true); }
+    if (rest.starts_with("waits for ")) { after.push_back(false); }
+    for (pass const direction : {pass::forward, pass::backward}) {
+      std::string_view const word = direction == pass::forward ? "forward " : "backward ";
+      if (!rest.starts_with(word)) { continue; }
+      std::string const numbers(rest.substr(word.size()));
+      std::size_t digits = 0;
+      auto const position = std::stoul(numbers, &digits);
+      std::string_view const on = " on stage ";
+      EXPECT_EQ(numbers.substr(digits, on.size()), on);
+      auto const stage = std::stoul(numbers.substr(digits + on.size()));
+      tasks.push_back(
+          {static_cast<std::uint32_t>(position), ballast::to_id<stage_id>(stage), direction});
+    }
+  }
+  EXPECT_EQ(tasks.size(), after.size() + 1) << message;
+  if (tasks.size() != after.size() + 1) { return {}; }
+  for (std::size_t at = 0; at < after.size(); ++at) {
+    claims.push_back({tasks[at], tasks[at + 1], after[at]});
+  }
+  return claims;
+}
+
+bool holds(claim const& claimed, stage_graph const& stages, pipeline_schedule const& schedule)
+{
+  if (!claimed.on_one_rank) {
+    return std::ranges::count(ballast_test::needs_of(stages, claimed.later),
+                              ballast_test::key_of(claimed.earlier)) == 1;
+  }
+  auto const& tasks = schedule.ranks[ballast::to_index(stages[claimed.later.stage].rank)];
+  auto const later = std::ranges::find(tasks, claimed.later);
+  return std::ranges::find(tasks.begin(), later, claimed.earlier) != later;
+}
+
+TEST(SortTasks, NamesTasksThatReallyNeedEachOther)
+{
+  ballast::random_source random(20240608);
+  int refused = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    auto const [stages, schedule] = disturbed_pipeline(random);
+    auto const sorted = sort_tasks(stages, list_tasks(stages, schedule).value());
+    if (sorted) { continue; }
+    ++refused;
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ": " << sorted.error().message);
+    EXPECT_EQ(sorted.error().code, ballast::error_code::infeasible);
+    auto const claims = claims_of(sorted.error().message);
+    ASSERT_GE(claims.size(), 2U);
+    EXPECT_EQ(claims.front().later, claims.back().earlier);
+    EXPECT_EQ(sorted.error().position, ballast::to_index(stages[claims.front().later.stage].rank));
+    for (claim const& each : claims) { EXPECT_TRUE(holds(each, stages, schedule)); }
+  }
+  EXPECT_GT(refused, 500);
+}
+
+std::string deadlock_of(stage_graph const& stages, pipeline_schedule const& schedule)
+{
+  auto const sorted = sort_tasks(stages, list_tasks(stages, schedule).value());
+  return sorted ? "" : sorted.error().message;
+}
+
+TEST(SortTasks, NamesABackwardBeforeItsForward)
+{
+  pipeline_schedule const schedule{
+      1, {{{0, stage_id{0}, pass::backward}, {0, stage_id{0}, pass::forward}}}};
+  EXPECT_EQ(deadlock_of(ballast::chain_of_stages(1, 1), schedule),
+            "the schedule deadlocks: backward 0 on stage 0 waits for forward 0 on stage 0, which "
+            "comes after backward 0 on stage 0; have a rank do earlier what others wait for");
+}
+
+// Ring of ranks: each does the lower half of the chain last, which the rank before needs first.
+TEST(SortTasks, NamesAtMostSixteenTasks)
+{
+  constexpr std::uint32_t ranks = 10;
+  std::vector<ballast::pipeline_stage> all(2 * ranks);
+  std::vector<ballast::stage_link> links;
+  pipeline_schedule schedule{1, {}};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    std::uint32_t const next = (rank + 1) % ranks;
+    all[rank] = all[ranks + rank] = {ballast::pipeline_rank{rank}, false};
+    links.push_back({stage_id{next}, stage_id{ranks + rank}, 0});
+    schedule.ranks.push_back({{0, stage_id{ranks + rank}}, {0, stage_id{rank}}});
+  }
+  auto const message = deadlock_of(stage_graph::make(all, links).value(), schedule);
+  EXPECT_THAT(message,
+              HasSubstr("deadlocks: forward 0 on stage 10 waits for forward 0 on stage 1, which "
+                        "comes after forward 0 on stage 11, which waits for"));
+  EXPECT_THAT(message, HasSubstr("forward 0 on stage 8, which needs 4 more, the last of which "));
+  EXPECT_THAT(message, EndsWith("the last of which comes after forward 0 on stage 10; have a rank "
+                                "do earlier what others wait for"));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/disjoint_sums.hpp>
-#include <ballast/pipeline/detail/bounds/held_ways.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
+#include <ballast/pipeline/detail/bounds/slowest_microbatches.hpp>
 #include <ballast/pipeline/detail/bounds/stage_lead.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
@@ -22,30 +22,32 @@
 
 namespace ballast::inline v0::detail {
 
-/// What paths take at the least that cross from rank to rank with one microbatch.
+/// A lower bound of the step, by paths that change ranks with one microbatch.
 ///
 /// Such a path follows the rank of a stage `first` up to the forward of a microbatch, goes with it
 /// to a stage `middle`, follows its rank up to the backward, comes back with it to a stage `last`,
-/// and follows that one's rank. At which position the microbatch is the order may choose, and which
-/// others come before and behind. Those count with one forward and one backward, of `first` where
-/// they come long before, of `last` where long behind, of two stages in between; but where the
-/// leads of stages differ, as many have one pass only. So each counts with the least of these, less
-/// what the most with one pass only can lack, and the one that goes through with all of its way.
-/// Any microbatch can be that one; those with the longest ways are tried.
+/// and follows that one's rank. The order chooses the position of the microbatch, and which others
+/// come before and behind. Each of those has one forward and one backward on the path: of `first`
+/// where it comes long before, of `last` where long behind, of two stages in between. Where the
+/// leads of the stages differ, some have one pass only, as many as the leads differ by. So each
+/// other microbatch counts with the least of these sums, less the most that those with one pass
+/// can lack; and the chosen microbatch counts with its whole path. Any microbatch can be chosen;
+/// the bound tries those with the longest paths.
 ///
-/// In GPipe this is a bound on two flow shops in a row. In 1F1B it is what stages in front wait for
-/// as the backwards of a long microbatch reach them one after the other.
+/// In GPipe this is a bound on two flow shops in a row. In 1F1B it is the time that the front stages
+/// wait while the backwards of a long microbatch reach them one after the other.
 ///
 /// Ensures     (1) no order of the microbatches takes less than bound()
 /// Complexity  O(stages^2 x microbatches), times log(microbatches) where a path may be longer than
-///             what is found before; and O(stages^3). With more than 64 stages it looks at no path.
+///             those before; and O(stages^3). With more than 64 stages it tries no path.
 class crossing_bound {
  public:
   crossing_bound(compiled_schedule const& schedule, time_columns const& columns,
-                 own_paths const& paths, task_bounds const& bounds, workspace::frame& scratch)
+                 microbatch_paths const& paths, task_bounds const& bounds,
+                 workspace::frame& scratch)
       : stages_(schedule.stages()),
         columns_(columns),
-        ways_(stages_, columns, paths, stages_.stages() > most_stages ? 0 : most_held, scratch),
+        slowest_(stages_, columns, paths, stages_.stages() > most_stages ? 0 : most_tried, scratch),
         leads_(scratch.take<std::size_t>(stages_.stages())),
         heads_(scratch.take<time_units>(stages_.stages())),
         tails_(scratch.take<time_units>(stages_.stages())),
@@ -65,7 +67,7 @@ class crossing_bound {
   /// The larger of `found` and the longest of these paths.
   [[nodiscard]] time_units bound(time_units found, workspace& memory)
   {
-    std::size_t const count = ways_.microbatches().empty() ? 0 : stages_.stages();
+    std::size_t const count = slowest_.microbatches().empty() ? 0 : stages_.stages();
     for (std::size_t first = 0; first < count; ++first) {
       for (std::size_t last = 0; last < count; ++last) {
         for (std::size_t middle = std::max(first, last); middle < count; ++middle) {
@@ -78,17 +80,17 @@ class crossing_bound {
   }
 
  private:
-  static constexpr std::size_t most_held = 8;
+  static constexpr std::size_t most_tried = 8;
   static constexpr std::size_t most_stages = 64;
   static constexpr std::size_t no_lead = std::numeric_limits<std::size_t>::max();
 
-  /// Whether there are such paths, and they are looked at: three different stages only where
-  /// nothing follows the one in the middle.
+  /// Whether there are such paths and the bound tries them: those with three different stages only
+  /// where no stage follows the one in the middle.
   [[nodiscard]] bool leads_to_path(std::size_t first, std::size_t middle, std::size_t last) const
   {
     if (leads_[first] == no_lead || leads_[middle] == no_lead || leads_[last] == no_lead ||
-        ways_.down(0, first, middle) == held_ways::no_way ||
-        ways_.up(0, last, middle) == held_ways::no_way) {
+        slowest_.down(0, first, middle) == slowest_microbatches::no_path ||
+        slowest_.up(0, last, middle) == slowest_microbatches::no_path) {
       return false;
     }
     if (first == last) { return first != middle; }
@@ -104,18 +106,19 @@ class crossing_bound {
     return columns_[time_columns::column_of(to_id<stage_id>(stage), pass::backward)];
   }
 
-  /// What a held microbatch has on such a path beyond what it counts as one of the others.
-  [[nodiscard]] time_units more_of(std::size_t held, std::size_t first, std::size_t middle,
+  /// How much more one of the slowest microbatches adds to such a path that follows it than it counts
+  /// as one of the others.
+  [[nodiscard]] time_units more_of(std::size_t one, std::size_t first, std::size_t middle,
                                    std::size_t last) const
   {
-    std::size_t const at = ways_.microbatches()[held];
+    std::size_t const at = slowest_.microbatches()[one];
     time_units more = forward(middle)[at] + backward(middle)[at] - counted_[at];
-    if (first != middle) { more += forward(first)[at] + ways_.down(held, first, middle); }
-    if (last != middle) { more += backward(last)[at] + ways_.up(held, last, middle); }
+    if (first != middle) { more += forward(first)[at] + slowest_.down(one, first, middle); }
+    if (last != middle) { more += backward(last)[at] + slowest_.up(one, last, middle); }
     return more;
   }
 
-  /// The larger of `found` and what such paths take with any of the held microbatches.
+  /// The larger of `found` and the longest such path with any of the slowest microbatches.
   [[nodiscard]] time_units longest(std::size_t first, std::size_t middle, std::size_t last,
                                    time_units found, workspace& memory)
   {
@@ -127,8 +130,8 @@ class crossing_bound {
 
     time_units const ends = heads_[first] + tails_[last] + count(first, middle, last);
     time_units most = 0;
-    for (std::size_t held = 0; held < ways_.microbatches().size(); ++held) {
-      most = std::max(most, ends + more_of(held, first, middle, last));
+    for (std::size_t one = 0; one < slowest_.microbatches().size(); ++one) {
+      most = std::max(most, ends + more_of(one, first, middle, last));
     }
     if (most <= found || only_forward + only_backward == 0) { return std::max(found, most); }
 
@@ -138,16 +141,16 @@ class crossing_bound {
     }
     auto scratch = memory.open();
     disjoint_sums lacking(lacking_backward_, lacking_forward_, scratch);
-    for (std::size_t held = 0; held < ways_.microbatches().size(); ++held) {
-      time_units const time = ends + more_of(held, first, middle, last);
+    for (std::size_t one = 0; one < slowest_.microbatches().size(); ++one) {
+      time_units const time = ends + more_of(one, first, middle, last);
       if (time <= found) { continue; }
       found = std::max(
-          found, time - lacking.most(only_forward, only_backward, ways_.microbatches()[held]));
+          found, time - lacking.most(only_forward, only_backward, slowest_.microbatches()[one]));
     }
     return found;
   }
 
-  /// Sets what each microbatch with both passes on such a path takes at the least; returns the sum.
+  /// Sets the least that each microbatch with both passes on such a path takes; returns the sum.
   [[nodiscard]] time_units count(std::size_t first, std::size_t middle, std::size_t last)
   {
     constexpr time_units never = std::numeric_limits<time_units>::max();
@@ -172,7 +175,7 @@ class crossing_bound {
 
   stage_graph const& stages_;
   time_columns const& columns_;
-  held_ways ways_;
+  slowest_microbatches slowest_;
   std::span<std::size_t> leads_;
   std::span<time_units> heads_;
   std::span<time_units> tails_;

@@ -18,9 +18,9 @@ namespace ballast::inline v0::detail {
 /// The most that n tasks of one column and k of another can take together, all of different
 /// microbatches.
 ///
-/// In a best choice no microbatch of the first kind has a smaller difference of its two times than
-/// one of the second kind, since they would change places. So microbatches in the order of their
-/// differences are cut in two, and each side gives its longest.
+/// In a best choice no microbatch of the first column has a smaller difference of its two times than
+/// one of the second, since exchanging the two would not be worse. So the microbatches are sorted by
+/// their difference and cut in two, and each side gives its longest.
 ///
 /// Shapes      first[l], second[l]: the two times of every microbatch.
 /// Complexity  construction: O(l log l); most: O(l log l).
@@ -42,7 +42,7 @@ class disjoint_sums {
     });
   }
 
-  /// The most of n + k microbatches other than `left_out`. Expects that there are so many.
+  /// The most for n + k microbatches other than `left_out`. Expects that there are so many.
   [[nodiscard]] time_units most(std::size_t n, std::size_t k, std::size_t left_out)
   {
     std::size_t const others = order_.size() - (left_out < order_.size() ? 1 : 0);
@@ -57,8 +57,8 @@ class disjoint_sums {
     }
     kept = {kept_, k};
     time_units most = 0;
-    for (std::size_t place = order_.size(); place-- > 0;) {
-      std::uint32_t const at = order_[place];
+    for (std::size_t left = order_.size(); left-- > 0;) {
+      std::uint32_t const at = order_[left];
       if (taken >= n && others - taken >= k) { most = std::max(most, sums_[taken] + kept.sum); }
       if (at == left_out) { continue; }
       kept.add(second_[at]);

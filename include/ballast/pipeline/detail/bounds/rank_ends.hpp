@@ -4,7 +4,7 @@
 
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
@@ -22,25 +22,23 @@ inline constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max
 
 /// Where a path along a rank begins, or where it ends.
 ///
-/// The rank's tasks beyond it are not on the path, and what leads there, or on from there, is
-/// instead: for any microbatch at all, or the own path of the one at `position`, less its tasks
-/// beyond.
+/// The rank's tasks beyond the end are not on the path. On it is what leads to the end, or on from
+/// there: for any microbatch, or for the one at `position`, less that one's tasks beyond.
 struct path_end {
-  std::size_t place = 0;  ///< of the first task of the path, or of its last
+  std::size_t index = 0;  ///< in the rank's list, of the first task of the path, or of its last
   std::size_t position = no_position;
   time_units least = 0;               ///< whichever microbatch is at the position
-  std::span<time_units const> own{};  ///< if this one is, where there is a position
+  std::span<time_units const> own{};  ///< by the microbatch at the position, if there is a position
 };
 
 /// The ends that paths along a rank can have: its first task and its first backward; its last task
 /// and its last forward.
 ///
-/// Where a turn cuts the list, the tasks beyond can be waited for by what the rank does next in two
-/// ways, so there are two ends: by whatever leads to the turn, and by the own path of its
-/// microbatch.
+/// At the first backward and at the last forward there are two ends: one with the path of any
+/// microbatch to or from that task, and one with the path of the task's own microbatch.
 class rank_ends {
  public:
-  rank_ends(rank_tasks const& tasks, time_columns const& columns, own_paths const& paths,
+  rank_ends(rank_tasks const& tasks, time_columns const& columns, microbatch_paths const& paths,
             task_bounds const& bounds, workspace::frame& scratch)
   {
     std::size_t first_backward = 0;
@@ -50,25 +48,25 @@ class rank_ends {
     std::size_t last_forward = tasks.size() - 1;
     while (tasks[last_forward].pass == pass::backward) { --last_forward; }
 
-    auto const add = [&](bool head, std::size_t place) {
-      std::uint32_t const number = tasks.numbers()[place];
-      pipeline_task const& task = tasks[place];
+    auto const add = [&](bool head, std::size_t index) {
+      std::uint32_t const number = tasks.numbers()[index];
+      pipeline_task const& task = tasks[index];
       std::size_t const column = time_columns::column_of(task);
       time_units const any = head ? bounds.heads()[number] : bounds.tails()[number];
       std::span<time_units> const own = scratch.take<time_units>(columns.microbatches());
       std::ranges::copy(head ? paths.before(column) : paths.after(column), own.begin());
       for (std::size_t kind = 0; kind < tasks.kinds(); ++kind) {
-        std::size_t const other = tasks.place_of(kind, task.position);
-        if (head ? other >= place : other <= place) { continue; }
+        std::size_t const other = tasks.index_of(kind, task.position);
+        if (head ? other >= index : other <= index) { continue; }
         std::span<time_units const> const times = columns[tasks.columns()[kind]];
         for (std::size_t at = 0; at < own.size(); ++at) { own[at] -= times[at]; }
       }
       time_units const least = *std::ranges::min_element(own);
-      bool const whole = place == (head ? 0 : tasks.size() - 1);
+      bool const whole = index == (head ? 0 : tasks.size() - 1);
       auto& ends = head ? heads_ : tails_;
       std::size_t& count = head ? head_count_ : tail_count_;
-      ends[count++] = {place, task.position, whole ? std::max(any, least) : least, own};
-      if (!whole) { ends[count++] = {place, no_position, any, {}}; }
+      ends[count++] = {index, task.position, whole ? std::max(any, least) : least, own};
+      if (!whole) { ends[count++] = {index, no_position, any, {}}; }
     };
     add(true, 0);
     add(false, tasks.size() - 1);

@@ -16,11 +16,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a rank does, and where in its list each task is. A kind is a pass on one of its stages.
+/// The list of tasks of a rank, and where in it each task is. A kind is a pass on one of its stages.
 ///
-/// Ensures     (1) before(place, kind) counts the tasks of a kind among the first `place` of the
+/// Ensures     (1) before(index, kind) counts the tasks of a kind among the first `index` of the
 ///             list
-///             (2) place_of(kind, position) is where the task of that kind and position is
+///             (2) index_of(kind, position) is the index of the task of that kind and position
 /// Complexity  construction: O(tasks of the rank x its stages); all else O(1).
 class rank_tasks {
  public:
@@ -40,24 +40,24 @@ class rank_tasks {
     }
     columns_ = columns_.first(kinds);
     counts_ = scratch.take<std::uint32_t>((numbers_.size() + 1) * kinds);
-    places_ = scratch.take<std::uint32_t>(kinds * microbatches_);
+    indices_ = scratch.take<std::uint32_t>(kinds * microbatches_);
     std::ranges::fill(counts_.first(kinds), 0U);
-    for (std::size_t place = 0; place < numbers_.size(); ++place) {
-      pipeline_task const& task = (*this)[place];
+    for (std::size_t index = 0; index < numbers_.size(); ++index) {
+      pipeline_task const& task = (*this)[index];
       std::size_t const kind = kind_of(task);
-      std::ranges::copy(counts_.subspan(place * kinds, kinds),
-                        counts_.subspan((place + 1) * kinds).begin());
-      ++counts_[(place + 1) * kinds + kind];
-      places_[kind * microbatches_ + task.position] = static_cast<std::uint32_t>(place);
+      std::ranges::copy(counts_.subspan(index * kinds, kinds),
+                        counts_.subspan((index + 1) * kinds).begin());
+      ++counts_[(index + 1) * kinds + kind];
+      indices_[kind * microbatches_ + task.position] = static_cast<std::uint32_t>(index);
     }
   }
 
   /// The numbers of the tasks in the schedule, in the order in which the rank does them.
   [[nodiscard]] std::span<std::uint32_t const> numbers() const noexcept { return numbers_; }
   [[nodiscard]] std::size_t size() const noexcept { return numbers_.size(); }
-  [[nodiscard]] pipeline_task const& operator[](std::size_t place) const
+  [[nodiscard]] pipeline_task const& operator[](std::size_t index) const
   {
-    return all_[numbers_[place]];
+    return all_[numbers_[index]];
   }
 
   /// The column of each kind; kinds are in the order of their columns.
@@ -69,13 +69,13 @@ class rank_tasks {
     return static_cast<std::size_t>(found - columns_.begin());
   }
 
-  [[nodiscard]] std::size_t before(std::size_t place, std::size_t kind) const
+  [[nodiscard]] std::size_t before(std::size_t index, std::size_t kind) const
   {
-    return counts_[place * kinds() + kind];
+    return counts_[index * kinds() + kind];
   }
-  [[nodiscard]] std::size_t place_of(std::size_t kind, std::size_t position) const
+  [[nodiscard]] std::size_t index_of(std::size_t kind, std::size_t position) const
   {
-    return places_[kind * microbatches_ + position];
+    return indices_[kind * microbatches_ + position];
   }
 
  private:
@@ -83,8 +83,8 @@ class rank_tasks {
   std::span<pipeline_task const> all_;
   std::span<std::uint32_t const> numbers_;
   std::span<std::size_t> columns_;
-  std::span<std::uint32_t> counts_;  // [(tasks + 1) x kinds]
-  std::span<std::uint32_t> places_;  // [kinds x microbatches]
+  std::span<std::uint32_t> counts_;   // [(tasks + 1) x kinds]
+  std::span<std::uint32_t> indices_;  // [kinds x microbatches]
 };
 
 }  // namespace ballast::inline v0::detail

@@ -6,7 +6,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
@@ -20,9 +20,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// How many positions further on a stage is never ahead of a backward: its forward of position k +
-/// w comes after its backward of position k, for all k. Returns the least such w from 1 on, or the
-/// number of microbatches where passes are not in the order of positions.
+/// The least w >= 1 such that a stage does the forward of position k + w after the backward of
+/// position k, for all k; the number of microbatches where passes are not in the order of positions.
 ///
 /// In 1F1B it is how many microbatches the stage keeps in memory at most.
 [[nodiscard]] inline std::size_t window_of(rank_tasks const& tasks, std::size_t forward,
@@ -30,19 +29,19 @@ namespace ballast::inline v0::detail {
 {
   std::size_t window = 1;
   for (std::size_t at = 0; at + 1 < microbatches; ++at) {
-    if (tasks.place_of(forward, at) > tasks.place_of(forward, at + 1) ||
-        tasks.place_of(backward, at) > tasks.place_of(backward, at + 1)) {
+    if (tasks.index_of(forward, at) > tasks.index_of(forward, at + 1) ||
+        tasks.index_of(backward, at) > tasks.index_of(backward, at + 1)) {
       return microbatches;
     }
     while (at + window < microbatches &&
-           tasks.place_of(forward, at + window) < tasks.place_of(backward, at)) {
+           tasks.index_of(forward, at + window) < tasks.index_of(backward, at)) {
       ++window;
     }
   }
   return window;
 }
 
-/// What round trips from a stage take that can only be made one after the other.
+/// How long round trips from a stage take that can only be made one after the other.
 ///
 /// With a window of w positions k, k + w, k + 2 w, ... are such a chain. The first c of the w
 /// chains make m round trips, so the longest of them takes at least the m shortest round trips and
@@ -51,9 +50,9 @@ namespace ballast::inline v0::detail {
 /// Ensures     (1) no order of the microbatches takes less
 /// Complexity  O(microbatches x log(microbatches)).
 [[nodiscard]] inline time_units round_trip_bound(time_columns const& columns,
-                                                 own_paths const& paths, task_bounds const& bounds,
-                                                 rank_tasks const& tasks, stage_id stage,
-                                                 workspace& memory)
+                                                 microbatch_paths const& paths,
+                                                 task_bounds const& bounds, rank_tasks const& tasks,
+                                                 stage_id stage, workspace& memory)
 {
   std::size_t const forward = tasks.kind_of({0, stage, pass::forward});
   std::size_t const backward = tasks.kind_of({0, stage, pass::backward});
@@ -75,8 +74,8 @@ namespace ballast::inline v0::detail {
   std::size_t made = 0;
   for (std::size_t chain = 0; chain < window; ++chain) {
     std::size_t const more = (microbatches - 1 - chain) / window;
-    std::size_t const first = tasks.place_of(forward, chain);
-    std::size_t const last = tasks.place_of(backward, chain + more * window);
+    std::size_t const first = tasks.index_of(forward, chain);
+    std::size_t const last = tasks.index_of(backward, chain + more * window);
     ends += static_cast<uint128>(bounds.heads()[tasks.numbers()[first]] +
                                  bounds.tails()[tasks.numbers()[last]]);
     made += more + 1;

@@ -13,9 +13,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// How many forwards a stage is ahead of its backwards, where it is alone on its rank, does each
-/// pass in the order of positions, and backward k right after forward k + lead, or after the last
-/// one.
+/// How many forwards a stage is ahead of its backwards: it does backward k right after forward
+/// k + lead, or after the last one. Nothing where the stage is not alone on its rank, has no
+/// backward, or does its passes in another order.
 ///
 /// In 1F1B it is the number of stages behind, in GPipe that of microbatches less one.
 [[nodiscard]] inline std::optional<std::size_t> lead_of(compiled_schedule const& schedule,
@@ -27,10 +27,10 @@ namespace ballast::inline v0::detail {
   std::size_t backwards = 0;
   std::size_t lead = 0;
   for (std::uint32_t const number : schedule.tasks_on(rank)) {
-    auto const& [position, of, way] = schedule.tasks()[number];
-    std::size_t& done = way == pass::forward ? forwards : backwards;
-    if (way == pass::backward && backwards == 0) { lead = forwards - 1; }
-    if (position != done || (way == pass::backward &&
+    auto const& [position, of, direction] = schedule.tasks()[number];
+    std::size_t& done = direction == pass::forward ? forwards : backwards;
+    if (direction == pass::backward && backwards == 0) { lead = forwards - 1; }
+    if (position != done || (direction == pass::backward &&
                              forwards != std::min(schedule.microbatches(), backwards + lead + 1))) {
       return std::nullopt;
     }

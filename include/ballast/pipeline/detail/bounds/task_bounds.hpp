@@ -6,7 +6,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/schedule.hpp>
 
@@ -20,9 +20,9 @@ namespace ballast::inline v0::detail {
 /// How early a task can start and how soon after it everything can be over, whatever the order.
 ///
 /// Both are longest paths in which a task takes as long as the shortest of its column, except that
-/// tasks which a rank does one after the other take together at least as long as so many of their
-/// columns. Ranks count such tasks from two on: the first in a direction, and the first after the
-/// turn, which is its first backward or, from the end, its last forward.
+/// tasks which a rank does one after the other take together at least as long as the shortest ones
+/// of their columns. A rank counts such tasks from two of them on: its first task and its first
+/// backward or, from the end, its last task and its last forward.
 ///
 /// Shapes      heads[tasks], tails[tasks], numbered as tasks() of the schedule.
 /// Expects     at least one microbatch.
@@ -32,7 +32,7 @@ namespace ballast::inline v0::detail {
 class task_bounds {
  public:
   task_bounds(compiled_schedule const& schedule, time_columns const& columns,
-              own_paths const& paths, workspace::frame& scratch)
+              microbatch_paths const& paths, workspace::frame& scratch)
       : heads_(scratch.take<time_units>(schedule.tasks().size())),
         tails_(scratch.take<time_units>(schedule.tasks().size()))
   {
@@ -40,14 +40,14 @@ class task_bounds {
     stage_graph const& stages = schedule.stages();
     std::span<run> const runs = scratch.take<run>(2 * stages.ranks());
     std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(4 * stages.stages());
-    // By column: the least of own paths, of whichever microbatch.
+    // By column: the shortest of all microbatches' paths.
     std::span<time_units> const least_before = scratch.take<time_units>(2 * stages.stages());
     std::span<time_units> const least_after = scratch.take<time_units>(2 * stages.stages());
     for (std::size_t column = 0; column < least_before.size(); ++column) {
       least_before[column] = *std::ranges::min_element(paths.before(column));
       least_after[column] = *std::ranges::min_element(paths.after(column));
     }
-    // Lifts a bound by what the runs of the rank allow, and puts the task into them.
+    // Raises a bound to what the runs of the rank give, and adds the task to them.
     auto const advance = [&](std::size_t task, time_units& bound, pass turn) {
       std::size_t const rank = to_index(stages[tasks[task].stage].rank);
       std::size_t const column = time_columns::column_of(tasks[task]);
@@ -88,7 +88,7 @@ class task_bounds {
     }
   }
 
-  /// The longest way through any task.
+  /// The longest path through any task.
   [[nodiscard]] time_units longest(compiled_schedule const& schedule,
                                    time_columns const& columns) const
   {
@@ -107,7 +107,7 @@ class task_bounds {
   /// Tasks that a rank does one after the other, from one on.
   struct run {
     bool begun = false;
-    time_units least = 0;  ///< where the next task of the rank is, at the least
+    time_units least = 0;  ///< a lower bound of where the next task of the rank is
 
     void begin(time_units at) noexcept
     {

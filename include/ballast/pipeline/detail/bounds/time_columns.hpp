@@ -17,12 +17,12 @@
 
 namespace ballast::inline v0::detail {
 
-/// The times of a step by column, a pass on a stage, and what any n tasks of a column can take
-/// together: an order decides which microbatches they are of.
+/// The times of a step by column, and how long any n tasks of a column can take together. A column
+/// is a pass on a stage; an order decides which microbatches the n tasks are of.
 ///
 /// Shapes      times[columns x microbatches], column after column.
 /// Ensures     (1) most(c, n) and least(c, n) are the sums of the n longest and n shortest times
-///             (2) they are as the microbatches were numbered in any other way
+///             (2) they do not depend on how the microbatches are numbered
 /// Complexity  construction: O(columns x microbatches x log(microbatches)); all else O(1).
 class time_columns {
  public:
@@ -49,9 +49,9 @@ class time_columns {
     }
   }
 
-  [[nodiscard]] static std::size_t column_of(stage_id stage, pass way) noexcept
+  [[nodiscard]] static std::size_t column_of(stage_id stage, pass direction) noexcept
   {
-    return 2 * to_index(stage) + (way == pass::backward ? 1 : 0);
+    return 2 * to_index(stage) + (direction == pass::backward ? 1 : 0);
   }
   [[nodiscard]] static std::size_t column_of(pipeline_task const& task) noexcept
   {
@@ -77,13 +77,13 @@ class time_columns {
     return total(column) - most(column, microbatches_ - tasks);
   }
 
-  /// The time of a place in the column sorted from the longest to the shortest.
-  [[nodiscard]] time_units longest(std::size_t column, std::size_t place) const
+  /// The n-th longest time of a column, counted from 0.
+  [[nodiscard]] time_units longest(std::size_t column, std::size_t n) const
   {
-    return most(column, place + 1) - most(column, place);
+    return most(column, n + 1) - most(column, n);
   }
 
-  /// The most that tasks take of which none is of this microbatch.
+  /// The most that so many tasks of other microbatches take.
   [[nodiscard]] time_units most_without(std::size_t column, std::size_t tasks,
                                         std::size_t microbatch) const
   {

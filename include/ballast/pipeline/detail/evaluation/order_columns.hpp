@@ -29,8 +29,8 @@ struct order_columns {
 };
 
 /// Whether two tasks take equally long, whichever microbatch they are both of. O(microbatches).
-[[nodiscard]] inline bool are_alike(pipeline_task const& a, pipeline_task const& b,
-                                    pipeline_times const& times)
+[[nodiscard]] inline bool take_equally_long(pipeline_task const& a, pipeline_task const& b,
+                                            pipeline_times const& times)
 {
   auto const time_of = [&times](pipeline_task const& task, std::size_t row) {
     stage_time const& time = times.rows[row + to_index(task.stage)];
@@ -43,7 +43,7 @@ struct order_columns {
 }
 
 /// Numbers columns in the order in which `tasks`, the numbers of all tasks, first need them. Passes
-/// that are alike, as those of an LLM's stages often are, share one.
+/// that take equally long, as those of an LLM's stages often do, share one.
 ///
 /// Complexity  O(tasks), and O(microbatches x columns^2) at worst, where columns differ late.
 [[nodiscard]] inline order_columns number_columns(compiled_schedule const& schedule,
@@ -58,7 +58,7 @@ struct order_columns {
     pipeline_task const& task = schedule.tasks()[number];
     if (task.position != 0) { continue; }
     std::uint32_t column = 0;
-    while (column < columns.count && !are_alike(task, firsts[column], times)) { ++column; }
+    while (column < columns.count && !take_equally_long(task, firsts[column], times)) { ++column; }
     if (column == columns.count) { firsts[columns.count++] = task; }
     columns[task] = column;
   }

@@ -16,7 +16,7 @@
 /// Steps are plain loops over lanes, which g++ and clang turn into vector instructions from -O2 on.
 /// Loads transpose: a row of the table is what one microbatch takes, and a slot wants one column of
 /// the rows that the orders name at a position. Vectors of 512 bits are not used: a slot that is
-/// read soon after it was written comes faster in two halves.
+/// read soon after it was written is read faster in two halves.
 namespace ballast::inline v0::detail {
 
 /// What instructions to use. All levels compute the same.

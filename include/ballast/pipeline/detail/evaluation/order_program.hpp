@@ -10,11 +10,11 @@
 #include <limits>
 #include <span>
 
-/// A schedule as straight-line code that computes how long an order takes, or as many orders at
-/// once as there are lanes in a slot.
+/// A schedule as straight-line code that computes how long an order takes; with several lanes in a
+/// slot, it does so for several orders at once.
 namespace ballast::inline v0::detail {
 
-/// Place of a time, or of a time of each order. no_time holds 0, and nothing else is written to it.
+/// Where a time is kept, one per lane. no_time always holds 0.
 using time_slot = std::uint32_t;
 inline constexpr time_slot no_time = 0;
 
@@ -30,8 +30,8 @@ struct order_step {
 /// take equally long for every microbatch.
 inline constexpr std::size_t columns_per_load = 4;
 
-/// Columns 4 x group + i of the microbatch at `position` go to slots `to[i]`; those that only fill
-/// up the last group are 0 and go to no_time.
+/// Columns 4 x group + i of the microbatch at `position` go to slots `to[i]`. The last group may have
+/// fewer than four columns; what is loaded for the others is 0 and goes to no_time.
 struct order_load {
   std::uint32_t position = 0;
   std::uint32_t group = 0;
@@ -44,7 +44,7 @@ struct order_beat {
   std::size_t steps = 0;
 };
 
-/// The code, sorted into beats by the number of tasks on the longest way to a task, so that few
+/// The code, sorted into beats by the number of tasks on the longest path to a task, so that few
 /// steps wait for one of their neighbours, and a processor can overlap them.
 struct order_program {
   std::span<order_beat const> beats;

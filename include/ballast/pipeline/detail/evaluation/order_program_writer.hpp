@@ -30,7 +30,7 @@ namespace ballast::inline v0::detail {
 ///                 whose times were loaded
 ///             (4) slots are used again, so that a chain under 1F1B has about six per stage and those
 ///                 of one beat, however many microbatches there are
-///             (5) times of passes that are alike are loaded once
+///             (5) times of passes that take equally long are loaded once
 /// Complexity  O(tasks + waits), and that of number_columns().
 class order_program_writer {
  public:
@@ -69,8 +69,8 @@ class order_program_writer {
   }
 
  private:
-  // Lists 0, 1, 2, ... by the beats that they belong to. Those of beat b end at end_[b + 1].
-  void sort_by(std::span<std::uint32_t const> beats, std::span<std::uint32_t> sorted)
+  // Sorts 0, 1, 2, ... by their beats. Those of beat b end at end_[b + 1].
+  void sort_into(std::span<std::uint32_t> sorted, std::span<std::uint32_t const> beats)
   {
     std::ranges::fill(end_, std::size_t{0});
     for (std::uint32_t const beat : beats) { ++end_[beat]; }
@@ -104,7 +104,7 @@ class order_program_writer {
     end_ = scratch_.take<std::size_t>(beats + 1);
     steps_ = scratch_.take<order_step>(most_steps);
     transfers_ = scratch_.take<time_units>(most_steps);
-    sort_by(beat_of_, tasks_);
+    sort_into(tasks_, beat_of_);
     for (std::size_t beat = 0; beat < beats; ++beat) { beats_[beat].steps = end_[beat + 1]; }
   }
 
@@ -124,20 +124,20 @@ class order_program_writer {
       beat = std::min(beat, beat_of_[number]);
       ++users_[time_index(task)];
     }
-    sort_by(begin, sorted);
-    for (std::uint32_t place = 0; place < count; ++place) {
-      load_of_[sorted[place]] = place;
-      loads_[place] = {static_cast<std::uint32_t>(sorted[place] / program_.groups),
-                       static_cast<std::uint32_t>(sorted[place] % program_.groups),
-                       {}};
+    sort_into(sorted, begin);
+    for (std::uint32_t load = 0; load < count; ++load) {
+      load_of_[sorted[load]] = load;
+      loads_[load] = {static_cast<std::uint32_t>(sorted[load] / program_.groups),
+                      static_cast<std::uint32_t>(sorted[load] % program_.groups),
+                      {}};
     }
     for (std::size_t beat = 0; beat < beats_.size(); ++beat) {
       beats_[beat].loads = end_[beat + 1];
     }
   }
 
-  // A processor mispredicts where the loads of a beat end and where its steps end, and begins anew.
-  // A beat of a chain has a step per rank, too few to make up for that.
+  // A processor mispredicts the end of the loads and of the steps of a beat, and stalls. A beat of a
+  // chain has one step per rank, too few for that price.
   void join_beats()
   {
     constexpr std::size_t fewest_steps = 64;
@@ -235,7 +235,7 @@ class order_program_writer {
   std::span<time_slot> end_of_;       // each task
   std::span<std::uint32_t> load_of_;  // each position and group
   std::span<std::uint32_t> users_;    // of each loaded time that are still to come
-  std::span<std::size_t> end_;        // of sort_by
+  std::span<std::size_t> end_;        // of sort_into
   std::span<time_slot> free_;
   std::size_t free_count_ = 0;
 };

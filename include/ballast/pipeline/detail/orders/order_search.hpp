@@ -2,12 +2,13 @@
 #ifndef BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 #define BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
@@ -24,17 +25,17 @@
 
 namespace ballast::inline v0::detail {
 
-/// Looks through all orders for the best one, depth first, first positions first.
+/// Searches all orders for the best one, depth first, first positions first.
 ///
-/// A beginning is given up when no order that goes on from it is good enough. For every task that
-/// it decides, what follows the task under any order is known, and for every rank, how long all
-/// else that it has to do takes together.
+/// A beginning of an order is given up when no order that continues it is good enough. That is known
+/// from two bounds: for every task that the beginning decides, what follows the task under any
+/// order; and for every rank, how long all its other tasks take together.
 ///
 /// Expects     at least one microbatch.
-/// Units       a node is a microbatch put to a position: it simulates the tasks that this decides.
+/// Units       a node is a microbatch at a position: the search simulates the tasks that it decides.
 /// Complexity  per node O(l) and the tasks that the position decides with what they wait for: tasks
 ///             / l of them on average over the positions, but under GPipe all backwards with the
-///             last one. Beside that what the bounds of tasks cost.
+///             last one. The constructor costs as much as task_bounds.
 class order_search {
  public:
   order_search(order_problem const& problem, workspace::frame& scratch)
@@ -44,26 +45,26 @@ class order_search {
         path_(scratch.take<microbatch_id>(microbatches_)),
         next_(scratch.take<std::size_t>(microbatches_)),
         is_placed_(scratch.take<bool>(microbatches_)),
-        alike_before_(scratch.take<std::size_t>(microbatches_)),
+        equal_before_(scratch.take<std::size_t>(microbatches_)),
         ends_(scratch.take<time_units>(problem.schedule.tasks().size())),
         known_(scratch.take<rank_progress>((microbatches_ + 1) * ranks_)),
         bounds_(scratch.take<time_units>(microbatches_ + 1))
   {
     time_columns const columns(problem.times, scratch);
-    own_paths const paths(problem.schedule.stages(), columns, scratch);
+    microbatch_paths const paths(problem.schedule.stages(), columns, scratch);
     tails_ = task_bounds(problem.schedule, columns, paths, scratch).tails();
     std::ranges::fill(is_placed_, false);
-    find_alike(scratch);
+    find_equal(scratch);
     measure_ranks(columns);
   }
 
-  /// Looks for the first order, in the order of words, of those that take the least time, if that
-  /// is below `limit`. Without `nodes` left it gives up.
+  /// Finds, of the orders that take the least time, the first in lexicographic order, if that time
+  /// is below `limit`. It gives up when the budget of nodes is spent.
   ///
   /// In, out   order is overwritten where one is found, and limit becomes its time.
-  /// Answers   whether it came to its end: no order takes less than limit then.
+  /// Returns   whether it came to its end: no order takes less than limit then.
   [[nodiscard]] bool operator()(std::span<microbatch_id> order, time_units& limit,
-                                std::uint64_t nodes)
+                                work_budget& nodes)
   {
     std::size_t depth = 0;
     next_[0] = 0;
@@ -74,7 +75,8 @@ class order_search {
         is_placed_[to_index(path_[--depth])] = false;
         continue;
       }
-      if (nodes-- == 0) { return false; }
+      if (nodes.spent()) { return false; }
+      nodes.spend(1);
       next_[depth] = microbatch + 1;
       path_[depth] = to_id<microbatch_id>(microbatch);
       time_units const bound = simulate_position(depth);
@@ -98,18 +100,18 @@ class order_search {
 
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-  // Of microbatches alike only the first that is left is tried.
+  // Of microbatches with equal times only the first that is left is tried.
   [[nodiscard]] std::size_t next_candidate(std::size_t microbatch) const
   {
     while (microbatch < microbatches_ &&
            (is_placed_[microbatch] ||
-            (alike_before_[microbatch] != none && !is_placed_[alike_before_[microbatch]]))) {
+            (equal_before_[microbatch] != none && !is_placed_[equal_before_[microbatch]]))) {
       ++microbatch;
     }
     return microbatch;
   }
 
-  // What no order that begins with path_[0..depth] takes less than; for whole orders what it takes.
+  // Returns a lower bound of all orders that begin with path_[0..depth]; of a whole order, its time.
   [[nodiscard]] time_units simulate_position(std::size_t depth)
   {
     compiled_schedule const& schedule = problem_.schedule;
@@ -133,7 +135,7 @@ class order_search {
     return bounds_[depth + 1] = bound;
   }
 
-  void find_alike(workspace::frame& scratch)
+  void find_equal(workspace::frame& scratch)
   {
     auto const row = [this](microbatch_id microbatch) { return problem_.times[microbatch]; };
     auto const by_times = [&row](microbatch_id a, microbatch_id b) {
@@ -146,10 +148,9 @@ class order_search {
       sorted[index] = to_id<microbatch_id>(index);
     }
     std::ranges::sort(sorted, by_times);
-    for (std::size_t place = 0; place < microbatches_; ++place) {
-      bool const alike =
-          place > 0 && std::ranges::equal(row(sorted[place - 1]), row(sorted[place]));
-      alike_before_[to_index(sorted[place])] = alike ? to_index(sorted[place - 1]) : none;
+    for (std::size_t at = 0; at < microbatches_; ++at) {
+      bool const equal = at > 0 && std::ranges::equal(row(sorted[at - 1]), row(sorted[at]));
+      equal_before_[to_index(sorted[at])] = equal ? to_index(sorted[at - 1]) : none;
     }
   }
 
@@ -173,10 +174,10 @@ class order_search {
   std::span<microbatch_id> path_;
   std::span<std::size_t> next_;  ///< of each position: the microbatch to try next
   std::span<bool> is_placed_;
-  std::span<std::size_t> alike_before_;  ///< the last one before with the same times, or none
+  std::span<std::size_t> equal_before_;  ///< the last one before with the same times, or none
   std::span<time_units> ends_;
-  std::span<rank_progress> known_;  ///< of every number of positions, what is known of each rank
-  std::span<time_units> bounds_;    ///< of every number of positions, what that many decide
+  std::span<rank_progress> known_;  ///< of each rank, by how many positions are decided
+  std::span<time_units> bounds_;    ///< lower bounds, by how many positions are decided
   std::span<time_units const> tails_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -28,11 +29,22 @@ namespace ballast::inline v0::detail {
   return total;
 }
 
-/// An order of which the first positions are known, simulated as far as is asked.
+/// total_time() of every microbatch, by number, in memory of `scratch`. O(microbatches x stages).
+[[nodiscard]] inline std::span<time_units const> total_times(order_problem const& problem,
+                                                             workspace::frame& scratch)
+{
+  std::span<time_units> const total = scratch.take<time_units>(problem.schedule.microbatches());
+  for (std::size_t at = 0; at < total.size(); ++at) {
+    total[at] = total_time(problem, to_id<microbatch_id>(at));
+  }
+  return total;
+}
+
+/// An order of which the first positions are known, simulated as far as the caller asks.
 ///
-/// Microbatches that are not placed yet take no time. Placing one more leaves what was simulated
-/// before valid for the tasks that depend on earlier positions only, so that building an order
-/// costs about one simulation in all.
+/// Microbatches without a position take no time. When one more gets a position, the ends of tasks
+/// that depend on earlier positions only stay as they are, so that building an order costs about
+/// one simulation in all.
 ///
 /// Shapes      ends[tasks of the schedule], of which simulate() fills one part after the other.
 /// Expects     the ends of all tasks below `first` are those of an order with the same first

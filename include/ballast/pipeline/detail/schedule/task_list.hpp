@@ -2,30 +2,42 @@
 #ifndef BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 #define BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 
+#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// The tasks of a schedule, found complete, and what each of them needs.
+/// The tasks of a schedule, checked to be complete, what each of them needs, and an order in which
+/// all of them can be done.
 namespace ballast::inline v0::detail {
 
 inline constexpr std::uint32_t no_task = std::numeric_limits<std::uint32_t>::max();
 
-/// The tasks of all ranks, rank after rank, and where to find each.
+/// A task that must be done before another one, and the transfer between the two.
+struct task_need {
+  std::uint32_t task = 0;
+  time_units transfer = 0;
+};
+
+/// The tasks of all ranks, rank after rank, where to find each, and what each needs.
 struct task_list {
   std::size_t microbatches = 0;
   std::vector<pipeline_task> tasks;
   std::vector<std::size_t> first_of_rank;  ///< of ranks + 1
   std::vector<std::uint32_t> at;           ///< by number_of; no_task where there is none
+  std::vector<task_need> needs;            ///< task after task
+  std::vector<std::size_t> first_need;     ///< of tasks + 1
 
   [[nodiscard]] std::size_t number_of(pipeline_task const& task) const noexcept
   {
@@ -33,12 +45,43 @@ struct task_list {
            task.position;
   }
   [[nodiscard]] std::uint32_t find(pipeline_task const& task) const { return at[number_of(task)]; }
+
+  /// What must be done before a task: before a backward its own forward, which is no wait in a
+  /// schedule without deadlock since its rank has done it; then what it waits for.
+  [[nodiscard]] std::span<task_need const> needs_of(std::uint32_t task) const
+  {
+    return std::span(needs).subspan(first_need[task], first_need[task + 1] - first_need[task]);
+  }
+  /// What a task waits for: first the one before it on its rank, if there is one.
+  [[nodiscard]] std::span<task_need const> waits_for(std::uint32_t task) const
+  {
+    return needs_of(task).subspan(tasks[task].pass == pass::backward ? 1 : 0);
+  }
 };
 
 [[nodiscard]] inline std::string text_of(pipeline_task const& task)
 {
   return std::string(task.pass == pass::forward ? "forward " : "backward ") +
          std::to_string(task.position) + " on stage " + std::to_string(to_index(task.stage));
+}
+
+/// Fills in what each task of a list needs. Expects that its tasks are complete.
+inline void find_needs_into(task_list& list, stage_graph const& stages)
+{
+  list.first_need = {0};
+  for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
+    auto const& [position, stage, direction] = list.tasks[task];
+    bool const forward = direction == pass::forward;
+    if (!forward) { list.needs.push_back({list.find({position, stage, pass::forward}), 0}); }
+    if (task != list.first_of_rank[to_index(stages[stage].rank)]) {
+      list.needs.push_back({task - 1, 0});
+    }
+    for (stage_link const& link : forward ? stages.links_into(stage) : stages.links_out_of(stage)) {
+      stage_id const other = forward ? link.from : link.to;
+      list.needs.push_back({list.find({position, other, direction}), link.transfer});
+    }
+    list.first_need.push_back(list.needs.size());
+  }
 }
 
 /// Errors  those of compiled_schedule, except that a schedule that deadlocks is listed.
@@ -82,19 +125,19 @@ struct task_list {
       if (task.pass == pass::backward && !stages[task.stage].backward) {
         return refuse(error_code::infeasible, ", which has no backward; leave it out");
       }
-      std::uint32_t& place = list.at[list.number_of(task)];
-      if (place != no_task) { return refuse(error_code::infeasible, " twice; leave one out"); }
-      place = static_cast<std::uint32_t>(list.tasks.size());
+      std::uint32_t& number = list.at[list.number_of(task)];
+      if (number != no_task) { return refuse(error_code::infeasible, " twice; leave one out"); }
+      number = static_cast<std::uint32_t>(list.tasks.size());
       list.tasks.push_back(task);
     }
   }
   list.first_of_rank.push_back(list.tasks.size());
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
     auto const& [rank, backward] = stages[to_id<stage_id>(stage)];
-    for (pass const way : {pass::forward, pass::backward}) {
-      if (way == pass::backward && !backward) { continue; }
+    for (pass const direction : {pass::forward, pass::backward}) {
+      if (direction == pass::backward && !backward) { continue; }
       for (std::uint32_t position = 0; position < list.microbatches; ++position) {
-        pipeline_task const task{position, to_id<stage_id>(stage), way};
+        pipeline_task const task{position, to_id<stage_id>(stage), direction};
         if (list.find(task) == no_task) {
           return fail(error_code::infeasible, to_index(rank),
                       "pipeline rank " + std::to_string(to_index(rank)) + " never does " +
@@ -103,44 +146,103 @@ struct task_list {
       }
     }
   }
+  find_needs_into(list, stages);
   return list;
 }
 
-/// Calls `found(task, transfer)` for what a task waits for: first the one before it on its rank.
-template <class Found>
-void for_each_wait(stage_graph const& stages, task_list const& list, std::uint32_t task,
-                   Found const& found)
+/// Returns tasks of which each needs the next and the last needs the first. They are tasks at which
+/// ranks are stuck, and what these wait for. unmet[tasks]: how many needs of each are not done.
+[[nodiscard]] inline std::vector<std::uint32_t> find_cycle(stage_graph const& stages,
+                                                           task_list const& list,
+                                                           std::span<std::uint32_t const> unmet)
 {
-  pipeline_task const& waiting = list.tasks[task];
-  if (task != list.first_of_rank[to_index(stages[waiting.stage].rank)]) {
-    found(task - 1, time_units{0});
+  auto const stuck_at = [&](std::uint32_t task) {
+    auto const rank = to_index(stages[list.tasks[task].stage].rank);
+    auto first = static_cast<std::uint32_t>(list.first_of_rank[rank]);
+    while (unmet[first] == 0) { ++first; }
+    return first;
+  };
+  auto const needed = [&](std::uint32_t task) {
+    std::uint32_t next = task;
+    for (task_need const& need : list.needs_of(task)) {
+      if (unmet[need.task] > 0) { next = need.task; }
+    }
+    return next;
+  };
+  std::uint32_t task = 0;
+  while (unmet[task] == 0) { ++task; }
+  for (std::vector<bool> seen(unmet.size(), false); !seen[task]; task = stuck_at(needed(task))) {
+    seen[task] = true;
   }
-  bool const forward = waiting.pass == pass::forward;
-  for (stage_link const& link :
-       forward ? stages.links_into(waiting.stage) : stages.links_out_of(waiting.stage)) {
-    std::uint32_t const other =
-        list.find({waiting.position, forward ? link.from : link.to, waiting.pass});
-    found(other, link.transfer);
-  }
+  std::vector<std::uint32_t> cycle;
+  do {
+    cycle.push_back(task);
+    std::uint32_t const next = needed(task);
+    task = stuck_at(next);
+    if (task != next) { cycle.push_back(next); }
+  } while (task != cycle.front());
+  return cycle;
 }
 
-/// Whether a rank does one task before another.
-[[nodiscard]] inline bool comes_after(stage_graph const& stages, task_list const& list,
-                                      std::uint32_t later, std::uint32_t earlier)
+/// A cycle in words: at most 16 tasks of it.
+[[nodiscard]] inline std::string text_of(stage_graph const& stages, task_list const& list,
+                                         std::span<std::uint32_t const> cycle)
 {
-  return earlier < later &&
-         stages[list.tasks[earlier].stage].rank == stages[list.tasks[later].stage].rank;
+  constexpr std::size_t most_named = 16;
+  auto const need = [&](std::uint32_t task, std::uint32_t other) {
+    bool const on_one_rank =
+        stages[list.tasks[task].stage].rank == stages[list.tasks[other].stage].rank;
+    return (other < task && on_one_rank ? "comes after " : "waits for ") +
+           text_of(list.tasks[other]);
+  };
+  std::string text = text_of(list.tasks[cycle.front()]);
+  std::size_t const named = std::min(cycle.size(), most_named);
+  for (std::size_t at = 0; at + 1 < named; ++at) {
+    text += (at == 0 ? " " : ", which ") + need(cycle[at], cycle[at + 1]);
+  }
+  text += ", which ";
+  if (named < cycle.size()) {
+    text += "needs " + std::to_string(cycle.size() - named) + " more, the last of which ";
+  }
+  return text + need(cycle.back(), cycle.front());
 }
 
-/// Calls `found(task)` for what must be done before a task: what it waits for and, before a
-/// backward, its own forward, which is no wait in a sound schedule since its rank has done it.
-template <class Found>
-void for_each_need(stage_graph const& stages, task_list const& list, std::uint32_t task,
-                   Found const& found)
+/// The numbers of all tasks, each after those that it needs: first the tasks that need nothing, then
+/// what each task of the result completes the needs of.
+///
+/// Errors      infeasible: the schedule deadlocks.
+[[nodiscard]] inline result<std::vector<std::uint32_t>> sort_tasks(stage_graph const& stages,
+                                                                   task_list const& list)
 {
-  auto const& [position, stage, way] = list.tasks[task];
-  if (way == pass::backward) { found(list.find({position, stage, pass::forward})); }
-  for_each_wait(stages, list, task, [&](std::uint32_t other, time_units) { found(other); });
+  std::size_t const count = list.tasks.size();
+  std::vector<std::size_t> first(count + 1, 0);  // of the tasks that need each, in `dependents`
+  for (task_need const& need : list.needs) { ++first[need.task + 1]; }
+  std::vector<std::uint32_t> dependents(list.needs.size());
+  std::uint32_t task = 0;
+  counting_sort(
+      first, list.needs.size(), [&](std::size_t need) { return list.needs[need].task; },
+      [&](std::size_t need, std::size_t at) {
+        while (list.first_need[task + 1] <= need) { ++task; }
+        dependents[at] = task;
+      });
+
+  std::vector<std::uint32_t> unmet(count);
+  std::vector<std::uint32_t> sorted;
+  sorted.reserve(count);
+  for (task = 0; task < count; ++task) {
+    unmet[task] = static_cast<std::uint32_t>(list.needs_of(task).size());
+    if (unmet[task] == 0) { sorted.push_back(task); }
+  }
+  for (std::size_t done = 0; done < sorted.size(); ++done) {
+    for (std::size_t at = first[sorted[done]]; at < first[sorted[done] + 1]; ++at) {
+      if (--unmet[dependents[at]] == 0) { sorted.push_back(dependents[at]); }
+    }
+  }
+  if (sorted.size() == count) { return sorted; }
+  auto const cycle = find_cycle(stages, list, unmet);
+  return fail(error_code::infeasible, to_index(stages[list.tasks[cycle.front()].stage].rank),
+              "the schedule deadlocks: " + text_of(stages, list, cycle) +
+                  "; have a rank do earlier what others wait for");
 }
 
 }  // namespace ballast::inline v0::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/detail/bounds/own_paths.hpp>  // first: proves it is self-contained
+#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>  // first: proves it is self-contained
 
 #include "../../../support/order_checks.hpp"
 #include "../../../support/random_schedules.hpp"
@@ -15,11 +15,11 @@ namespace {
 
 using ballast::pass;
 using ballast::time_units;
-using ballast::detail::own_paths;
+using ballast::detail::microbatch_paths;
 using ballast::detail::time_columns;
 
 // Oracle: the same stages, each on a rank of its own, with one microbatch and nothing else to do.
-TEST(OwnPaths, AreTheLongestPathsOfAMicrobatchAlone)  // Ensures (1) (2)
+TEST(MicrobatchPaths, AreTheLongestPathsOfAMicrobatchAlone)  // Ensures (1) (2)
 {
   ballast::random_source random(2);
   for (int trial = 0; trial < 500; ++trial) {
@@ -32,7 +32,7 @@ TEST(OwnPaths, AreTheLongestPathsOfAMicrobatchAlone)  // Ensures (1) (2)
     ballast::workspace memory;
     auto scratch = memory.open();
     time_columns const columns(times, scratch);
-    own_paths const paths(stages, columns, scratch);
+    microbatch_paths const paths(stages, columns, scratch);
     time_units longest = 0;
     for (std::size_t at = 0; at < microbatches; ++at) {
       std::array const alone{ballast::to_id<ballast::microbatch_id>(at)};
@@ -60,7 +60,7 @@ TEST(OwnPaths, AreTheLongestPathsOfAMicrobatchAlone)  // Ensures (1) (2)
   }
 }
 
-TEST(OwnPaths, ComeBackToAStageOfAChainAfterAllThatFollow)  // Ensures (2)
+TEST(MicrobatchPaths, ComeBackToAStageOfAChainAfterAllThatFollow)  // Ensures (2)
 {
   auto const stages = ballast::chain_of_stages(3, 3, 5);
   ballast::pipeline_times times(1, 3);
@@ -68,7 +68,7 @@ TEST(OwnPaths, ComeBackToAStageOfAChainAfterAllThatFollow)  // Ensures (2)
   ballast::workspace memory;
   auto scratch = memory.open();
   time_columns const columns(times, scratch);
-  own_paths const paths(stages, columns, scratch);
+  microbatch_paths const paths(stages, columns, scratch);
   EXPECT_EQ(paths.between(ballast::stage_id{0})[0], 350);
   EXPECT_EQ(paths.between(ballast::stage_id{1})[0], 310);
   EXPECT_EQ(paths.between(ballast::stage_id{2})[0], 0);

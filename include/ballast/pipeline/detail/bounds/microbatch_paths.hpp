@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_OWN_PATHS_HPP
-#define BALLAST_PIPELINE_DETAIL_BOUNDS_OWN_PATHS_HPP
+#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_MICROBATCH_PATHS_HPP
+#define BALLAST_PIPELINE_DETAIL_BOUNDS_MICROBATCH_PATHS_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -15,18 +15,20 @@
 
 namespace ballast::inline v0::detail {
 
-/// How long a microbatch takes through a pipeline that has nothing else to do, up to each of its
-/// tasks, from it on, and between the two passes of a stage.
+/// How long a microbatch takes through a pipeline that has nothing else to do: before each of its
+/// tasks, after it, and between the two passes of a stage.
 ///
 /// Shapes      before, after: [columns x microbatches]; between: [stages x microbatches].
 /// Ensures     (1) before(c)[m] is the longest path of m from the start to its task of column c,
 ///             which it does not count, and after(c)[m] the one from that task to the end
 ///             (2) between(s)[m] is a path from m's forward on stage s to its backward there,
-///             neither counted, the longest of those that come back as they went
+///             neither counted: the longest of those whose backwards are on the same stages as
+///             their forwards
 /// Complexity  O((stages + links) x microbatches).
-class own_paths {
+class microbatch_paths {
  public:
-  own_paths(stage_graph const& stages, time_columns const& columns, workspace::frame& scratch)
+  microbatch_paths(stage_graph const& stages, time_columns const& columns,
+                   workspace::frame& scratch)
       : microbatches_(columns.microbatches()),
         before_(scratch.take<time_units>(2 * stages.stages() * microbatches_)),
         after_(scratch.take<time_units>(2 * stages.stages() * microbatches_)),
@@ -35,8 +37,8 @@ class own_paths {
     std::ranges::fill(before_, 0);
     std::ranges::fill(after_, 0);
     std::ranges::fill(between_, 0);
-    // Links lie by the stage that they leave, which is below the one that they enter: what a walk
-    // up reads of a stage below is complete, and so is what a walk down reads of one above.
+    // Links are sorted by the stage that they leave, which is below the one that they enter. So a
+    // loop upwards finds the lower stage complete, and a loop downwards the upper one.
     std::span<stage_link const> const links = stages.links();
     auto const forward = [](stage_id stage) {
       return time_columns::column_of(stage, pass::forward);
@@ -77,8 +79,8 @@ class own_paths {
     }
   }
 
-  /// The longest way of a microbatch through all of its stages.
-  [[nodiscard]] time_units way_of(std::size_t microbatch, time_columns const& columns) const
+  /// The longest path of a microbatch through all of its stages.
+  [[nodiscard]] time_units longest_of(std::size_t microbatch, time_columns const& columns) const
   {
     time_units longest = 0;
     for (std::size_t column = 0; column < before_.size() / microbatches_; column += 2) {
@@ -88,12 +90,12 @@ class own_paths {
     return longest;
   }
 
-  /// The longest way of any microbatch.
+  /// The longest path of any microbatch.
   [[nodiscard]] time_units longest(time_columns const& columns) const
   {
     time_units longest = 0;
     for (std::size_t at = 0; at < microbatches_; ++at) {
-      longest = std::max(longest, way_of(at, columns));
+      longest = std::max(longest, longest_of(at, columns));
     }
     return longest;
   }
@@ -125,4 +127,4 @@ class own_paths {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_OWN_PATHS_HPP
+#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_MICROBATCH_PATHS_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/detail/bounds/lock_step_bound.hpp>  // first: proves it is self-contained
+#include <ballast/pipeline/detail/bounds/waiting_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/order_checks.hpp"
 
@@ -15,8 +15,8 @@ namespace {
 
 using ballast::time_units;
 using ballast::detail::most_shortfall;
-using ballast::detail::waiting_in_steps;
-using side = ballast::detail::lock_steps::side;
+using ballast::detail::waiting_bound;
+using side = ballast::detail::synchronised_steps::side;
 using times = std::vector<time_units>;
 
 TEST(MostShortfall, IsThatOfTheBestLevel)
@@ -84,7 +84,7 @@ time_units least_waiting(std::array<side, 2> const& sides, std::size_t steps,
   return least;
 }
 
-TEST(WaitingInSteps, IsNotAboveAnyChoiceOfMicrobatches)  // Ensures (1)
+TEST(WaitingBound, IsNotAboveAnyChoiceOfMicrobatches)  // Ensures (1)
 {
   ballast::random_source random(10);
   int above_zero = 0;
@@ -100,14 +100,14 @@ TEST(WaitingInSteps, IsNotAboveAnyChoiceOfMicrobatches)  // Ensures (1)
         side{1 + random.below(2), {1, 0}, random.below(2) == 0},
         side{1 + random.below(2), {2, 3}, random.below(2) == 0},
     };
-    time_units const bound = waiting_in_steps(sides[0], sides[1], steps, columns, memory);
+    time_units const bound = waiting_bound(sides[0], sides[1], steps, columns, memory);
     ASSERT_LE(bound, least_waiting(sides, steps, columns));
     above_zero += bound > 0 ? 1 : 0;
   }
   EXPECT_GT(above_zero, 50);
 }
 
-TEST(WaitingInSteps, IsExactAgainstASideThatDoesNotVary)
+TEST(WaitingBound, IsExactAgainstASideThatDoesNotVary)
 {
   ballast::pipeline_times given(3, 2);
   given.rows = {{10, 20}, {20, 40}, {20, 40}, {20, 40}, {60, 120}, {20, 40}};
@@ -118,11 +118,11 @@ TEST(WaitingInSteps, IsExactAgainstASideThatDoesNotVary)
   side const turns{2, {0, 1}, true};
   side const steady{2, {2, 3}, false};
   // 20 + 60, 40 + 20 and 120 + 10; the steady side takes 60.
-  EXPECT_EQ(waiting_in_steps(varies, steady, 3, columns, memory), 0);
-  EXPECT_EQ(waiting_in_steps(steady, varies, 3, columns, memory), 20 + 0 + 70);
+  EXPECT_EQ(waiting_bound(varies, steady, 3, columns, memory), 0);
+  EXPECT_EQ(waiting_bound(steady, varies, 3, columns, memory), 20 + 0 + 70);
   // Its own two passes in one step: 30, 60 and 180.
-  EXPECT_EQ(waiting_in_steps(turns, steady, 3, columns, memory), 30);
-  EXPECT_EQ(waiting_in_steps(steady, turns, 3, columns, memory), 120);
+  EXPECT_EQ(waiting_bound(turns, steady, 3, columns, memory), 30);
+  EXPECT_EQ(waiting_bound(steady, turns, 3, columns, memory), 120);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/detail/bounds/lock_steps.hpp>  // first: proves it is self-contained
+#include <ballast/pipeline/detail/bounds/synchronised_steps.hpp>  // first: proves it is self-contained
 
 #include "../../../support/order_checks.hpp"
 
@@ -14,23 +14,23 @@
 namespace {
 
 using ballast::pipeline_rank;
-using ballast::detail::lock_steps;
+using ballast::detail::synchronised_steps;
 
-lock_steps steps_of(ballast::compiled_schedule const& schedule, pipeline_rank first,
-                    pipeline_rank second)
+synchronised_steps steps_of(ballast::compiled_schedule const& schedule, pipeline_rank first,
+                            pipeline_rank second)
 {
-  std::vector<std::uint32_t> place(schedule.tasks().size());
+  std::vector<std::uint32_t> index(schedule.tasks().size());
   for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
     std::uint32_t next = 0;
     for (auto const task : schedule.tasks_on(ballast::to_id<pipeline_rank>(rank))) {
-      place[task] = next++;
+      index[task] = next++;
     }
   }
   ballast::workspace memory;
-  return lock_steps(schedule, first, second, place, memory);
+  return synchronised_steps(schedule, first, second, index, memory);
 }
 
-TEST(LockSteps, AreOnePerMicrobatchBetweenNeighboursIn1F1B)
+TEST(SynchronisedSteps, AreOnePerMicrobatchBetweenNeighboursIn1F1B)
 {
   auto const schedule = ballast_test::chain_schedule(4, 12);
   for (std::uint32_t rank = 0; rank + 1 < 4; ++rank) {
@@ -52,7 +52,7 @@ TEST(LockSteps, AreOnePerMicrobatchBetweenNeighboursIn1F1B)
   }
 }
 
-TEST(LockSteps, AreNoneWhereRanksDoNotWaitForEachOther)
+TEST(SynchronisedSteps, AreNoneWhereRanksDoNotWaitForEachOther)
 {
   EXPECT_EQ(
       steps_of(ballast_test::chain_schedule(4, 12), pipeline_rank{0}, pipeline_rank{2}).count(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEPS_HPP
-#define BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEPS_HPP
+#ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_SYNCHRONISED_STEPS_HPP
+#define BALLAST_PIPELINE_DETAIL_BOUNDS_SYNCHRONISED_STEPS_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
@@ -17,19 +17,20 @@
 
 namespace ballast::inline v0::detail {
 
-/// Where two ranks go in lock step: from a meeting to the next, neither begins before both have
-/// done what they do in between.
+/// The steps of two ranks that synchronise: neither begins a step before both have ended the step
+/// before.
 ///
-/// They meet before task i of the one and task j of the other where each of the two waits for the
-/// task before i and for the one before j. A path can change ranks at every meeting, so the time
-/// from the first to the last is at least the sum, over steps, of the longer of what the two do.
-/// Neighbours in 1F1B meet once per microbatch, since a forward further on waits for a backward.
+/// Two ranks synchronise before task i of the one and task j of the other where each of the two
+/// waits for the task before i and for the one before j. A path can change ranks at every such
+/// point, so the time from the first to the last is at least the sum, over the steps in between,
+/// of the longer of what the two ranks do. Neighbours in 1F1B synchronise once per microbatch, since
+/// a later forward waits for a backward.
 ///
-/// Only steps of one shape are told of, that of the step in the middle: the same columns, at most
-/// two tasks a side.
+/// It counts only steps of the shape that the step in the middle has: the same columns, at most two
+/// tasks per rank.
 ///
 /// Complexity  O(tasks of the first rank x their waits).
-class lock_steps {
+class synchronised_steps {
  public:
   /// What a rank does in a step: at least one task.
   struct side {
@@ -39,9 +40,9 @@ class lock_steps {
     friend bool operator==(side const&, side const&) = default;
   };
 
-  /// Expects     the ranks differ; place[tasks]: where each task is in the list of its rank.
-  lock_steps(compiled_schedule const& schedule, pipeline_rank first, pipeline_rank second,
-             std::span<std::uint32_t const> place, workspace& memory)
+  /// Expects     the ranks differ; index[tasks]: of each task in the list of its rank.
+  synchronised_steps(compiled_schedule const& schedule, pipeline_rank first, pipeline_rank second,
+                     std::span<std::uint32_t const> index, workspace& memory)
   {
     std::span<std::uint32_t const> const one = schedule.tasks_on(first);
     std::span<std::uint32_t const> const two = schedule.tasks_on(second);
@@ -50,26 +51,26 @@ class lock_steps {
                                  [&](auto const& wait) { return wait.task == other; });
     };
     auto scratch = memory.open();
-    std::span<meeting> const found = scratch.take<meeting>(one.size());
-    std::size_t meetings = 0;
+    std::span<sync_point> const found = scratch.take<sync_point>(one.size());
+    std::size_t points = 0;
     for (std::uint32_t at = 1; at < one.size(); ++at) {
       for (auto const& wait : schedule.waits_for(one[at])) {
         if (schedule.stages()[schedule.tasks()[wait.task].stage].rank != second) { continue; }
-        std::uint32_t const next = place[wait.task] + 1;
+        std::uint32_t const next = index[wait.task] + 1;
         if (next < two.size() && waits_for(two[next], one[at - 1])) {
-          found[meetings++] = {at, next};
+          found[points++] = {at, next};
           break;
         }
       }
     }
-    if (meetings < 2) { return; }
+    if (points < 2) { return; }
     auto const shape = [&](std::size_t step, bool of_first) {
       return of_first ? side_of(schedule, one, found[step].first, found[step + 1].first)
                       : side_of(schedule, two, found[step].second, found[step + 1].second);
     };
-    std::size_t const middle = (meetings - 1) / 2;
+    std::size_t const middle = (points - 1) / 2;
     sides_ = {shape(middle, true), shape(middle, false)};
-    for (std::size_t step = 0; step + 1 < meetings; ++step) {
+    for (std::size_t step = 0; step + 1 < points; ++step) {
       if (shape(step, true) == sides_[0] && shape(step, false) == sides_[1]) { ++count_; }
     }
     if (sides_[0].tasks == 0 || sides_[1].tasks == 0) { count_ = 0; }
@@ -81,7 +82,7 @@ class lock_steps {
   [[nodiscard]] std::array<side, 2> const& sides() const noexcept { return sides_; }
 
  private:
-  struct meeting {
+  struct sync_point {
     std::uint32_t first;
     std::uint32_t second;
   };
@@ -107,4 +108,4 @@ class lock_steps {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_LOCK_STEPS_HPP
+#endif  // BALLAST_PIPELINE_DETAIL_BOUNDS_SYNCHRONISED_STEPS_HPP
