@@ -10,7 +10,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/device_array.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ struct gathered_samples {
 /// of fixed size needs no second one for the counts.
 ///
 ///     gathered_samples<tokens> all;
-///     if (auto done = gather_samples(comm, mine, 64, all); !done) { ... }
+///     if (auto done = gather_samples_into(all, comm, mine, 64); !done) { ... }
 ///
 /// Shapes      mine[m], 0 <= m; all: n samples, the sum of m over all ranks.
 /// Expects     capacity >= 1, the same on every rank.
@@ -46,9 +46,9 @@ struct gathered_samples {
 /// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
-[[nodiscard]] result<void> gather_samples(C& comm,
-                                          std::span<std::type_identity_t<Sample> const> mine,
-                                          std::size_t capacity, gathered_samples<Sample>& all)
+[[nodiscard]] result<void> gather_samples_into(gathered_samples<Sample>& all, C& comm,
+                                               std::span<std::type_identity_t<Sample> const> mine,
+                                               std::size_t capacity)
 {
   BALLAST_EXPECTS(capacity >= 1);
   std::uint64_t const count = mine.size();

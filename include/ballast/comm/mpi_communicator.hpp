@@ -5,6 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>

@@ -9,8 +9,8 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
-#include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_traffic.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMemcpyAsync
 

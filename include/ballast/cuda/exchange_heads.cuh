@@ -4,6 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/device_messages.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
@@ -12,8 +13,8 @@
 #include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <cuda_runtime.h>
 
@@ -28,48 +29,42 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Queues copies on a stream; messages are in the caller's memory, and so is what copies need.
-class device_head_mover {
+/// Queues copies of heads on a stream.
+class device_head_mover : public device_messages {
  public:
-  device_head_mover(ulysses_tables const& tables, std::uint32_t gpu, head_exchange way,
+  device_head_mover(ulysses_tables const& tables, std::uint32_t gpu, head_direction direction,
                     std::span<head_array const> arrays, std::span<std::byte> temporary,
                     cudaStream_t stream)
-      : tables_(tables),
+      : device_messages(temporary),
+        tables_(tables),
         gpu_(gpu),
-        to_heads_(way == head_exchange::to_heads),
+        to_heads_(direction == head_direction::to_heads),
         arrays_(arrays),
         heads_(arrays),
-        temporary_(temporary),
         stream_(stream)
   {}
 
-  [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
-  {
-    return take_messages(temporary_, bytes);
-  }
-
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    std::size_t bytes = temporary_.size();
+    std::size_t bytes = storage().size();
     return to_heads_
-               ? cuda_result("pack_to_heads", pack_to_heads(temporary_.data(), bytes, tables_, gpu_,
+               ? cuda_result("pack_to_heads", pack_to_heads(storage().data(), bytes, tables_, gpu_,
                                                             heads_, outgoing.data(), stream_))
                : cuda_result("pack_to_tokens",
-                             pack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
+                             pack_to_tokens(storage().data(), bytes, tables_, gpu_, heads_,
                                             outgoing.data(), stream_));
   }
 
-  /// The stream keeps the order: what unpack() queues comes behind the messages.
-  [[nodiscard]] result<void> arrive() const { return {}; }
+  [[nodiscard]] result<void> keep() const { return {}; }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    std::size_t bytes = temporary_.size();
+    std::size_t bytes = storage().size();
     return to_heads_ ? cuda_result("unpack_to_heads",
-                                   unpack_to_heads(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                   unpack_to_heads(storage().data(), bytes, tables_, gpu_, heads_,
                                                    incoming.data(), stream_))
                      : cuda_result("unpack_to_tokens",
-                                   unpack_to_tokens(temporary_.data(), bytes, tables_, gpu_, heads_,
+                                   unpack_to_tokens(storage().data(), bytes, tables_, gpu_, heads_,
                                                     incoming.data(), stream_));
   }
 
@@ -90,19 +85,19 @@ class device_head_mover {
   bool to_heads_;
   std::span<head_array const> arrays_;
   device_heads heads_;
-  std::span<std::byte> temporary_;
   cudaStream_t stream_;
 };
 
 template <stream_communicator C>
-[[nodiscard]] result<void> exchange_on_device(C& bag, device_ulysses& plan, head_exchange way,
+[[nodiscard]] result<void> exchange_on_device(C& bag, device_ulysses& plan,
+                                              head_direction direction,
                                               std::span<head_array const> arrays,
                                               std::span<std::byte> temporary)
 {
   auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
   return exchange_heads(
-      bag, plan.plan(), way, arrays, plan.memory(),
-      device_head_mover(plan.tables(), gpu, way, arrays, temporary, bag.stream()));
+      bag, plan.plan(), direction, arrays, plan.memory(),
+      device_head_mover(plan.tables(), gpu, direction, arrays, temporary, bag.stream()));
 }
 
 }  // namespace detail
@@ -166,7 +161,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 {
   detail::nvtx_range const range("ballast::to_heads");
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_on_device(bag, plan, detail::head_exchange::to_heads, all, temporary);
+  return detail::exchange_on_device(bag, plan, detail::head_direction::to_heads, all, temporary);
 }
 
 /// After attention, and the gradient of to_heads(): what to_tokens() of the host does.
@@ -181,7 +176,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 {
   detail::nvtx_range const range("ballast::to_tokens");
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_on_device(bag, plan, detail::head_exchange::to_tokens, all, temporary);
+  return detail::exchange_on_device(bag, plan, detail::head_direction::to_tokens, all, temporary);
 }
 
 }  // namespace ballast::inline v0

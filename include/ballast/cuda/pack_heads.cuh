@@ -12,7 +12,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cuda_runtime.h>
 

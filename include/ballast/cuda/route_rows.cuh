@@ -3,6 +3,7 @@
 #define BALLAST_CUDA_ROUTE_ROWS_CUH
 
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/device_messages.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
@@ -10,9 +11,10 @@
 #include <ballast/gpu/detail/cuda_failure.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_traffic.hpp>
 
 #include <cuda_runtime.h>
 
@@ -25,45 +27,38 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Queues copies on a stream; messages are in the caller's memory, and so is what copies need.
-class device_row_mover {
+/// Queues copies of rows on a stream.
+class device_row_mover : public device_messages {
  public:
-  device_row_mover(device_route const& there, direction way, std::span<row_array const> arrays,
-                   std::span<std::byte> temporary, cudaStream_t stream)
-      : there_(there),
-        forward_(way == direction::forward),
+  device_row_mover(device_route const& there, route_direction direction,
+                   std::span<row_array const> arrays, std::span<std::byte> temporary,
+                   cudaStream_t stream)
+      : device_messages(temporary),
+        there_(there),
+        forward_(direction == route_direction::forward),
         rows_(arrays),
-        temporary_(temporary),
         stream_(stream)
   {}
 
-  [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
-  {
-    return take_messages(temporary_, bytes);
-  }
-
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    std::size_t bytes = temporary_.size();
-    return cuda_result("pack_rows", pack_rows(temporary_.data(), bytes,
+    std::size_t bytes = storage().size();
+    return cuda_result("pack_rows", pack_rows(storage().data(), bytes,
                                               forward_ ? there_.sent() : there_.received(), rows_,
                                               outgoing.data(), stream_));
   }
 
   [[nodiscard]] result<void> keep() const
   {
-    std::size_t bytes = temporary_.size();
+    std::size_t bytes = storage().size();
     return cuda_result(
-        "keep_rows", keep_rows(temporary_.data(), bytes, there_.kept(), rows_, !forward_, stream_));
+        "keep_rows", keep_rows(storage().data(), bytes, there_.kept(), rows_, !forward_, stream_));
   }
-
-  /// The stream keeps the order: what unpack() queues comes behind the messages.
-  [[nodiscard]] result<void> arrive() const { return {}; }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    std::size_t bytes = temporary_.size();
-    return cuda_result("unpack_rows", unpack_rows(temporary_.data(), bytes,
+    std::size_t bytes = storage().size();
+    return cuda_result("unpack_rows", unpack_rows(storage().data(), bytes,
                                                   forward_ ? there_.received() : there_.sent(),
                                                   rows_, incoming.data(), stream_));
   }
@@ -72,19 +67,18 @@ class device_row_mover {
   device_route const& there_;
   bool forward_;
   device_rows rows_;
-  std::span<std::byte> temporary_;
   cudaStream_t stream_;
 };
 
 template <stream_communicator C>
-[[nodiscard]] result<void> route_on_device(C& comm, device_route& there, direction way,
+[[nodiscard]] result<void> route_on_device(C& comm, device_route& there, route_direction direction,
                                            std::span<row_array const> arrays,
                                            std::span<std::byte> temporary)
 {
   row_traffic const forward = there.traffic();
-  return exchange_rows(comm, way == direction::forward ? forward : forward.reversed(), arrays,
-                       there.memory(),
-                       device_row_mover(there, way, arrays, temporary, comm.stream()));
+  return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
+                       arrays, there.memory(),
+                       device_row_mover(there, direction, arrays, temporary, comm.stream()));
 }
 
 }  // namespace detail
@@ -137,7 +131,7 @@ template <stream_communicator C, std::same_as<row_array>... Arrays>
 {
   detail::nvtx_range const range("ballast::route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_device(comm, there, detail::direction::forward, all, temporary);
+  return detail::route_on_device(comm, there, detail::route_direction::forward, all, temporary);
 }
 
 /// Moves arrays back along a route: its exact inverse, and its gradient.
@@ -150,7 +144,7 @@ template <stream_communicator C, std::same_as<row_array>... Arrays>
 {
   detail::nvtx_range const range("ballast::reverse_route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_device(comm, there, detail::direction::reverse, all, temporary);
+  return detail::route_on_device(comm, there, detail::route_direction::reverse, all, temporary);
 }
 
 }  // namespace ballast::inline v0

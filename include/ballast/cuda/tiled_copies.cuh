@@ -4,7 +4,6 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/copy_tuning.hpp>
 #include <ballast/cuda/detail/copy/copy_share.hpp>
 #include <ballast/cuda/detail/copy/copy_tile.hpp>
 #include <ballast/cuda/detail/copy/warp.hpp>
@@ -58,8 +57,8 @@ __global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
 ///
 /// Expects     tile_bytes is a power of two from 64 to 2^30; blocks_per_multiprocessor >= 1.
 struct tiled_copies {
-  std::uint32_t tile_bytes = copy_tuning{}.tile_bytes;
-  std::uint32_t blocks_per_multiprocessor = copy_tuning{}.blocks_per_multiprocessor;
+  std::uint32_t tile_bytes = 4096;
+  std::uint32_t blocks_per_multiprocessor = 4;
 
   /// copy_batch by this policy.
   template <copy_list List>

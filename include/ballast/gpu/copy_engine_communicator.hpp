@@ -7,6 +7,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
 #include <ballast/gpu/detail/copy_engine_seat.hpp>

@@ -7,9 +7,9 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/overlaps.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -118,7 +118,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
   if (auto done = comm.all_gather(own, gathered); !done) { return done; }
   if (auto done = comm.wait(); !done) { return done; }
 
-  for_each_overlap(from, to, [&](overlap const& shared) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& shared) {
     if (shared.to != self) { return; }
     std::size_t offset = to_index(shared.from) * part;
     for (row_array const& array : all) {

@@ -65,12 +65,12 @@ namespace detail {
     cost.within_node_bytes += bytes(sent.within_node);
     cost.between_nodes_bytes += bytes(sent.between_nodes);
     cost.memory_bytes = std::max(cost.memory_bytes, bytes(sent.all() + received.all()));
-    for (rank_traffic const& way : {sent, received}) {
-      cost.messages_max = std::max(cost.messages_max, static_cast<double>(way.messages));
-      cost.bytes_max = std::max(cost.bytes_max, bytes(way.all()));
+    for (rank_traffic const& side : {sent, received}) {
+      cost.messages_max = std::max(cost.messages_max, static_cast<double>(side.messages));
+      cost.bytes_max = std::max(cost.bytes_max, bytes(side.all()));
       cost.seconds = std::max(
           cost.seconds,
-          detail::transfer_seconds(machines, bytes(way.within_node), bytes(way.between_nodes)));
+          detail::transfer_seconds(machines, bytes(side.within_node), bytes(side.between_nodes)));
     }
   }
   auto const ranks = static_cast<double>(volume.ranks.size());

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/route/overlaps.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
 
 #include <cstddef>
@@ -118,7 +118,7 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   plan.sent.start(from.ranks());
   plan.received.start(from.ranks());
   plan.kept.clear();
-  for_each_overlap(from, to, [&](overlap const& part) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& part) {
     if (part.from == rank && part.to == rank) {
       plan.kept.push_back({part.from_row, part.to_row, part.count});
     } else if (part.from == rank) {

@@ -6,7 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/overlaps.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -95,7 +95,7 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
   std::size_t found = 0;
 
   volume.ranks.assign(from.ranks(), {});
-  for_each_overlap(from, to, [&](overlap const& part) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& part) {
     auto& sender = volume.ranks[to_index(part.from)];
     auto& receiver = volume.ranks[to_index(part.to)];
     if (part.from == part.to) {

@@ -2,11 +2,8 @@
 #ifndef BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 #define BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 
-#include <ballast/core/contract.hpp>
-
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -47,22 +44,6 @@ class temporary_storage {
   std::size_t skipped_;
   std::size_t used_ = 0;
 };
-
-/// Cuts an exchange's messages off temporary storage and leaves the rest to its copies.
-///
-/// Expects     some storage, at least alignment - 1 more than `bytes`: without any, copies would only
-///             be asked for their needs.
-[[nodiscard]] inline std::span<std::byte> take_messages(std::span<std::byte>& temporary,
-                                                        std::size_t bytes)
-{
-  auto const address = reinterpret_cast<std::uintptr_t>(temporary.data());
-  std::size_t const skipped = -address % temporary_storage::alignment;
-  BALLAST_EXPECTS(!temporary.empty() && temporary.size() >= skipped &&
-                  temporary.size() - skipped >= bytes);
-  auto const messages = temporary.subspan(skipped, bytes);
-  temporary = temporary.subspan(skipped + bytes);
-  return messages;
-}
 
 }  // namespace ballast::inline v0::detail
 

@@ -5,6 +5,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/copy_engine_batch.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
 #include <ballast/gpu/detail/cuda_failure.hpp>
@@ -12,24 +13,13 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
 
-namespace ballast::inline v0 {
-
-struct copy_engine_options {
-  /// For ranks to come, and of each wait for a stream, above zero.
-  std::chrono::milliseconds deadline = default_deadline;
-  /// Leave the multiprocessors to the kernels that run meanwhile. Within one GPU a copy engine is
-  /// several times slower than they are: false where nothing runs that could be held up.
-  bool beside_kernels = true;
-};
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// What a rank pulls from a peer.
 struct copy_engine_pull {
@@ -185,8 +175,6 @@ class copy_engine_seat {
   result<void> health_;   // once it is an error, every further call gives that
 };
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP

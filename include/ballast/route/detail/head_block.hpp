@@ -7,7 +7,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <cstddef>

@@ -6,13 +6,13 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,20 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
-
-/// The same on every rank.
-struct mpi_communicator_options {
-  std::chrono::milliseconds deadline = default_deadline;  ///< of silence, not of the whole call
-  /// Whether ranks meet and compare sizes before bytes move: a reduction of 8 bytes per call.
-  /// Without it, sizes that differ are an error of MPI's on some ranks (a rank's own part counts as
-  /// a message), and a deadline that passes or bytes that were never sent on others: for plans that
-  /// were compared already. barrier and split always compare.
-  bool verify = true;
-  std::size_t largest_message = std::size_t{1} << 30U;  ///< bytes; MPI's own limit is 2^31 - 1
-};
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 /// Whether MPI may be called: after MPI_Init and before MPI_Finalize.
 [[nodiscard]] inline bool mpi_is_running()
@@ -237,8 +224,6 @@ class mpi_group {
   std::vector<host_scratch> retired_;  // MPI may still write there
 };
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_COMM_DETAIL_MPI_MPI_GROUP_HPP

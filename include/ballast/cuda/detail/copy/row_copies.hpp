@@ -6,7 +6,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>

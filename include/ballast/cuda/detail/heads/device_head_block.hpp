@@ -7,7 +7,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/detail/head_block.hpp>
-#include <ballast/route/ulysses_pack.hpp>
+#include <ballast/route/pack_heads.hpp>
 
 #include <cstddef>
 #include <cstdint>

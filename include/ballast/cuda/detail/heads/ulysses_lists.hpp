@@ -6,15 +6,15 @@
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0::detail {
 
-/// The copies of the four movements of route/ulysses_pack.hpp. `blocks[all.count()]` are those of
+/// The copies of the four movements of route/pack_heads.hpp. `blocks[all.count()]` are those of
 /// `all`, with their offsets, and `messages` what the movement reads or writes.
 struct head_copies {
   head_blocks all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_ULYSSES_PACK_HPP
-#define BALLAST_ROUTE_ULYSSES_PACK_HPP
+#ifndef BALLAST_ROUTE_PACK_HEADS_HPP
+#define BALLAST_ROUTE_PACK_HEADS_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
@@ -189,4 +189,4 @@ inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_ROUTE_ULYSSES_PACK_HPP
+#endif  // BALLAST_ROUTE_PACK_HEADS_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_PACK_HPP
-#define BALLAST_ROUTE_PACK_HPP
+#ifndef BALLAST_ROUTE_PACK_ROWS_HPP
+#define BALLAST_ROUTE_PACK_ROWS_HPP
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
@@ -103,4 +103,4 @@ inline void unpack_rows(route_table const& table, std::span<row_array const> arr
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_ROUTE_PACK_HPP
+#endif  // BALLAST_ROUTE_PACK_ROWS_HPP
