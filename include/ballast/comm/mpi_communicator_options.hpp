@@ -14,10 +14,10 @@ struct mpi_communicator_options {
   /// How long a rank waits without any message arriving, above zero. A call in which messages keep
   /// arriving may take longer.
   std::chrono::milliseconds deadline = default_deadline;
-  /// Whether the ranks compare operations and sizes before bytes move: a reduction of 8 bytes a call.
-  /// Turn it off only for plans that the ranks have compared already. Then sizes that differ are an
-  /// error of MPI on some ranks (also where they differ in what a rank sends itself), and on others a
-  /// deadline that passes or bytes that never arrive. barrier and split always compare.
+  /// Whether the ranks compare operations and sizes before bytes move: a reduction of 8 bytes a
+  /// call. Turn it off only for plans that the ranks have compared already. Then sizes that differ
+  /// are an error of MPI on some ranks (also where they differ in what a rank sends itself), and on
+  /// others a deadline that passes or bytes that never arrive. barrier and split always compare.
   bool verify = true;
   std::size_t largest_message = std::size_t{1} << 30U;  ///< bytes; MPI's own limit is 2^31 - 1
 };

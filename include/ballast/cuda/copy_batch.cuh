@@ -24,13 +24,13 @@ concept copy_policy =
 
 /// Queues copies list(0) ... list(count - 1) on a stream; they are made in any order.
 ///
-/// The list is evaluated on the device when the stream reaches the copies. So `count` may be a bound:
-/// copies beyond what there is to do are empty, and a captured graph makes, at each replay, the copies
-/// that the list gives then.
+/// The list is evaluated on the device when the stream reaches the copies. So `count` may be a
+/// bound: copies beyond what there is to do are empty, and a captured graph makes, at each replay,
+/// the copies that the list gives then.
 ///
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
-/// Expects     the stream's device is the current one; temporary is memory of that device, of as many
-///             bytes as the same call without memory has written
+/// Expects     the stream's device is the current one; temporary is memory of that device, of as
+///             many bytes as the same call without memory has written
 /// Errors      CUDA's own; cudaErrorInvalidValue if temporary_bytes is too small.
 template <copy_list List, copy_policy<List> Policy>
 [[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,

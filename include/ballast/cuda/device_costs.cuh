@@ -50,8 +50,8 @@ template <class Sample, device_cost_model<Sample> Model>
                                    cost_units* costs, cudaStream_t stream)
 {
   detail::nvtx_range const range("ballast::costs_of");
-  // The kernel behind thrust::transform, without its exceptions. The other one, Transform, keeps the
-  // tile that suited the size of the process's first call.
+  // The kernel behind thrust::transform, without its exceptions. The other one, Transform, keeps
+  // the tile that suited the size of the process's first call.
   return cub::DeviceTransform::TransformStableArgumentAddresses(samples, costs, count, model,
                                                                 stream);
 }
@@ -61,8 +61,8 @@ template <class Sample, device_cost_model<Sample> Model>
 /// Shapes      samples[count], total[1], both on the stream's device
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
 /// Ensures     (1) *total is the host's saturating_sum of all costs, 0 where there is no sample:
-///                 costs are never negative, so the sum is min(what it is without a limit, no_cost),
-///                 and the order in which a GPU adds does not matter
+///                 costs are never negative, so the sum is min(what it is without a limit,
+///                 no_cost), and the order in which a GPU adds does not matter
 /// Errors      CUDA's own
 /// Complexity  O(count) reads; costs are not written down.
 template <class Sample, device_cost_model<Sample> Model>

@@ -10,8 +10,8 @@ namespace ballast::inline v0 {
 
 /// How a copy_engine_communicator behaves.
 struct copy_engine_options {
-  /// How long a rank waits for the others to make the same call, and how long each wait for a stream
-  /// may take; above zero.
+  /// How long a rank waits for the others to make the same call, and how long each wait for a
+  /// stream may take; above zero.
   std::chrono::milliseconds deadline = default_deadline;
   /// Ask CUDA to copy by the copy engines, which leaves the multiprocessors to kernels. Within one
   /// GPU a copy engine is several times slower than they are: set it to false where no kernel runs

@@ -9,10 +9,11 @@
 
 namespace ballast::inline v0 {
 
-/// What the host must know of one rank's part in an exchange of rows; the host need not reach the rows
-/// themselves.
+/// What the host must know of one rank's part in an exchange of rows; the host need not reach the
+/// rows themselves.
 ///
-/// Shapes      sent[ranks], received[ranks]: rows to each peer and from each peer, 0 for the rank itself.
+/// Shapes      sent[ranks], received[ranks]: rows to each peer and from each peer, 0 for the rank
+///             itself.
 struct row_traffic {
   rank_id rank{};
   tokens rows_before = 0;  ///< of the rank's arrays, before the exchange

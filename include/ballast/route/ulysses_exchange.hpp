@@ -41,8 +41,9 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
   }
 }
 
-/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by unpack(), since
-/// sums of heads are taken in the order of the GPUs; copy() does all the work of a bag of one GPU.
+/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by unpack(),
+/// since sums of heads are taken in the order of the GPUs; copy() does all the work of a bag of one
+/// GPU.
 template <class M>
 concept head_mover = exchange_mover<M> && requires(M& mover) {
   { mover.copy() } -> std::same_as<result<void>>;
@@ -63,7 +64,8 @@ class host_head_mover : public host_messages<C> {
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    (to_heads_ ? pack_to_heads : pack_to_tokens)(plan_, gpu_, arrays_, outgoing);
+    to_heads_ ? pack_to_heads(plan_, gpu_, arrays_, outgoing)
+              : pack_to_tokens(plan_, gpu_, arrays_, outgoing);
     return {};
   }
 
@@ -71,7 +73,8 @@ class host_head_mover : public host_messages<C> {
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    (to_heads_ ? unpack_to_heads : unpack_to_tokens)(plan_, gpu_, arrays_, incoming);
+    to_heads_ ? unpack_to_heads(plan_, gpu_, arrays_, incoming)
+              : unpack_to_tokens(plan_, gpu_, arrays_, incoming);
     return {};
   }
 

@@ -12,8 +12,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The part of a mover that all movers on the device have in common: messages lie at the beginning of
-/// the caller's temporary storage, and the rest of it is for the copies.
+/// The part of a mover that all movers on the device have in common: messages lie at the beginning
+/// of the caller's temporary storage, and the rest of it is for the copies.
 class device_messages {
  public:
   explicit device_messages(std::span<std::byte> temporary) : temporary_(temporary) {}

@@ -29,8 +29,8 @@ concept exchange_mover = requires(M& mover, std::span<std::byte> messages) {
   { mover.unpack(messages) } -> std::same_as<result<void>>;
 };
 
-/// The part of a mover that all movers on the host have in common: messages lie in the communicator's
-/// scratch, and have arrived when its wait() returns.
+/// The part of a mover that all movers on the host have in common: messages lie in the
+/// communicator's scratch, and have arrived when its wait() returns.
 template <communicator C>
 class host_messages {
  public:
@@ -43,8 +43,8 @@ class host_messages {
   C& comm_;
 };
 
-/// Runs the operations of an exchange in their order, for routes and for Ulysses, on the host and on
-/// the device: pack, all-to-all, keep, wait, unpack.
+/// Runs the operations of an exchange in their order, for routes and for Ulysses, on the host and
+/// on the device: pack, all-to-all, keep, wait, unpack.
 ///
 /// sizes(sent, received) writes the bytes of the messages to and from each rank.
 ///

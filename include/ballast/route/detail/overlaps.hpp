@@ -25,8 +25,8 @@ struct token_overlap {
   friend constexpr bool operator==(token_overlap const&, token_overlap const&) = default;
 };
 
-/// Calls visit(token_overlap) for every piece of every sample that two placements have in common, sample
-/// by sample and token by token: the order in which all ranks agree without talking.
+/// Calls visit(token_overlap) for every piece of every sample that two placements have in common,
+/// sample by sample and token by token: the order in which all ranks agree without talking.
 ///
 /// Expects     both place the same samples over equally many ranks.
 /// Ensures     the overlaps, in order, cover each sample's tokens, each token once
