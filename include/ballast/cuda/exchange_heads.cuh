@@ -102,10 +102,10 @@ template <stream_communicator C>
 
 }  // namespace detail
 
-/// Bytes of temporary device memory that to_heads() and to_tokens() need on a GPU of the bag: for
-/// the plan staged last, and for every plan that gives no GPU more rows.
+/// Returns the bytes of temporary device memory that are enough for to_heads() and to_tokens() on a
+/// GPU of the bag, with the plan staged last and with every plan that gives no GPU more rows.
 ///
-/// Errors      transport, where CUDA has no device to ask.
+/// Errors      transport, if CUDA finds no device.
 template <std::same_as<head_array>... Arrays>
 [[nodiscard]] result<std::size_t> exchange_bytes(device_ulysses const& plan, std::uint32_t gpu,
                                                  Arrays const&... arrays)
@@ -115,7 +115,8 @@ template <std::same_as<head_array>... Arrays>
   device_heads const heads(all);
   std::size_t there = 0;
   std::size_t back = 0;
-  // The longest lists of copies, one or the other by the numbers of GPUs and sequences.
+  // One of these has the longest list of copies: which one depends on the numbers of GPUs and
+  // sequences.
   if (auto const code = unpack_to_heads(nullptr, there, tables, gpu, heads, nullptr, nullptr);
       code != cudaSuccess) {
     return detail::cuda_failure("unpack_to_heads", code);
@@ -133,28 +134,28 @@ template <std::same_as<head_array>... Arrays>
   return messages + std::max(there, back) + detail::temporary_storage::alignment;
 }
 
-/// Before attention, on the bag's stream: what to_heads() of the host does, with arrays in the
-/// memory of the device, and without a wait.
+/// Before attention, on the bag's stream, without waiting: as to_heads() of the host, with arrays
+/// in device memory.
 ///
 ///     heads.stage(plan);
 ///     heads.upload(bag.stream());
 ///     to_heads(bag, heads, temporary, heads_of(q, q_whole, 32, 128),
 ///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
-/// Collective, as to_heads() of the host is, and GPUs that use either can meet in it.
+/// Collective; some GPUs may call this one, and others to_heads() of the host.
 ///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], by the
 ///             plan staged last; temporary[exchange_bytes()].
-/// Expects     bag.size() == plan.gpus(), and the upload is queued before; arrays and temporary in
-///             memory that the stream's device reaches, which is the current one, to be left alone
-///             until the stream has come so far. No `to` overlaps another array, nor its own but in
-///             a bag of one. At most device_heads::most arrays.
-/// Ensures     (1) when the stream has come so far, `to` is what to_heads() of the host makes it
-///             (2) it waits for nothing that the communicator's all_to_all_v does not wait for
+/// Expects     bag.size() == plan.gpus(), and the upload is queued already. The stream's device is
+///             the current one, and reaches arrays and temporary, which nothing else uses until the
+///             stream has done the exchange. No `to` overlaps another array, nor its own `from`
+///             except in a bag of one. At most device_heads::most arrays.
+/// Ensures     (1) when the stream has done it, `to` is what to_heads() of the host makes it
+///             (2) it waits for nothing but what the communicator's all_to_all_v waits for
 ///             (3) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. `to`
-///             is then unspecified. What goes wrong later is told by bag.wait().
-/// Complexity  that of pack_to_heads() and unpack_to_heads(), one behind the other.
+/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
+///             `to` is unspecified. bag.wait() reports later failures.
+/// Complexity  that of pack_to_heads() and unpack_to_heads(), one after the other.
 template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_heads(C& bag, device_ulysses& plan, std::span<std::byte> temporary,
                                     Arrays const&... arrays)
@@ -167,7 +168,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 /// After attention, and the gradient of to_heads(): what to_tokens() of the host does.
 ///
 /// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
-/// Expects     where several GPUs have the same head, an element_type that is not `other`.
+/// Expects     if several GPUs have the same head, an element_type that is not `other`.
 /// Ensures     sums are those of unpack_to_tokens().
 /// The rest is as for to_heads().
 template <stream_communicator C, std::same_as<head_array>... Arrays>

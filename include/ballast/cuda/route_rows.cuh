@@ -83,10 +83,10 @@ template <stream_communicator C>
 
 }  // namespace detail
 
-/// Bytes of temporary device memory that route() and reverse_route() need at most, whatever the
-/// plan within the bound: for these arrays, and for all that have no more rows.
+/// Returns the bytes of temporary device memory that are enough for route() and reverse_route(),
+/// for every plan within the bound, with these arrays or others that have no more rows.
 ///
-/// Errors      transport, where CUDA has no device to ask.
+/// Errors      transport, if CUDA finds no device.
 template <std::same_as<row_array>... Arrays>
 [[nodiscard]] result<std::size_t> route_bytes(device_route const& there, Arrays const&... arrays)
 {
@@ -104,27 +104,27 @@ template <std::same_as<row_array>... Arrays>
   return bytes + detail::temporary_storage::alignment;
 }
 
-/// Moves arrays along a route on the communicator's stream: what route() of the host does, with the
-/// arrays in the memory of the device, and without a wait.
+/// Moves arrays along a route on the communicator's stream, without waiting: as route() of the
+/// host, with arrays in device memory.
 ///
 ///     there.stage(plan);
 ///     there.upload(comm.stream());
 ///     route(comm, there, temporary, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
-/// Collective, as route() of the host is, and ranks that use either can meet in it.
+/// Collective; some ranks may call this one, and others route() of the host.
 ///
 /// Shapes      each array: from[rows before], to[rows after] rows of the plan staged last;
 ///             temporary[route_bytes()].
-/// Expects     the plan is of this rank, and its upload is queued before; arrays and temporary in
-///             memory that the stream's device reaches, which is the current one, to be left alone
-///             until the stream has come so far. No `to` overlaps another array, and at most
-///             device_rows::most arrays.
-/// Ensures     (1) when the stream has come so far, `to` is what route() of the host makes it
-///             (2) it waits for nothing that the communicator's all_to_all_v does not wait for
+/// Expects     a plan of this rank, whose upload is queued already. The stream's device is the
+///             current one, and reaches arrays and temporary, which nothing else uses until the
+///             stream has done the route. No `to` overlaps another array; at most device_rows::most
+///             arrays.
+/// Ensures     (1) when the stream has done it, `to` is what route() of the host makes it
+///             (2) it waits for nothing but what the communicator's all_to_all_v waits for
 ///             (3) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. `to`
-///             is then unspecified. What goes wrong later is told by comm.wait().
-/// Complexity  that of pack_rows(), keep_rows() and unpack_rows(), one behind the other.
+/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
+///             `to` is unspecified. comm.wait() reports later failures.
+/// Complexity  that of pack_rows(), keep_rows() and unpack_rows(), one after the other.
 template <stream_communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, device_route& there, std::span<std::byte> temporary,
                                  Arrays const&... arrays)

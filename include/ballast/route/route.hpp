@@ -111,25 +111,25 @@ template <communicator C>
 
 }  // namespace detail
 
-/// Moves arrays along a route, all of them in one all-to-all.
+/// Moves arrays along a route: all arrays in one all-to-all.
 ///
 ///     route(comm, plan, memory, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
-/// Collective: every rank calls it with its own plan of the same two placements and with arrays of
-/// the same row widths. Rows that stay on their rank are copied once and enter no message.
+/// Collective: every rank calls it with its own plan, of the same two placements, and with arrays
+/// of the same row widths. Rows that stay on their rank are copied once and are in no message.
 ///
 /// Shapes      each array: from[plan.rows_before], to[plan.rows_after] rows.
 /// Expects     the plan is of this rank; arrays in memory that the host reaches; no `to` overlaps
 ///             another array.
 /// Ensures     (1) every token's row is where the plan's second placement says, byte for byte; rows
-///                 without a token, between parts of samples, are left as they were
+///                 without a token, between parts of samples, are unchanged
 ///             (2) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
-///             as before. Different plans whose messages are as long are not noticed here: compare
-///             digests by agree() once a step.
-/// Complexity  O(ranks + ranges x arrays) and each byte copied twice on either side, once if kept;
-///             comm.scratch holds all messages, which is the peak of extra memory, so that what the
-///             caller has there is lost.
+/// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
+///             `from` unchanged. It does not detect different plans whose messages have equal
+///             lengths: compare digests with agree() once a step.
+/// Complexity  O(ranks + ranges x arrays); each byte is copied once on either side of the
+///             all-to-all, a kept byte once. comm.scratch holds all messages, which is the peak of
+///             extra memory, and overwrites what the caller has there.
 template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, route_plan const& plan, workspace& memory,
                                  Arrays const&... arrays)
@@ -139,7 +139,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
 }
 
 /// Moves arrays back along a route: the exact inverse. It is also the gradient of the route, since
-/// a permutation's transpose is its inverse, as route() is the gradient of reverse_route().
+/// the transpose of a permutation is its inverse; and route() is the gradient of reverse_route().
 ///
 /// Shapes      each array: from[plan.rows_after], to[plan.rows_before] rows.
 /// The rest is as for route().

@@ -132,28 +132,28 @@ template <communicator C>
 }  // namespace detail
 
 /// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with
-/// its share of the heads. Any number of arrays goes in one all-to-all.
+/// its share of the heads. Any number of arrays in one all-to-all.
 ///
 ///     to_heads(bag, plan, memory, heads_of(q, q_whole, 32, 128),
 ///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
-/// Collective in the bag: every GPU calls it with an equal plan and arrays of the same heads and
-/// types. Unequal plans whose messages happen to be as long are not noticed here: compare digests
-/// with agree(bag, plan.digest(), "the bag's plan") where lengths do not come from one gather.
-/// It is also the gradient of to_tokens for an array of which no two GPUs have the same head.
+/// Collective in the bag: every GPU calls it with an equal plan and with arrays of the same heads
+/// and types. It does not detect unequal plans whose messages have equal lengths: if lengths do not
+/// come from one gather, compare digests with agree(bag, plan.digest(), "the bag's plan"). It is
+/// also the gradient of to_tokens, for an array of which no two GPUs have the same head.
 ///
-/// A bag of one is free: the two layouts are the same, so an array whose `to` is its `from` is left
-/// alone, another is copied once, and no collective is called.
+/// In a bag of one the two layouts are the same: no collective is called, and an array is copied
+/// once, or not at all if its `to` is its `from`.
 ///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
 ///             is bag.rank() and share the count of plan.share(gpu, heads).
-/// Expects     bag.size() == plan.gpus(); arrays the host reaches, which overlap in a bag of one
-///             only.
+/// Expects     bag.size() == plan.gpus(); arrays in memory that the host reaches; `to` is `from` in
+///             a bag of one only, and arrays do not overlap otherwise.
 /// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share,
 ///                 byte for byte
 ///             (2) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
-///             as before.
+/// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
+///             `from` unchanged.
 /// Complexity  that of packing and unpacking: each byte that moves is copied once on either side,
 ///             each that stays once. bag.scratch holds all messages of the GPU, in both directions.
 template <communicator C, std::same_as<head_array>... Arrays>
@@ -165,14 +165,15 @@ template <communicator C, std::same_as<head_array>... Arrays>
 }
 
 /// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with
-/// all heads. It is also the gradient of to_heads: what several GPUs have a copy of, they have a
-/// gradient each of, and these are summed in the order of the GPUs, so that every run gives the
+/// all heads. It is also the gradient of to_heads: if several GPUs have a copy of a head, each has
+/// a gradient of it, and these are summed in the order of the GPUs, so that every run gives the
 /// same bits.
 ///
 /// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
-/// Expects     that of to_heads; where several GPUs have the same head, elements that can be added.
-/// Ensures     (1) to[row][head] is the sum, over the GPUs that have the head, of their from: one
-///                 after another in the elements' own type, and byte for byte where only one has it
+/// Expects     what to_heads expects; if several GPUs have the same head, elements that can be
+///             added.
+/// Ensures     (1) to[row][head] is the sum of `from` over the GPUs that have the head, added one
+///                 after another in the elements' own type; byte for byte if only one GPU has it
 ///             (2) the steady state allocates nothing
 /// The rest is as for to_heads.
 template <communicator C, std::same_as<head_array>... Arrays>

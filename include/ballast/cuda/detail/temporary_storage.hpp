@@ -7,7 +7,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// Cuts the caller's temporary storage into arrays, or finds out how much of it there must be.
+/// Cuts the caller's temporary storage into arrays, or computes how much storage is needed.
 ///
 /// A function that takes `void* temporary, std::size_t& temporary_bytes` as CUB's do makes one of
 /// these, takes its arrays in the same order whether or not there is memory, and asks
@@ -21,7 +21,7 @@ class temporary_storage {
 
   explicit temporary_storage(void* temporary) : memory_(static_cast<std::byte*>(temporary))
   {
-    // What the pointer lacks to a multiple is always paid for, so that the size is known first.
+    // bytes() always includes room for this, so that the size does not depend on the pointer.
     auto const address = reinterpret_cast<std::uintptr_t>(temporary);
     skipped_ = (alignment - address % alignment) % alignment;
   }
@@ -36,7 +36,7 @@ class temporary_storage {
 
   [[nodiscard]] bool is_only_asking() const noexcept { return memory_ == nullptr; }
 
-  /// What was taken so far needs as much; never zero, since null would be what a pointer to it is.
+  /// What was taken so far needs this many bytes; never 0, for which an allocation may return null.
   [[nodiscard]] std::size_t bytes() const noexcept { return used_ + alignment; }
 
  private:

@@ -13,8 +13,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Tokens that lie together in both of two placements: `count` of them, from row `from_row` of
-/// rank `from` to row `to_row` of rank `to`.
+/// Consecutive tokens of a sample that are consecutive in both of two placements: `count` of them,
+/// from row `from_row` of rank `from` to row `to_row` of rank `to`.
 struct token_overlap {
   rank_id from{};
   rank_id to{};
@@ -25,11 +25,11 @@ struct token_overlap {
   friend constexpr bool operator==(token_overlap const&, token_overlap const&) = default;
 };
 
-/// Calls visit(token_overlap) for every piece of every sample that two placements have in common,
-/// sample by sample and token by token: the order in which all ranks agree without talking.
+/// Calls visit(token_overlap) for the overlaps of two placements, sample by sample and in token
+/// order: so all ranks visit them in the same order without communication.
 ///
-/// Expects     both place the same samples over equally many ranks.
-/// Ensures     the overlaps, in order, cover each sample's tokens, each token once
+/// Expects     placements of the same samples over the same number of ranks.
+/// Ensures     the overlaps of a sample, in order, are its tokens, each once
 /// Complexity  O(samples + pieces of both).
 template <std::invocable<token_overlap const&> Visit>
 void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
