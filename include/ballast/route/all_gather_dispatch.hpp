@@ -90,7 +90,7 @@ namespace detail {
 ///             unspecified.
 /// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
 ///             ranks + 1 padded parts.
-/// Source      the baseline of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+/// Source      the baseline of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
 template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> all_gather_dispatch(C& comm, placement const& from, placement const& to,
                                                Arrays const&... arrays)

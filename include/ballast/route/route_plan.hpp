@@ -108,7 +108,7 @@ struct route_plan {
 /// Expects     placements of the same samples over the same ranks; `rank` is one of these.
 /// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
 /// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
-///             the composition that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
+///             the composition is that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
 ///             Pi_E).
 inline void plan_route_into(route_plan& plan, placement const& from, placement const& to,
                             rank_id rank)

@@ -76,7 +76,7 @@ struct route_volume {
 /// In, out     volume is overwritten; its memory is used again in the next step.
 /// Expects     placements of the same samples over the GPUs of `machines`.
 /// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
-/// Source      the composition is that of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+/// Source      the composition is that of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
 inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
                                placement const& to, cluster const& machines)
 {
