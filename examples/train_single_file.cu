@@ -5,9 +5,9 @@
 //   nvcc -std=c++20 -O2 -I include -DUSE_NCCL -o train examples/train_single_file.cu -lnccl
 //
 // The same steps are taken twice, from the same parameters: once every rank computes the documents
-// that it has read, once they go where ballast's plan wants them. The training must not notice.
-// Ranks are threads: each has a GPU, or shares one with others, or where there is none, or with
-// --host, computes on the host.
+// that it has read, once they go where ballast's plan wants them. Losses and
+// gradients must not change. Ranks are threads. Each has a GPU or shares one with others; without a
+// GPU, or with --host, all compute on the host.
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
@@ -1192,7 +1192,7 @@ class sharded_model {
   gpt<float> model_;
 };
 
-/// Takes rows to where the plan wants them, and back, by the host.
+/// Moves rows to where the plan wants them, and back, by the host.
 class host_router {
  public:
   host_router(device const&, std::size_t, std::size_t) {}
@@ -1507,7 +1507,7 @@ outcome train_together(std::vector<Comm> ranks, std::vector<device> const& devic
   std::exception_ptr first_thrown;
   std::mutex thrown;
   auto const run = [&](std::size_t rank, Comm comm) {
-    // comm outlives the handler: others are told of its end when the exception is noted.
+    // comm outlives the handler: peers notice that this rank left after its exception was stored.
     try {
       if (devices[rank].is_gpu) { check(cudaSetDevice(gpus[rank])); }
       trainer<Comm> one(comm, devices[rank], chosen, lengths);

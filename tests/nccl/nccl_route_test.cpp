@@ -53,7 +53,7 @@ constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected 
 constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
-/// when the stream has come so far.
+/// when the stream reaches them.
 struct queued_row_mover {
   device_route const& there;
   bool forward;

@@ -48,7 +48,7 @@ constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected 
 constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_head_mover queues: the same lists over the same tables, which are
-/// read when the stream has come so far.
+/// read when the stream reaches them.
 struct queued_head_mover {
   ballast::ulysses_tables tables;
   std::uint32_t gpu;
