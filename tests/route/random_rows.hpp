@@ -34,8 +34,8 @@ inline std::vector<std::byte> random_bytes(std::size_t count, ballast::random_so
   return bytes;
 }
 
-/// Arrays of one rank before a route, of random content, and after it, not written yet. Each begins a
-/// few bytes past a 16-byte boundary, so that its rows are misaligned.
+/// Arrays of one rank before a route, of random content, and after it, not written yet. Each begins
+/// a few bytes past a 16-byte boundary, so that its rows are misaligned.
 class rank_bytes {
  public:
   rank_bytes(std::vector<std::size_t> const& widths, ballast::tokens before, ballast::tokens after,
