@@ -4,9 +4,7 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/exchange.hpp>
 #include <ballast/route/pack_rows.hpp>

@@ -10,6 +10,7 @@
 #include <ballast/route/detail/exchange.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <array>
