@@ -12,7 +12,7 @@ NVCC names another compiler. Arguments go to it, such as the directory of tl/exp
 
 Fails if a kernel spills registers, or if one that copies has no load or no store of 16 bytes in its
 PTX or in its machine code. There each instruction has 16 bytes: its lowest 12 bits are 0x981 for a
-load from global memory and 0x986 for a store, bits 73 to 75 are 6 where it has 16 bytes (seen in
+load from global memory and 0x986 for a store, bits 73 to 75 are 6 if it has 16 bytes (seen in
 kernels of accesses of known widths, alike on all three).
 END
 }
@@ -60,8 +60,8 @@ wide_code() {
 }
 
 failed=0
-echo '| kernel | capability | registers | spilled | shared memory | 16-byte loads, stores: PTX | machine code |'
-echo '|---|---|---|---|---|---|---|'
+echo '| kernel | capability | registers | shared memory | 16-byte loads, stores: PTX | machine code |'
+echo '|---|---|---|---|---|---|'
 for capability in 80 90 100; do
   cd "$build"
   "${NVCC:-nvcc}" -std=c++20 -arch=sm_$capability -I"$root/include" "$@" -cubin -keep -Xptxas -v \
@@ -73,7 +73,7 @@ for capability in 80 90 100; do
       _ZN7ballast*) ;;
       *) continue ;;  # those of CUB
     esac
-    echo "| \`$name\` | $capability | $registers | $spilled | $shared | $ptx_loads, $ptx_stores | $loads, $stores |"
+    echo "| \`$name\` | $capability | $registers | $shared | $ptx_loads, $ptx_stores | $loads, $stores |"
     if ((spilled > 0)); then
       echo "$name spills $spilled bytes for compute capability $capability" >&2
       failed=1

@@ -22,7 +22,7 @@ using namespace ballast;
 result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> const& read)
 {
   gathered_samples<tokens> all;
-  if (auto done = gather_samples(comm, read, /*capacity=*/64, all); !done) {
+  if (auto done = gather_samples_into(all, comm, read, /*capacity=*/64); !done) {
     return tl::unexpected(done.error());
   }
   auto const bags = one_gpu_bags(comm.size());

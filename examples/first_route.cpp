@@ -16,9 +16,9 @@ int main()
   auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
-  run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator are used in the same way
+  run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
     gathered_samples<tokens> all;
-    auto const gathered = gather_samples(comm, read[to_index(comm.rank())], 8, all);
+    auto const gathered = gather_samples_into(all, comm, read[to_index(comm.rank())], 8);
     if (!gathered) { return void(std::puts(gathered.error().message.c_str())); }
     auto const plan =
         ballast::partition(all.samples, bags, longest_processing_time{}, cost).value();
@@ -27,15 +27,15 @@ int main()
     placement as_planned;
     as_read.assign_whole(all.samples, all.source, comm.size());
     as_planned.assign_chunks(all.samples, plan.owner, bags);
-    auto const way = plan_route(as_read, as_planned, comm.rank());
+    auto const to_compute = plan_route(as_read, as_planned, comm.rank());
 
     workspace memory;
-    std::vector<float> x(static_cast<std::size_t>(way.rows_before) * 16);
-    std::vector<float> x_there(static_cast<std::size_t>(way.rows_after) * 16);
-    bool const moved = route(comm, way, memory, rows_of(x, x_there, 16)) &&
-                       reverse_route(comm, way, memory, rows_of(x_there, x, 16));
+    std::vector<float> x(static_cast<std::size_t>(to_compute.rows_before) * 16);
+    std::vector<float> x_there(static_cast<std::size_t>(to_compute.rows_after) * 16);
+    bool const moved = route(comm, to_compute, memory, rows_of(x, x_there, 16)) &&
+                       reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16));
     std::printf("rank %zu: %5ld tokens read, %5ld to compute%s\n", to_index(comm.rank()),
-                way.rows_before, way.rows_after, moved ? "" : ", failed");
+                to_compute.rows_before, to_compute.rows_after, moved ? "" : ", failed");
   });
   // [first_route]
 }

@@ -50,7 +50,7 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
     if (data.source[sample] == comm.rank()) { mine.push_back(data.lengths[sample]); }
   }
   gathered_samples<tokens> all;
-  check(gather_samples(comm, mine, 64, all));
+  check(gather_samples_into(all, comm, mine, 64));
   auto const plan = check(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
   check(agree(comm, plan.digest(), "the plan"));
 
@@ -58,32 +58,32 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
   placement computed;
   read.assign_whole(all.samples, all.source, comm.size());
   computed.assign_chunks(all.samples, plan.owner, bags);
-  auto const way = plan_route(read, computed, comm.rank());
+  auto const to_compute = plan_route(read, computed, comm.rank());
   auto const bag = bags.bag_of(comm.rank());
   auto in_bag = check(comm.split(static_cast<std::uint32_t>(bag)));
   ulysses_plan heads;
   heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
 
   block::values const x = block::pixels(read, comm.rank(), shape.width);
-  block::values x_there(static_cast<std::size_t>(way.rows_after) * shape.width);
+  block::values x_there(static_cast<std::size_t>(to_compute.rows_after) * shape.width);
   block::values y_there(x_there.size());
   block::values y(x.size());
   workspace memory;
   block::transformer_block layer(shape, weights, in_bag);
-  check(route(comm, way, memory, rows_of(x, x_there, shape.width)));
+  check(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
   check(layer.forward(heads, x_there, y_there));
-  check(reverse_route(comm, way, memory, rows_of(y_there, y, shape.width)));
+  check(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
 
-  // The loss is where the data were read, and its gradient takes the same two ways.
+  // The loss is where the data were read, and its gradient takes the same two routes.
   double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
   block::values const& dy = y;
   block::values dx(x.size());
   block::parameters gradients(shape);
-  check(route(comm, way, memory, rows_of(dy, y_there, shape.width)));
+  check(route(comm, to_compute, memory, rows_of(dy, y_there, shape.width)));
   check(layer.backward(y_there, x_there, gradients));
-  check(reverse_route(comm, way, memory, rows_of(x_there, dx, shape.width)));
+  check(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
   return {loss, gradients.flat(), report::measure_as_read(data, plan.costs, comm.size()),
-          report::measure_balance(plan.loads, bags.sizes())};
+          report::measure_balance(plan.loads, bags.speeds())};
 }
 // [knapformer]
 

@@ -5,9 +5,9 @@
 //   nvcc -std=c++20 -O2 -I include -DUSE_NCCL -o train examples/train_single_file.cu -lnccl
 //
 // The same steps are taken twice, from the same parameters: once every rank computes the documents
-// that it has read, once they go where ballast's plan wants them. The training must not notice.
-// Ranks are threads: each has a GPU, or shares one with others, or where there is none, or with
-// --host, computes on the host.
+// that it has read, once they go where ballast's plan wants them. Losses and
+// gradients must not change. Ranks are threads. Each has a GPU or shares one with others; without a
+// GPU, or with --host, all compute on the host.
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
@@ -1192,7 +1192,7 @@ class sharded_model {
   gpt<float> model_;
 };
 
-/// Takes rows to where the plan wants them, and back, by the host.
+/// Moves rows to where the plan wants them, and back, by the host.
 class host_router {
  public:
   host_router(device const&, std::size_t, std::size_t) {}
@@ -1369,13 +1369,13 @@ class trainer {
   share step_balanced(std::size_t step)
   {
     // Every rank gathers the same lengths and finds the same plan.
-    check(ballast::gather_samples(comm_, mine_, chosen_.documents, all_));
+    check(ballast::gather_samples_into(all_, comm_, mine_, chosen_.documents));
     check(ballast::partition_into(plan_, memory_, all_.samples, bags_,
                                   ballast::longest_processing_time{}, cost_));
     check(ballast::agree(comm_, plan_.digest(), "the plan"));
     read_at_.assign_whole(all_.samples, all_.source, comm_.size());
     computed_at_.assign_chunks(all_.samples, plan_.owner, bags_);
-    ballast::plan_route_into(way_, read_at_, computed_at_, comm_.rank());
+    ballast::plan_route_into(to_compute_, read_at_, computed_at_, comm_.rank());
 
     // Tokens and targets go where the plan wants them,
     std::vector<tokens> lengths;
@@ -1383,7 +1383,7 @@ class trainer {
       lengths.push_back(all_.samples[to_index(document)]);
     }
     there_.lay_out(on_, lengths);
-    router_.follow(comm_, way_);
+    router_.follow(comm_, to_compute_);
     router_.there(
         comm_, ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
         ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows)));
@@ -1424,7 +1424,7 @@ class trainer {
     check(comm_.barrier());
     std::chrono::duration<double, std::milli> const taken =
         std::chrono::steady_clock::now() - start;
-    check(ballast::gather_samples(comm_, std::span(&own, 1), 1, shares_));
+    check(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
     step_figures figures;
     figures.milliseconds = taken.count();
     for (share const& each : shares_.samples) {
@@ -1451,7 +1451,7 @@ class trainer {
       largest.difference = larger(largest.difference, std::abs(found[i] - element));
     }
     ballast::gathered_samples<extremes> all;
-    check(ballast::gather_samples(comm_, std::span(&largest, 1), 1, all));
+    check(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
     for (extremes const& each : all.samples) {
       largest.element = std::max(largest.element, each.element);
       largest.difference = larger(largest.difference, each.difference);
@@ -1492,7 +1492,7 @@ class trainer {
   ballast::workspace memory_;
   ballast::placement read_at_;
   ballast::placement computed_at_;
-  ballast::route_plan way_;
+  ballast::route_plan to_compute_;
   std::conditional_t<ballast::stream_communicator<Comm>, device_router, host_router> router_;
 };
 
@@ -1507,7 +1507,7 @@ outcome train_together(std::vector<Comm> ranks, std::vector<device> const& devic
   std::exception_ptr first_thrown;
   std::mutex thrown;
   auto const run = [&](std::size_t rank, Comm comm) {
-    // comm outlives the handler: others are told of its end when the exception is noted.
+    // comm outlives the handler: peers notice that this rank left after its exception was stored.
     try {
       if (devices[rank].is_gpu) { check(cudaSetDevice(gpus[rank])); }
       trainer<Comm> one(comm, devices[rank], chosen, lengths);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_batch against a cudaMemcpyAsync of the same bytes: how fast copies of one length are, by
-// both policies, and what many small ones cost. The rows of measured_copies come from here.
+// copy_batch against a cudaMemcpyAsync of the same bytes: the throughput of copies of one length by
+// both policies and for several tiles and numbers of blocks, and what many small copies cost.
 #include "gpu_timing.cuh"
 
 #include <ballast/core/config.hpp>

@@ -14,7 +14,7 @@
 
 namespace bench {
 
-/// A benchmark has nobody to report an error to.
+/// Ends the benchmark at an error.
 inline void check(cudaError_t status)
 {
   if (status == cudaSuccess) { return; }

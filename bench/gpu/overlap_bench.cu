@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An all-gather before a matrix product, by four logical ranks on one GPU: one after the other, and
-// chunk by chunk so that a chunk comes while the one before is multiplied.
+// chunk by chunk so that one chunk is copied while the one before it is multiplied.
 #include "gpu_timing.cuh"  // defines: bench::{check, event, median_us, print_device, stream}
 
 #include <ballast/cuda/chunk_layout.hpp>
@@ -199,7 +199,7 @@ class rank_data {
   ballast::overlapped_chunks schedule_;
 };
 
-/// A thread for each rank, all of which do the same when they are told to.
+/// A thread for each rank; all run the same work when it is given to them.
 class crew {
  public:
   crew()

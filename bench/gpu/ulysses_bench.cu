@@ -8,8 +8,8 @@
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <cuda_bf16.h>
 

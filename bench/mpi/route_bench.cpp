@@ -84,18 +84,19 @@ void mpi_route(benchmark::State& state)
   placement computed;
   read.assign_whole(lengths, source, ranks);
   computed.assign_chunks(lengths, plan.owner, bags);
-  auto const way = ballast::plan_route(read, computed, comm.rank());
+  auto const to_compute = ballast::plan_route(read, computed, comm.rank());
 
-  std::vector<std::byte> before(static_cast<std::size_t>(way.rows_before) * row_bytes,
+  std::vector<std::byte> before(static_cast<std::size_t>(to_compute.rows_before) * row_bytes,
                                 std::byte{1});
-  std::vector<std::byte> after(static_cast<std::size_t>(way.rows_after) * row_bytes, std::byte{2});
+  std::vector<std::byte> after(static_cast<std::size_t>(to_compute.rows_after) * row_bytes,
+                               std::byte{2});
   ballast::row_array const array{before, after, row_bytes};
   ballast::workspace memory;
 
   tokens kept = 0;
-  for (ballast::kept_rows const each : way.kept) { kept += each.count; }
-  alltoallv_counts const sent(way.sent.rows(), kept, self, row_bytes);
-  alltoallv_counts const received(way.received.rows(), kept, self, row_bytes);
+  for (ballast::kept_rows const each : to_compute.kept) { kept += each.count; }
+  alltoallv_counts const sent(to_compute.sent.rows(), kept, self, row_bytes);
+  alltoallv_counts const received(to_compute.received.rows(), kept, self, row_bytes);
   std::vector<std::byte> outgoing(before.size(), std::byte{3});
   std::vector<std::byte> incoming(after.size(), std::byte{4});
 
@@ -104,7 +105,7 @@ void mpi_route(benchmark::State& state)
   for (auto _ : state) {
     bool moved = true;
     ours.push_back(
-        job_seconds([&] { moved = ballast::route(comm, way, memory, array).has_value(); }));
+        job_seconds([&] { moved = ballast::route(comm, to_compute, memory, array).has_value(); }));
     if (!moved) { state.SkipWithError("the route failed"); }
     bare.push_back(job_seconds([&] {
       std::memcpy(outgoing.data(), before.data(), before.size());

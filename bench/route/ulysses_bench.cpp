@@ -1,8 +1,8 @@
 #include "../common/workloads.hpp"  // defines: bench::median_seconds
 
 #include <benchmark/benchmark.h>
+#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <array>
 #include <cstddef>

@@ -45,7 +45,7 @@ class balancer {
   {
     exchange_plan& exchange = *exchange_;
     // [libtorch_plan]
-    require(ballast::gather_samples(exchange.world, lengths, capacity_, all_));
+    require(ballast::gather_samples_into(all_, exchange.world, lengths, capacity_));
     require(ballast::partition_into(plan_, memory_, all_.samples, bags_, ballast::greedy_knapsack{},
                                     cost_));
     require(ballast::agree(exchange.world, plan_.digest(), "the plan"));

@@ -15,7 +15,7 @@
 #include <utility>
 
 // The four exchanges of a balanced step as functions that LibTorch can differentiate. Each is
-// linear, so that its backward is its adjoint: the exchange that goes the other way. Activations
+// linear, so that its backward is its adjoint: the exchange in the other direction. Activations
 // are float64.
 
 namespace trainer {
@@ -25,7 +25,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-/// LibTorch reports failures by exceptions, and a backward pass has no other way.
+/// LibTorch reports failures by exceptions, and a backward pass has no other means.
 inline void require(ballast::result<void> const& done)
 {
   if (!done) { throw std::runtime_error(done.error().message); }

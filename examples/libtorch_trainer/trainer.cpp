@@ -137,7 +137,7 @@ training train(job const& me, options const& chosen, std::vector<ballast::tokens
   return result;
 }
 
-/// The program on one rank. Answers 0 where training did not notice, 1 where it did, 2 for wrong
+/// The program on one rank. Returns 0 if the trainings agree, 1 if they differ, 2 for wrong
 /// usage.
 int run(job const& me, int argc, char** argv)
 {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a trainer that is no C++20 sees of ballast: pointers, counts and four functions. */
+/* What a trainer that is not C++20 sees of ballast: pointers, counts and four functions. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,7 +13,7 @@ extern "C" {
 
 typedef struct planner planner;
 
-/* Who computes which documents of a step, and where their tokens go.
+/* Which rank computes which documents of a step, and where their tokens go.
  *
  * As read the documents lie one after the other. As computed they do so too, but in the order of
  * `document`: document[i] has its first token at from[i] as read and at to[i] as computed, and
@@ -30,11 +30,11 @@ typedef struct step_plan {
   double imbalance;         /* and balanced */
 } step_plan;
 
-/* A planner for a GPT of these dimensions, none of which is 0; null where there is no memory. */
+/* A planner for a GPT of these dimensions, none of which is 0; null if there is no memory. */
 planner* planner_create(size_t ranks, uint32_t channels, uint32_t layers);
 
 /* Plans a step: document i has lengths[i] tokens, and rank source[i], below `ranks`, has read it.
- * What `plan` points to lasts until the next call. Returns 0, or 1 where there is no plan:
+ * What `plan` points to lasts until the next call. Returns 0, or 1 if there is no plan:
  * planner_error says why. */
 int planner_plan(planner* self, int64_t const* lengths, uint32_t const* source, size_t documents,
                  step_plan* plan);

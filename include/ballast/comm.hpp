@@ -10,6 +10,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
+#include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 

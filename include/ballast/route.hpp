@@ -9,15 +9,15 @@
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
-#include <ballast/route/overlaps.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_traffic.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #endif  // BALLAST_ROUTE_HPP

@@ -19,7 +19,7 @@ using ballast::to_index;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What every rank is told where rank r brings words[r].
+// The result of every rank if rank r has words[r].
 std::vector<ballast::result<void>> told(std::vector<std::uint64_t> const& words)
 {
   return ballast::run_ranks(words.size(), [&](thread_communicator& comm) {

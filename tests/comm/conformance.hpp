@@ -182,7 +182,7 @@ struct conformance {
     }
     std::ranges::fill(receive, untouched);
     expect_done(comm, comm.all_to_all_v(send, send_bytes, receive, receive_bytes));
-    std::ranges::fill(send, std::byte{0xdd});  // it may be changed at once, whoever is behind
+    std::ranges::fill(send, std::byte{0xdd});  // it may be changed at once
     offset = 0;
     for (std::size_t peer = 0; peer < comm.size(); ++peer) {
       expect_message({salt, peer, self}, receive.subspan(offset, receive_bytes[peer]));
@@ -434,7 +434,7 @@ struct conformance {
 
   // ---- Mismatches ----
 
-  /// All ranks are told, and the communicator can still be used.
+  /// All ranks get the error, and the communicator can still be used.
   static void expect_mismatch(C& comm, ballast::result<void> const& called,
                               std::vector<std::size_t> const& ranks)
   {
@@ -471,7 +471,7 @@ struct conformance {
     });
   }
 
-  // As many for one operation as for the other: those who differ from rank 0 are named.
+  // As many ranks for one operation as for the other: those that differ from rank 0 are named.
   static void different_operations_in_two_parties(C& comm)
   {
     if (comm.size() % 2 != 0) { return; }
@@ -518,7 +518,7 @@ struct conformance {
   }
 
   /// The messages of `wrong` (from, to) are expected with `bytes` where 8 are sent; each end names
-  /// the other, and those between whom all is well name nobody.
+  /// the other, and ranks whose messages agree name no rank.
   static void expect_pairs_named(C& comm, std::size_t bytes,
                                  std::vector<std::array<std::size_t, 2>> const& wrong)
   {

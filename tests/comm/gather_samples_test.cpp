@@ -30,8 +30,8 @@ TEST(GatherSamples, PutsTheSamplesOfAllRanksInRankOrder)
   ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
     // [gather_samples]
     gathered_samples<tokens> all;  // kept from step to step
-    auto const gathered = ballast::gather_samples(comm, read[to_index(comm.rank())],
-                                                  /*capacity=*/3, all);
+    auto const gathered =
+        ballast::gather_samples_into(all, comm, read[to_index(comm.rank())], /*capacity=*/3);
     // [gather_samples]
     ASSERT_TRUE(gathered.has_value());
     EXPECT_THAT(all.samples, ElementsAre(5, 6, 7, 8, 9));
@@ -51,7 +51,7 @@ TEST(GatherSamples, TakesSamplesOfSeveralNumbers)
     auto const rank = static_cast<std::int32_t>(to_index(comm.rank()));
     std::vector<sample> const mine{{rank, 10 + rank}};
     gathered_samples<sample> all;
-    ASSERT_TRUE(ballast::gather_samples(comm, mine, 8, all));
+    ASSERT_TRUE(ballast::gather_samples_into(all, comm, mine, 8));
     EXPECT_THAT(all.samples, ElementsAre(sample{0, 10}, sample{1, 11}));
   });
 }
@@ -60,7 +60,7 @@ TEST(GatherSamples, OfNobodyIsEmptyAndForgetsWhatWasThere)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
     gathered_samples<tokens> all{{1, 2}, {rank_id{0}, rank_id{1}}};
-    ASSERT_TRUE(ballast::gather_samples(comm, {}, 8, all));
+    ASSERT_TRUE(ballast::gather_samples_into(all, comm, {}, 8));
     EXPECT_THAT(all.samples, IsEmpty());
     EXPECT_THAT(all.source, IsEmpty());
   });
@@ -71,7 +71,7 @@ TEST(GatherSamples, TellsEveryRankWhoHasTooMany)
   auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
     std::vector<tokens> const mine(comm.rank() == rank_id{1} ? 5 : 1, 4);
     gathered_samples<tokens> all;
-    return ballast::gather_samples(comm, mine, 4, all);
+    return ballast::gather_samples_into(all, comm, mine, 4);
   });
   for (auto const& each : told) {
     ASSERT_FALSE(each.has_value());
@@ -86,7 +86,7 @@ TEST(GatherSamples, WithDifferentCapacitiesIsAMismatch)
 {
   auto const told = ballast::run_ranks(2, [](thread_communicator& comm) {
     gathered_samples<tokens> all;
-    return ballast::gather_samples(comm, {}, 4 + to_index(comm.rank()), all);
+    return ballast::gather_samples_into(all, comm, {}, 4 + to_index(comm.rank()));
   });
   EXPECT_EQ(told[0].error().code, ballast::error_code::mismatch);
   EXPECT_EQ(told[1].error().code, ballast::error_code::mismatch);
@@ -97,9 +97,9 @@ TEST(GatherSamples, AllocatesNothingInTheSteadyState)
   auto comms = thread_communicator::make(1);
   std::vector<tokens> const mine(16, 3);
   gathered_samples<tokens> all;
-  ASSERT_TRUE(ballast::gather_samples(comms[0], mine, 16, all));
+  ASSERT_TRUE(ballast::gather_samples_into(all, comms[0], mine, 16));
   auto const before = ballast_test::allocations();
-  ASSERT_TRUE(ballast::gather_samples(comms[0], std::span(mine).first(9), 16, all));
+  ASSERT_TRUE(ballast::gather_samples_into(all, comms[0], std::span(mine).first(9), 16));
   EXPECT_EQ(ballast_test::allocations(), before);
   EXPECT_EQ(all.samples.size(), 9U);
 }

@@ -119,13 +119,13 @@ TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
     }
   }
   for (auto& [comms, absent] : scenarios) {
-    for (rank_id const late : absent) {  // told at once, and the same
+    for (rank_id const late : absent) {  // the same error, at once
       suite::expect_broken(comms[to_index(late)], error_code::timed_out, absent);
     }
   }
 }
 
-// A communicator is destroyed by whoever holds it: here, before the others call.
+// One rank destroys its communicator before the others call.
 TEST(ThreadCommunicatorGroup, NamesWhoLeftBefore)
 {
   for (std::size_t const size : {2U, 3U, 8U}) {
@@ -170,7 +170,7 @@ TEST(ThreadCommunicatorGroup, TellsWhatToDo)
   EXPECT_TRUE(comms[1].wait()) << "it has called for nothing";
 }
 
-// Each rank gives its arrays back the moment its call has failed: a sanitizer sees who still reads.
+// Each rank frees its arrays as soon as its call has failed: a sanitizer sees later reads.
 TEST(ThreadCommunicatorGroup, NeverReadsTheArraysOfWhoGaveUp)
 {
   constexpr std::size_t size = 4;

@@ -38,14 +38,14 @@ void expect_table(ballast::device_ranges const& there, route_table const& table)
   std::uint32_t next = 0;
   for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
     for (ballast::row_range const range : table[rank_id{peer}]) {
-      ASSERT_LT(next, *there.there);
+      ASSERT_LT(next, *there.count);
       EXPECT_EQ(there.ranges[next].first, range.first);
       EXPECT_EQ(there.ranges[next].count, range.count);
       EXPECT_EQ(there.ranges[next].peer, peer);
       ++next;
     }
   }
-  EXPECT_EQ(next, *there.there);
+  EXPECT_EQ(next, *there.count);
   std::span const rows(there.rows, there.ranks);
   EXPECT_THAT(rows.first(table.rows().size()), ElementsAreArray(table.rows()));
   EXPECT_THAT(rows.subspan(table.rows().size()), Each(0));
@@ -69,7 +69,7 @@ TEST(DeviceRoute, HoldsThePlanThatWasStagedLast)
 
     expect_table(there.sent(), plan.sent);
     expect_table(there.received(), plan.received);
-    EXPECT_THAT(std::span(there.kept().kept, *there.kept().there), ElementsAreArray(plan.kept));
+    EXPECT_THAT(std::span(there.kept().kept, *there.kept().count), ElementsAreArray(plan.kept));
 
     auto const traffic = there.traffic();
     EXPECT_EQ(traffic.rank, plan.rank);
@@ -86,9 +86,9 @@ TEST(DeviceRoute, MovesNothingBeforeTheFirstPlan)
   route_memory memory(bound);
   device_route const there(bound, memory.device(), memory.pinned());
   memory.upload();
-  EXPECT_EQ(*there.sent().there, 0U);
-  EXPECT_EQ(*there.received().there, 0U);
-  EXPECT_EQ(*there.kept().there, 0U);
+  EXPECT_EQ(*there.sent().count, 0U);
+  EXPECT_EQ(*there.received().count, 0U);
+  EXPECT_EQ(*there.kept().count, 0U);
   EXPECT_THAT(std::span(there.sent().rows, 3), Each(0));
   EXPECT_THAT(std::span(there.received().rows, 3), Each(0));
 }

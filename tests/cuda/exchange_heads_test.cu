@@ -26,7 +26,7 @@ using ballast::thread_communicator;
 using ballast::tokens;
 using ballast_test::bag_case;
 
-// A bag whose stream nobody reaches.
+// A bag whose stream is never used.
 template <class Threads>
 struct streamed : Threads {
   explicit streamed(Threads threads) : Threads(std::move(threads)) {}
@@ -89,7 +89,7 @@ TEST(ExchangeHeads, TellsWhatCudaRefused)
   auto const need = ballast::exchange_bytes(bag.heads, 0, array);
   ASSERT_FALSE(need);
   EXPECT_EQ(need.error().code, ballast::error_code::transport);
-  // A head that both GPUs have, of elements that nobody adds: it may still go to heads.
+  // A head that both GPUs have, of elements that cannot be added: it may still go to heads.
   EXPECT_FALSE(ballast::exchange_bytes(bag.heads, 0, head_array{{}, {}, {1, 1}}));
   auto const moved = ballast::to_heads(comm, bag.heads, bag.temporary, array);
   ASSERT_FALSE(moved);

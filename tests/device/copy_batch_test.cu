@@ -7,7 +7,6 @@
 #include <ballast/cuda/cub_copies.cuh>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
-#include <ballast/cuda/tuned_copies.cuh>
 #include <ballast/gpu/device_array.hpp>
 
 #include <algorithm>
@@ -50,7 +49,6 @@ using ballast::cub_copies;
 using ballast::device_array;
 using ballast::strided_copy;
 using ballast::tiled_copies;
-using ballast::tuned_copies;
 using ballast_test::copy_batch_case;
 using ballast_test::device_bytes;
 using ballast_test::kinds;
@@ -122,7 +120,6 @@ TEST_F(CopyBatch, ReplaysWithOtherCopiesWithinTheBound)
     }
   };
   expect_replays(tiled_copies{});
-  expect_replays(tuned_copies{});
   expect_replays(cub_copies{});
 }
 

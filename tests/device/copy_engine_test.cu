@@ -77,7 +77,7 @@ class CopyEngineOnGpu : public ballast_test::gpu_test {
     streams_.clear();
   }
 
-  /// Exchanges of random sizes in device memory; nobody waits for a stream in between, some ranks'
+  /// Exchanges of random sizes in device memory; no rank waits for a stream in between, some ranks'
   /// kernels are slow, and each overwrites what it sent as soon as its stream lets it.
   void exchange(int ranks, int devices, bool beside_kernels)
   {

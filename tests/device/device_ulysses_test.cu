@@ -24,7 +24,7 @@ using ballast_test::tables_on_host;
 
 class DeviceUlysses : public ballast_test::gpu_test {
  protected:
-  /// What kernels find where the tables are, when the stream has come so far.
+  /// The tables as kernels find them when the stream reaches them.
   void expect_tables(ballast::device_ulysses const& heads, bag_case const& bag) const
   {
     auto const spare = heads.bound().sequences - static_cast<std::uint32_t>(bag.lengths.size());

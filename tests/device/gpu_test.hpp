@@ -37,7 +37,7 @@ class replayable {
     instance_.reset(instance);
   }
 
-  /// Queues it all; whoever looks at the result waits for the stream first.
+  /// Queues all of it; the caller waits for the stream before it reads the result.
   [[nodiscard]] cudaError_t replay(cudaStream_t stream) const
   {
     return cudaGraphLaunch(instance_.get(), stream);

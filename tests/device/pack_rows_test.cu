@@ -10,7 +10,7 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/device_array.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <algorithm>
@@ -115,7 +115,7 @@ class RowsOnDevice : public ballast_test::gpu_test {
   {
     ASSERT_TRUE(there.stage(plan));
     ASSERT_EQ(there.upload(stream()), cudaSuccess);
-    // With an end that nobody may write.
+    // With an end that must not be written.
     bytes const outgoing(message_bytes_of(plan.sent, own.arrays()) + 16, std::byte{0xee});
     bytes const incoming =
         ballast_test::random_bytes(message_bytes_of(plan.received, own.arrays()), random);

@@ -118,9 +118,9 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
   read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
   computed.assign_chunks(lengths, std::array{ballast::bag_id{0}, ballast::bag_id{0}}, bags);
   ballast_test::run_ranks_on_one_gpu(2, [&](communicator& comm) {
-    auto const way = ballast::plan_route(read, computed, comm.rank());
-    auto const before = static_cast<std::size_t>(way.rows_before);
-    auto const after = static_cast<std::size_t>(way.rows_after);
+    auto const plan = ballast::plan_route(read, computed, comm.rank());
+    auto const before = static_cast<std::size_t>(plan.rows_before);
+    auto const after = static_cast<std::size_t>(plan.rows_after);
     auto const x = to_device(std::vector<float>(before * 64, 1));
     auto const position = to_device(std::vector<std::int32_t>(before, 2));
     // [device_route]
@@ -137,7 +137,7 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     auto const storage = ballast::route_bytes(there, activations, positions).value();
     ballast::device_array<std::byte> const temporary(storage);
 
-    auto const staged = there.stage(way);  // every step
+    auto const staged = there.stage(plan);  // every step
     cudaError_t const uploaded = there.upload(comm.stream());
     auto const moved = ballast::route(comm, there, temporary.span(), activations, positions);
     // [device_route]

@@ -144,7 +144,7 @@ TEST_P(OverlappedChunks, RunWhileTheirNeighboursRun)
   EXPECT_EQ(cudaStreamSynchronize(computation()), cudaSuccess);
 }
 
-// A depth of all chunks makes nobody wait for a buffer.
+// With a depth of all chunks no work waits for a buffer.
 TEST_P(OverlappedChunks, RunAheadAsFarAsThereAreBuffers)
 {
   constexpr std::uint32_t chunks = 5;

@@ -119,7 +119,7 @@ TEST(MpiCommunicator, GivesItsCommunicatorsBack)
   }
 }
 
-// Rank 0 waits for rank 1, and nobody else for anyone.
+// Rank 0 waits for rank 1, and no other rank waits.
 result<void> one_byte_from_1_to_0(mpi_communicator& comm)
 {
   std::vector<std::size_t> sent(comm.size(), 0), received(comm.size(), 0);
@@ -130,7 +130,7 @@ result<void> one_byte_from_1_to_0(mpi_communicator& comm)
   return comm.all_to_all_v(send, sent, std::span(&place, received[1]), received);
 }
 
-// Whoever was done with `first` finds out at the next operation.
+// Ranks that had finished `first` get the error at the next operation.
 void expect_missing(mpi_communicator& comm, result<void> const& first,
                     std::vector<rank_id> const& ranks)
 {
@@ -150,7 +150,7 @@ TEST(MpiCommunicator, NamesTheRanksThatDoNotCome)
     bool const absent = std::ranges::count(missing, comm.rank()) > 0;
     if (!absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
     world_barrier();
-    // Whoever comes when the others have given up hears the same.
+    // A rank that comes when the others have given up gets the same error.
     if (absent) { suite::expect_broken(comm, error_code::timed_out, missing); }
     world_barrier();
   }
@@ -187,7 +187,7 @@ TEST(MpiCommunicator, DoesNotMissRanksThatWaitFurtherOn)
 }
 
 // But while they compute they are as silent as the one that hangs, and learn of it afterwards. They
-// do not call MPI in between, so that what they were told in the meantime has yet to be fetched.
+// do not call MPI in between, so messages that were sent to them in the meantime have not arrived.
 TEST(MpiCommunicator, NamesTheSameRanksEverywhere)
 {
   std::size_t const size = ballast_test::world_size();
@@ -280,10 +280,10 @@ TEST(MpiCommunicator, NamesTheRankThatIsStopped)
   } else if (comm.rank() != stopped) {
     MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
   }
-  world_barrier();  // the arrays stay until nobody is in the middle of a message
+  world_barrier();  // the arrays stay until no rank is in the middle of a message
 }
 
-// ---- Deaths: each a job of its own, since nobody comes back from one ----
+// ---- Deaths: each a job of its own, since no process survives its own ----
 
 // mpirun ends the others.
 TEST(MpiDeath, EndsTheJob)

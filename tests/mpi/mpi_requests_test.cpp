@@ -131,7 +131,7 @@ TEST_F(MpiRequests, AreStartedWithoutAllocating)  // Ensures (3)
   requests.stop_listening();
 }
 
-// All are here, so nobody is missing, and what was never sent does not come later.
+// All are here, so no rank is missing, and what was never sent does not arrive later.
 TEST_F(MpiRequests, GiveUpAndTakeReceivesBack)
 {
   auto requests = listening(1s);

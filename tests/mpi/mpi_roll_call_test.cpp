@@ -18,7 +18,7 @@ using ballast_test::world_rank;
 using ballast_test::world_size;
 using presence = mpi_roll_call::presence;
 
-// Each test on a communicator of its own, which stays: messages that nobody took may be there.
+// Each test on a communicator of its own, which stays: messages that were not received may be left.
 class MpiRollCall : public testing::Test {
  protected:
   MpiRollCall()
@@ -78,7 +78,7 @@ TEST_F(MpiRollCall, ComparesOperations)
   }
 }
 
-// Who said to be here, and hears only then of having been missed, is late for all.
+// A rank that has told all that it is here, and then hears that it was missing, is late for all.
 TEST_F(MpiRollCall, CorrectsWhatARankSaidBeforeItWasMissed)  // Ensures (1)
 {
   if (peers_ == 0) { return; }

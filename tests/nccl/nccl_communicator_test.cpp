@@ -341,7 +341,7 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
   }
 }
 
-// A rank that leaves in the midst of a step: its owner is told, and destroys nothing twice.
+// A rank that leaves in the midst of a step: its owner gets the error, and destroys nothing twice.
 TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 {
   nccl_ranks ranks(2);

@@ -39,7 +39,7 @@ struct NcclQueue : testing::Test {
     return queue.exchange("exchange", sent.data(), own, received.data(), own);
   }
 
-  /// A message that nobody takes.
+  /// A message that no rank receives.
   ballast::result<void> send_to_nobody(nccl_queue& queue)
   {
     return queue.exchange("exchange", sent.data(), other, received.data(), none);

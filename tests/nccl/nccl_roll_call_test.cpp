@@ -57,7 +57,7 @@ TEST(NcclRollCall, SucceedsOnAllRanksThatAgree)  // Ensures (1)
   }
 }
 
-// One count of one pair is wrong: the two name each other, the others are told and name nobody.
+// One count of one pair is wrong: the two name each other, the others get the error without ranks.
 TEST(NcclRollCall, TellsEveryRankOfAnyTwoThatDisagree)  // Ensures (1) (2)
 {
   constexpr std::size_t size = 4;

@@ -38,7 +38,7 @@ using ballast::result;
 using ballast::row_array;
 using ballast::to_index;
 using ballast::tokens;
-using ballast::detail::direction;
+using ballast::detail::route_direction;
 using ballast_test::nccl_ranks;
 using ballast_test::random_step;
 using ballast_test::step_arrays;
@@ -53,7 +53,7 @@ constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected 
 constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
-/// when the stream has come so far.
+/// when the stream reaches them.
 struct queued_row_mover {
   device_route const& there;
   bool forward;
@@ -100,14 +100,14 @@ class router {
       : tables_(largest(ranks)), there_(device_route_in(tables_, ranks))
   {}
 
-  result<void> route(communicator& comm, mover by, direction way, ballast::route_plan const& plan,
-                     std::vector<row_array> const& arrays)
+  result<void> route(communicator& comm, mover by, route_direction direction,
+                     ballast::route_plan const& plan, std::vector<row_array> const& arrays)
   {
     if (by == mover::of_host) {
-      return ballast::detail::route_on_host(comm, plan, way, arrays, memory_);
+      return ballast::detail::route_on_host(comm, plan, direction, arrays, memory_);
     }
     if (auto uploaded = upload(comm, plan); !uploaded) { return uploaded; }
-    return queue(comm, way, arrays);
+    return queue(comm, direction, arrays);
   }
 
   result<void> upload(communicator& comm, ballast::route_plan const& plan)
@@ -119,10 +119,11 @@ class router {
   }
 
   /// Another exchange by the plan that was uploaded.
-  result<void> queue(communicator& comm, direction way, std::vector<row_array> const& arrays)
+  result<void> queue(communicator& comm, route_direction direction,
+                     std::vector<row_array> const& arrays)
   {
     temporaries_.emplace_back();
-    bool const forward = way == direction::forward;
+    bool const forward = direction == route_direction::forward;
     auto const traffic = there_.traffic();
     return ballast::detail::exchange_rows(
         comm, forward ? traffic : traffic.reversed(), arrays, there_.memory(),
@@ -168,11 +169,11 @@ void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> co
         auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
         router routes(count);
         auto there = arrays.unwritten(rank);
-        EXPECT_TRUE(routes.route(comm, by(rank), direction::forward, plan,
+        EXPECT_TRUE(routes.route(comm, by(rank), route_direction::forward, plan,
                                  arrays.between(arrays.before(rank), there)));
         auto back = arrays.unwritten_before(rank);
-        EXPECT_TRUE(
-            routes.route(comm, by(rank), direction::reverse, plan, arrays.between(there, back)));
+        EXPECT_TRUE(routes.route(comm, by(rank), route_direction::reverse, plan,
+                                 arrays.between(there, back)));
         EXPECT_TRUE(comm.wait());
         EXPECT_EQ(there, arrays.after(rank));
         EXPECT_EQ(back, arrays.before(rank));
@@ -222,8 +223,9 @@ TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
     routes.work().queue(comm.stream(), [&] { released.wait(); });
     auto there = arrays.unwritten(rank);
     auto back = arrays.unwritten_before(rank);
-    EXPECT_TRUE(routes.queue(comm, direction::forward, arrays.between(arrays.before(rank), there)));
-    EXPECT_TRUE(routes.queue(comm, direction::reverse, arrays.between(there, back)));
+    EXPECT_TRUE(
+        routes.queue(comm, route_direction::forward, arrays.between(arrays.before(rank), there)));
+    EXPECT_TRUE(routes.queue(comm, route_direction::reverse, arrays.between(there, back)));
     EXPECT_EQ(there, arrays.unwritten(rank));
     EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
     released.count_down();
@@ -253,13 +255,14 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
           auto const plan = ballast::plan_route(other, elsewhere, comm.rank());
           bytes const from(static_cast<std::size_t>(plan.rows_before) * 4);
           bytes to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
-          auto const moved = routes.route(comm, by, direction::forward, plan, {{from, to, 4}});
+          auto const moved =
+              routes.route(comm, by, route_direction::forward, plan, {{from, to, 4}});
           ASSERT_FALSE(moved);
           EXPECT_EQ(moved.error().code, error_code::mismatch);
           EXPECT_THAT(to, Each(std::byte{0xee}));
         } else {
           auto there = arrays.unwritten(rank);
-          auto const moved = routes.route(comm, by, direction::forward, plan_of(comm),
+          auto const moved = routes.route(comm, by, route_direction::forward, plan_of(comm),
                                           arrays.between(arrays.before(rank), there));
           ASSERT_FALSE(moved);
           EXPECT_EQ(moved.error().code, error_code::mismatch);
@@ -267,7 +270,7 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
         }
         // And with equal plans the next step is one like any other.
         auto there = arrays.unwritten(rank);
-        EXPECT_TRUE(routes.route(comm, by, direction::forward, plan_of(comm),
+        EXPECT_TRUE(routes.route(comm, by, route_direction::forward, plan_of(comm),
                                  arrays.between(arrays.before(rank), there)));
         EXPECT_TRUE(comm.wait());
         EXPECT_EQ(there, arrays.after(rank));
@@ -286,7 +289,7 @@ TEST_F(NcclRouteOfFour, EndsOnAllRanksWhereALinkGoesDownInTheMiddle)
       router routes(count);
       auto there = arrays.unwritten(rank);
       auto const step_of_all = [&] {
-        auto moved = routes.route(comm, by, direction::forward, plan_of(comm),
+        auto moved = routes.route(comm, by, route_direction::forward, plan_of(comm),
                                   arrays.between(arrays.before(rank), there));
         return moved ? comm.wait() : moved;
       };

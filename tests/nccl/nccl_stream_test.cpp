@@ -39,7 +39,7 @@ struct NcclStream : testing::Test {
     member.pending = true;
   }
 
-  /// Does not end, since nobody sends.
+  /// Does not end, since no rank sends.
   void receive(nccl_member& member)
   {
     EXPECT_EQ(ncclRecv(&byte, 1, ncclUint8, 0, *member.comm, stream.native()), ncclSuccess);
@@ -82,7 +82,7 @@ TEST_F(NcclStream, SeesAnEmptyStreamForAll)
   EXPECT_FALSE(second.pending);
 }
 
-// The second's kernel keeps that of the first, and so the first's abort, until it is told to end.
+// The second's kernel holds up that of the first, and so the first's abort, until it ends too.
 TEST_F(NcclStream, EndsAllThatHaveSomethingPendingTogether)  // Ensures (1)
 {
   receive(second);

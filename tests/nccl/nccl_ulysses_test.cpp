@@ -33,7 +33,7 @@ using ballast::heads_of;
 using ballast::result;
 using ballast::to_index;
 using ballast::ulysses_plan;
-using ballast::detail::head_exchange;
+using ballast::detail::head_direction;
 using ballast_test::bag_case;
 using ballast_test::host_work;
 using ballast_test::nccl_ranks;
@@ -48,7 +48,7 @@ constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected 
 constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_head_mover queues: the same lists over the same tables, which are
-/// read when the stream has come so far.
+/// read when the stream reaches them.
 struct queued_head_mover {
   ballast::ulysses_tables tables;
   std::uint32_t gpu;
@@ -73,6 +73,7 @@ struct queued_head_mover {
     });
     return {};
   }
+  result<void> keep() const { return {}; }
   result<void> arrive() const { return {}; }
   result<void> unpack(std::span<std::byte const> incoming) const
   {
@@ -100,17 +101,17 @@ class exchanger {
  public:
   explicit exchanger(bag_case const& bag) : plan_(bag.plan()), tables_(bag) {}
 
-  result<void> operator()(communicator& comm, mover by, head_exchange way,
+  result<void> operator()(communicator& comm, mover by, head_direction direction,
                           std::vector<head_array> const& arrays)
   {
     if (by == mover::of_host) {
-      return ballast::detail::exchange_heads(comm, plan_, way, arrays, memory_);
+      return ballast::detail::exchange_heads(comm, plan_, direction, arrays, memory_);
     }
     temporaries_.emplace_back();
     return ballast::detail::exchange_heads(
-        comm, plan_, way, arrays, memory_,
+        comm, plan_, direction, arrays, memory_,
         queued_head_mover{*tables_, static_cast<std::uint32_t>(to_index(comm.rank())),
-                          way == head_exchange::to_heads, arrays, temporaries_.back(),
+                          direction == head_direction::to_heads, arrays, temporaries_.back(),
                           comm.stream(), work_});
   }
 
@@ -161,10 +162,10 @@ void expect_exchanged(communicator& comm, exchanger& exchange, mover by, layer c
   std::vector<__half> k_whole(all.k.heads_of(gpu).size());
   numbers q_back(q_own.size(), -1);
   std::vector<__half> k_back(k_own.size());
-  EXPECT_TRUE(exchange(comm, by, head_exchange::to_heads,
+  EXPECT_TRUE(exchange(comm, by, head_direction::to_heads,
                        {heads_of(q_own, q_whole, all.q.heads, all.q.dim),
                         heads_of(k_own, k_whole, all.k.heads, all.k.dim)}));
-  EXPECT_TRUE(exchange(comm, by, head_exchange::to_tokens,
+  EXPECT_TRUE(exchange(comm, by, head_direction::to_tokens,
                        {heads_of(q_whole, q_back, all.q.heads, all.q.dim),
                         heads_of(k_whole, k_back, all.k.heads, all.k.dim)}));
   EXPECT_TRUE(comm.wait());
@@ -228,9 +229,9 @@ TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
     auto const own = all.q.tokens_of(gpu);
     numbers whole(all.q.heads_of(gpu).size(), -1);
     numbers back(own.size(), -1);
-    EXPECT_TRUE(exchange(comm, mover::queued, head_exchange::to_heads,
+    EXPECT_TRUE(exchange(comm, mover::queued, head_direction::to_heads,
                          {heads_of(own, whole, all.q.heads, all.q.dim)}));
-    EXPECT_TRUE(exchange(comm, mover::queued, head_exchange::to_tokens,
+    EXPECT_TRUE(exchange(comm, mover::queued, head_direction::to_tokens,
                          {heads_of(whole, back, all.q.heads, all.q.dim)}));
     EXPECT_EQ(whole, numbers(whole.size(), -1));
     EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
@@ -253,7 +254,7 @@ TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
         exchanger exchange(*mine.q.bag);
         auto const own = mine.q.tokens_of(gpu);
         numbers whole(mine.q.heads_of(gpu).size(), -1);
-        auto const moved = exchange(comm, by, head_exchange::to_heads,
+        auto const moved = exchange(comm, by, head_direction::to_heads,
                                     {heads_of(own, whole, mine.q.heads, mine.q.dim)});
         ASSERT_FALSE(moved);
         EXPECT_EQ(moved.error().code, error_code::mismatch);
@@ -276,7 +277,7 @@ TEST_F(NcclUlyssesOfFour, EndsOnAllGpusWhereALinkGoesDownInTheMiddle)
       auto const own = all.q.tokens_of(gpu);
       numbers whole(all.q.heads_of(gpu).size());
       auto const step = [&] {
-        auto moved = exchange(comm, by, head_exchange::to_heads,
+        auto moved = exchange(comm, by, head_direction::to_heads,
                               {heads_of(own, whole, all.q.heads, all.q.dim)});
         return moved ? comm.wait() : moved;
       };
@@ -306,6 +307,7 @@ TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
     {
       return ballast::comm_failure::transport("pack_to_heads", 700, "an illegal memory access");
     }
+    result<void> keep() { return unexpected(); }
     result<void> arrive() { return unexpected(); }
     result<void> unpack(std::span<std::byte const>) { return unexpected(); }
     result<void> copy() { return unexpected(); }
@@ -323,7 +325,7 @@ TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
     numbers whole(all.q.heads_of(gpu).size());
     std::array const arrays{heads_of(own, whole, all.q.heads, all.q.dim)};
     ballast::workspace memory;
-    auto const moved = ballast::detail::exchange_heads(comm, bag.plan(), head_exchange::to_heads,
+    auto const moved = ballast::detail::exchange_heads(comm, bag.plan(), head_direction::to_heads,
                                                        arrays, memory, broken_mover{});
     ASSERT_FALSE(moved);
     EXPECT_EQ(moved.error().position, 700U);

@@ -54,7 +54,7 @@ TEST(PriceRoute, PredictsTheSlowestRankDirectionAndLinkAfterOneLatency)
   EXPECT_DOUBLE_EQ(price_route(four_ranks(), slow, 2).seconds, 0.25 + 60.0 / 100);
 
   route_volume volume = four_ranks();
-  volume.ranks[3].received.between_nodes = 20;  // arrives somewhere, whoever sends it
+  volume.ranks[3].received.between_nodes = 20;  // arrives somewhere
   EXPECT_DOUBLE_EQ(price_route(volume, slow, 2).seconds, 0.25 + 40.0 / 10);
 
   // Sending does not wait for receiving.

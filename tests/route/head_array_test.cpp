@@ -85,7 +85,7 @@ TEST(HeadArray, OfElementsWithoutSumCanOnlyBeMoved)
   EXPECT_EQ(heads_of(std::span<label const>(), labels, 1, 1).add, nullptr);
   std::vector<std::byte> bytes(1);
   EXPECT_EQ(heads_of(std::span<std::byte const>(), bytes, 1, 1).add, nullptr);
-  std::vector<std::uint16_t> bits(1);  // of which nobody knows what they mean
+  std::vector<std::uint16_t> bits(1);  // of unknown meaning
   EXPECT_EQ(heads_of(std::span<std::uint16_t const>(), bits, 1, 1).add, nullptr);
 }
 

@@ -71,30 +71,30 @@ training train(block::shape const& shape, block::parameters const& weights, step
   auto shares = ballast::run_ranks(ranks, [&](thread_communicator& comm) {
     auto const bag = data.bags.bag_of(comm.rank());
     auto in_bag = comm.split(static_cast<std::uint32_t>(bag)).value();
-    auto const way = ballast::plan_route(read, computed, comm.rank());
+    auto const to_compute = ballast::plan_route(read, computed, comm.rank());
     ballast::ulysses_plan heads;
     heads.assign(data.lengths, samples[bag], data.bags[bag].gpus, shape.query_heads);
     ballast::workspace memory;
     block::transformer_block layer(shape, weights, in_bag);
 
     auto const x = block::pixels(read, comm.rank(), shape.width);
-    block::values there(static_cast<std::size_t>(way.rows_after) * shape.width);
+    block::values there(static_cast<std::size_t>(to_compute.rows_after) * shape.width);
     block::values y_there(there.size());
     block::values y(x.size());
     training share(shape, 1);
     share.input_gradient[0].resize(x.size());
-    EXPECT_TRUE(route(comm, way, memory, rows_of(x, there, shape.width)));
+    EXPECT_TRUE(route(comm, to_compute, memory, rows_of(x, there, shape.width)));
     EXPECT_TRUE(layer.forward(heads, there, y_there));
-    EXPECT_TRUE(reverse_route(comm, way, memory, rows_of(y_there, y, shape.width)));
+    EXPECT_TRUE(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
     block::values dy(y.size());
     for (std::size_t at = 0; at < y.size(); ++at) {
       share.loss += weight(at, shape.width) * y[at] * y[at] / 2;
       dy[at] = weight(at, shape.width) * y[at];
     }
-    EXPECT_TRUE(route(comm, way, memory, rows_of(dy, y_there, shape.width)));
+    EXPECT_TRUE(route(comm, to_compute, memory, rows_of(dy, y_there, shape.width)));
     EXPECT_TRUE(layer.backward(y_there, there, share.gradients));
-    EXPECT_TRUE(
-        reverse_route(comm, way, memory, rows_of(there, share.input_gradient[0], shape.width)));
+    EXPECT_TRUE(reverse_route(comm, to_compute, memory,
+                              rows_of(there, share.input_gradient[0], shape.width)));
     return share;
   });
   for (std::size_t rank = 0; rank < ranks; ++rank) {

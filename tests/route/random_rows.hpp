@@ -26,7 +26,7 @@ inline std::vector<std::size_t> random_widths(ballast::random_source& random)
   return widths;
 }
 
-/// Random bytes, none of which is 0xee, the byte of what nobody has written.
+/// Random bytes, none of which is 0xee, the byte of unwritten memory.
 inline std::vector<std::byte> random_bytes(std::size_t count, ballast::random_source& random)
 {
   std::vector<std::byte> bytes(count);
@@ -34,8 +34,8 @@ inline std::vector<std::byte> random_bytes(std::size_t count, ballast::random_so
   return bytes;
 }
 
-/// Arrays of one rank before and after a route, of random content and where nobody has written yet:
-/// each lies a few bytes after where vectors begin, so that its rows are as misaligned as can be.
+/// Arrays of one rank before a route, of random content, and after it, not written yet. Each begins
+/// a few bytes past a 16-byte boundary, so that its rows are misaligned.
 class rank_bytes {
  public:
   rank_bytes(std::vector<std::size_t> const& widths, ballast::tokens before, ballast::tokens after,
@@ -52,7 +52,7 @@ class rank_bytes {
 
   [[nodiscard]] std::vector<ballast::row_array> arrays() { return between(from_, to_); }
 
-  /// The same, into other memory that nobody has written.
+  /// The same, into other unwritten memory.
   [[nodiscard]] std::vector<ballast::row_array> arrays_to(std::vector<std::vector<std::byte>>& to)
   {
     to.clear();

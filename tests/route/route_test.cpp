@@ -260,17 +260,17 @@ TEST(Route, IsPlannedFromTwoPlacements)
     placement computed;
     read.assign_whole(lengths, source, comm.size());  // where the data loaders left them
     computed.assign_chunks(lengths, owner, bags);     // where the plan wants them
-    auto const way = ballast::plan_route(read, computed, comm.rank());
+    auto const to_compute = ballast::plan_route(read, computed, comm.rank());
 
-    auto const before = static_cast<std::size_t>(way.rows_before);
-    auto const after = static_cast<std::size_t>(way.rows_after);
+    auto const before = static_cast<std::size_t>(to_compute.rows_before);
+    auto const after = static_cast<std::size_t>(to_compute.rows_after);
     std::vector<float> x(before * 64);
     std::vector<float> x_there(after * 64);
     std::vector<std::int32_t> position(before);
     std::vector<std::int32_t> position_there(after);
-    auto const moved = ballast::route(comm, way, memory, rows_of(x, x_there, 64),
+    auto const moved = ballast::route(comm, to_compute, memory, rows_of(x, x_there, 64),
                                       rows_of(position, position_there));
-    auto const back = ballast::reverse_route(comm, way, memory, rows_of(x_there, x, 64));
+    auto const back = ballast::reverse_route(comm, to_compute, memory, rows_of(x_there, x, 64));
     // [route]
     EXPECT_TRUE(moved && back);
     EXPECT_EQ(after, comm.rank() == rank_id{0} ? 6U : 4U);
@@ -301,9 +301,9 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
   auto const names = ballast_test::named_rows(encoded);
   auto const arrived = ballast::run_ranks(3, [&](thread_communicator& comm) {
     ballast::workspace memory;
-    auto const way = ballast::plan_route(encoded, wanted, comm.rank());
-    std::vector<std::int64_t> there(static_cast<std::size_t>(way.rows_after), -1);  // a text
-    EXPECT_TRUE(ballast::route(comm, way, memory, rows_of(names[to_index(comm.rank())], there)));
+    auto const plan = ballast::plan_route(encoded, wanted, comm.rank());
+    std::vector<std::int64_t> there(static_cast<std::size_t>(plan.rows_after), -1);  // a text
+    EXPECT_TRUE(ballast::route(comm, plan, memory, rows_of(names[to_index(comm.rank())], there)));
     return there;
   });
   auto const name = ballast_test::token_name;

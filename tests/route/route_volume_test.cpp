@@ -161,7 +161,7 @@ TEST(RouteVolume, OfTheReverseRouteIsTheMirror)  // Ensures (3)
 TEST(RouteVolume, SaysWhatComposingTwoRoutesSaves)
 {
   // Sample 0 changes its rank twice and could once, sample 1 twice and need not, sample 2 once
-  // either way.
+  // with either.
   std::vector<tokens> const lengths{5, 3, 2};
   auto const R = on_ranks(lengths, {0, 0, 0}, 3);
   auto const E = on_ranks(lengths, {1, 1, 0}, 3);

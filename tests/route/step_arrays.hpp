@@ -21,7 +21,7 @@ namespace ballast_test {
 using byte_array = std::vector<std::byte>;
 
 /// Arrays of all ranks before a route, of random content, and what they are after it: rows that no
-/// token comes to are 0xee, the byte of what nobody has written.
+/// token comes to are 0xee, the byte of unwritten memory.
 class step_arrays {
  public:
   step_arrays(ballast::placement const& from, ballast::placement const& to,

@@ -17,14 +17,14 @@
 
 namespace ballast::inline v0 {
 
-/// Compares one word over all ranks, such as a plan's digest, before the first byte moves:
+/// Compares one word over all ranks, such as a plan's digest. Call it before the first byte moves:
 ///
 ///     if (auto same = agree(comm, plan.digest(), "the plan"); !same) { ... }
 ///
 /// Collective, one all_gather of 8 bytes.
 ///
-/// Errors      mismatch on every rank, where `ranks` are those that differ from what most have, the
-///             same list everywhere; else those of the communicator.
+/// Errors      mismatch, on every rank: `ranks` are those whose word is not the most common one,
+///             the same list on every rank. Also the errors of the communicator.
 /// Complexity  O(ranks).
 template <communicator C>
 [[nodiscard]] result<void> agree(C& comm, std::uint64_t word, std::string_view what)

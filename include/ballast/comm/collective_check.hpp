@@ -28,8 +28,9 @@ enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, bar
   return "collective";
 }
 
-/// What must be the same on every rank: the operation, the bytes each rank contributes where they
-/// have to be equal (else 0), and the root (else rank 0).
+/// What must be the same on every rank: the operation, the root (rank 0 for operations without
+/// one), and the bytes that each rank contributes (0 for operations where ranks may contribute
+/// different numbers of bytes).
 struct collective_call {
   collective operation{};
   std::uint64_t bytes = 0;
@@ -47,16 +48,17 @@ struct collective_call {
   friend bool operator==(collective_call const&, collective_call const&) = default;
 };
 
-/// One word per rank whose sum over all ranks, modulo 2^64, is zero when all ranks called for the
-/// same: a single 8-byte reduction checks every count of an all-to-all, and every rank learns of a
-/// mismatch between any two others.
+/// A rank's part of a sum, modulo 2^64, that is zero over all ranks if they all made the same call.
+/// So one reduction of 8 bytes checks every count of an all-to-all, and every rank learns of a
+/// mismatch between any two ranks. For authors of communicators.
 ///
-/// The sender of each message adds a hash of (from, to, bytes) and its receiver takes it away; the
-/// same is done once around the ring for what all ranks must have in common.
+/// The sender of each message adds a hash of (from, to, bytes), and its receiver subtracts that
+/// hash. What all ranks must have in common is compared in the same manner, by each rank with the
+/// next.
 ///
 /// Shapes      send_bytes[P] and receive_bytes[P] for all_to_all_v, else both empty.
-/// Ensures     (1) the sum is 0 when all ranks agree
-///             (2) it is not 0 with probability 1 - 2^-64 when they do not
+/// Ensures     (1) the sum is 0 if all ranks agree
+///             (2) if they do not, it is 0 with a probability of 2^-64 only
 /// Complexity  O(P).
 [[nodiscard]] constexpr std::uint64_t check_word(rank_id rank, std::size_t ranks,
                                                  collective_call call,
@@ -79,8 +81,8 @@ struct collective_call {
 
 namespace detail {
 
-/// Those whose word differs from what most ranks have; where two words are equally common, the one
-/// of the lowest rank counts. Only called where words differ, so that it need not be fast.
+/// Returns the ranks whose word is not the most common one; of equally common words the lowest
+/// rank's counts. It is called only after a mismatch, so it need not be fast.
 [[nodiscard]] inline std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
 {
   std::uint64_t common = 0;

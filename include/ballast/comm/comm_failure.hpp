@@ -14,16 +14,17 @@
 
 namespace ballast::inline v0 {
 
-/// How long a rank waits for the others unless it is told otherwise: long enough for a checkpoint
-/// to be written, short enough to notice before a night is over.
+/// How long a rank waits for the others by default: long enough for a checkpoint to be written,
+/// short enough for a failure to be noticed the same night.
 inline constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
 
-/// The failures of every communicator, so that all models say the same thing in the same words.
+/// The errors of communicators, so that all of them report the same failure in the same words. For
+/// authors of communicators.
 ///
-/// `operation` is the name of the call: "all_to_all_v".
+/// `operation` is the name of the call, such as "all_to_all_v".
 namespace comm_failure {
 
-/// "rank 3", "ranks 0, 2 and 5", and above ten "ranks 0, 1, ..., 9 and 22 more".
+/// Returns "rank 3", "ranks 0, 2 and 5", or of more than ten "ranks 0, 1, ..., 9 and 22 more".
 [[nodiscard]] inline std::string ranks_text(std::vector<rank_id> const& ranks)
 {
   constexpr std::size_t most = 10;
@@ -43,7 +44,7 @@ namespace comm_failure {
   return tl::unexpected<error>(error{code, 0, std::move(message), std::move(ranks)});
 }
 
-/// Ranks called for different things; `differing` is empty where a rank agrees with its own peers.
+/// Ranks made different calls. `differing` is empty on a rank that agrees with all its own peers.
 [[nodiscard]] inline tl::unexpected<error> mismatch(std::string_view operation,
                                                     std::string_view what,
                                                     std::vector<rank_id> differing)
@@ -56,7 +57,7 @@ namespace comm_failure {
   return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
 }
 
-/// Ranks called for different operations, or for one with different sizes or roots.
+/// Ranks called different operations, or one operation with different sizes or roots.
 [[nodiscard]] inline tl::unexpected<error> different_calls(std::string_view operation,
                                                            std::vector<rank_id> differing)
 {
@@ -70,7 +71,7 @@ namespace comm_failure {
   return mismatch(operation, "the size of messages", std::move(differing));
 }
 
-/// The deadline passed; `missing` may be empty where the model cannot tell who is missing.
+/// The deadline passed. `missing` is empty if the communicator cannot tell which ranks are missing.
 [[nodiscard]] inline tl::unexpected<error> timed_out(std::string_view operation,
                                                      std::chrono::milliseconds deadline,
                                                      std::vector<rank_id> missing)
@@ -92,7 +93,8 @@ namespace comm_failure {
   return with_ranks(error_code::peer_lost, std::move(message), std::move(lost));
 }
 
-/// A call of the library beneath failed: its name, its own code, its own text.
+/// A call of the library below (MPI, NCCL, CUDA) failed: the call's name, that library's code and
+/// text.
 [[nodiscard]] inline tl::unexpected<error> transport(std::string_view call, int code,
                                                      std::string_view text)
 {

@@ -14,40 +14,40 @@ namespace ballast::inline v0 {
 
 /// One rank's end of a group of ranks that exchange bytes.
 ///
-/// Every rank of the group holds one and calls the same operations in the same order: they are
-/// collective. With P = size():
+/// Every rank of the group holds one. Operations are collective: every rank calls the same ones in
+/// the same order. With P = size():
 ///
 ///   all_gather(send[n], receive[P * n])   rank r's bytes end up at [r * n, (r + 1) * n) everywhere
 ///   all_to_all_v(send, send_bytes[P], receive, receive_bytes[P])
 ///                                         send holds what goes to rank 0, then to rank 1, ...;
-///                                         receive what comes from rank 0, then from rank 1, ...
-///   broadcast(bytes, root)                everyone has root's bytes
-///   barrier()                             no rank leaves before every rank came
-///   split(colour)                         a new group of those who gave the same colour, in rank
-///                                         order; the old one stays
-///   wait()                                everything that was called for is done. Where the calls
-///                                         themselves wait (threads, MPI) it returns at once; where
-///                                         they only join a queue (NCCL) arrays must be left alone
-///                                         until then
-///   scratch(bytes)                        memory that the host and the communicator both reach,
-///                                         aligned to 64 bytes, content unspecified, until scratch
-///                                         is called again; it allocates only when it has never
-///                                         been asked for as much
+///                                         receive holds what comes from rank 0, then from rank 1
+///   broadcast(bytes, root)                every rank has root's bytes
+///   barrier()                             no rank returns before every rank has called it
+///   split(colour)                         returns a new group, of the ranks that gave the same
+///                                         colour, in rank order; the old group stays usable
+///   wait()                                returns when all earlier calls are done. Threads and MPI
+///                                         wait in the calls themselves, so it returns at once;
+///                                         NCCL's calls only join a queue, and arrays must not be
+///                                         touched before wait() has returned
+///   scratch(bytes)                        returns memory that the host and the communicator both
+///                                         reach, aligned to 64 bytes, with unspecified content,
+///                                         valid until the next call of scratch; it allocates only
+///                                         when asked for more than ever before
 ///
 /// Expects     spans of the sizes above: send.size() is the sum of send_bytes, and so on; a root
 ///             below size(). send and receive do not overlap. They lie in memory that the
 ///             communicator reaches: the host's for threads and MPI, the GPU's or pinned for NCCL.
-/// Ensures     (1) counts may be zero, on one side too, and a group may be a single rank
-///             (2) send may be changed as soon as the call, or for queues wait(), has returned
+/// Ensures     (1) any count may be zero, and a group may be a single rank
+///             (2) send may be changed as soon as the call (with a queue: wait()) has returned
 ///             (3) in the steady state nothing is allocated
-/// Errors      mismatch: ranks called different operations, or with different sizes; every rank is
-///             told, nothing was moved, and the communicator can still be used. `ranks` are those
-///             whose operation, size or root is not what most have, the same list everywhere; where
-///             only the counts of messages differ, the peers that this rank disagrees with.
-///             timed_out: `ranks` did not come before the deadline; peer_lost: `ranks` died or gave
-///             up; transport: the library beneath failed. After these three the communicator is
-///             broken: each further call gives the same error. Which models check sizes, and when,
-///             is said at each.
+/// Errors      mismatch: ranks called different operations, or with different sizes. Every rank
+///             gets this error, nothing was moved, and the communicator can still be used. `ranks`
+///             are those whose operation, size or root is not the most common one, the same list on
+///             every rank; if only counts of messages differ, the peers with which this rank
+///             disagrees. timed_out: `ranks` did not make the call before the deadline. peer_lost:
+///             `ranks` ended or gave up. transport: the library below failed. After these three the
+///             communicator is broken: every further call returns the same error. Each model says
+///             which sizes it checks, and when.
 template <class C>
 concept communicator =
     std::movable<C> &&

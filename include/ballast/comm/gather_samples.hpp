@@ -18,37 +18,38 @@
 
 namespace ballast::inline v0 {
 
-/// The samples of all ranks, all of rank 0's and then all of rank 1's: what `sample_id` counts.
+/// The samples of all ranks: those of rank 0, then those of rank 1, and so on. A `sample_id` is an
+/// index into them.
 template <class Sample>
 struct gathered_samples {
   std::vector<Sample> samples = {};
-  std::vector<rank_id> source = {};  ///< the rank that read each
+  std::vector<rank_id> source = {};  ///< the rank that has read each sample
 
   friend bool operator==(gathered_samples const&, gathered_samples const&) = default;
 };
 
-/// Tells every rank what every other has read, in one small collective: the only communication that
+/// Tells every rank what all ranks have read, in one small collective: the only communication that
 /// planning needs.
 ///
-/// A sample is what the plan looks at: a length, or a few numbers of each modality. Ranks may have
-/// different numbers of samples, up to a common capacity that is agreed on beforehand: a collective
-/// of fixed size needs no second one for the counts.
+/// A sample is what the plan depends on: a length, or one length per modality. Ranks may have
+/// different numbers of samples, up to a capacity that all of them know beforehand: so the
+/// collective has a fixed size, and no second one is needed for the counts.
 ///
 ///     gathered_samples<tokens> all;
-///     if (auto done = gather_samples(comm, mine, 64, all); !done) { ... }
+///     if (auto done = gather_samples_into(all, comm, mine, 64); !done) { ... }
 ///
 /// Shapes      mine[m], 0 <= m; all: n samples, the sum of m over all ranks.
 /// Expects     capacity >= 1, the same on every rank.
-/// In, out     all is overwritten, and keeps its memory for the next step.
+/// In, out     all is overwritten; its memory is used again in the next step.
 /// Ensures     all ranks have the same samples, in rank order
-/// Errors      out_of_range on every rank when some rank has more samples than `capacity`; position
-///             is that rank. Else those of the communicator.
+/// Errors      out_of_range, on every rank, if some rank has more samples than `capacity`;
+///             `position` is that rank. Also the errors of the communicator.
 /// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
-[[nodiscard]] result<void> gather_samples(C& comm,
-                                          std::span<std::type_identity_t<Sample> const> mine,
-                                          std::size_t capacity, gathered_samples<Sample>& all)
+[[nodiscard]] result<void> gather_samples_into(gathered_samples<Sample>& all, C& comm,
+                                               std::span<std::type_identity_t<Sample> const> mine,
+                                               std::size_t capacity)
 {
   BALLAST_EXPECTS(capacity >= 1);
   std::uint64_t const count = mine.size();

@@ -5,6 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -26,33 +27,37 @@ namespace ballast::inline v0 {
 
 /// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
 ///
-/// It works on duplicates of the communicator that it is given, so that its messages never meet the
-/// caller's. All calls wait, and while they do they give way to other processes on the same core.
+/// It works on duplicates of the MPI communicator that it is given, so its messages never mix with
+/// the caller's. All calls wait, and while they wait they yield the core to other processes.
 ///
-/// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE where
-///             several threads have one each; all ranks destroy theirs, before MPI_Finalize. The
+/// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE if several
+///             threads have a communicator each. All ranks destroy theirs before MPI_Finalize. The
 ///             deadline is above zero.
-/// Ensures     (1) those of `communicator`; what is not allocated is ballast's, MPI does as it
-///                 likes
-///             (2) a call ends within the deadline, counted from the last message that came, and a
-///                 grace of about a quarter of it, at least 100 ms and at most 5 s, in which the
-///                 ranks that are there find out who is not
-/// Errors      mismatch, with `verify`. timed_out: `ranks` had not come when the first rank gave
-///             up; one that comes later is told at its next call, and is among them. So is one that
-///             was done with the operation and did not call for another within the grace: nobody
-///             can tell who computes from who hangs. All name the same, as far as what they tell
-///             each other comes within the grace. Who died is missing too, unless mpirun ends the
-///             job before, as it does by default. transport: MPI's code and text. peer_lost: this
-///             rank itself, whose earlier call was left by std::bad_alloc. `over` cannot name
-///             ranks, and split trusts MPI_Comm_split to end once all ranks have come.
-///             After these three MPI may still hold the arrays of the call that failed: receives
-///             are taken back where they can be, but neither sends nor MPI's own collectives. So
-///             those arrays must stay as long as MPI does, as what the communicator has allocated
-///             stays. Such a job ends by MPI_Abort: MPI_Finalize waits for the missing.
-/// Complexity  all_to_all_v: a message per peer, none for no bytes, more above `largest_message`.
+/// Ensures     (1) those of `communicator`; in the steady state ballast allocates nothing, MPI
+///                 itself may
+///             (2) a call ends within the deadline, counted from the last message that arrived,
+///                 plus a grace period in which the waiting ranks find out who is missing: a
+///                 quarter of the deadline, but at least 100 ms and at most 5 s
+/// Errors      mismatch, with `verify`.
+///             timed_out: `ranks` had not made the call when the first rank gave up. A rank that
+///             makes it later gets the same error, with itself among `ranks`. A rank that had
+///             finished the operation and did not call another one within the grace period is also
+///             named: the others cannot tell a rank that computes from one that hangs. All ranks
+///             name the same ranks if their messages arrive within the grace period. A process that
+///             died is named too, unless mpirun ends the job first, as it does by default.
+///             transport, with MPI's code and text. peer_lost, with this rank itself: an earlier
+///             call ended with std::bad_alloc. `over` cannot name ranks, and split relies on
+///             MPI_Comm_split to end once all ranks have called it.
+///             After timed_out, transport and peer_lost MPI may still use the arrays of the call
+///             that failed: receives are cancelled if possible, sends and MPI's collectives cannot
+///             be. So those arrays must stay valid as long as MPI runs; the communicator does not
+///             free its own memory either. End such a job with MPI_Abort: MPI_Finalize would wait
+///             for the missing ranks.
+/// Complexity  all_to_all_v: a message per peer with bytes, several above `largest_message`.
 class mpi_communicator {
  public:
-  /// This rank's end of a new group, of those of `borrowed`, which stays the caller's. Collective.
+  /// Makes a group of the ranks of `borrowed`, which stays the caller's, and returns this rank's
+  /// end of it. Collective.
   [[nodiscard]] static result<mpi_communicator> over(MPI_Comm borrowed,
                                                      mpi_communicator_options options = {})
   {
@@ -137,7 +142,7 @@ class mpi_communicator {
     return wrap(*std::move(part));
   }
 
-  /// Nothing is left to wait for: an answer only where the communicator is broken.
+  /// Returns at once, since calls have waited already; a broken communicator returns its error.
   [[nodiscard]] result<void> wait() { return group_->state(); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return group_->scratch(bytes); }

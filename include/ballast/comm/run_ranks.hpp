@@ -18,18 +18,19 @@
 
 namespace ballast::inline v0 {
 
-/// Runs f on one thread per rank, each with its communicator, until all have returned: a whole job
-/// in one process.
+/// Runs a whole job in one process: calls f on one thread per rank, each with its communicator, and
+/// returns when all have returned.
 ///
 ///     run_ranks(8, [](thread_communicator& comm) { ... });
 ///
-/// In, out     f is called by all threads at once, so what it captures is shared by all ranks.
+/// In, out     all threads call f at the same time, so all ranks share what f captures.
 /// Expects     ranks >= 1; deadline > 0.
-/// Ensures     (1) what f returns comes back by rank, if it returns anything
-///             (2) a rank that returns or throws leaves the group: who waits for it gets peer_lost
-///             (3) the exception that was thrown first comes out once all have ended: others may be
-///                 its consequences
-/// Errors      those of f; std::system_error where a thread cannot be started.
+/// Ensures     (1) if f returns a value, the values of all ranks are returned, in rank order
+///             (2) a rank that returns or throws leaves the group: ranks that wait for it get
+///                 peer_lost
+///             (3) if ranks throw, the first exception is thrown again after all have ended: later
+///                 ones may be its consequences
+/// Errors      those of f; std::system_error if a thread cannot be started.
 template <class F>
   requires std::invocable<F&, thread_communicator&>
 auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = default_deadline)
@@ -41,7 +42,7 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
   std::exception_ptr first_thrown;
   std::mutex thrown;
   auto const run = [&](std::size_t rank, thread_communicator comm) {
-    // comm outlives the handler, so no consequence of an exception can be noted before it.
+    // comm outlives the handler: peers notice that this rank left after its exception was stored.
     try {
       if constexpr (has_value) {
         returned[rank].emplace(f(comm));
@@ -55,7 +56,8 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
   };
   {
     std::vector<std::jthread> threads;
-    // After threads: if one cannot be started, the others are told before they are joined.
+    // Declared after threads, so destroyed before them: if a thread cannot be started, the others
+    // find that ranks have left, and can be joined.
     auto communicators = thread_communicator::make(ranks, deadline);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back(run, rank, std::move(communicators[rank]));

@@ -22,24 +22,26 @@
 
 namespace ballast::inline v0 {
 
-/// A communicator for ranks that are threads of one process: each takes the bytes that are for it
-/// straight from its peers' arrays, one copy per message.
+/// A communicator for ranks that are threads of one process: each rank copies its bytes straight
+/// from its peers' arrays, one copy per message.
 ///
-/// A rank's communicator is used by one thread at a time. To destroy it is to leave the group: who
-/// waits for this rank, or calls later, is told at once. run_ranks starts the threads as well.
+/// One thread at a time uses a rank's communicator. Destroying it leaves the group: ranks that wait
+/// for this rank, or make a call later, get peer_lost at once. run_ranks starts the threads as
+/// well.
 ///
 /// Expects     as `communicator` says; deadline > 0.
 /// Ensures     (1) operations and all sizes are compared on every call, before a byte moves
-///             (2) no rank touches another's arrays after that one's call has returned, with or
-///                 without an error
+///             (2) once a rank's call has returned, with or without an error, no other rank touches
+///                 its arrays
 ///             (3) in the steady state nothing is allocated; scratch is aligned to 64 bytes
-/// Errors      mismatch, timed_out, peer_lost. The deadline is for ranks to arrive: once all are
-///             there, only copies remain. A broken group gives everyone the same error, those who
-///             come late too. Groups made by split have the deadline and break on their own.
-/// Complexity  per call and rank O(P) and the bytes it receives; the last one compares P^2 counts.
+/// Errors      mismatch, timed_out, peer_lost. The deadline limits the wait until all ranks have
+///             made the call; the copies that follow have no limit. In a broken group every rank
+///             gets the same error, also a rank that calls late. Groups made by split have the same
+///             deadline, and one that breaks does not break the others.
+/// Complexity  per call and rank O(P) and the bytes it receives; the last rank compares P^2 counts.
 class thread_communicator {
  public:
-  /// One communicator for each rank of a new group, in rank order, to be handed to its threads.
+  /// Returns a communicator for each rank of a new group, in rank order; give each to its thread.
   [[nodiscard]] static std::vector<thread_communicator> make(
       std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
   {
@@ -108,7 +110,7 @@ class thread_communicator {
     });
   }
 
-  /// Nothing is ever under way here; a broken communicator repeats its error.
+  /// Returns at once, since calls have waited already; a broken communicator returns its error.
   [[nodiscard]] result<void> wait() { return health_; }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return scratch_.take(bytes); }
@@ -146,9 +148,9 @@ class thread_communicator {
     void operator()(detail::thread_meeting*) const noexcept { group->leave(rank); }
   };
 
-  std::unique_ptr<detail::thread_meeting, leave> group_;  // borrowed: its end is a rank's leaving
+  std::unique_ptr<detail::thread_meeting, leave> group_;  // its deleter leaves the group
   std::size_t rank_;
-  result<void> health_;  // once it is an error, every further call gives that
+  result<void> health_;  // once it is an error, every further call returns it
   detail::host_scratch scratch_;
 };
 

@@ -11,34 +11,36 @@
 
 namespace ballast::inline v0 {
 
-/// Where rows lie in a collective that is done chunk by chunk, and where in one done at once.
+/// Where rows lie after a collective that runs chunk by chunk, and where after one that runs at
+/// once.
 ///
-/// Each of `ranks` ranks has `rows` rows, cut by chunk_of into `chunks`. What all ranks have is
+/// Each of `ranks` ranks has `rows` rows, cut by chunk_of into `chunks` chunks. The rows of all
+/// ranks are
 ///
-///   by rank    [rank][row]                       what one all-gather leaves
-///   by chunk   [chunk][rank][row of the chunk]   what an all-gather of each chunk leaves
+///   by rank    [rank][row]                       after one all-gather
+///   by chunk   [chunk][rank][row of the chunk]   after an all-gather of each chunk
 ///
-/// The first is what a matrix product's result is to be; and a chunk of the second is contiguous,
-/// as what goes into a collective must be.
+/// The result of a matrix product must be by rank. By chunk, each chunk is contiguous, as
+/// collectives need it.
 ///
 /// Units       rows, `row_bytes` bytes each.
 /// Expects     rows >= 0; chunks >= 1; rank < ranks; index < copies().
-/// Ensures     (1) both layouts are the same ranks x rows rows, each once
-///             (2) by chunk, chunk c begins where chunk_of says it begins in a rank, times ranks
+/// Ensures     (1) both layouts hold the same ranks x rows rows, each once
+///             (2) by chunk, chunk c begins at row chunk_of(rows, chunks, c).first x ranks
 struct chunk_layout {
   std::int64_t rows = 0;
   std::uint32_t ranks = 1;
   std::uint32_t chunks = 1;
   std::uint32_t row_bytes = 1;
 
-  /// A rank's part of a chunk: its first byte in either layout, and how many.
+  /// A rank's part of a chunk: its first byte in each layout, and its size.
   struct part {
     std::size_t by_rank = 0;
     std::size_t by_chunk = 0;
     std::size_t bytes = 0;
   };
 
-  /// How many parts there are: rank by rank in a chunk, chunk by chunk.
+  /// The number of parts. Parts are ordered by chunk, then by rank.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t copies() const
   {
     return chunks * ranks;
@@ -59,8 +61,8 @@ struct chunk_layout {
   }
 };
 
-/// The copies that lay out by rank what lies by chunk: after a chunked all-gather and the matrix
-/// product of each chunk.
+/// The copies from the layout by chunk to the layout by rank: after a chunked all-gather and the
+/// matrix product of each chunk.
 struct chunks_to_ranks {
   static constexpr bool contiguous = true;
 
@@ -75,7 +77,7 @@ struct chunks_to_ranks {
   }
 };
 
-/// The copies that lay out by chunk what lies by rank: before a chunked exchange.
+/// The copies from the layout by rank to the layout by chunk: before a chunked exchange.
 struct ranks_to_chunks {
   static constexpr bool contiguous = true;
 

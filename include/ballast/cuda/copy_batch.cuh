@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_COPY_BATCH_CUH
 
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/cuda/tuned_copies.cuh>
+#include <ballast/cuda/tiled_copies.cuh>
 #include <ballast/gpu/detail/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0 {
 
-/// Makes the copies of a list on a stream: tiled_copies, cub_copies, tuned_copies.
+/// Queues the copies of a list on a stream: tiled_copies or cub_copies.
 template <class Policy, class List>
 concept copy_policy =
     copy_list<List> && requires(Policy const& policy, void* temporary, std::size_t& temporary_bytes,
@@ -22,14 +22,16 @@ concept copy_policy =
       { policy(temporary, temporary_bytes, list, count, stream) } -> std::same_as<cudaError_t>;
     };
 
-/// Makes copies list(0) ... list(count - 1), in any order and at once. What the list reads on the
-/// device it reads when the stream has come so far: `count` is a bound, copies may be empty, and a
-/// captured graph copies what the list says at each replay.
+/// Queues copies list(0) ... list(count - 1) on a stream; they are made in any order.
+///
+/// The list is evaluated on the device when the stream reaches the copies. So `count` may be a
+/// bound: copies beyond what there is to do are empty, and a captured graph makes, at each replay,
+/// the copies that the list gives then.
 ///
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
-/// Expects     temporary is memory of the stream's device, which is the current one, of as many
-///             bytes as the same call without it said
-/// Errors      CUDA's own; cudaErrorInvalidValue where temporary_bytes do not suffice.
+/// Expects     the stream's device is the current one; temporary is memory of that device, of as
+///             many bytes as the same call without memory has written
+/// Errors      CUDA's own; cudaErrorInvalidValue if temporary_bytes is too small.
 template <copy_list List, copy_policy<List> Policy>
 [[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,
                                      List const& list, std::uint32_t count, Policy const& policy,
@@ -39,12 +41,12 @@ template <copy_list List, copy_policy<List> Policy>
   return policy(temporary, temporary_bytes, list, count, stream);
 }
 
-/// The same by tuned_copies.
+/// The same by tiled_copies.
 template <copy_list List>
 [[nodiscard]] cudaError_t copy_batch(void* temporary, std::size_t& temporary_bytes,
                                      List const& list, std::uint32_t count, cudaStream_t stream)
 {
-  return copy_batch(temporary, temporary_bytes, list, count, tuned_copies{}, stream);
+  return copy_batch(temporary, temporary_bytes, list, count, tiled_copies{}, stream);
 }
 
 }  // namespace ballast::inline v0

@@ -46,8 +46,8 @@ struct bytes_of {
 
 }  // namespace detail
 
-/// `cub::DeviceMemcpy::Batched`, which sorts copies by size into those that a thread group, a warp
-/// and several blocks make.
+/// `cub::DeviceMemcpy::Batched`, for lists of contiguous copies. CUB sorts the copies by size into
+/// those for a group of threads, for a warp, and for several blocks.
 struct cub_copies {
   /// copy_batch by this policy.
   template <contiguous_copy_list List>

@@ -22,8 +22,8 @@
 
 namespace ballast::inline v0 {
 
-/// A cost model that kernels take by value. Its call operator is marked for the device, as those of
-/// all models of this library are: nvcc refuses the kernel where it is not.
+/// A cost model that kernels take by value. Its call operator must be marked BALLAST_HOST_DEVICE,
+/// as those of all models of this library are: otherwise nvcc refuses the kernel.
 template <class Model, class Sample>
 concept device_cost_model = cost_model<Model, Sample> && std::is_trivially_copyable_v<Model>;
 
@@ -39,7 +39,7 @@ struct saturating_plus {
 
 }  // namespace detail
 
-/// Prices samples that lie on the device, by the integers that the host computes.
+/// Computes the costs of samples that lie on the device: the same integers as on the host.
 ///
 /// Shapes      samples[count], costs[count], both on the stream's device
 /// Ensures     (1) costs[i] is model(samples[i])
@@ -50,19 +50,19 @@ template <class Sample, device_cost_model<Sample> Model>
                                    cost_units* costs, cudaStream_t stream)
 {
   detail::nvtx_range const range("ballast::costs_of");
-  // The kernel behind thrust::transform, without its exceptions. The other one, Transform, keeps the
-  // tile that suited the size of the process's first call.
+  // The kernel of thrust::transform, without its exceptions. CUB's other kernel, Transform, keeps
+  // the tile size that suited the process's first call.
   return cub::DeviceTransform::TransformStableArgumentAddresses(samples, costs, count, model,
                                                                 stream);
 }
 
-/// What samples that lie on the device cost together.
+/// Computes the total cost of samples that lie on the device.
 ///
 /// Shapes      samples[count], total[1], both on the stream's device
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does
-/// Ensures     (1) *total is the host's saturating_sum of all costs, 0 where there is no sample:
-///                 costs are never negative, so the sum is min(what it is without a limit, no_cost),
-///                 and the order in which a GPU adds does not matter
+/// Ensures     (1) *total is the host's saturating_sum of all costs, 0 without samples: costs are
+///                 never negative, so the sum is the smaller of the true sum and no_cost, in
+///                 whatever order a GPU adds
 /// Errors      CUDA's own
 /// Complexity  O(count) reads; costs are not written down.
 template <class Sample, device_cost_model<Sample> Model>
@@ -78,8 +78,8 @@ template <class Sample, device_cost_model<Sample> Model>
 
 /// Counts lengths that lie on the device, bin by bin.
 ///
-/// Lengths are read through a pointer, or through an iterator that kernels may use: what a
-/// thrust::transform_iterator makes of samples.
+/// Lengths are read through a pointer, or through an iterator that kernels can use, such as a
+/// thrust::transform_iterator over samples.
 ///
 /// Shapes      lengths[count], edges[bins + 1], counts[bins], all on the stream's device
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does

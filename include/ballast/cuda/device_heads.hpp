@@ -15,8 +15,8 @@
 
 namespace ballast::inline v0 {
 
-/// Elements that kernels add: what those of a head_array are that the host adds. 8-bit floats,
-/// integers and whatever a caller's own function adds are `other`.
+/// The types of elements that kernels add. Arrays of 8-bit floats, of integers, and those with a
+/// caller's own `add` are `other`.
 enum class element_type : std::uint8_t { other, fp16, bf16, fp32, fp64 };
 
 namespace detail {
@@ -24,7 +24,7 @@ namespace detail {
 template <class T>
 [[nodiscard]] bool adds(head_array const& array)
 {
-  // Where the operators of the 16-bit types are switched off the host has no sums of them either.
+  // If the operators of the 16-bit types are switched off, the host cannot add them either.
   if constexpr (addable<T>) {
     return array.add == &add_elements<T>;
   } else {
@@ -34,7 +34,7 @@ template <class T>
 
 }  // namespace detail
 
-/// The type of an array that heads_of made, for kernels: a head_array knows it by its sum alone.
+/// Returns the element type of an array that heads_of made: its `add` function shows the type.
 [[nodiscard]] inline element_type element_type_of(head_array const& array)
 {
   if (detail::adds<__half>(array)) { return element_type::fp16; }
@@ -44,10 +44,10 @@ template <class T>
   return element_type::other;
 }
 
-/// The arrays of one exchange, as a kernel takes them by value.
+/// The arrays of one Ulysses exchange, for kernels, by value.
 ///
-/// Expects     at most `most` arrays: queries, keys, values and something beside each of them. All
-///             together are a tenth of the 4 kB that the parameters of a kernel may take.
+/// Expects     at most `most` arrays: queries, keys, values and others that go with them. They take
+///             a tenth of the 4 kB that the parameters of a kernel may have.
 class device_heads {
  public:
   static constexpr std::uint32_t most = 8;

@@ -9,8 +9,8 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
-#include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_traffic.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMemcpyAsync
 
@@ -23,29 +23,30 @@
 
 namespace ballast::inline v0 {
 
-/// The most that any step's plan has: ranks, and ranges of rows sent, received and kept, of each.
+/// The largest plan of any step: ranks, and the most ranges of rows that a rank sends, receives or
+/// keeps.
 struct route_bound {
   std::uint32_t ranks = 1;
   std::uint32_t ranges = 0;
 };
 
-/// A route_plan where kernels read it: a rank has one, and gives it every step's plan.
+/// A route_plan in memory that kernels read. A rank has one and gives it every step's plan.
 ///
 ///     device_route there(bound, device.span(), pinned);  // of device_route::bytes(bound) each
 ///     there.stage(plan);                                 // writes pinned memory
 ///     there.upload(stream);                              // one copy; a graph can hold it
 ///
-/// What is queued after the upload reads the plan that was staged when the upload was done. So a
-/// graph that was captured with one plan is replayed with another's after the next stage().
+/// Work that is queued after the upload reads the plan that was staged when the upload ran. So a
+/// graph that was captured with one plan can be replayed with another plan after the next stage().
 ///
-/// Shapes      device[bytes], pinned[bytes], bytes(bound) each, aligned to 16 bytes.
-/// Expects     bound.ranks >= 1, and less than 2^29 ranges; memory that outlives this object, the
-///             one in the device's, the other page-locked. No upload is under way when stage() is
-///             called: wait for the stream, or for an event after the upload. One thread at a time.
+/// Shapes      device[bytes(bound)], pinned[bytes(bound)], both aligned to 16 bytes.
+/// Expects     bound.ranks >= 1, and less than 2^29 ranges; device memory and page-locked memory
+///             that outlive this object. stage() is called when the last upload is done: wait for
+///             the stream, or for an event after the upload. One thread at a time.
 /// Ensures     (1) an upload copies bytes(bound) bytes, whatever the plan
 ///             (2) a plan that is refused changes nothing
 ///             (3) the steady state allocates nothing
-/// Errors      stage: out_of_range, the plan is above the bound. upload: CUDA's.
+/// Errors      stage: out_of_range if the plan exceeds the bound. upload: CUDA's.
 /// Complexity  stage O(ranks + ranges) of the plan. bytes: 16 a rank, 56 a range.
 class device_route {
  public:
@@ -58,7 +59,7 @@ class device_route {
       : bound_(bound), device_(device.data()), pinned_(pinned.data())
   {
     BALLAST_EXPECTS(bound.ranks >= 1);
-    // Lists of copies, of so many ranges in so many arrays, are numbered in 32 bits.
+    // Copies, one for each range and array, are numbered in 32 bits.
     BALLAST_EXPECTS(bound.ranges <= std::numeric_limits<std::uint32_t>::max() / device_rows::most);
     BALLAST_EXPECTS(device.size() >= bytes(bound) && pinned.size() >= bytes(bound));
     BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(device_) % alignof(peer_rows) == 0);
@@ -68,7 +69,7 @@ class device_route {
     std::fill(rows, rows + 2 * std::size_t{bound.ranks}, tokens{0});
   }
 
-  /// Writes a plan where upload() finds it.
+  /// Writes a plan to pinned memory, for upload().
   [[nodiscard]] result<void> stage(route_plan const& plan)
   {
     std::size_t const sent = ranges_of(plan.sent);
@@ -107,7 +108,7 @@ class device_route {
 
   [[nodiscard]] route_bound bound() const noexcept { return bound_; }
 
-  /// What kernels read.
+  /// The tables that kernels read.
   [[nodiscard]] device_ranges sent() const
   {
     layout const at(bound_);
@@ -126,7 +127,7 @@ class device_route {
             bound_.ranges};
   }
 
-  /// What the host reads: of the plan that was staged last, until the next is.
+  /// What the host needs of the plan that was staged last; valid until the next stage().
   [[nodiscard]] row_traffic traffic() const
   {
     layout const at(bound_);
@@ -137,7 +138,7 @@ class device_route {
             {in<tokens>(pinned_, at.received_rows), ranks_}};
   }
 
-  /// For the sizes of messages, which the host tells the communicator.
+  /// Host memory for the sizes of messages.
   [[nodiscard]] workspace& memory() noexcept { return memory_; }
 
  private:
@@ -148,7 +149,7 @@ class device_route {
     std::uint32_t padding = 0;  // to the alignment of what follows
   };
 
-  /// Where things begin in either memory: those with the widest loads first.
+  /// Offsets in both memories; what has the widest loads comes first.
   struct layout {
     constexpr explicit layout(route_bound bound)
         : sent(sizeof(counts)),
@@ -170,7 +171,7 @@ class device_route {
   template <class T>
   [[nodiscard]] static T* in(std::byte* memory, std::size_t offset)
   {
-    // Arrays of bytes create the objects that are used in them, so there is nothing to construct.
+    // In arrays of bytes objects are created implicitly, so nothing must be constructed.
     return reinterpret_cast<T*>(memory + offset);
   }
 

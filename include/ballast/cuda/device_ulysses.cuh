@@ -28,7 +28,8 @@
 
 namespace ballast::inline v0 {
 
-/// A bag of GPUs and the heads of its attention, which stay, and the most sequences of any step.
+/// A bag's GPUs and query heads, which are the same in every step, and the most sequences of any
+/// step.
 struct ulysses_bound {
   std::uint32_t sequences = 1;
   std::uint32_t gpus = 1;
@@ -49,26 +50,26 @@ struct item_of_tables {
 
 }  // namespace detail
 
-/// A ulysses_plan where kernels read it: a GPU has one, and gives it every step's plan.
+/// A ulysses_plan in memory that kernels read. A GPU has one and gives it every step's plan.
 ///
 ///     device_ulysses heads(bound, device.span(), pinned);
 ///     heads.stage(plan);      // writes pinned memory
-///     heads.upload(stream);   // the lengths; the rows of all GPUs are summed there
+///     heads.upload(stream);   // copies the lengths; the device sums the rows of all GPUs
 ///
-/// What is queued after the upload reads the plan that was staged when the upload was done. So a
-/// graph that was captured with one plan is replayed with another's after the next stage().
+/// Work that is queued after the upload reads the plan that was staged when the upload ran. So a
+/// graph that was captured with one plan can be replayed with another plan after the next stage().
 ///
 /// Shapes      device[device_bytes(bound)], of any alignment; pinned[pinned_bytes(bound)], aligned
 ///             to 8 bytes.
 /// Expects     bound.sequences, gpus and query_heads >= 1, and less than 2^28 (GPUs + 1) x
-///             (sequences + 1); memory that outlives this object, the one in the device's, the
-///             other page-locked. Plans of as many GPUs and query heads as the bound says. No
-///             upload is under way when stage() is called: wait for the stream, or for an event
-///             after the upload. One thread at a time.
+///             (sequences + 1); device memory and page-locked memory that outlive this object.
+///             Plans with the GPUs and query heads of the bound. stage() is called when the last
+///             upload is done: wait for the stream, or for an event after the upload. One thread at
+///             a time.
 /// Ensures     (1) an upload does the same copy and the same sums, whatever the plan
 ///             (2) a plan that is refused changes nothing; before the first, it has no tokens
 ///             (3) the steady state allocates nothing
-/// Errors      stage: out_of_range, the plan has more sequences than the bound. device_bytes and
+/// Errors      stage: out_of_range if the plan has more sequences than the bound. device_bytes and
 ///             upload: CUDA's.
 /// Complexity  stage O(sequences), upload one copy of 8 bytes a sequence, and one scan of a number
 ///             for each GPU and sequence.
@@ -96,12 +97,13 @@ class device_ulysses {
     check(bound);
     BALLAST_EXPECTS(pinned.size() >= pinned_bytes(bound));
     BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(tokens) == 0);
-    // Takes the plan's memory for all steps, and is what an upload without a plan finds.
+    // Allocates the plan's memory for all steps; also the plan of an upload before the first
+    // stage().
     plan_.assign(std::vector<tokens>(bound.sequences), bound.gpus, bound.query_heads);
     write_lengths();
   }
 
-  /// Writes a plan where upload() finds it.
+  /// Writes a plan to pinned memory, for upload().
   [[nodiscard]] result<void> stage(ulysses_plan const& plan)
   {
     BALLAST_EXPECTS(plan.gpus() == bound_.gpus && plan.query_heads() == bound_.query_heads);
@@ -136,17 +138,17 @@ class device_ulysses {
 
   [[nodiscard]] ulysses_bound bound() const noexcept { return bound_; }
 
-  /// What kernels read.
+  /// The tables that kernels read.
   [[nodiscard]] ulysses_tables tables() const { return parts(device_.data(), bound_).tables; }
 
-  /// What the host reads: the plan that was staged last.
+  /// The plan that was staged last.
   [[nodiscard]] ulysses_plan const& plan() const noexcept { return plan_; }
 
-  /// For the sizes of messages, which the host tells the communicator.
+  /// Host memory for the sizes of messages.
   [[nodiscard]] workspace& memory() noexcept { return memory_; }
 
  private:
-  /// Where things are in the device's memory.
+  /// The arrays in the device's memory.
   struct parts {
     parts(std::byte* device, ulysses_bound bound)
         : storage(device),
@@ -165,7 +167,7 @@ class device_ulysses {
   static void check(ulysses_bound bound)
   {
     BALLAST_EXPECTS(bound.sequences >= 1 && bound.gpus >= 1 && bound.query_heads >= 1);
-    // Lists of copies, so many in so many arrays, are numbered in 32 bits.
+    // Copies, one for each GPU, sequence and array, are numbered in 32 bits.
     BALLAST_EXPECTS((std::uint64_t{bound.gpus} + 1) * (std::uint64_t{bound.sequences} + 1) <
                     std::numeric_limits<std::uint32_t>::max() / (2 * device_heads::most));
   }

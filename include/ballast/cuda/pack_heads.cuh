@@ -12,7 +12,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cuda_runtime.h>
 
@@ -23,8 +23,8 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Finds the blocks of the messages and makes the copies of a list over them, then what
-/// `after(list)` queues.
+/// Finds the blocks of the messages, makes the copies of a list over them, then calls after(list),
+/// which may queue more.
 template <class List, class Bytes, class After>
 [[nodiscard]] cudaError_t copy_heads(void* temporary, std::size_t& temporary_bytes,
                                      ulysses_tables const& tables, std::uint32_t gpu,
@@ -64,8 +64,8 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
 
 }  // namespace detail
 
-/// Gathers a GPU's tokens into messages on a stream, for each peer with the peer's heads: byte for
-/// byte what pack_to_heads() of the host makes.
+/// Copies a GPU's tokens into messages on a stream, for each peer with the peer's heads: the same
+/// bytes that pack_to_heads() of the host makes.
 ///
 ///     pack_to_heads(temporary, bytes, heads.tables(), gpu, device_heads(arrays), messages, stream)
 ///
@@ -73,14 +73,14 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
 ///             the GPU itself.
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does:
 ///             it depends on the bound of the tables and the number of arrays alone
-/// Expects     tables whose upload is queued before; arrays of the sizes that to_heads() asks for,
-///             and messages, aligned to message_alignment, in memory that the stream's device
+/// Expects     tables whose upload is queued already; arrays with the sizes of to_heads(), and
+///             messages that are aligned to message_alignment, in memory that the stream's device
 ///             reaches; no `to` overlaps another of these. That device is the current one.
-/// Ensures     (1) what follows a block, up to a multiple of message_alignment, is zero
+/// Ensures     (1) the bytes after a block, up to a multiple of message_alignment, are zero
 ///             (2) a captured graph packs by the lengths that the tables have at each replay
-/// Errors      CUDA's own; cudaErrorInvalidValue where temporary_bytes do not suffice.
-/// Complexity  one block of threads finds where the blocks of messages begin, and a copy_batch of
-///             one copy per GPU and array; each byte is read and written once.
+/// Errors      CUDA's own; cudaErrorInvalidValue if temporary_bytes is too small.
+/// Complexity  one block of threads that finds where the blocks of messages begin, and a copy_batch
+///             of one copy per GPU and array; each byte is read and written once.
 [[nodiscard]] inline cudaError_t pack_to_heads(void* temporary, std::size_t& temporary_bytes,
                                                ulysses_tables const& tables, std::uint32_t gpu,
                                                device_heads const& heads, std::byte* messages,
@@ -92,8 +92,8 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                       detail::nothing_after, stream);
 }
 
-/// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies
-/// what stays.
+/// Copies the messages of pack_to_heads, and what stays on the GPU, into whole sequences with the
+/// GPU's heads.
 ///
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
 /// Complexity  a copy_batch of one copy per GPU, array and sequence.
@@ -109,10 +109,10 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                        detail::nothing_after, stream);
 }
 
-/// Gathers whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
+/// Copies whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
 ///
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) for each peer in order.
-/// Expects     arrays of the sizes that to_tokens() asks for.
+/// Expects     arrays with the sizes of to_tokens().
 /// The rest is as for unpack_to_heads, and Ensures (1) and (2) as for pack_to_heads.
 [[nodiscard]] inline cudaError_t pack_to_tokens(void* temporary, std::size_t& temporary_bytes,
                                                 ulysses_tables const& tables, std::uint32_t gpu,
@@ -125,17 +125,16 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                        detail::nothing_after, stream);
 }
 
-/// Scatters the messages of pack_to_tokens, and what stays, into the GPU's tokens with all heads; a
-/// head that several GPUs have is summed in the order of the GPUs.
+/// Copies the messages of pack_to_tokens, and what stays on the GPU, into the GPU's tokens with all
+/// heads; a head that several GPUs have is summed in the order of the GPUs.
 ///
 /// Shapes      messages: message_bytes(plan, gpu, peer, arrays) from each peer in order.
-/// Expects     arrays of which a head is with several GPUs have elements of an element_type that is
-///             not `other`.
-/// Ensures     sums have the bits of the host's, whatever nvcc's flags; only a NaN may be another
-///             NaN
-/// Complexity  a copy_batch of one copy per GPU and array, and per array and sequence; where heads
-///             are shared another kernel, which reads each copy beyond the first once and each sum
-///             once more.
+/// Expects     if some head of an array is on several GPUs, an element_type that is not `other`.
+/// Ensures     sums have the same bits as on the host, with any flags of nvcc; only a NaN may be
+///             another NaN
+/// Complexity  a copy_batch of one copy per GPU and array, and per array and sequence. If heads are
+///             on several GPUs one more kernel, which reads each copy of a head beyond the first
+///             once, and each sum once more.
 /// The rest is as for unpack_to_heads.
 [[nodiscard]] inline cudaError_t unpack_to_tokens(void* temporary, std::size_t& temporary_bytes,
                                                   ulysses_tables const& tables, std::uint32_t gpu,
@@ -146,7 +145,8 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
   bool shares = false;
   for (std::uint32_t index = 0; index < heads.size(); ++index) {
     if (!tables.split.replicates(heads[index].shape.heads)) { continue; }
-    // Who only asks may do so for an exchange to heads, which adds nothing.
+    // Without memory the call only asks for sizes, perhaps for an exchange to heads, which adds
+    // nothing.
     BALLAST_EXPECTS(temporary == nullptr || heads[index].element != element_type::other);
     shares = true;
   }

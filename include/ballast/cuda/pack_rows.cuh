@@ -23,7 +23,7 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// One block, `Peers` at once: messages lie one behind the other, however many peers there are.
+/// Finds where each peer's message begins: one block of threads, `Peers` peers at a time.
 template <int Peers>
 __global__ void __launch_bounds__(Peers)
     find_message_blocks(__grid_constant__ message_blocks const blocks)
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(Peers)
   }
 }
 
-/// Finds the places of all pieces of the messages, and makes copies of the list that
-/// `copies_of(pieces)` is.
+/// Finds the places of all pieces of the messages, then makes the copies of the list
+/// copies_of(pieces).
 template <class CopiesOf>
 [[nodiscard]] cudaError_t copy_messages(void* temporary, std::size_t& temporary_bytes,
                                         device_ranges const& table, device_rows const& rows,
@@ -70,7 +70,7 @@ template <class CopiesOf>
       error != cudaSuccess) {
     return error;
   }
-  // The copies begin when the sums are there.
+  // The copies use the scan's storage, since they run after it.
   auto* const scratch = storage.take<std::byte>(std::max(scan_bytes, copy_bytes));
   if (storage.is_only_asking()) {
     temporary_bytes = storage.bytes();
@@ -98,21 +98,22 @@ template <class CopiesOf>
 
 }  // namespace detail
 
-/// Gathers the rows that leave into messages on a stream: byte for byte what pack_rows() of the
-/// host makes of the same plan.
+/// Copies the rows that leave into messages on a stream: the same bytes that pack_rows() of the
+/// host makes from the same plan.
 ///
 ///     pack_rows(temporary, bytes, there.sent(), device_rows(arrays), messages, stream)
 ///
 /// Shapes      messages: the sum of message_bytes().
 /// In, out     without memory (temporary == nullptr) only temporary_bytes is written, as CUB does:
 ///             it depends on the table's bound and the number of arrays alone
-/// Expects     a table whose upload is queued before; arrays and messages that do not overlap,
-///             in memory that the stream's device reaches; that device is the current one.
-/// Ensures     (1) what follows a block, up to a multiple of message_alignment, is zero
-///             (2) a captured graph packs what the table says at each replay
-/// Errors      CUDA's own; cudaErrorInvalidValue where temporary_bytes do not suffice.
-/// Complexity  one scan of the ranges' rows, one block that finds where the peers' begin, and a
-///             copy_batch of `bound` copies per array; each byte is read and written once.
+/// Expects     a table whose upload is queued already; arrays and messages that do not overlap, in
+///             memory that the stream's device reaches; that device is the current one.
+/// Ensures     (1) the bytes after a block, up to a multiple of message_alignment, are zero
+///             (2) a captured graph packs by the table as it is at each replay
+/// Errors      CUDA's own; cudaErrorInvalidValue if temporary_bytes is too small.
+/// Complexity  one scan of the ranges' rows, one block of threads that finds where the peers'
+///             messages begin, and a copy_batch of `bound` copies per array; each byte is read and
+///             written once.
 [[nodiscard]] inline cudaError_t pack_rows(void* temporary, std::size_t& temporary_bytes,
                                            device_ranges const& table, device_rows const& rows,
                                            std::byte* messages, cudaStream_t stream)
@@ -126,7 +127,8 @@ template <class CopiesOf>
       stream);
 }
 
-/// Scatters messages into the rows that they are for: the inverse of pack_rows(), and like it.
+/// Copies messages into the rows that they are for: the inverse of pack_rows(), with the same
+/// contract.
 [[nodiscard]] inline cudaError_t unpack_rows(void* temporary, std::size_t& temporary_bytes,
                                              device_ranges const& table, device_rows const& rows,
                                              std::byte const* messages, cudaStream_t stream)
@@ -140,8 +142,8 @@ template <class CopiesOf>
       stream);
 }
 
-/// Copies the rows that stay on their rank to where they go, or with `reverse` back to where they
-/// come from. It needs no more temporary storage than pack_rows() with the same bound and arrays.
+/// Copies the rows that stay on their rank to their new places or, with `reverse`, back. It needs
+/// no more temporary storage than pack_rows() with the same bound and arrays.
 [[nodiscard]] inline cudaError_t keep_rows(void* temporary, std::size_t& temporary_bytes,
                                            device_kept const& table, device_rows const& rows,
                                            bool reverse, cudaStream_t stream)

@@ -3,6 +3,7 @@
 #define BALLAST_CUDA_ROUTE_ROWS_CUH
 
 #include <ballast/core/result.hpp>
+#include <ballast/cuda/detail/device_messages.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
@@ -10,9 +11,10 @@
 #include <ballast/gpu/detail/cuda_failure.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_traffic.hpp>
 
 #include <cuda_runtime.h>
 
@@ -25,45 +27,38 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Queues copies on a stream; messages are in the caller's memory, and so is what copies need.
-class device_row_mover {
+/// Queues copies of rows on a stream.
+class device_row_mover : public device_messages {
  public:
-  device_row_mover(device_route const& there, direction way, std::span<row_array const> arrays,
-                   std::span<std::byte> temporary, cudaStream_t stream)
-      : there_(there),
-        forward_(way == direction::forward),
+  device_row_mover(device_route const& there, route_direction direction,
+                   std::span<row_array const> arrays, std::span<std::byte> temporary,
+                   cudaStream_t stream)
+      : device_messages(temporary),
+        there_(there),
+        forward_(direction == route_direction::forward),
         rows_(arrays),
-        temporary_(temporary),
         stream_(stream)
   {}
 
-  [[nodiscard]] std::span<std::byte> room(std::size_t bytes)
-  {
-    return take_messages(temporary_, bytes);
-  }
-
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    std::size_t bytes = temporary_.size();
-    return cuda_result("pack_rows", pack_rows(temporary_.data(), bytes,
+    std::size_t bytes = storage().size();
+    return cuda_result("pack_rows", pack_rows(storage().data(), bytes,
                                               forward_ ? there_.sent() : there_.received(), rows_,
                                               outgoing.data(), stream_));
   }
 
   [[nodiscard]] result<void> keep() const
   {
-    std::size_t bytes = temporary_.size();
+    std::size_t bytes = storage().size();
     return cuda_result(
-        "keep_rows", keep_rows(temporary_.data(), bytes, there_.kept(), rows_, !forward_, stream_));
+        "keep_rows", keep_rows(storage().data(), bytes, there_.kept(), rows_, !forward_, stream_));
   }
-
-  /// The stream keeps the order: what unpack() queues comes behind the messages.
-  [[nodiscard]] result<void> arrive() const { return {}; }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    std::size_t bytes = temporary_.size();
-    return cuda_result("unpack_rows", unpack_rows(temporary_.data(), bytes,
+    std::size_t bytes = storage().size();
+    return cuda_result("unpack_rows", unpack_rows(storage().data(), bytes,
                                                   forward_ ? there_.received() : there_.sent(),
                                                   rows_, incoming.data(), stream_));
   }
@@ -72,27 +67,26 @@ class device_row_mover {
   device_route const& there_;
   bool forward_;
   device_rows rows_;
-  std::span<std::byte> temporary_;
   cudaStream_t stream_;
 };
 
 template <stream_communicator C>
-[[nodiscard]] result<void> route_on_device(C& comm, device_route& there, direction way,
+[[nodiscard]] result<void> route_on_device(C& comm, device_route& there, route_direction direction,
                                            std::span<row_array const> arrays,
                                            std::span<std::byte> temporary)
 {
   row_traffic const forward = there.traffic();
-  return exchange_rows(comm, way == direction::forward ? forward : forward.reversed(), arrays,
-                       there.memory(),
-                       device_row_mover(there, way, arrays, temporary, comm.stream()));
+  return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
+                       arrays, there.memory(),
+                       device_row_mover(there, direction, arrays, temporary, comm.stream()));
 }
 
 }  // namespace detail
 
-/// Bytes of temporary device memory that route() and reverse_route() need at most, whatever the
-/// plan within the bound: for these arrays, and for all that have no more rows.
+/// Returns the bytes of temporary device memory that are enough for route() and reverse_route(),
+/// for every plan within the bound, with these arrays or others that have no more rows.
 ///
-/// Errors      transport, where CUDA has no device to ask.
+/// Errors      transport, if CUDA finds no device.
 template <std::same_as<row_array>... Arrays>
 [[nodiscard]] result<std::size_t> route_bytes(device_route const& there, Arrays const&... arrays)
 {
@@ -110,34 +104,34 @@ template <std::same_as<row_array>... Arrays>
   return bytes + detail::temporary_storage::alignment;
 }
 
-/// Moves arrays along a route on the communicator's stream: what route() of the host does, with the
-/// arrays in the memory of the device, and without a wait.
+/// Moves arrays along a route on the communicator's stream, without waiting: as route() of the
+/// host, with arrays in device memory.
 ///
 ///     there.stage(plan);
 ///     there.upload(comm.stream());
 ///     route(comm, there, temporary, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
-/// Collective, as route() of the host is, and ranks that use either can meet in it.
+/// Collective; some ranks may call this one, and others route() of the host.
 ///
 /// Shapes      each array: from[rows before], to[rows after] rows of the plan staged last;
 ///             temporary[route_bytes()].
-/// Expects     the plan is of this rank, and its upload is queued before; arrays and temporary in
-///             memory that the stream's device reaches, which is the current one, to be left alone
-///             until the stream has come so far. No `to` overlaps another array, and at most
-///             device_rows::most arrays.
-/// Ensures     (1) when the stream has come so far, `to` is what route() of the host makes it
-///             (2) it waits for nothing that the communicator's all_to_all_v does not wait for
+/// Expects     a plan of this rank, whose upload is queued already. The stream's device is the
+///             current one, and reaches arrays and temporary, which nothing else uses until the
+///             stream has done the route. No `to` overlaps another array; at most device_rows::most
+///             arrays.
+/// Ensures     (1) when the stream has done it, `to` is what route() of the host makes it
+///             (2) it waits for nothing but what the communicator's all_to_all_v waits for
 ///             (3) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. `to`
-///             is then unspecified. What goes wrong later is told by comm.wait().
-/// Complexity  that of pack_rows(), keep_rows() and unpack_rows(), one behind the other.
+/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
+///             `to` is unspecified. comm.wait() reports later failures.
+/// Complexity  that of pack_rows(), keep_rows() and unpack_rows(), one after the other.
 template <stream_communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, device_route& there, std::span<std::byte> temporary,
                                  Arrays const&... arrays)
 {
   detail::nvtx_range const range("ballast::route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_device(comm, there, detail::direction::forward, all, temporary);
+  return detail::route_on_device(comm, there, detail::route_direction::forward, all, temporary);
 }
 
 /// Moves arrays back along a route: its exact inverse, and its gradient.
@@ -150,7 +144,7 @@ template <stream_communicator C, std::same_as<row_array>... Arrays>
 {
   detail::nvtx_range const range("ballast::reverse_route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_device(comm, there, detail::direction::reverse, all, temporary);
+  return detail::route_on_device(comm, there, detail::route_direction::reverse, all, temporary);
 }
 
 }  // namespace ballast::inline v0

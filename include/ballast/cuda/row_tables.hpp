@@ -15,30 +15,32 @@
 
 namespace ballast::inline v0 {
 
-/// Consecutive rows that travel to or from a peer: a row_range in the 16 bytes of one load. No
-/// range is longer than a sample, so its rows fit 32 bits.
+/// Consecutive rows that are sent to or received from a peer: a row_range in the 16 bytes of one
+/// load. No range is longer than a sample, so 32 bits hold its count.
 struct alignas(16) peer_rows {
   tokens first = 0;
   std::uint32_t count = 0;
   std::uint32_t peer = 0;
 };
 
-/// One side of an exchange where kernels read it, a route_table: how much of it there is is told by
-/// memory too, so that a graph can be replayed with another step's.
+/// A route_table in memory that kernels read. The number of ranges is in memory too, so that a
+/// graph can be replayed with another step's table.
 ///
-/// Shapes      ranges[bound], of which the first *there count, by ascending peer; rows[ranks].
+/// Shapes      ranges[bound]: the first *count are the table's, by ascending peer; rows[ranks].
 struct device_ranges {
   peer_rows const* ranges = nullptr;
-  std::uint32_t const* there = nullptr;
+  std::uint32_t const* count = nullptr;
   tokens const* rows = nullptr;  ///< to or from each peer
   std::uint32_t bound = 0;
   std::uint32_t ranks = 0;
 };
 
-/// The rows that stay, where kernels read them: kept[bound], of which the first *there count.
+/// The rows that stay on their rank, in memory that kernels read.
+///
+/// Shapes      kept[bound]: the first *count are the plan's.
 struct device_kept {
   kept_rows const* kept = nullptr;
-  std::uint32_t const* there = nullptr;
+  std::uint32_t const* count = nullptr;
   std::uint32_t bound = 0;
 };
 
@@ -49,11 +51,11 @@ struct device_row_array {
   std::size_t row_bytes = 0;
 };
 
-/// The arrays that travel together, by value. A launch copies them, and a graph keeps a copy for
-/// each of its kernels, so that there are no more than `most`: what a transformer takes along is
-/// activations, labels, positions, masks and two or three tags, and two routes carry sixteen.
+/// The arrays that one route moves together, for kernels, by value: every launch copies them, and a
+/// graph keeps a copy for each of its kernels. So there are at most eight: a transformer has
+/// activations, labels, positions, masks and two or three tags. More take a second route.
 ///
-/// Expects     arrays where the device reaches them; at most `most`.
+/// Expects     at most `most` arrays, in memory that the device reaches.
 struct device_rows {
   static constexpr std::uint32_t most = 8;
 

@@ -11,8 +11,9 @@
 
 namespace ballast::inline v0 {
 
-/// `rows` runs of `run` bytes whose beginnings are a stride apart on either side: rows of tokens,
-/// or of some heads of tokens. One run, and runs that touch on both sides, are one contiguous copy.
+/// A copy of `rows` runs of `run` bytes, which begin a stride apart in the source and in the
+/// destination: rows of tokens, or some heads of tokens. A single run, and runs without gaps on
+/// both sides, are one contiguous copy.
 ///
 /// Expects     from and to do not overlap; with two rows or more, to_stride >= run.
 struct strided_copy {
@@ -38,8 +39,8 @@ struct strided_copy {
   }
 };
 
-/// Tells the i-th of many copies, on the host and on the device: what a plan says is worked out
-/// where it is used, so that no list of pointers is ever sent to the GPU.
+/// A function that returns the i-th of many copies, on the host and on the device. The GPU computes
+/// each copy when it makes it, so no list of pointers is sent to the GPU.
 ///
 /// Kernels take it by value. Copies may be empty; no destination overlaps another or a source.
 template <class List>

@@ -4,7 +4,6 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/cuda/copy_tuning.hpp>
 #include <ballast/cuda/detail/copy/copy_share.hpp>
 #include <ballast/cuda/detail/copy/copy_tile.hpp>
 #include <ballast/cuda/detail/copy/warp.hpp>
@@ -25,7 +24,7 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// A list's numbers of tiles.
+/// Returns the number of tiles of the i-th copy of a list.
 template <copy_list List>
 struct tile_counts {
   List list;
@@ -40,7 +39,7 @@ struct tile_counts {
 inline constexpr unsigned copy_warps = 8;            // of a block
 inline constexpr unsigned copy_resident_blocks = 4;  // on a multiprocessor, by their registers
 
-/// Makes all copies of a list, with as many warps as there are.
+/// Makes all copies of a list with all warps of the launch.
 template <copy_list List>
 __global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
     make_copies(__grid_constant__ List const list, std::uint64_t const* tiles_to,
@@ -53,13 +52,13 @@ __global__ void __launch_bounds__(copy_warps* warp_lanes, copy_resident_blocks)
 
 }  // namespace detail
 
-/// Cuts all copies of a list into tiles of the same size and gives every warp as many of them, so
-/// that one long copy, ten thousand short ones and any mixture take the same time per byte.
+/// Cuts all copies of a list into tiles of one size and gives every warp an equal number of them,
+/// so that the work of a warp does not depend on how long each copy is.
 ///
 /// Expects     tile_bytes is a power of two from 64 to 2^30; blocks_per_multiprocessor >= 1.
 struct tiled_copies {
-  std::uint32_t tile_bytes = copy_tuning{}.tile_bytes;
-  std::uint32_t blocks_per_multiprocessor = copy_tuning{}.blocks_per_multiprocessor;
+  std::uint32_t tile_bytes = 4096;
+  std::uint32_t blocks_per_multiprocessor = 4;
 
   /// copy_batch by this policy.
   template <copy_list List>

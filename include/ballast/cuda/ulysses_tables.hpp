@@ -13,10 +13,10 @@
 
 namespace ballast::inline v0 {
 
-/// A ulysses_plan as kernels read it: lengths, and where the rows of every GPU and sequence begin.
-/// Kernels take it by value; the arrays belong to a device_ulysses.
+/// A ulysses_plan as kernels read it: the lengths of sequences, and where each sequence begins in
+/// the rows of each GPU. Kernels take it by value; its arrays belong to a device_ulysses.
 ///
-/// Shapes      lengths[sequences + 1], the last and those of sequences that are not there are 0;
+/// Shapes      lengths[sequences + 1]: 0 beyond the plan's sequences, and the last is always 0;
 ///             first_rows[gpus + 1][sequences + 1], see first_row().
 struct ulysses_tables {
   tokens const* lengths = nullptr;
@@ -24,15 +24,15 @@ struct ulysses_tables {
   std::uint32_t sequences = 0;
   head_split split;
 
-  /// Entries of first_rows, which are sums within a line of `line()` items.
+  /// Number of entries of first_rows: gpus + 1 lines of line() entries.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t items() const
   {
     return (split.gpus + 1) * line();
   }
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t line() const { return sequences + 1; }
 
-  /// Where a sequence begins in the rows of a GPU, or with gpu == gpus in those of the bag. Where
-  /// the sequence after the last begins is how many rows there are.
+  /// Where a sequence begins in the rows of a GPU or, with gpu == gpus, in the rows of the bag. For
+  /// the sequence after the last it is the number of rows.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr tokens first_row(std::uint32_t gpu,
                                                                std::uint32_t sequence) const
   {
@@ -53,7 +53,7 @@ struct ulysses_tables {
             of_sequence.count};
   }
 
-  /// Which row of the bag a row of a GPU is.
+  /// Returns which row of the bag a row of a GPU is.
   ///
   /// Expects     own_row < rows(gpu).
   /// Complexity  O(log sequences).
@@ -71,7 +71,7 @@ struct ulysses_tables {
     return here.row + (own_row - here.own_row);
   }
 
-  /// What first_rows are the sums of: entry i is the sum of the items before i in its line.
+  /// Item i of the sums: entry i of first_rows is the sum of the items before i in its line.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr tokens item(std::uint32_t index) const
   {
     tokens const length = lengths[index % line()];

@@ -7,6 +7,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
 #include <ballast/gpu/detail/copy_engine_seat.hpp>
@@ -27,39 +28,39 @@
 
 namespace ballast::inline v0 {
 
-/// A `stream_communicator` whose ranks are threads of one process and whose bytes go by the GPUs'
-/// copy engines, so that a matrix product beside it keeps all multiprocessors.
+/// A `stream_communicator` whose ranks are threads of one process. The GPUs' copy engines move the
+/// bytes, so a matrix product that runs at the same time keeps all multiprocessors.
 ///
 /// Each rank has a stream: of a GPU of its own, or several ranks share a GPU. In a call the threads
-/// meet and compare sizes; then each rank's stream waits until its peers' data is there, and pulls
-/// what is for it; then each stream waits until its peers have pulled. The threads wait for each
-/// other and never for a GPU; they cannot meet in a CUDA graph, so calls are not to be captured.
+/// meet and compare sizes; then each rank's stream waits until its peers' data is ready, and copies
+/// its part; then each stream waits until its peers have copied theirs. The threads wait for each
+/// other and never for a GPU. They cannot meet in a CUDA graph, so calls must not be captured.
 ///
-/// Streams are borrowed. scratch() comes from `Allocator`, whose memory all GPUs reach. Needs CUDA
-/// 13.0. To destroy a rank's communicator is to leave the group, and waits as wait() does.
+/// Streams are borrowed. scratch() is memory of `Allocator`, which all GPUs must reach. Needs CUDA
+/// 13.0. Destroying a rank's communicator waits as wait() does, and leaves the group.
 ///
-/// Expects     as `communicator` says, of memory that all GPUs of the group reach: what CUDA
-///             allocated, not the host's pageable. Streams are not the legacy default one, outlive
-///             this object, and capture nothing. One thread at a time uses a rank's communicator
-///             and what was split from it.
+/// Expects     what `communicator` expects, with arrays in memory that all GPUs of the group reach:
+///             allocated by CUDA, not pageable host memory. Streams are not the legacy default one,
+///             outlive this object, and are not being captured. One thread at a time uses a rank's
+///             communicator and those split from it.
 /// Ensures     (1) operations and all sizes are compared on every call, before a byte moves
-///             (2) what is queued on a rank's stream after a call finds what was received, and may
-///                 change what was sent
-///             (3) in the steady state nothing is allocated and no event is created; peers between
-///                 which no bytes move are not made to wait for each other
-/// Errors      mismatch; timed_out, with `ranks` where threads do not meet and without where a
-///             stream does not come to its end; peer_lost; transport: the peers of the rank where
-///             CUDA failed are given peer_lost by their next call. Copies cannot be called back:
-///             after a failure too wait() first waits for those under way, and where that was not
-///             in time arrays may still be read and written. std::bad_alloc.
-/// Complexity  per call and rank O(P) calls of CUDA; the last one compares P^2 counts.
+///             (2) work that is queued on a rank's stream after a call finds the received bytes,
+///                 and may change the sent ones
+///             (3) in the steady state nothing is allocated and no event is created; ranks that
+///                 exchange no bytes do not wait for each other's streams
+/// Errors      mismatch; peer_lost. timed_out: with `ranks` if threads did not make the call,
+///             without if a stream did not finish. transport: CUDA failed on this rank, and its
+///             peers get peer_lost from their next call. Copies cannot be cancelled: also after a
+///             failure wait() first waits for those that run, and if it is timed_out arrays may
+///             still be in use. std::bad_alloc.
+/// Complexity  per call and rank O(P) calls of CUDA; the last rank compares P^2 counts.
 /// Source      the idea of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
 template <class Allocator = pinned_allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class copy_engine_communicator {
  public:
-  /// One communicator for each rank of a new group, in the order of the streams, to be handed to
-  /// its threads. Where GPUs reach each other's memory that is enabled, and stays so.
+  /// Returns a communicator for each rank of a new group, in the order of the streams; give each to
+  /// its thread. Enables peer access between GPUs that have it, for good.
   [[nodiscard]] static result<std::vector<copy_engine_communicator>> make(
       std::span<cudaStream_t const> streams, copy_engine_options options = {},
       Allocator const& allocator = Allocator())
@@ -137,7 +138,7 @@ class copy_engine_communicator {
     return done ? seat().meet({{collective::barrier}}, [] {}) : done;
   }
 
-  /// The new group has the same streams, and breaks on its own.
+  /// The new group has the same streams; if it breaks, the old one does not.
   [[nodiscard]] result<copy_engine_communicator> split(std::uint32_t colour)
   {
     detail::thread_meeting::place place;
@@ -154,7 +155,7 @@ class copy_engine_communicator {
     });
   }
 
-  /// Waits until the stream is empty, if something was called for since it was last seen so.
+  /// Waits until the stream is empty, if there was a call since it was last found empty.
   [[nodiscard]] result<void> wait() { return seat().drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)

@@ -13,12 +13,12 @@
 
 namespace ballast::inline v0 {
 
-/// An array in the memory of the thread's current device, for what lives longer than a step.
+/// An array in the memory of the thread's current device, for data that lives longer than a step.
 ///
 /// In, out     construction and destruction may wait for the whole device: keep both outside the
 ///             steady state.
 /// Ensures     its elements are uninitialised, and aligned to 256 bytes
-/// Errors      std::bad_alloc where CUDA refuses, whatever its reason; std::bad_array_new_length.
+/// Errors      std::bad_alloc if CUDA refuses, whatever its reason; std::bad_array_new_length.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class device_array {
@@ -33,14 +33,14 @@ class device_array {
     if (count == 0) { return; }
     void* memory = nullptr;
     if (cudaMalloc(&memory, count * sizeof(T)) != cudaSuccess) {
-      (void)cudaGetLastError();  // told here, so that the caller's next check does not find it
+      (void)cudaGetLastError();  // so that the caller's next check does not report it again
       throw std::bad_alloc();
     }
     memory_.reset(static_cast<T*>(memory));
   }
 
   [[nodiscard]] T* data() const noexcept { return memory_.get(); }
-  /// None in one that was moved from.
+  /// 0 if it was moved from.
   [[nodiscard]] std::size_t size() const noexcept { return memory_ != nullptr ? count_ : 0; }
 
   /// For functions that take spans: the host must not read it.

@@ -27,49 +27,51 @@
 
 namespace ballast::inline v0 {
 
+/// How an nccl_communicator behaves.
 struct nccl_communicator_options {
-  /// Of each wait, for all that is queued, above zero. The clock runs on where a job is stopped.
+  /// How long each wait may take, for all that is queued; above zero. The clock also runs while a
+  /// job is stopped.
   std::chrono::milliseconds deadline = default_deadline;
   bool verify = false;  ///< compare operations and sizes before bytes move, and wait for that
 };
 
-/// A `communicator` over NCCL: its calls join a CUDA stream, so that a GPU goes from packing to
-/// sending to unpacking without the host.
+/// A `communicator` over NCCL: its calls join a CUDA stream, so that a GPU packs, sends and unpacks
+/// without the host in between.
 ///
-/// The NCCL communicator and the stream are borrowed. All arrays must be where the GPU reaches
-/// them; `Allocator` allocates scratch() and the words that a roll call exchanges, which the host
-/// reaches too. Only wait(), barrier(), split(), the destructor, scratch() where it allocates and,
-/// with `verify`, every operation wait for the stream. `verify` costs a round trip before each
-/// operation: worth it until a training loop is right.
+/// The NCCL communicator and the stream are borrowed. All arrays must lie in memory that the GPU
+/// reaches; `Allocator` allocates scratch() and the words that ranks compare, in memory that the
+/// host reaches too. Only wait(), barrier(), split(), the destructor, scratch() if it allocates
+/// and, with `verify`, every operation wait for the stream. `verify` costs a round trip before each
+/// operation: use it until a training loop is correct.
 ///
-/// What split() gives is on the same stream, and a kernel that waits for a rank holds up all behind
-/// it. So a communicator that breaks breaks those parents, parts and siblings as well that called
-/// for something since the stream was last seen empty; the others can still be used.
+/// Groups made by split() are on the same stream, and a kernel that waits for a rank holds up all
+/// work behind it. So if a communicator breaks, so do its parents, parts and siblings that had a
+/// call since the stream was last found empty; the others can still be used.
 ///
-/// Expects     comm has come up: ncclCommGetAsyncError says ncclSuccess. The device of comm and
+/// Expects     comm is ready: ncclCommGetAsyncError reports ncclSuccess. The device of comm and
 ///             stream is the thread's current one, and the thread has no NCCL group open. Both
-///             outlive this object, the variable `comm` where it is, and nobody else uses comm
-///             meanwhile. One thread at a time uses this object and what was split from it.
-///             Without `verify` a rank sends itself as many bytes as it receives from itself.
+///             outlive this object, the variable `comm` does not move, and nothing else uses comm
+///             meanwhile. One thread at a time uses this object and those split from it. Without
+///             `verify` a rank sends itself as many bytes as it receives from itself.
 /// Ensures     (1) all_to_all_v is one NCCL group with at most one message to and one from each
 ///                 rank
-///             (2) after timed_out and transport, arrays are left alone; what was received is
-///                 unspecified. comm has been aborted, which frees it as well, and set to null
-///             (3) the destructor waits for calls that nobody has waited for, and at the deadline
-///                 aborts comm too: its owner destroys comm afterwards unless it is null
-/// Errors      mismatch: with `verify`; without it, calls that differ are as undefined as in NCCL.
-///             timed_out: `ranks` have not been heard from, where there is a roll call: in split,
-///             and with `verify`. It is empty elsewhere, where NCCL was still connecting, and for
-///             what another's failure broke. A rank that came may be among them if NCCL put its
-///             word behind that of one that did not. A blocking comm connects to a rank in the
+///             (2) after timed_out and transport arrays are no longer in use, and received bytes
+///                 are unspecified; comm has been aborted, which also frees it, and is null
+///             (3) the destructor waits for calls that wait() has not waited for; at the deadline
+///                 it aborts comm. The owner destroys comm afterwards unless it is null
+/// Errors      mismatch, with `verify`; without it, calls that differ are undefined as in NCCL.
+///             timed_out: `ranks` have not been heard, in split and with `verify`. `ranks` is empty
+///             in other calls, while NCCL was still connecting, and if another communicator's
+///             failure broke this one. A rank that made the call may be among them if NCCL placed
+///             its word behind that of a missing rank. A blocking comm connects to a rank in the
 ///             first call that needs it, and no deadline ends that call: set
 ///             ncclConfig_t::blocking to 0. std::bad_alloc from over, split and scratch.
-/// Complexity  O(P) calls of NCCL for all_to_all_v and a roll call, else O(1).
+/// Complexity  O(P) calls of NCCL for all_to_all_v, and for comparing calls, else O(1).
 template <class Allocator = pinned_allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class nccl_communicator {
  public:
-  /// Borrows `comm`, and sets it to null if it has to abort it.
+  /// Borrows `comm`; if it must abort comm it sets the variable to null.
   [[nodiscard]] static result<nccl_communicator> over(ncclComm_t& comm, cudaStream_t stream,
                                                       nccl_communicator_options options = {},
                                                       Allocator const& allocator = Allocator())
@@ -92,7 +94,7 @@ class nccl_communicator {
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(state_->rank); }
   [[nodiscard]] std::size_t size() const noexcept { return state_->ranks; }
 
-  /// The NCCL communicator, for calls of one's own; null once it has been aborted.
+  /// The NCCL communicator, for your own calls; null once it has been aborted.
   [[nodiscard]] ncclComm_t native() const noexcept { return state_->queue->native(); }
   [[nodiscard]] cudaStream_t stream() const noexcept { return state_->queue->stream(); }
 
@@ -148,9 +150,9 @@ class nccl_communicator {
 
   /// The new group has an NCCL communicator of its own, which it destroys, and the same stream.
   ///
-  /// To destroy or abort one is collective among the ranks of a node: all of them let go of their
-  /// part, the last at most a deadline after the first. Where NCCL is blocking no deadline ends
-  /// that wait. Where the part does not come up this communicator is broken as well.
+  /// Destroying or aborting it is collective among the ranks of a node: all of them destroy their
+  /// part, the last at most a deadline after the first. If NCCL is blocking, no deadline ends that
+  /// wait. If the new communicator cannot be made, this one is broken as well.
   [[nodiscard]] result<nccl_communicator> split(std::uint32_t colour)
   {
     auto& roll_call = state_->roll_call;
@@ -166,19 +168,19 @@ class nccl_communicator {
       rank += peer < state_->rank ? 1U : 0U;
       ++ranks;
     }
-    // NCCL's colours are not negative numbers, ours may be any: the first rank stands for it.
+    // NCCL's colours end at 2^31 - 1, so the number of the first rank of a colour stands for it.
     auto part = state_->queue->split(static_cast<int>(first), static_cast<int>(state_->rank));
     if (!part) { return tl::unexpected(std::move(part).error()); }
     return nccl_communicator(rank, ranks, *std::move(part), state_->options,
                              state_->scratch.get_allocator());
   }
 
-  /// Waits until the stream is empty, if something was called for since it was last seen so.
+  /// Waits until the stream is empty, if there was a call since it was last found empty.
   [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
-    // CUDA waits for the device before it gives or takes pinned memory, and knows no deadline.
+    // CUDA waits for the device before it allocates or frees pinned memory, without a deadline.
     return state_->scratch.take(bytes, [this] { state_->queue->quiesce(); });
   }
 

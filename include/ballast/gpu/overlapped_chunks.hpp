@@ -19,7 +19,7 @@
 
 namespace ballast::inline v0 {
 
-/// Queues a chunk's part of the work on a stream; says what CUDA or a communicator said.
+/// Queues the work on one chunk on a stream; returns the result of CUDA or of a communicator.
 template <class F>
 concept chunk_work =
     std::same_as<std::invoke_result_t<F&, std::uint32_t, cudaStream_t>, cudaError_t> ||
@@ -36,7 +36,7 @@ namespace detail {
   return cuda_result(call, code);
 }
 
-/// One side of overlapped chunks.
+/// The copies or the computations of overlapped chunks.
 template <chunk_work F>
 struct chunk_stage {
   F& work;
@@ -51,28 +51,28 @@ struct chunk_stage {
 
 }  // namespace detail
 
-/// Copies and computation of n chunks on two streams: a chunk is copied while its neighbour is
-/// computed on.
+/// Copies and computations of n chunks on two streams: one chunk is copied while another is
+/// computed.
 ///
-///   copy_then_compute   an all-gather before a matrix product: chunk i + 1 comes while chunk i is
-///                       multiplied
-///   compute_then_copy   a matrix product before a reduce-scatter's exchange: chunk i goes while
-///                       chunk i + 1 is multiplied
+///   copy_then_compute   an all-gather before a matrix product: chunk i + 1 is copied while chunk i
+///                       is multiplied
+///   compute_then_copy   a matrix product before a reduce-scatter's exchange: chunk i is copied
+///                       while chunk i + 1 is multiplied
 ///
 /// There are `depth` buffers between the two: the work that fills the buffer of chunk i waits for
-/// the work that empties that of chunk i - depth. Where every chunk has a place of its own, a depth
-/// of at least n makes nobody wait. The calls can be captured in a CUDA graph if what they queue
-/// can; the capture begins on the computation's stream.
+/// the work that empties the buffer of chunk i - depth. If every chunk has a buffer of its own, use
+/// a depth of at least n. The calls can be captured in a CUDA graph if the work that they queue can
+/// be; the capture begins on the computation's stream.
 ///
 /// Expects     both streams are on the device that was current in make(); depth >= 1. A callable
 ///             queues on the stream that it is given.
-/// Ensures     (1) copies see what was queued on the computation's stream before the call, and what
-///                 is queued there after it sees all chunks
-///             (2) copy(i) and compute(i) are in order, and so are the buffers' next uses
+/// Ensures     (1) copies come after the work that was queued on the computation's stream before
+///                 the call, and work that is queued there afterwards comes after all chunks
+///             (2) copy(i) and compute(i) run in order, and so do the buffers' next uses
 ///             (3) nothing is allocated and no event is created
-/// Errors      the first error of a callable or of CUDA: no later chunk is queued, and the
-///             computation's stream waits for those before all the same. transport where a callable
-///             gives a cudaError_t.
+/// Errors      the first error of a callable or of CUDA: then no later chunk is queued, and the
+///             computation's stream still waits for the earlier ones. transport if a callable
+///             returned a cudaError_t.
 /// Complexity  four calls of CUDA a chunk, depth + 1 events.
 /// Source      the schedule of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
 class overlapped_chunks {
@@ -133,22 +133,22 @@ class overlapped_chunks {
     return detail::judged("cudaStreamWaitEvent", event.hold_up(stream));
   }
 
-  /// `later` goes on behind what is in `earlier` now. One event suffices for all such places, since
-  /// a wait is for the record before it and not for the next.
+  /// `later` waits for the work that is in `earlier` now. One event is enough for all calls, since
+  /// a wait is for the record before it and not for the next one.
   [[nodiscard]] result<void> order(cudaStream_t earlier, cudaStream_t later) const
   {
     auto done = record(events_.back(), earlier);
     return done ? hold_up(later, events_.back()) : done;
   }
 
-  /// Both streams begin behind what is in the caller's, and end before what comes there next.
+  /// Both streams begin after the work in the caller's, and end before its next work.
   template <class Work>
   [[nodiscard]] result<void> between(cudaStream_t callers, cudaStream_t other, Work work) const
   {
     auto done = order(callers, other);
     if (!done) { return done; }
     done = work();
-    auto joined = order(other, callers);  // in a capture an open end would be an error of its own
+    auto joined = order(other, callers);  // a capture with an unjoined stream would fail
     return done ? joined : done;
   }
 
@@ -167,7 +167,7 @@ class overlapped_chunks {
     return done;
   }
 
-  std::vector<detail::cuda_event> events_;  // a buffer was emptied, [depth], and one for order()
+  std::vector<detail::cuda_event> events_;  // [depth]: a buffer was emptied; then one for order()
 };
 
 }  // namespace ballast::inline v0

@@ -17,7 +17,7 @@ namespace ballast::inline v0 {
 ///             state.
 /// Ensures     (1) memory is aligned to at least 64 bytes
 ///             (2) what one instance allocated any other can free
-/// Errors      std::bad_alloc where CUDA refuses, whatever its reason; std::bad_array_new_length.
+/// Errors      std::bad_alloc if CUDA refuses, whatever its reason; std::bad_array_new_length.
 template <class T>
 struct pinned_allocator {
   using value_type = T;
@@ -34,7 +34,7 @@ struct pinned_allocator {
     }
     void* memory = nullptr;
     if (cudaMallocHost(&memory, count * sizeof(T)) != cudaSuccess) {
-      (void)cudaGetLastError();  // told here, so that the caller's next check does not find it
+      (void)cudaGetLastError();  // so that the caller's next check does not report it again
       throw std::bad_alloc();
     }
     return static_cast<T*>(memory);

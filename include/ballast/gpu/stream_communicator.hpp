@@ -10,9 +10,9 @@
 
 namespace ballast::inline v0 {
 
-/// A communicator whose calls join a CUDA stream: what is queued there before a call is done before
-/// its bytes leave, what is queued after it finds the bytes that came. Its arrays are where the GPU
-/// reaches them.
+/// A communicator whose calls join a CUDA stream: work that is queued there before a call is done
+/// before its bytes are sent, and work that is queued after it finds the received bytes. Its arrays
+/// lie in memory that the GPU reaches.
 template <class C>
 concept stream_communicator = communicator<C> && requires(C const& comm) {
   { comm.stream() } -> std::same_as<cudaStream_t>;

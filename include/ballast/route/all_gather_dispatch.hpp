@@ -7,9 +7,9 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/overlaps.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -36,16 +36,17 @@ namespace detail {
 
 }  // namespace detail
 
-/// Prices the dispatch by all-gather: what route() is measured against.
+/// Predicts the cost of all_gather_dispatch(), the baseline of route().
 ///
-/// Every rank contributes as many rows as the rank with most, since an all-gather takes equal parts
-/// of all. The prediction is that of price_route, for an all-gather at its best: the GPUs of a node
-/// share out what comes from other nodes, so that every part enters a node once, and pass it on
-/// inside. A rank then receives nodes - 1 parts from other nodes and the rest from its own.
+/// An all-gather takes equal parts from all ranks, so every rank contributes as many rows as the
+/// rank with most. The prediction is that of price_route, for the best all-gather: the GPUs of a
+/// node share out the parts of other nodes, so that every part enters a node once, and pass them on
+/// inside the node. A rank then receives nodes - 1 parts from other nodes and the rest from its
+/// own.
 ///
-/// Units       as price_route.
-/// Ensures     memory_bytes is (ranks + 1) parts: what is gathered, and the padded part of one's
-///             own
+/// Units       those of price_route.
+/// Ensures     memory_bytes is (ranks + 1) parts: those of all ranks, and the rank's own padded
+///             part
 /// Complexity  O(ranks).
 [[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
                                                     double bytes_per_token)
@@ -74,14 +75,14 @@ namespace detail {
   return cost;
 }
 
-/// Moves arrays as route() does, in the way that needs no plan: every rank gathers the rows of all
-/// ranks and keeps its own. A baseline; what is gathered grows with the number of ranks.
+/// Moves arrays as route() does, without a plan: every rank gathers the rows of all ranks and keeps
+/// its own. A baseline: memory and bytes grow with the number of ranks.
 ///
 /// Collective: every rank calls it with the same two placements and with arrays of the same row
 /// widths. All arrays are gathered at once.
 ///
 /// Shapes      each array: from[from.rows(comm.rank())], to[to.rows(comm.rank())] rows.
-/// Expects     both place the same samples over the ranks of comm; arrays in host memory, which do
+/// Expects     placements of the same samples over the ranks of comm; arrays in host memory that do
 ///             not overlap.
 /// Ensures     (1) every token's row is where `to` says, byte for byte
 ///             (2) the steady state allocates nothing
@@ -89,7 +90,7 @@ namespace detail {
 ///             unspecified.
 /// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
 ///             ranks + 1 padded parts.
-/// Source      the baseline of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+/// Source      the baseline of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
 template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> all_gather_dispatch(C& comm, placement const& from, placement const& to,
                                                Arrays const&... arrays)
@@ -118,7 +119,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
   if (auto done = comm.all_gather(own, gathered); !done) { return done; }
   if (auto done = comm.wait(); !done) { return done; }
 
-  for_each_overlap(from, to, [&](overlap const& shared) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& shared) {
     if (shared.to != self) { return; }
     std::size_t offset = to_index(shared.from) * part;
     for (row_array const& array : all) {

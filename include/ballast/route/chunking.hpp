@@ -9,7 +9,7 @@
 
 namespace ballast::inline v0 {
 
-/// A run of consecutive things out of a longer one: tokens of a sequence, heads of a layer.
+/// Some consecutive items of a longer run: tokens of a sequence, heads of a layer.
 struct chunk {
   std::int64_t first = 0;
   std::int64_t count = 0;
@@ -17,14 +17,15 @@ struct chunk {
   friend constexpr bool operator==(chunk, chunk) = default;
 };
 
-/// Chunk `index` of `length` things in `parts` consecutive chunks: how a bag shares a sequence.
+/// Returns chunk `index` of `length` items that are cut into `parts` consecutive chunks: how a bag
+/// shares a sequence.
 ///
-/// The first length % parts chunks have one more than the others. GPU g of a bag gets chunk g, and
-/// a bag's GPUs are consecutive ranks, so that neighbours in the sequence are on neighbouring GPUs
-/// of a node: a layer that looks at adjacent tokens talks to the GPU next door.
+/// The first length % parts chunks have one item more than the others. GPU g of a bag gets chunk g,
+/// and a bag's GPUs are consecutive ranks. So neighbours in the sequence are on neighbouring GPUs
+/// of a node, and a layer that needs adjacent tokens exchanges data between neighbouring GPUs only.
 ///
 /// Expects     length >= 0 and index < parts.
-/// Ensures     (1) the chunks of all indices, in order, are the whole
+/// Ensures     (1) the chunks of all indices, in order, are all items
 ///             (2) their counts differ by at most one
 ///             (3) none is empty unless length < parts
 /// Complexity  O(1).

@@ -11,9 +11,9 @@
 
 namespace ballast::inline v0 {
 
-/// What one exchange costs, in a few figures. Those of a route are those of its reverse, too.
+/// The cost of one exchange, in a few figures. A route and its reverse cost the same.
 ///
-/// Units       bytes are whole numbers as long as they are below 2^53.
+/// Units       bytes are whole numbers while they are below 2^53.
 struct exchange_cost {
   double kept_share = 0;           ///< share of the tokens that enter no message; 1 without tokens
   double messages_mean = 0;        ///< that a rank sends; it receives as many on average
@@ -22,7 +22,7 @@ struct exchange_cost {
   double bytes_max = 0;            ///< sent or received by one rank
   double within_node_bytes = 0;    ///< that all ranks together send inside nodes
   double between_nodes_bytes = 0;  ///< that all ranks together send to other nodes
-  double memory_bytes = 0;         ///< of messages sent and received, for the rank with most
+  double memory_bytes = 0;         ///< of the messages of the rank with most
   double seconds = 0;              ///< predicted
 
   friend bool operator==(exchange_cost const&, exchange_cost const&) = default;
@@ -42,17 +42,17 @@ namespace detail {
 
 }  // namespace detail
 
-/// Prices a route on a cluster.
+/// Predicts the cost of a route on a cluster.
 ///
-/// The prediction is the latency once, plus the longest time that any rank needs, in either
-/// direction and on either kind of link, for its bytes / bandwidth; 0 where nothing moves. It
-/// assumes that a rank sends and receives at the same time, that the links inside a node and those
-/// between nodes work side by side, that all messages are in flight together, and that the network
-/// has full bisection bandwidth. Packing and unpacking are not in it, nor are rows that stay.
+/// The predicted time is one latency plus the longest time, over all ranks, both directions and
+/// both kinds of link, of bytes / bandwidth; 0 if nothing moves. It assumes that a rank sends and
+/// receives at the same time, that the links inside a node and those between nodes work at the same
+/// time, that all messages are in flight together, and that the network has full bisection
+/// bandwidth. It does not include packing, unpacking and copies of rows that stay.
 ///
-/// Units       bytes_per_token: of all arrays of the exchange together. The up to 15 bytes by which
-///             route() pads an array's part of a message do not count.
-/// Expects     what cluster says of its bandwidths, which are above 0; bytes_per_token >= 0.
+/// Units       bytes_per_token: of all arrays of the exchange together. The padding of at most 15
+///             bytes for each array's part of a message is not counted.
+/// Expects     bandwidths above 0; bytes_per_token >= 0.
 /// Complexity  O(ranks).
 [[nodiscard]] inline exchange_cost price_route(route_volume const& volume, cluster const& machines,
                                                double bytes_per_token)
@@ -65,12 +65,12 @@ namespace detail {
     cost.within_node_bytes += bytes(sent.within_node);
     cost.between_nodes_bytes += bytes(sent.between_nodes);
     cost.memory_bytes = std::max(cost.memory_bytes, bytes(sent.all() + received.all()));
-    for (rank_traffic const& way : {sent, received}) {
-      cost.messages_max = std::max(cost.messages_max, static_cast<double>(way.messages));
-      cost.bytes_max = std::max(cost.bytes_max, bytes(way.all()));
+    for (rank_traffic const& side : {sent, received}) {
+      cost.messages_max = std::max(cost.messages_max, static_cast<double>(side.messages));
+      cost.bytes_max = std::max(cost.bytes_max, bytes(side.all()));
       cost.seconds = std::max(
           cost.seconds,
-          detail::transfer_seconds(machines, bytes(way.within_node), bytes(way.between_nodes)));
+          detail::transfer_seconds(machines, bytes(side.within_node), bytes(side.between_nodes)));
     }
   }
   auto const ranks = static_cast<double>(volume.ranks.size());

@@ -14,7 +14,8 @@
 
 namespace ballast::inline v0 {
 
-/// The heads of an array [rows][heads][dim]: how many a token has, and how many bytes each is.
+/// The heads of an array [rows][heads][dim]: how many a token has, and how many bytes each head
+/// has.
 struct head_shape {
   std::uint32_t heads = 1;
   std::size_t head_bytes = 0;
@@ -26,9 +27,9 @@ struct head_array {
   std::span<std::byte const> from;
   std::span<std::byte> to;
   head_shape shape;
-  /// Adds the elements in `values` to those in `sums`; null where elements cannot be added.
-  /// Integers are not: 16 of their bits are more often a bf16 than a number. Who means numbers may
-  /// set it.
+  /// Adds the elements in `values` to those in `sums`; null if elements cannot be added. heads_of
+  /// leaves it null for integers, since arrays of 16-bit integers often hold bf16. Set it yourself
+  /// if yours hold numbers.
   void (*add)(std::byte* sums, std::byte const* values, std::size_t bytes) = nullptr;
 };
 
@@ -38,7 +39,7 @@ template <class T>
 concept addable = std::default_initializable<T> && !std::integral<T> &&
                   requires(T const& sum, T const& value) { static_cast<T>(sum + value); };
 
-/// `sums` are elements; `values` are bytes of elements, which lie in a message as they come.
+/// `sums` points to elements; `values` points to bytes of elements in a message, of any alignment.
 template <addable T>
 void add_elements(std::byte* sums, std::byte const* values, std::size_t bytes)
 {
@@ -52,10 +53,11 @@ void add_elements(std::byte* sums, std::byte const* values, std::size_t bytes)
 
 }  // namespace detail
 
-/// An array of `heads` heads of `dim` elements a token: heads_of(q, q_whole, 32, 128).
+/// Makes a head_array of `heads` heads per token with `dim` elements each:
+/// heads_of(q, q_whole, 32, 128).
 ///
-/// Shapes      between attentions [rows(gpu)][heads][dim], in attention [rows()][share][dim]; the
-///             exchange says which of the two is `from`.
+/// Shapes      between attentions [rows(gpu)][heads][dim], in attention [rows()][share][dim]: from
+///             and to, or to and from, as the exchange says.
 /// Expects     dim >= 1; the two do not overlap, except in a bag of one.
 template <class From, class To>
   requires movable_elements<From const&, To>

@@ -11,24 +11,24 @@
 namespace ballast::inline v0 {
 
 /// Which heads each GPU of a bag has in attention: the arithmetic of ulysses_plan, for the host and
-/// for kernels alike.
+/// for kernels.
 ///
 /// Query heads are split by chunk_of. An array may have fewer heads: query head q of Q uses head
 /// floor(q x H / Q) of its H, and a GPU's share is every head that its query heads use.
 ///
 /// Expects     gpus >= 1; query_heads >= 1; 1 <= heads <= query_heads for every array.
-/// Ensures     (1) shares of query heads are all heads, each once; they may be empty when there are
-///                 fewer heads than GPUs
-///             (2) the shares of an array with fewer heads cover all of them, and hold no head that
-///                 the GPU has no query head for
-///             (3) first and last heads of non-empty shares do not decrease from GPU to GPU, and
-///                 empty shares come last
+/// Ensures     (1) the shares of query heads are all query heads, each once; with fewer heads than
+///                 GPUs some shares are empty
+///             (2) the shares of an array with fewer heads cover all its heads, and a GPU's share
+///                 has only heads that its query heads use
+///             (3) from GPU to GPU the first and the last head of the shares do not decrease; empty
+///                 shares come last
 /// Complexity  O(1).
 struct head_split {
   std::uint32_t query_heads = 1;
   std::uint32_t gpus = 1;
 
-  /// The head, of `heads`, that a query head uses.
+  /// Returns which of `heads` heads a query head uses.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t used_by(std::int64_t query_head,
                                                                    std::uint32_t heads) const
   {
@@ -37,7 +37,7 @@ struct head_split {
     return query_head * heads / query_heads;
   }
 
-  /// The heads, of `heads`, that a GPU has. heads = query_heads asks for its query heads.
+  /// Returns which of `heads` heads a GPU has; with heads = query_heads, its query heads.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk share(std::uint32_t gpu,
                                                           std::uint32_t heads) const
   {
@@ -47,8 +47,8 @@ struct head_split {
     return {first, used_by(queries.first + queries.count - 1, heads) - first + 1};
   }
 
-  /// How many heads of a GPU's share a GPU before it has too: 0 or 1, and then it is the first
-  /// of the share, since the query heads of all GPUs are consecutive.
+  /// Returns how many heads of a GPU's share an earlier GPU has too: 0, or 1, which is then the
+  /// first head of the share, since GPUs have consecutive query heads.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t shared(std::uint32_t gpu,
                                                                   std::uint32_t heads) const
   {
@@ -58,7 +58,7 @@ struct head_split {
     return before.first + before.count - own.first;
   }
 
-  /// Whether several GPUs have a copy of the same head.
+  /// Returns whether some head is on several GPUs.
   [[nodiscard]] constexpr bool replicates(std::uint32_t heads) const
   {
     for (std::uint32_t gpu = 1; gpu < gpus; ++gpu) {

@@ -22,12 +22,12 @@ struct piece {
   rank_id rank{};
   tokens first = 0;  ///< of the sample's tokens
   tokens count = 0;
-  tokens row = 0;  ///< of the rank's arrays, where `first` is; the others follow
+  tokens row = 0;  ///< of the rank's arrays: where token `first` lies; the others follow
 
   friend constexpr bool operator==(piece const&, piece const&) = default;
 };
 
-/// Consecutive tokens of a sample that a model of their own works on: an image in a document.
+/// Consecutive tokens of a sample that a separate model computes, such as an image in a document.
 struct sample_part {
   sample_id sample{};
   tokens first = 0;
@@ -36,19 +36,19 @@ struct sample_part {
   friend constexpr bool operator==(sample_part, sample_part) = default;
 };
 
-/// Where every token of a step lies: which rank, and which row of that rank's arrays.
+/// Where every token of a step lies: on which rank, and in which row of that rank's arrays.
 ///
 /// A rank's arrays have one row per token: the samples in increasing order, each sample's tokens in
-/// order, nothing between them. Routes take tokens from one placement to another: from where they
-/// were read to where they are computed, back, or from one model's placement to the next model's.
-/// Parts of samples (assign_parts) have the rows that they have in the samples' arrays.
+/// order, without gaps. Routes move tokens from one placement to another: from where they were read
+/// to where they are computed, back, or from one model's placement to the next model's. Parts of
+/// samples (assign_parts) have the rows that they have in the samples' arrays.
 ///
 /// Ensures     (1) a sample's pieces, in order, cover its tokens, each token once
 ///             (2) no piece is empty; a sample of length 0 has none
-///             (3) of rows 0 to rows(r) - 1 of rank r each holds one token, or where parts are
-///                 placed, at most one
-/// Complexity  every assign: O(samples + pieces + ranks), and it allocates only when there are more
-///             of them than ever before. Questions O(1), digest O(pieces).
+///             (3) each of the rows 0 to rows(r) - 1 of rank r holds one token; after assign_parts,
+///                 at most one
+/// Complexity  every assign: O(samples + pieces + ranks), and it allocates only if there are more
+///             of them than ever before. Other members O(1), digest O(pieces).
 class placement {
  public:
   /// Whole samples on the ranks that own them: as data loaders leave them, or in bags of one GPU.
@@ -66,11 +66,11 @@ class placement {
     }
   }
 
-  /// Every sample in chunks over the bag that owns it, chunk g on the bag's GPU g.
+  /// Every sample in chunks over the GPUs of the bag that owns it: chunk g on the bag's GPU g.
   ///
   /// Shapes      lengths[n], owner[n].
-  /// Expects     lengths from 0 to longest_sample; owners below bags.size(); no sample that is
-  ///             shorter than its bag has GPUs, except of length 0: what partition() guarantees.
+  /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every sample is empty
+  ///             or has at least as many tokens as its bag has GPUs, as partition() guarantees.
   void assign_chunks(std::span<tokens const> lengths, std::span<bag_id const> owner,
                      bag_layout const& bags)
   {
@@ -87,12 +87,13 @@ class placement {
     }
   }
 
-  /// Parts of samples where their tokens are in a placement of the samples: images that an encoder
-  /// has balanced by themselves, and that the language model wants inside its sequences.
+  /// Parts of samples, where their tokens lie in a placement of the samples: for images that an
+  /// encoder has computed in another placement, and that the language model needs inside its
+  /// sequences.
   ///
-  /// The parts are what is placed here: size() counts them, and token t of a part is token
+  /// The items of this placement are the parts: size() counts them. Token t of a part is token
   /// part.first + t of its sample, on the same rank and in the same row. So a route to this
-  /// placement writes into the samples' own arrays, and leaves the rows between the parts alone.
+  /// placement writes into the samples' own arrays, and does not touch the rows between the parts.
   ///
   /// Expects     parts that lie within their samples and do not overlap.
   /// Complexity  O(parts x pieces of a sample + ranks).
@@ -119,7 +120,7 @@ class placement {
   /// Number of samples.
   [[nodiscard]] std::size_t size() const noexcept
   {
-    return offsets_.empty() ? 0 : offsets_.size() - 1;  // empty where it was moved from
+    return offsets_.empty() ? 0 : offsets_.size() - 1;  // empty if it was moved from
   }
 
   [[nodiscard]] std::size_t ranks() const noexcept { return rows_.size(); }
@@ -141,14 +142,14 @@ class placement {
     return all.empty() ? 0 : all.back().first + all.back().count;
   }
 
-  /// The rows that a rank's arrays have: its tokens, or where parts are placed, the samples'.
+  /// Rows of a rank's arrays: one per token; after assign_parts, as many as the samples have.
   [[nodiscard]] tokens rows(rank_id rank) const
   {
     BALLAST_EXPECTS(to_index(rank) < ranks());
     return rows_[to_index(rank)];
   }
 
-  /// One word that differs where any piece does.
+  /// Returns one word that differs if any piece differs.
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;

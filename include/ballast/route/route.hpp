@@ -4,42 +4,25 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/detail/exchange.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/route/row_traffic.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <numeric>
 #include <span>
 
 namespace ballast::inline v0 {
 
-/// What the host must know of a rank's part in an exchange of rows; the rows themselves may be
-/// where it cannot reach them.
-struct row_traffic {
-  rank_id rank{};
-  tokens rows_before = 0;  ///< of the rank's arrays
-  tokens rows_after = 0;
-  std::span<tokens const> sent;      ///< rows to each peer
-  std::span<tokens const> received;  ///< and from each
-
-  [[nodiscard]] row_traffic reversed() const
-  {
-    return {rank, rows_after, rows_before, received, sent};
-  }
-};
-
 namespace detail {
 
-enum class direction { forward, reverse };
+enum class route_direction { forward, reverse };
 
 inline void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
 {
@@ -56,50 +39,32 @@ inline void check_rows(row_traffic const& traffic, std::span<row_array const> ar
   }
 }
 
-/// The order of an exchange, once for all that can move bytes. A mover copies the rows of the same
-/// arrays that are given here, in the same direction, at once or on a stream:
-///
-///   room(bytes)        memory for messages, which the communicator reaches too
-///   pack(outgoing)     the rows that leave, into messages
-///   keep()             the rows that stay, while messages are on their way
-///   arrive()           returns when unpack may be called
-///   unpack(incoming)   messages, into the rows that they are for
-///
-/// Each gives a result, but for room.
-template <communicator C, class Mover>
+/// An exchange of rows. The mover copies the rows of these arrays, in the direction of `traffic`.
+template <communicator C, exchange_mover Mover>
 [[nodiscard]] result<void> exchange_rows(C& comm, row_traffic const& traffic,
                                          std::span<row_array const> arrays, workspace& memory,
                                          Mover mover)
 {
   BALLAST_EXPECTS(traffic.rank == comm.rank() && traffic.sent.size() == comm.size());
   check_rows(traffic, arrays);
-  auto scratch = memory.open();
-  std::span<std::size_t> const sent = scratch.take<std::size_t>(comm.size());
-  std::span<std::size_t> const received = scratch.take<std::size_t>(comm.size());
-  message_bytes(traffic.sent, arrays, sent);
-  message_bytes(traffic.received, arrays, received);
-  std::size_t const all_sent = std::reduce(sent.begin(), sent.end());
-  std::size_t const all_received = std::reduce(received.begin(), received.end());
-
-  std::span<std::byte> const messages = mover.room(all_sent + all_received);
-  std::span<std::byte> const outgoing = messages.first(all_sent);
-  std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
-  if (auto packed = mover.pack(outgoing); !packed) { return packed; }
-  if (auto moved = comm.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
-  if (auto kept = mover.keep(); !kept) { return kept; }
-  if (auto done = mover.arrive(); !done) { return done; }
-  return mover.unpack(incoming);
+  auto const sizes = [&](std::span<std::size_t> sent, std::span<std::size_t> received) {
+    message_bytes(traffic.sent, arrays, sent);
+    message_bytes(traffic.received, arrays, received);
+  };
+  return run_exchange(comm, memory, sizes, mover);
 }
 
-/// Copies by the host, in the communicator's scratch.
+/// Copies rows on the host.
 template <communicator C>
-class host_row_mover {
+class host_row_mover : public host_messages<C> {
  public:
-  host_row_mover(C& comm, route_plan const& plan, direction way, std::span<row_array const> arrays)
-      : comm_(comm), plan_(plan), forward_(way == direction::forward), arrays_(arrays)
+  host_row_mover(C& comm, route_plan const& plan, route_direction direction,
+                 std::span<row_array const> arrays)
+      : host_messages<C>(comm),
+        plan_(plan),
+        forward_(direction == route_direction::forward),
+        arrays_(arrays)
   {}
-
-  [[nodiscard]] std::span<std::byte> room(std::size_t bytes) const { return comm_.scratch(bytes); }
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
@@ -120,8 +85,6 @@ class host_row_mover {
     return {};
   }
 
-  [[nodiscard]] result<void> arrive() const { return comm_.wait(); }
-
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
     unpack_rows(forward_ ? plan_.received : plan_.sent, arrays_, incoming);
@@ -129,53 +92,52 @@ class host_row_mover {
   }
 
  private:
-  C& comm_;
   route_plan const& plan_;
   bool forward_;
   std::span<row_array const> arrays_;
 };
 
 template <communicator C>
-[[nodiscard]] result<void> route_on_host(C& comm, route_plan const& plan, direction way,
+[[nodiscard]] result<void> route_on_host(C& comm, route_plan const& plan, route_direction direction,
                                          std::span<row_array const> arrays, workspace& memory)
 {
   row_traffic const forward{plan.rank, plan.rows_before, plan.rows_after, plan.sent.rows(),
                             plan.received.rows()};
-  return exchange_rows(comm, way == direction::forward ? forward : forward.reversed(), arrays,
-                       memory, host_row_mover<C>(comm, plan, way, arrays));
+  return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
+                       arrays, memory, host_row_mover<C>(comm, plan, direction, arrays));
 }
 
 }  // namespace detail
 
-/// Moves arrays along a route, all of them in one all-to-all.
+/// Moves arrays along a route: all arrays in one all-to-all.
 ///
 ///     route(comm, plan, memory, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
-/// Collective: every rank calls it with its own plan of the same two placements and with arrays of
-/// the same row widths. Rows that stay on their rank are copied once and enter no message.
+/// Collective: every rank calls it with its own plan, of the same two placements, and with arrays
+/// of the same row widths. Rows that stay on their rank are copied once and are in no message.
 ///
 /// Shapes      each array: from[plan.rows_before], to[plan.rows_after] rows.
 /// Expects     the plan is of this rank; arrays in memory that the host reaches; no `to` overlaps
 ///             another array.
 /// Ensures     (1) every token's row is where the plan's second placement says, byte for byte; rows
-///                 without a token, between parts of samples, are left as they were
+///                 without a token, between parts of samples, are unchanged
 ///             (2) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
-///             as before. Different plans whose messages are as long are not noticed here: compare
-///             digests by agree() once a step.
-/// Complexity  O(ranks + ranges x arrays) and each byte copied twice on either side, once if kept;
-///             comm.scratch holds all messages, which is the peak of extra memory, so that what the
-///             caller has there is lost.
+/// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
+///             `from` unchanged. It does not detect different plans whose messages have equal
+///             lengths: compare digests with agree() once a step.
+/// Complexity  O(ranks + ranges x arrays); each byte is copied once on either side of the
+///             all-to-all, a kept byte once. comm.scratch holds all messages, which is the peak of
+///             extra memory, and overwrites what the caller has there.
 template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, route_plan const& plan, workspace& memory,
                                  Arrays const&... arrays)
 {
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_host(comm, plan, detail::direction::forward, all, memory);
+  return detail::route_on_host(comm, plan, detail::route_direction::forward, all, memory);
 }
 
 /// Moves arrays back along a route: the exact inverse. It is also the gradient of the route, since
-/// a permutation's transpose is its inverse, as route() is the gradient of reverse_route().
+/// the transpose of a permutation is its inverse; and route() is the gradient of reverse_route().
 ///
 /// Shapes      each array: from[plan.rows_after], to[plan.rows_before] rows.
 /// The rest is as for route().
@@ -184,7 +146,7 @@ template <communicator C, std::same_as<row_array>... Arrays>
                                          Arrays const&... arrays)
 {
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::route_on_host(comm, plan, detail::direction::reverse, all, memory);
+  return detail::route_on_host(comm, plan, detail::route_direction::reverse, all, memory);
 }
 
 }  // namespace ballast::inline v0

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/route/overlaps.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
 
 #include <cstddef>
@@ -24,10 +24,10 @@ struct row_range {
   friend constexpr bool operator==(row_range, row_range) = default;
 };
 
-/// Which rows of one rank travel, to or from each peer: one side of an exchange.
+/// Which rows a rank sends to each peer, or receives from each peer.
 class route_table {
  public:
-  /// Forgets everything and prepares for `ranks` peers.
+  /// Clears the table, for `ranks` peers.
   void start(std::size_t ranks)
   {
     found_.clear();
@@ -42,7 +42,7 @@ class route_table {
     ++offsets_[to_index(peer) + 1];
   }
 
-  /// Sorts what was added by peer; ranges of one peer stay in the order of add.
+  /// Sorts by peer; ranges of one peer stay in the order in which they were added.
   void finish()
   {
     ranges_.resize(found_.size());
@@ -54,7 +54,7 @@ class route_table {
         });
   }
 
-  /// The ranges that one peer's message is made of, in this order.
+  /// The ranges of one peer's message, in this order.
   [[nodiscard]] std::span<row_range const> operator[](rank_id peer) const
   {
     BALLAST_EXPECTS(to_index(peer) < rows_.size());
@@ -62,7 +62,7 @@ class route_table {
     return std::span(ranges_).subspan(first, offsets_[to_index(peer) + 1] - first);
   }
 
-  /// Rows to or from each peer; none to the rank itself.
+  /// Rows to or from each peer; 0 for the rank itself.
   [[nodiscard]] std::span<tokens const> rows() const noexcept { return rows_; }
 
  private:
@@ -72,7 +72,7 @@ class route_table {
   std::vector<tokens> rows_;
 };
 
-/// Rows that stay on their rank and only change their place.
+/// Consecutive rows that stay on their rank, and may move within its arrays.
 struct kept_rows {
   tokens from_row = 0;
   tokens to_row = 0;
@@ -81,17 +81,18 @@ struct kept_rows {
   friend constexpr bool operator==(kept_rows, kept_rows) = default;
 };
 
-/// What one rank sends, receives and keeps to get from one placement to another; walked backwards
+/// What one rank sends, receives and keeps in a route from one placement to another. Used backwards
 /// it is the exact inverse, the reverse route.
 ///
-/// Ensures     (1) every row with a token is sent or kept once before, received or kept once after
-///             (2) a message holds its rows sample by sample and token by token, so that sender and
-///                 receiver agree on it without talking
+/// Ensures     (1) every row with a token of the first placement is sent or kept once, every one of
+///                 the second is received or kept once
+///             (2) a message holds its rows sample by sample and in token order, so that sender and
+///                 receiver know its layout without communication
 ///             (3) a rank sends nothing to itself
 struct route_plan {
   rank_id rank{};
-  tokens rows_before = 0;  ///< of this rank's arrays, in the placement it comes from
-  tokens rows_after = 0;   ///< and in the one it goes to
+  tokens rows_before = 0;  ///< of this rank's arrays in the first placement
+  tokens rows_after = 0;   ///< and in the second
   route_table sent;
   route_table received;
   std::vector<kept_rows> kept;
@@ -101,13 +102,13 @@ struct route_plan {
 
 /// Plans the route of one rank from one placement to another.
 ///
-/// Routes compose by themselves: from A to B and then from B to C is from A to C, in one exchange.
+/// To compose two routes, from A to B and from B to C, plan the route from A to C: one exchange.
 ///
-/// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     both place the same samples over the same ranks, of which `rank` is one.
-/// Complexity  O(samples + pieces of both + ranks); no allocation once it has seen a step as large.
+/// In, out     plan is overwritten; its memory is used again in the next step.
+/// Expects     placements of the same samples over the same ranks; `rank` is one of these.
+/// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
 /// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
-///             the composition that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
+///             the composition is that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
 ///             Pi_E).
 inline void plan_route_into(route_plan& plan, placement const& from, placement const& to,
                             rank_id rank)
@@ -118,7 +119,7 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   plan.sent.start(from.ranks());
   plan.received.start(from.ranks());
   plan.kept.clear();
-  for_each_overlap(from, to, [&](overlap const& part) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& part) {
     if (part.from == rank && part.to == rank) {
       plan.kept.push_back({part.from_row, part.to_row, part.count});
     } else if (part.from == rank) {
@@ -131,7 +132,7 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   plan.received.finish();
 }
 
-/// The same, once: returns a new plan.
+/// The same, but returns a new plan.
 [[nodiscard]] inline route_plan plan_route(placement const& from, placement const& to, rank_id rank)
 {
   route_plan plan;

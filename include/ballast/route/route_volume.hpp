@@ -6,7 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/route/overlaps.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -18,11 +18,11 @@
 
 namespace ballast::inline v0 {
 
-/// What one rank sends in an exchange, or what it receives.
+/// What one rank sends in an exchange, or what it receives in it.
 struct rank_traffic {
   tokens within_node = 0;
   tokens between_nodes = 0;
-  std::uint32_t messages = 0;  ///< peers that they go to, or come from
+  std::uint32_t messages = 0;  ///< peers to which the tokens go, or from which they come
 
   [[nodiscard]] constexpr tokens all() const noexcept { return within_node + between_nodes; }
 
@@ -31,9 +31,9 @@ struct rank_traffic {
 
 /// What a route moves, rank by rank.
 ///
-/// Ensures     (1) what all ranks send is what all ranks receive, in tokens and in messages
+/// Ensures     (1) all ranks together receive as many tokens and messages as they send
 ///             (2) sent + kept are the rank's tokens before, received + kept its tokens after
-///             (3) the reverse route has the same with sent and received exchanged
+///             (3) the reverse route has the same figures with sent and received swapped
 struct route_volume {
   struct rank_volume {
     rank_traffic sent = {};
@@ -66,18 +66,17 @@ struct route_volume {
 
 /// Measures what the route from one placement to another moves.
 ///
-/// Composing two routes saves what their volumes differ by: an encoder's output that goes from
-/// where it was encoded, E, to where the language model wants it, M, need not pass where it was
-/// read, R:
+/// The difference of volumes says what composing two routes saves. An encoder's output that goes
+/// from where it was encoded, E, to where the language model needs it, M, need not go through where
+/// it was read, R:
 ///
 ///     auto const moved = [&](auto& a, auto& b) { return measure_route(a, b, machines).moved(); };
 ///     tokens const saved = moved(E, R) + moved(R, M) - moved(E, M);  // never negative
 ///
-/// In, out     volume is overwritten, and keeps its memory for the next step.
-/// Expects     both place the same samples over the GPUs of `machines`.
-/// Complexity  O(samples + pieces of both + ranks); no allocation once volume and memory have seen
-///             a step as large.
-/// Source      the composition is that of B. Xiao et al., "OrchMLLM", arXiv 2503.23830.
+/// In, out     volume is overwritten; its memory is used again in the next step.
+/// Expects     placements of the same samples over the GPUs of `machines`.
+/// Complexity  O(samples + pieces of both + ranks); no allocation after a step as large.
+/// Source      the composition is that of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
 inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
                                placement const& to, cluster const& machines)
 {
@@ -95,7 +94,7 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
   std::size_t found = 0;
 
   volume.ranks.assign(from.ranks(), {});
-  for_each_overlap(from, to, [&](overlap const& part) {
+  detail::for_each_overlap(from, to, [&](detail::token_overlap const& part) {
     auto& sender = volume.ranks[to_index(part.from)];
     auto& receiver = volume.ranks[to_index(part.to)];
     if (part.from == part.to) {
@@ -123,7 +122,7 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
   }
 }
 
-/// The same, once: returns a new volume.
+/// The same, but returns a new volume.
 [[nodiscard]] inline route_volume measure_route(placement const& from, placement const& to,
                                                 cluster const& machines)
 {

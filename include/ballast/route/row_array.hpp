@@ -16,15 +16,15 @@ namespace ballast::inline v0 {
 
 /// An array with a row per token, before and after a route: activations, tags, positions.
 ///
-/// Rows are moved as bytes: whatever their type, they arrive as they left.
+/// Rows are moved as bytes, whatever their type.
 struct row_array {
   std::span<std::byte const> from;
   std::span<std::byte> to;
   std::size_t row_bytes = 0;
 };
 
-/// Contiguous elements of the same type that can be moved as bytes, on either side of an exchange:
-/// vectors, spans, arrays. Temporaries that own their elements are none.
+/// Contiguous elements of one type that can be moved as bytes, before and after an exchange:
+/// vectors, spans, arrays, but no temporaries that own their elements.
 template <class From, class To>
 concept movable_elements =
     std::ranges::contiguous_range<From> && std::ranges::sized_range<From> &&
@@ -34,7 +34,7 @@ concept movable_elements =
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<To>>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<To>>;
 
-/// Arrays of `width` elements a token: rows_of(x, x_there, 3072).
+/// Makes a row_array of `width` elements per token: rows_of(x, x_there, 3072).
 ///
 /// Shapes      from[rows before][width], to[rows after][width].
 /// Expects     width >= 1; they do not overlap.

@@ -18,17 +18,17 @@
 
 namespace ballast::inline v0 {
 
-/// Consecutive tokens of one sequence that lie on one GPU of a bag between its attentions.
+/// Consecutive tokens of one sequence that lie on one GPU of a bag between attentions.
 struct bag_chunk {
-  tokens own_row = 0;  ///< of that GPU's rows, where the tokens begin
-  tokens row = 0;      ///< of the rows of the bag, all sequences whole, where they begin
+  tokens own_row = 0;  ///< where the tokens begin in that GPU's rows
+  tokens row = 0;      ///< where they begin in the bag's rows, which are all whole sequences
   tokens count = 0;
 
   friend constexpr bool operator==(bag_chunk const&, bag_chunk const&) = default;
 };
 
-/// What one GPU puts on the wire to get from tokens to heads, and what comes to it. The way back
-/// swaps the two. Its own part and the padding of messages do not count.
+/// What one GPU sends and receives to get from tokens to heads; from heads to tokens the two are
+/// swapped. What stays on the GPU and the padding of messages are not counted.
 struct ulysses_volume {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -38,29 +38,30 @@ struct ulysses_volume {
   friend constexpr bool operator==(ulysses_volume const&, ulysses_volume const&) = default;
 };
 
-/// Who has which tokens and which heads inside one compute bag.
+/// Which GPU of a compute bag has which tokens, and which heads.
 ///
 /// Between attentions GPU g of the bag has chunk g of each of the bag's sequences, with all heads:
-/// rows(g) rows, sequence after sequence, as placement::assign_chunks lays them out. For attention
-/// it has all rows() of all sequences with its share of the heads.
+/// rows(g) rows, sequence by sequence, as placement::assign_chunks lays them out. In attention it
+/// has all rows() of all sequences, with its share of the heads.
 ///
 /// Query heads are split by chunk_of. An array may have fewer heads (grouped-query and multi-query
 /// attention): query head q of Q uses head floor(q x H / Q) of its H, and a GPU's share is every
-/// head that its query heads use. GPUs whose query heads use the same head have a copy each. An
-/// array with one head, such as a position a token, thus goes to every GPU that has query heads.
+/// head that its query heads use. If the query heads of several GPUs use the same head, each of
+/// these GPUs has a copy. So an array with one head, such as the position of a token, goes to every
+/// GPU that has query heads.
 ///
-/// The plan says nothing of which GPU asks, so that all GPUs of a bag have equal plans.
+/// All GPUs of a bag have equal plans.
 ///
-/// Expects     lengths from 0 to longest_sample, none shorter than the bag has GPUs except 0;
-///             gpus >= 1; query_heads >= 1; 1 <= heads <= query_heads for every array.
+/// Expects     lengths from 0 to longest_sample, each 0 or at least the number of GPUs; gpus >= 1;
+///             query_heads >= 1; 1 <= heads <= query_heads for every array.
 /// Ensures     (1) the chunks of all GPUs are all rows, each once
-///             (2) shares of query heads are all heads, each once; they may be empty when there are
-///                 fewer heads than GPUs
-///             (3) the shares of an array with fewer heads cover all of them, and hold no head that
-///                 the GPU has no query head for
-///             (4) first and last heads of non-empty shares do not decrease from GPU to GPU, and
-///                 empty shares come last
-/// Complexity  assign: O(sequences x GPUs), and it allocates only when there are more sequences or
+///             (2) the shares of query heads are all query heads, each once; with fewer heads than
+///                 GPUs some shares are empty
+///             (3) the shares of an array with fewer heads cover all its heads, and a GPU's share
+///                 has only heads that its query heads use
+///             (4) from GPU to GPU the first and the last head of the shares do not decrease; empty
+///                 shares come last
+/// Complexity  assign: O(sequences x GPUs), and it allocates only if there are more sequences or
 ///             GPUs than ever before. Volumes and digest: O(GPUs x arrays) and O(sequences).
 /// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, where heads divide
 ///             evenly.
@@ -112,38 +113,39 @@ class ulysses_plan {
   /// Which heads each GPU has.
   [[nodiscard]] head_split split() const noexcept { return {query_heads_, gpus()}; }
 
-  /// The head, of `heads`, that a query head uses.
+  /// Returns which of `heads` heads a query head uses.
   [[nodiscard]] std::int64_t head_used_by(std::int64_t query_head, std::uint32_t heads) const
   {
     return split().used_by(query_head, heads);
   }
 
-  /// The heads, of `heads`, that a GPU has in attention. heads = query_heads() asks for its query
+  /// Returns which of `heads` heads a GPU has in attention; with heads = query_heads(), its query
   /// heads.
   [[nodiscard]] chunk share(std::uint32_t gpu, std::uint32_t heads) const
   {
     return split().share(gpu, heads);
   }
 
-  /// Heads that an array has on a GPU between attentions, rows x heads; times dim, its elements.
+  /// Heads of an array on a GPU between attentions: rows x heads. Times dim: its elements.
   [[nodiscard]] std::size_t heads_of_chunks(std::uint32_t gpu, std::uint32_t heads) const
   {
     return static_cast<std::size_t>(rows(gpu)) * heads;
   }
 
-  /// Heads that it has there in attention, rows x share of the heads.
+  /// Heads of an array on a GPU in attention: rows x share of the heads.
   [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t gpu, std::uint32_t heads) const
   {
     return static_cast<std::size_t>(rows_ * share(gpu, heads).count);
   }
 
-  /// How many heads of a GPU's share a GPU before it has too: 0 or 1, and then it is the first.
+  /// Returns how many heads of a GPU's share an earlier GPU has too: 0, or 1, which is then its
+  /// first.
   [[nodiscard]] std::int64_t shared(std::uint32_t gpu, std::uint32_t heads) const
   {
     return split().shared(gpu, heads);
   }
 
-  /// Whether several GPUs have a copy of the same head.
+  /// Returns whether some head is on several GPUs.
   [[nodiscard]] bool replicates(std::uint32_t heads) const { return split().replicates(heads); }
 
   /// Calls visit(bag_chunk) for a GPU's chunk of every sequence that has tokens, in order.
@@ -162,7 +164,7 @@ class ulysses_plan {
     }
   }
 
-  /// What a GPU sends and receives when these arrays go from tokens to heads.
+  /// Returns what a GPU sends and receives when these arrays go from tokens to heads.
   [[nodiscard]] ulysses_volume to_heads_volume(std::uint32_t gpu,
                                                std::span<head_shape const> arrays) const
   {
@@ -179,7 +181,7 @@ class ulysses_plan {
     return volume;
   }
 
-  /// One word that differs where any length, the number of GPUs or of query heads does.
+  /// Returns one word that differs if any length or the number of GPUs or of query heads differs.
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     return ballast::digest{}.add(gpus()).add(query_heads_).add(lengths()).value();

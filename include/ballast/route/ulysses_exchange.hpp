@@ -7,32 +7,33 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/detail/exchange.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/pack_heads.hpp>
+#include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <span>
 
 namespace ballast::inline v0 {
 
 namespace detail {
 
-enum class head_exchange { to_heads, to_tokens };
+enum class head_direction { to_heads, to_tokens };
 
-inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_exchange way,
+inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direction direction,
                         std::span<head_array const> arrays)
 {
   for (head_array const& array : arrays) {
     head_shape const shape = array.shape;
     std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
     std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
-    bool const to_heads = way == head_exchange::to_heads;
+    bool const to_heads = direction == head_direction::to_heads;
     BALLAST_EXPECTS(array.from.size() == (to_heads ? chunks : sequences));
     BALLAST_EXPECTS(array.to.size() == (to_heads ? sequences : chunks));
     bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
@@ -41,56 +42,46 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_exchan
   }
 }
 
-/// Moves a GPU's own bytes in an exchange of heads, at once or on a stream:
-///
-///   room(bytes)        memory for messages, which the communicator reaches too
-///   pack(outgoing)     what leaves, into messages
-///   arrive()           returns when unpack may be called
-///   unpack(incoming)   messages and what stays, into the arrays
-///   copy()             all there is to do in a bag of one
+/// Copies a GPU's own bytes in an exchange of heads. What stays on the GPU is copied by unpack(),
+/// since sums of heads are taken in the order of the GPUs; copy() does all the work of a bag of one
+/// GPU.
 template <class M>
-concept head_mover = requires(M& mover, std::span<std::byte> messages) {
-  { mover.room(messages.size()) } -> std::same_as<std::span<std::byte>>;
-  { mover.pack(messages) } -> std::same_as<result<void>>;
-  { mover.arrive() } -> std::same_as<result<void>>;
-  { mover.unpack(messages) } -> std::same_as<result<void>>;
+concept head_mover = exchange_mover<M> && requires(M& mover) {
   { mover.copy() } -> std::same_as<result<void>>;
 };
 
+/// Copies heads on the host.
 template <communicator C>
-struct host_head_mover {
-  C& bag;
-  ulysses_plan const& plan;
-  head_exchange way;
-  std::span<head_array const> arrays;
-
-  [[nodiscard]] std::span<std::byte> room(std::size_t bytes) const { return bag.scratch(bytes); }
+class host_head_mover : public host_messages<C> {
+ public:
+  host_head_mover(C& bag, ulysses_plan const& plan, head_direction direction,
+                  std::span<head_array const> arrays)
+      : host_messages<C>(bag),
+        plan_(plan),
+        gpu_(static_cast<std::uint32_t>(to_index(bag.rank()))),
+        to_heads_(direction == head_direction::to_heads),
+        arrays_(arrays)
+  {}
 
   [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
   {
-    if (way == head_exchange::to_heads) {
-      pack_to_heads(plan, gpu(), arrays, outgoing);
-    } else {
-      pack_to_tokens(plan, gpu(), arrays, outgoing);
-    }
+    to_heads_ ? pack_to_heads(plan_, gpu_, arrays_, outgoing)
+              : pack_to_tokens(plan_, gpu_, arrays_, outgoing);
     return {};
   }
 
-  [[nodiscard]] result<void> arrive() const { return bag.wait(); }
+  [[nodiscard]] result<void> keep() const { return {}; }
 
   [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
   {
-    if (way == head_exchange::to_heads) {
-      unpack_to_heads(plan, gpu(), arrays, incoming);
-    } else {
-      unpack_to_tokens(plan, gpu(), arrays, incoming);
-    }
+    to_heads_ ? unpack_to_heads(plan_, gpu_, arrays_, incoming)
+              : unpack_to_tokens(plan_, gpu_, arrays_, incoming);
     return {};
   }
 
   [[nodiscard]] result<void> copy() const
   {
-    for (head_array const& array : arrays) {
+    for (head_array const& array : arrays_) {
       if (array.to.data() != array.from.data() && !array.to.empty()) {
         std::memcpy(array.to.data(), array.from.data(), array.to.size());
       }
@@ -98,97 +89,92 @@ struct host_head_mover {
     return {};
   }
 
-  [[nodiscard]] std::uint32_t gpu() const
-  {
-    return static_cast<std::uint32_t>(to_index(bag.rank()));
-  }
+ private:
+  ulysses_plan const& plan_;
+  std::uint32_t gpu_;
+  bool to_heads_;
+  std::span<head_array const> arrays_;
 };
 
-/// The order of an exchange, whoever moves the bytes.
+/// An exchange of heads. The mover copies the heads of these arrays in this direction.
 template <communicator C, head_mover Mover>
-[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan,
+                                          head_direction direction,
                                           std::span<head_array const> arrays, workspace& memory,
                                           Mover mover)
 {
   BALLAST_EXPECTS(plan.gpus() == bag.size());
   auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
-  check_heads(plan, gpu, way, arrays);
+  check_heads(plan, gpu, direction, arrays);
   if (plan.gpus() == 1) { return mover.copy(); }
 
-  auto scratch = memory.open();
-  std::span<std::size_t> const sent = scratch.take<std::size_t>(plan.gpus());
-  std::span<std::size_t> const received = scratch.take<std::size_t>(plan.gpus());
-  bool const to_heads = way == head_exchange::to_heads;
-  for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
-    bool const stays = peer == gpu;
-    std::size_t const own_tokens = stays ? 0 : message_bytes(plan, gpu, peer, arrays);
-    std::size_t const own_heads = stays ? 0 : message_bytes(plan, peer, gpu, arrays);
-    sent[peer] = to_heads ? own_tokens : own_heads;
-    received[peer] = to_heads ? own_heads : own_tokens;
-  }
-  std::size_t const all_sent = std::reduce(sent.begin(), sent.end());
-  std::size_t const all_received = std::reduce(received.begin(), received.end());
-
-  std::span<std::byte> const messages = mover.room(all_sent + all_received);
-  std::span<std::byte> const outgoing = messages.first(all_sent);
-  std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
-  if (auto packed = mover.pack(outgoing); !packed) { return packed; }
-  if (auto moved = bag.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
-  if (auto done = mover.arrive(); !done) { return done; }
-  return mover.unpack(incoming);
+  bool const to_heads = direction == head_direction::to_heads;
+  auto const sizes = [&](std::span<std::size_t> sent, std::span<std::size_t> received) {
+    for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+      bool const stays = peer == gpu;
+      std::size_t const own_tokens = stays ? 0 : message_bytes(plan, gpu, peer, arrays);
+      std::size_t const own_heads = stays ? 0 : message_bytes(plan, peer, gpu, arrays);
+      sent[peer] = to_heads ? own_tokens : own_heads;
+      received[peer] = to_heads ? own_heads : own_tokens;
+    }
+  };
+  return run_exchange(bag, memory, sizes, mover);
 }
 
 template <communicator C>
-[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan, head_exchange way,
+[[nodiscard]] result<void> exchange_heads(C& bag, ulysses_plan const& plan,
+                                          head_direction direction,
                                           std::span<head_array const> arrays, workspace& memory)
 {
-  return exchange_heads(bag, plan, way, arrays, memory, host_head_mover<C>{bag, plan, way, arrays});
+  return exchange_heads(bag, plan, direction, arrays, memory,
+                        host_head_mover<C>(bag, plan, direction, arrays));
 }
 
 }  // namespace detail
 
 /// Before attention: from a GPU's chunks of the sequences with all heads, to whole sequences with
-/// its share of the heads. Any number of arrays goes in one all-to-all.
+/// its share of the heads. Any number of arrays in one all-to-all.
 ///
 ///     to_heads(bag, plan, memory, heads_of(q, q_whole, 32, 128),
 ///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
-/// Collective in the bag: every GPU calls it with an equal plan and arrays of the same heads and
-/// types. Unequal plans whose messages happen to be as long are not noticed here: compare digests
-/// with agree(bag, plan.digest(), "the bag's plan") where lengths do not come from one gather.
-/// It is also the gradient of to_tokens for an array of which no two GPUs have the same head.
+/// Collective in the bag: every GPU calls it with an equal plan and with arrays of the same heads
+/// and types. It does not detect unequal plans whose messages have equal lengths: if lengths do not
+/// come from one gather, compare digests with agree(bag, plan.digest(), "the bag's plan"). It is
+/// also the gradient of to_tokens, for an array of which no two GPUs have the same head.
 ///
-/// A bag of one is free: the two layouts are the same, so an array whose `to` is its `from` is left
-/// alone, another is copied once, and no collective is called.
+/// In a bag of one the two layouts are the same: no collective is called, and an array is copied
+/// once, or not at all if its `to` is its `from`.
 ///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], where gpu
 ///             is bag.rank() and share the count of plan.share(gpu, heads).
-/// Expects     bag.size() == plan.gpus(); arrays the host reaches, which overlap in a bag of one
-///             only.
+/// Expects     bag.size() == plan.gpus(); arrays in memory that the host reaches; `to` is `from` in
+///             a bag of one only, and arrays do not overlap otherwise.
 /// Ensures     (1) to[row][head] is that row of the bag's sequences and that head of the share,
 ///                 byte for byte
 ///             (2) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v and wait; `to` is then unspecified, `from`
-///             as before.
+/// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
+///             `from` unchanged.
 /// Complexity  that of packing and unpacking: each byte that moves is copied once on either side,
-///             each that stays once. bag.scratch holds all messages of the GPU, both ways.
+///             each that stays once. bag.scratch holds all messages of the GPU, in both directions.
 template <communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_heads(C& bag, ulysses_plan const& plan, workspace& memory,
                                     Arrays const&... arrays)
 {
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_heads(bag, plan, detail::head_exchange::to_heads, all, memory);
+  return detail::exchange_heads(bag, plan, detail::head_direction::to_heads, all, memory);
 }
 
 /// After attention: from whole sequences with a GPU's share of the heads, back to its chunks with
-/// all heads. It is also the gradient of to_heads: what several GPUs have a copy of, they have a
-/// gradient each of, and these are summed in the order of the GPUs, so that every run gives the
+/// all heads. It is also the gradient of to_heads: if several GPUs have a copy of a head, each has
+/// a gradient of it, and these are summed in the order of the GPUs, so that every run gives the
 /// same bits.
 ///
 /// Shapes      each array: from[plan.rows()][share][dim], to[plan.rows(gpu)][heads][dim].
-/// Expects     that of to_heads; where several GPUs have the same head, elements that can be added.
-/// Ensures     (1) to[row][head] is the sum, over the GPUs that have the head, of their from: one
-///                 after another in the elements' own type, and byte for byte where only one has it
+/// Expects     what to_heads expects; if several GPUs have the same head, elements that can be
+///             added.
+/// Ensures     (1) to[row][head] is the sum of `from` over the GPUs that have the head, added one
+///                 after another in the elements' own type; byte for byte if only one GPU has it
 ///             (2) the steady state allocates nothing
 /// The rest is as for to_heads.
 template <communicator C, std::same_as<head_array>... Arrays>
@@ -196,7 +182,7 @@ template <communicator C, std::same_as<head_array>... Arrays>
                                      Arrays const&... arrays)
 {
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-  return detail::exchange_heads(bag, plan, detail::head_exchange::to_tokens, all, memory);
+  return detail::exchange_heads(bag, plan, detail::head_direction::to_tokens, all, memory);
 }
 
 }  // namespace ballast::inline v0

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace {
@@ -44,29 +43,6 @@ TEST(TemporaryStorage, CutsAlignedArraysThatDoNotOverlap)  // Ensures (1) (2)
     EXPECT_GE(reinterpret_cast<std::byte*>(words), flag + 1);
     EXPECT_LE(reinterpret_cast<std::byte*>(words + 64), &memory[before] + asking.bytes());
   }
-}
-
-TEST(TemporaryStorage, GivesMessagesAnAlignedBeginningAndCopiesTheRest)
-{
-  std::vector<std::byte> memory(100 + 2 * temporary_storage::alignment);
-  for (std::size_t before = 0; before < temporary_storage::alignment; ++before) {
-    std::span<std::byte> rest = std::span(memory).subspan(before);
-    auto const messages = ballast::detail::take_messages(rest, 100);
-    EXPECT_EQ(place(messages.data()), 0U);
-    EXPECT_GE(messages.data(), &memory[before]);
-    EXPECT_EQ(messages.size(), 100U);
-    EXPECT_EQ(rest.data(), messages.data() + 100);
-    EXPECT_EQ(rest.data() + rest.size(), memory.data() + memory.size());
-  }
-}
-
-TEST(TemporaryStorageDeathTest, RefusesMessagesThatItHasNoRoomFor)
-{
-  std::vector<std::byte> memory(temporary_storage::alignment);
-  std::span<std::byte> none;
-  std::span<std::byte> little = memory;
-  EXPECT_DEATH((void)ballast::detail::take_messages(none, 0), "temporary.empty");
-  EXPECT_DEATH((void)ballast::detail::take_messages(little, memory.size() + 1), "temporary.size");
 }
 
 TEST(TemporaryStorage, OfNothingIsNotNothing)

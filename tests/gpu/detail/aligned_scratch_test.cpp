@@ -35,7 +35,7 @@ TEST(AlignedScratch, GivesNothingBackBeforeItIsQuiet)  // Ensures (2) (3)
   auto const take = [&](std::size_t bytes) {
     memory = scratch.take(bytes, [&] {
       ++pauses;
-      std::ranges::fill(memory, std::byte{3});  // who uses it may do so for the last time
+      std::ranges::fill(memory, std::byte{3});  // the last use of the old memory
     });
   };
   take(100);

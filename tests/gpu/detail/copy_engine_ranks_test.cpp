@@ -66,7 +66,7 @@ TEST_F(CopyEngineRanks, HaveEventsOfTheirStreamsDevices)
 TEST_F(CopyEngineRanks, LetDevicesReachEachOther)
 {
   ASSERT_TRUE(make_copy_engine_ranks(streams));
-  EXPECT_EQ(ballast_test::accesses_enabled(), 6U);  // both ways, once for each pair
+  EXPECT_EQ(ballast_test::accesses_enabled(), 6U);  // both directions, once for each pair
   ASSERT_TRUE(make_copy_engine_ranks(streams)) << "or another has done so before";
   EXPECT_EQ(ballast_test::accesses_enabled(), 6U);
 }

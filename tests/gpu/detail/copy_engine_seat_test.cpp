@@ -62,7 +62,7 @@ class CopyEngineSeat : public testing::Test {
     EXPECT_EQ(ballast_test::live_events(), 0U);
   }
 
-  /// self gets the blocks of those who send to it: sends(from, to).
+  /// self gets the blocks of those that send to it: sends(from, to).
   template <class Sends>
   result<void> exchange(std::size_t self, Sends sends)
   {
@@ -223,7 +223,7 @@ TEST_F(CopyEngineSeat, PullsWhileItsPeersStillPull)
     if (self == 2) {
       EXPECT_EQ(launch(stream(2), [&] { go.wait(); }), cudaSuccess);
     }
-    // Rank 1 cannot pull from rank 2; rank 0, who comes to pull from rank 1 after it, can.
+    // Rank 1 cannot pull from rank 2; rank 0, which pulls from rank 1 after it, can.
     EXPECT_TRUE(exchange(self, [&](auto from, auto to) {
       if (self == 0 && to == 0) { std::this_thread::sleep_for(milliseconds(5)); }
       return from == to + 1;
@@ -297,7 +297,7 @@ TEST_F(CopyEngineSeat, ReportsWhatTheStreamRanInto)
   expect_transport(gather(0), "cudaStreamQuery");
 }
 
-// So that whoever was told of the failure knows when arrays are no longer used.
+// So that a rank that got the error knows when arrays are no longer used.
 TEST_F(CopyEngineSeat, WaitsForWhatIsUnderWayAfterAFailureToo)
 {
   make(1);

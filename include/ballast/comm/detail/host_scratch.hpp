@@ -8,13 +8,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// The scratch of a communicator whose arrays lie in host memory: whole cache lines, content
-/// unspecified.
+/// The scratch memory of a communicator whose arrays lie in host memory: whole cache lines, with
+/// unspecified content.
 ///
-/// Ensures     (1) it is aligned to 64 bytes
-///             (2) it stays where it is, with what it holds, and allocates nothing, until more is
-///                 asked for than ever before
-/// Errors      std::bad_alloc and std::length_error; what was there is then gone.
+/// Ensures     (1) the memory is aligned to 64 bytes
+///             (2) a call that asks for no more than an earlier one allocates nothing, and neither
+///                 moves nor changes the memory
+/// Errors      std::bad_alloc and std::length_error; the earlier memory is then gone.
 class host_scratch {
  public:
   [[nodiscard]] std::span<std::byte> take(std::size_t bytes)
@@ -26,7 +26,7 @@ class host_scratch {
     return std::as_writable_bytes(std::span(lines_)).first(bytes);
   }
 
-  /// The most bytes that take() gives without moving.
+  /// The most bytes that take() returns without allocating.
   [[nodiscard]] std::size_t size() const noexcept { return lines_.size() * sizeof(line); }
 
  private:

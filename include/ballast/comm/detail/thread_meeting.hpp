@@ -22,7 +22,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a thread of a thread_communicator calls for, open to its peers while the call lasts.
+/// The arguments of a thread's call, which its peers may read while the call lasts.
 struct thread_offer {
   collective_call call;
   std::span<std::byte const> send = {};
@@ -31,17 +31,18 @@ struct thread_offer {
   std::uint32_t colour = 0;                         // for split
 };
 
-/// Where the threads of one group meet, turn by turn: each lays out its offer; the last to arrive
-/// compares all; then every thread takes what is for it; and nobody goes before all have taken.
+/// The calls of a group of threads, one call (a turn) after the other. Each thread makes its offer;
+/// the last to arrive compares all offers; then every thread takes what is for it; and no thread
+/// returns before all have taken.
 ///
-/// Ensures     (1) offers stand still from the last arrival to the last departure, so they are read
-///                 without the lock
-///             (2) once a thread has given up no turn opens any more, so nobody reads its offer
-///             (3) the first failure is everyone's, and stays
+/// Ensures     (1) offers do not change between the last arrival and the last departure, so threads
+///                 read them without the lock
+///             (2) after a thread has given up no turn begins, so no thread reads its offer
+///             (3) the first failure is returned to every thread, also in all later turns
 /// Complexity  O(P^2) for the comparison, else O(P) per thread and turn.
 class thread_meeting {
  public:
-  /// A seat in the group that a split has made.
+  /// A rank of the group that a split has made.
   struct place {
     std::shared_ptr<thread_meeting> group;
     std::size_t rank = 0;
@@ -55,7 +56,7 @@ class thread_meeting {
 
   [[nodiscard]] std::size_t size() const noexcept { return seats_.size(); }
 
-  /// One turn: take() runs once everyone's offer is there and all agree.
+  /// One turn: runs take() once all offers are there and agree.
   template <class Take>
   [[nodiscard]] result<void> meet(std::size_t self, thread_offer const& offer, Take take)
   {
@@ -70,7 +71,7 @@ class thread_meeting {
     return {};
   }
 
-  /// This rank will not come again.
+  /// This rank will make no further call.
   void leave(std::size_t self) noexcept
   {
     std::lock_guard const lock(mutex_);
@@ -79,7 +80,7 @@ class thread_meeting {
     changed_.notify_all();
   }
 
-  // For take(), and only there.
+  // To be called by take() only.
 
   [[nodiscard]] thread_offer const& offer_of(std::size_t rank) const { return seats_[rank].offer; }
 
@@ -111,7 +112,7 @@ class thread_meeting {
     ~departure() { meeting.depart(); }
   };
 
-  /// Returns when all are here, or with the failure.
+  /// Returns when all threads have arrived, or with the failure.
   [[nodiscard]] result<void> arrive(seat& own)
   {
     std::unique_lock lock(mutex_);
@@ -141,7 +142,7 @@ class thread_meeting {
     return tl::unexpected<error>(*failure_);
   }
 
-  /// Nobody is absent any more, and what remains to be waited for are copies: no deadline.
+  /// Waits until all have taken. All threads have arrived, and only copies remain: no deadline.
   void depart() noexcept
   {
     std::unique_lock lock(mutex_);
@@ -231,9 +232,9 @@ class thread_meeting {
   std::chrono::milliseconds deadline_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t here_ = 0;    // ranks that have arrived, or once the turn is open, departed
-  std::uint64_t turn_ = 0;  // grows when a turn opens and when it is over
-  bool agreed_ = false;     // on the open turn
+  std::size_t here_ = 0;    // ranks that have arrived or, once all have, that have departed
+  std::uint64_t turn_ = 0;  // grows when all have arrived, and again when all have departed
+  bool agreed_ = false;     // whether all offers of the turn agree
   bool someone_left_ = false;
   std::optional<error> failure_;
 };

@@ -6,7 +6,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// What CUDA says of the current device. It knows without asking the device, also in a capture.
+/// Reads an attribute of the current device. CUDA has it on the host, so this works in a capture
+/// too.
 [[nodiscard]] inline cudaError_t device_attribute(int& value, cudaDeviceAttr attribute)
 {
   int device = 0;

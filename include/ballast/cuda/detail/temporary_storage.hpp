@@ -2,15 +2,12 @@
 #ifndef BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 #define BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 
-#include <ballast/core/contract.hpp>
-
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
-/// Cuts the caller's temporary storage into arrays, or finds out how much of it there must be.
+/// Cuts the caller's temporary storage into arrays, or computes how much storage is needed.
 ///
 /// A function that takes `void* temporary, std::size_t& temporary_bytes` as CUB's do makes one of
 /// these, takes its arrays in the same order whether or not there is memory, and asks
@@ -24,7 +21,7 @@ class temporary_storage {
 
   explicit temporary_storage(void* temporary) : memory_(static_cast<std::byte*>(temporary))
   {
-    // What the pointer lacks to a multiple is always paid for, so that the size is known first.
+    // bytes() always includes room for this, so that the size does not depend on the pointer.
     auto const address = reinterpret_cast<std::uintptr_t>(temporary);
     skipped_ = (alignment - address % alignment) % alignment;
   }
@@ -39,7 +36,7 @@ class temporary_storage {
 
   [[nodiscard]] bool is_only_asking() const noexcept { return memory_ == nullptr; }
 
-  /// What was taken so far needs as much; never zero, since null would be what a pointer to it is.
+  /// What was taken so far needs this many bytes; never 0, for which an allocation may return null.
   [[nodiscard]] std::size_t bytes() const noexcept { return used_ + alignment; }
 
  private:
@@ -47,22 +44,6 @@ class temporary_storage {
   std::size_t skipped_;
   std::size_t used_ = 0;
 };
-
-/// Cuts an exchange's messages off temporary storage and leaves the rest to its copies.
-///
-/// Expects     some storage, at least alignment - 1 more than `bytes`: without any, copies would only
-///             be asked for their needs.
-[[nodiscard]] inline std::span<std::byte> take_messages(std::span<std::byte>& temporary,
-                                                        std::size_t bytes)
-{
-  auto const address = reinterpret_cast<std::uintptr_t>(temporary.data());
-  std::size_t const skipped = -address % temporary_storage::alignment;
-  BALLAST_EXPECTS(!temporary.empty() && temporary.size() >= skipped &&
-                  temporary.size() - skipped >= bytes);
-  auto const messages = temporary.subspan(skipped, bytes);
-  temporary = temporary.subspan(skipped + bytes);
-  return messages;
-}
 
 }  // namespace ballast::inline v0::detail
 

@@ -9,14 +9,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// The scratch of a communicator whose memory must be of a certain kind: what `Allocator` gives,
-/// whatever its alignment.
+/// The scratch memory of a communicator, from `Allocator`, whatever the alignment of its memory.
 ///
-/// Ensures     (1) it is aligned to 64 bytes
-///             (2) it stays where it is, with what it holds, and allocates nothing, until more is
-///                 asked for than ever before
-///             (3) before memory is given back, quiesce() is called, for who may still use it
-/// Errors      those of the allocator; what was there is then gone.
+/// Ensures     (1) the memory is aligned to 64 bytes
+///             (2) a call that asks for no more than an earlier one allocates nothing, and neither
+///                 moves nor changes the memory
+///             (3) quiesce() is called before memory is freed, to wait for work that still uses it
+/// Errors      those of the allocator; the earlier memory is then gone.
 template <class Allocator>
 class aligned_scratch {
  public:

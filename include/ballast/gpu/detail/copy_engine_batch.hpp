@@ -10,13 +10,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// Copies that join a stream together, in no order among each other.
+/// Copies that join a stream together, and are made in any order.
 ///
-/// A single cudaMemcpyAsync within a GPU is a kernel on its multiprocessors; only a batch can say
-/// that copies are to leave these alone and go by the copy engines. CUDA takes it as a hint.
+/// A single cudaMemcpyAsync within a GPU is a kernel on its multiprocessors; only a batch can ask
+/// for the copy engines, which leave the multiprocessors to kernels. CUDA takes that as a hint.
 ///
 /// Expects     no copy reads or writes what another writes; the stream is not the legacy default.
-/// Ensures     up to as many copies as it was made for, nothing is allocated.
+/// Ensures     nothing is allocated for up to as many copies as it was made for
 class copy_engine_batch {
  public:
   explicit copy_engine_batch(std::size_t copies)
@@ -33,7 +33,7 @@ class copy_engine_batch {
     bytes_.clear();
   }
 
-  /// An empty copy is none.
+  /// Adds a copy; an empty one is left out.
   void add(std::span<std::byte const> from, std::byte* to)
   {
     if (from.empty()) { return; }

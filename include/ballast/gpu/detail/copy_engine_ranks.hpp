@@ -16,20 +16,21 @@
 
 namespace ballast::inline v0::detail {
 
-/// A rank as its peers see it: a stream, and how far it has come in the exchange that is under way.
+/// A rank as its peers see it: a stream, and two events that show how far it is in an exchange.
 ///
-/// Two events, so that nobody's copies wait for those of another; they serve every group that the
-/// rank is in. A peer that asks late, when the rank is in the next exchange of another group
-/// already, finds the event further down the same stream: behind all that it has to wait for.
+/// There are two events so that no rank's copies wait for another's copies. They serve every group
+/// that the rank is in. If a peer waits late, when the rank has begun an exchange in another group
+/// already, the event is recorded further along the same stream: after all that the peer must wait
+/// for.
 struct copy_engine_rank {
   cudaStream_t stream;
   cuda_event ready;  ///< its arrays hold what it sends
-  cuda_event taken;  ///< it has what its peers sent: they may change their arrays
+  cuda_event taken;  ///< it has copied what its peers sent, so they may change their arrays
 };
 
 using copy_engine_ranks = std::vector<std::shared_ptr<copy_engine_rank const>>;
 
-/// Makes a device current until the end of its scope, when the one that was before is so again.
+/// Makes a device the current one until the end of the scope, then the earlier one again.
 class current_device {
  public:
   current_device() noexcept : known_(cudaGetDevice(&before_) == cudaSuccess) {}
@@ -51,8 +52,7 @@ class current_device {
   bool known_;
 };
 
-/// Lets each of the devices reach the others' memory where they can; where they cannot, CUDA copies
-/// through the host.
+/// Lets each device reach the others' memory if it can; if it cannot, CUDA copies through the host.
 [[nodiscard]] inline result<void> enable_peer_access(std::set<int> const& devices)
 {
   current_device const current;
@@ -67,7 +67,7 @@ class current_device {
       if (auto set = current.set(device); !set) { return set; }
       auto const code = cudaDeviceEnablePeerAccess(peer, 0);
       if (code == cudaErrorPeerAccessAlreadyEnabled) {
-        (void)cudaGetLastError();  // which is no error
+        (void)cudaGetLastError();  // not an error
       } else if (code != cudaSuccess) {
         return cuda_failure("cudaDeviceEnablePeerAccess", code);
       }
@@ -76,7 +76,7 @@ class current_device {
   return {};
 }
 
-/// One rank for each stream, in order, and their devices made known to each other.
+/// Makes a rank for each stream, in order, and enables peer access between their devices.
 [[nodiscard]] inline result<copy_engine_ranks> make_copy_engine_ranks(
     std::span<cudaStream_t const> streams)
 {

@@ -5,6 +5,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/copy_engine_batch.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
 #include <ballast/gpu/detail/cuda_failure.hpp>
@@ -12,47 +13,36 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-struct copy_engine_options {
-  /// For ranks to come, and of each wait for a stream, above zero.
-  std::chrono::milliseconds deadline = default_deadline;
-  /// Leave the multiprocessors to the kernels that run meanwhile. Within one GPU a copy engine is
-  /// several times slower than they are: false where nothing runs that could be held up.
-  bool beside_kernels = true;
-};
-
-namespace detail {
-
-/// What a rank pulls from a peer.
+/// What a rank copies from a peer, and to where.
 struct copy_engine_pull {
   std::span<std::byte const> from;
   std::byte* to;
 };
 
-/// A rank's place in a group whose threads meet on the host and whose streams wait for each other.
+/// One rank of a group whose threads meet on the host and whose streams wait for each other.
 ///
 /// An exchange of rank r, with p for each of its peers:
 ///
-///   (a) r's stream records ready[r]: behind whatever writes what r sends
-///   (b) the threads meet and compare what they call for
-///   (c) r's stream waits for ready[p], pulls from p, and records taken[r]
-///   (d) the threads part once all have done (c)
+///   (a) r's stream records ready[r], after the work that writes what r sends
+///   (b) the threads meet and compare their calls
+///   (c) r's stream waits for ready[p], copies from p, and records taken[r]
+///   (d) the threads continue once all have done (c)
 ///   (e) r's stream waits for taken[p], so that what r queues next may change what it has sent
 ///
-/// ready[p] is recorded anew after p has parted, when all that wait for it have done so; taken[p]
-/// after p has met the others again, which r comes to after (e). So the host orders the records and
-/// the waits, and never waits for the GPU.
+/// p records ready[p] again only after (d), when all waits for it have been queued; and taken[p]
+/// only after the next meeting, which r joins after its (e). So the host orders records and waits,
+/// and never waits for the GPU.
 ///
-/// Ensures     (1) in (c) and (e) a stream waits only for peers from and to which bytes move
-///             (2) a failure of CUDA ends the exchange after (e), or before (b); the rank then
+/// Ensures     (1) in (c) and (e) a stream waits only for peers with which it exchanges bytes
+///             (2) a failure of CUDA ends the exchange after (e), or before (b); then the rank
 ///                 leaves the group
 class copy_engine_seat {
  public:
@@ -67,7 +57,7 @@ class copy_engine_seat {
   copy_engine_seat(copy_engine_seat const&) = delete;
   copy_engine_seat& operator=(copy_engine_seat const&) = delete;
 
-  /// Leaves, and waits for what is under way, at most until the deadline.
+  /// Leaves the group, and waits for running copies, at most until the deadline.
   ~copy_engine_seat()
   {
     group->leave(rank);
@@ -76,8 +66,8 @@ class copy_engine_seat {
 
   [[nodiscard]] cudaStream_t stream() const noexcept { return ranks[rank]->stream; }
 
-  /// incoming(peer) is what is pulled from it, asked while all offers are there; outgoing(peer) how
-  /// many bytes it pulls from here.
+  /// incoming(peer) returns what to copy from the peer, and is called while all offers are there;
+  /// outgoing(peer) returns how many bytes the peer copies from here.
   template <class Incoming, class Outgoing>
   [[nodiscard]] result<void> exchange(thread_offer const& offer, Incoming incoming,
                                       Outgoing outgoing)
@@ -107,8 +97,8 @@ class copy_engine_seat {
     return met;
   }
 
-  /// Waits until the stream is empty, if something was exchanged since it was last seen so: after a
-  /// failure too, since copies that are under way cannot be called back.
+  /// Waits until the stream is empty, if there was an exchange since it was last found empty: also
+  /// after a failure, since running copies cannot be cancelled.
   [[nodiscard]] result<void> drain(std::string_view operation)
   {
     cudaError_t const state = quiesce();
@@ -119,7 +109,7 @@ class copy_engine_seat {
                          : cuda_failure("cudaStreamQuery", state));
   }
 
-  /// As drain(), but nothing breaks: what was seen last.
+  /// As drain(), but without breaking the communicator; returns the last state of the stream.
   [[nodiscard]] cudaError_t quiesce()
   {
     cudaError_t state = cudaSuccess;
@@ -138,7 +128,7 @@ class copy_engine_seat {
   copy_engine_options const options;
 
  private:
-  /// Of several calls of CUDA, of which those after it are made all the same.
+  /// The first failure of several calls of CUDA; the later calls are made nevertheless.
   struct first_failure {
     std::string_view call;
     cudaError_t code = cudaSuccess;
@@ -155,7 +145,7 @@ class copy_engine_seat {
     first_failure failure;
     batch_.clear();
     for (std::size_t step = 1; step <= ranks.size(); ++step) {
-      // From the next rank on, or all would pull from the first at the same time.
+      // Begins with the next rank: otherwise all would copy from the first rank at the same time.
       std::size_t const peer = (rank + step) % ranks.size();
       copy_engine_pull const each = incoming(peer);
       if (each.from.empty()) { continue; }
@@ -167,12 +157,12 @@ class copy_engine_seat {
     if (failure.code == cudaSuccess) {
       failure.note("cudaMemcpyBatchAsync", batch_.submit(stream(), options.beside_kernels));
     }
-    // After a failure too: of several copies the first may be under way.
+    // After a failure too, since some copies may run already.
     failure.note("cudaEventRecord", ranks[rank]->taken.record(stream()));
     return failure;
   }
 
-  /// The peers are told when they come next, and not at the deadline.
+  /// Leaves the group, so that peers fail at their next call and not at the deadline.
   [[nodiscard]] result<void> break_off(tl::unexpected<error> why)
   {
     health_ = std::move(why);
@@ -181,12 +171,10 @@ class copy_engine_seat {
   }
 
   copy_engine_batch batch_;
-  bool pending_ = false;  // something was exchanged since the stream was last seen empty
-  result<void> health_;   // once it is an error, every further call gives that
+  bool pending_ = false;  // there was an exchange since the stream was last found empty
+  result<void> health_;   // once it is an error, every further call returns it
 };
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP

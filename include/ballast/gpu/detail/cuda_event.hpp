@@ -12,10 +12,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// A CUDA event that orders streams and takes no times.
+/// A CUDA event that orders streams and measures no time.
 ///
-/// A stream that is told to wait waits for the place that the event has at that moment: it may be
-/// recorded anew at once, and an event that was never recorded is waited for by nobody.
+/// hold_up() makes a stream wait for the latest record() before that call, so the event may be
+/// recorded again at once. If it was never recorded, the stream does not wait.
 ///
 /// Expects     streams that record it are on the device that was current when it was made; any
 ///             stream may wait for it.
@@ -29,13 +29,13 @@ class cuda_event {
     return cuda_event(made);
   }
 
-  /// It is reached when all is done that is in the stream now.
+  /// The event is reached when all work that is in the stream now is done.
   [[nodiscard]] cudaError_t record(cudaStream_t stream) const
   {
     return cudaEventRecord(event_.get(), stream);
   }
 
-  /// What is queued there from now on waits until the event is reached.
+  /// Work that is queued on the stream from now on waits until the event is reached.
   [[nodiscard]] cudaError_t hold_up(cudaStream_t stream) const
   {
     return cudaStreamWaitEvent(stream, event_.get(), 0);

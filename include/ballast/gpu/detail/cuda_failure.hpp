@@ -11,17 +11,17 @@
 
 namespace ballast::inline v0::detail {
 
-/// `call` gave `code`, in the words of CUDA.
+/// Returns the error of `call`, with CUDA's code and text.
 ///
-/// It is told by what this returns, so CUDA's last error is taken away: whoever asks for that next
-/// is not to find it a second time.
+/// Resets CUDA's last error, so that the caller's next check does not report the failure a second
+/// time.
 [[nodiscard]] inline tl::unexpected<error> cuda_failure(std::string_view call, cudaError_t code)
 {
   (void)cudaGetLastError();
   return comm_failure::transport(call, code, cudaGetErrorString(code));
 }
 
-/// The result of `call`, which gave `code`.
+/// Returns the result of `call`, which returned `code`.
 [[nodiscard]] inline result<void> cuda_result(std::string_view call, cudaError_t code)
 {
   return code == cudaSuccess ? result<void>() : cuda_failure(call, code);

@@ -18,18 +18,18 @@ namespace ballast::inline v0::detail {
 
 /// An NCCL communicator, borrowed or its own, and the stream that its work is queued on.
 ///
-/// Expects     a borrowed communicator's variable stays where it is and outlives the queue; as
-///             nccl_stream.
-/// Ensures     (1) submit and exchange leave their work in the stream: they do not wait for it, and
-///                 what the caller queues next comes behind it, whether or not NCCL is blocking
-///             (2) after a failure nothing of this communicator reads or writes memory any more,
-///                 the owner's variable is null, and each further call gives the same error
+/// Expects     what nccl_stream expects; a borrowed communicator's variable does not move, and
+///             outlives the queue.
+/// Ensures     (1) submit and exchange queue their work and do not wait for it; what the caller
+///                 queues next comes after it, whether or not NCCL is blocking
+///             (2) after a failure no work of this communicator reads or writes memory, the owner's
+///                 variable is null, and each further call returns the same error
 ///             (3) in the steady state nothing is allocated
-///             (4) when the queue is gone nothing of any communicator is left in the stream
-/// Errors      as nccl_stream.
+///             (4) after destruction no work of any communicator is left in the stream
+/// Errors      those of nccl_stream.
 class nccl_queue {
  public:
-  /// Borrows `comm`; if it has to be aborted, which frees it as well, it is set to null.
+  /// Borrows `comm`. Aborting it also frees it, and sets it to null.
   nccl_queue(ncclComm_t& comm, std::shared_ptr<nccl_stream> stream)
       : stream_(std::move(stream)), self_{.comm = &comm}
   {
@@ -42,8 +42,8 @@ class nccl_queue {
   nccl_queue(nccl_queue const&) = delete;
   nccl_queue& operator=(nccl_queue const&) = delete;
 
-  /// Waits first, at most until the deadline: to free memory that is in use is wrong, and to free
-  /// pinned memory takes as long as the device is busy.
+  /// Waits first, at most until the deadline: memory that is in use must not be freed, and freeing
+  /// pinned memory would wait for the device without a deadline.
   ~nccl_queue()
   {
     stream_->quiesce();
@@ -54,8 +54,7 @@ class nccl_queue {
   [[nodiscard]] ncclComm_t native() const noexcept { return *self_.comm; }
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_->native(); }
 
-  /// Queues what `function`, called `call` in NCCL, queues on the communicator and stream it is
-  /// given.
+  /// Calls `function`, whose name in NCCL is `call`, with the communicator and the stream.
   template <class Function>
   [[nodiscard]] result<void> submit(std::string_view operation, std::string_view call,
                                     Function function)
@@ -65,11 +64,11 @@ class nccl_queue {
     return stream_->settle(self_, operation, call, function(native(), stream()));
   }
 
-  /// Queues one group of messages, at most one to and one from each rank, laid out one after the
-  /// other in rank order; zero bytes are no message.
+  /// Queues one group of messages, at most one to and one from each rank, which lie one after the
+  /// other in rank order. No message is sent for zero bytes.
   ///
-  /// The rank's own part is a message as well: it is then moved by the kernel that moves the
-  /// others, beside them, where a copy on the stream would come before or after.
+  /// The rank's own part is a message too: then the kernel that moves the others moves it at the
+  /// same time, while a copy on the stream would run before or after them.
   [[nodiscard]] result<void> exchange(std::string_view operation, std::byte const* send,
                                       std::span<std::size_t const> send_bytes, std::byte* receive,
                                       std::span<std::size_t const> receive_bytes)
@@ -93,30 +92,30 @@ class nccl_queue {
         receive += receive_bytes[peer];
       }
     }
-    // A group is the thread's: left open, it would swallow the work of every other communicator.
+    // A group belongs to the thread: left open, it would take in the calls of other communicators.
     ncclResult_t const ended = ncclGroupEnd();
     return nccl_stream::accepted(code) ? stream_->settle(self_, operation, "ncclGroupEnd", ended)
                                        : result<void>(stream_->refused(self_, call, code));
   }
 
-  /// The queue, on the same stream, of those ranks that give the same colour, in the order of
-  /// `key`; it owns its communicator.
+  /// Makes a queue on the same stream for the ranks that give the same colour, in the order of
+  /// `key`. It owns its communicator.
   [[nodiscard]] result<std::unique_ptr<nccl_queue>> split(int colour, int key)
   {
     if (self_.failure) { return tl::unexpected(*self_.failure); }
     auto part = std::make_unique<nccl_queue>(stream_);
     auto made = stream_->settle(self_, "split", "ncclCommSplit",
                                 ncclCommSplit(native(), colour, key, &part->own_, nullptr));
-    // Where NCCL is not blocking, the new communicator comes up in its own time.
+    // If NCCL is not blocking, the new communicator is not ready at once.
     if (made) { made = stream_->settle(part->self_, "split", "ncclCommSplit", ncclInProgress); }
     if (made) { return part; }
-    // Whichever of the two failed, other ranks may have a part that this one is missing from.
+    // Whichever of the two failed, other ranks may have made the group without this one.
     (void)stream_->give_up(part->self_, tl::unexpected(made.error()));
     return stream_->give_up(self_, tl::unexpected(std::move(made).error()));
   }
 
-  /// Waits until the stream is empty, if something was queued here; at the deadline `missing` is
-  /// asked, after the abort, who did not come.
+  /// Waits until the stream is empty, if something was queued here. At the deadline it aborts, and
+  /// then missing() returns the ranks that did not come.
   template <class Missing>
   [[nodiscard]] result<void> drain(std::string_view operation, Missing missing)
   {
@@ -127,11 +126,11 @@ class nccl_queue {
     return stream_->drain(self_, operation);
   }
 
-  /// Waits until nothing of any communicator is in the stream.
+  /// Waits until no work of any communicator is in the stream.
   void quiesce() { stream_->quiesce(); }
 
  private:
-  /// ncclCommDestroy alone waits without end for ranks that do not come to destroy theirs.
+  /// ncclCommDestroy alone waits for ever for ranks that do not destroy theirs.
   void destroy()
   {
     if (stream_->settle(self_, "split", "ncclCommFinalize", ncclCommFinalize(own_))) {

@@ -20,18 +20,18 @@
 
 namespace ballast::inline v0::detail {
 
-/// Before bytes move each rank tells each other what it is about to do; whoever is not heard from
-/// is missing, and whoever says something else is named.
+/// Before bytes move, each rank tells each other rank which call it makes. Ranks that are not heard
+/// are missing, and ranks that make another call are named.
 ///
-/// `Allocator` gives memory that the GPU and the host both reach.
+/// `Allocator` allocates memory that the GPU and the host both reach.
 ///
 /// Shapes      send_bytes[P] and receive_bytes[P] for all_to_all_v, else both empty.
 /// Expects     the thread has no NCCL group open: the words would stay in it.
-/// Ensures     (1) it succeeds only if all ranks came and agree, and then on all of them
-///             (2) every rank that came is told of a mismatch between any two
-/// Errors      mismatch: `ranks` are those that differ from what most call for, the same on every
-///             rank, else those whose counts differ from this rank's. timed_out: `ranks` have not
-///             been heard from; empty where NCCL has not even begun. transport.
+/// Ensures     (1) it succeeds only if all ranks made the call and agree, and then on all of them
+///             (2) every rank that made the call gets an error if any two ranks differ
+/// Errors      mismatch: `ranks` are those whose call is not the most common one, the same list on
+///             every rank; if only counts differ, those whose counts differ from this rank's.
+///             timed_out: `ranks` have not been heard; empty if NCCL has not even begun. transport.
 /// Complexity  O(P) calls of NCCL, 32 bytes to each rank.
 template <class Allocator>
 class nccl_roll_call {
@@ -80,7 +80,7 @@ class nccl_roll_call {
     return comm_failure::different_counts(operation, unequal_counts());
   }
 
-  /// The colour that `peer` gave, after a call for split.
+  /// The colour that `peer` gave in the last call, which was split.
   [[nodiscard]] std::uint64_t colour_of(std::size_t peer) const
   {
     return words_[bytes_.size() + peer].sent_or_colour;
@@ -111,7 +111,8 @@ class nccl_roll_call {
   [[nodiscard]] std::vector<rank_id> missing() const
   {
     std::vector<rank_id> ranks;
-    // Without one's own word NCCL was still connecting, or the stream busy: nobody can be blamed.
+    // If even its own word has not arrived, NCCL was still connecting or the stream was busy: no
+    // rank can be named.
     if (!was_heard(rank_)) { return ranks; }
     for (std::size_t peer = 0; peer < bytes_.size(); ++peer) {
       if (!was_heard(peer)) { ranks.push_back(to_id<rank_id>(peer)); }

@@ -23,27 +23,30 @@ namespace ballast::inline v0::detail {
 /// An NCCL communicator among those that queue on one stream.
 struct nccl_member {
   ncclComm_t* comm;      // its owner's variable, null once it has been aborted
-  bool pending = false;  // something was queued since the stream was last seen empty
+  bool pending = false;  // something was queued since the stream was last found empty
   std::optional<error> failure = {};
 };
 
-/// A CUDA stream, the NCCL communicators that queue on it, and an end to every wait for them.
+/// A CUDA stream, the NCCL communicators that queue on it (its members), and waits for them that
+/// end at a deadline.
 ///
-/// NCCL itself waits for ever: a kernel whose peer does not come spins on the GPU, and so does the
-/// stream behind it. Here a wait asks the stream and NCCL in turn and, on NCCL's asynchronous
-/// error, on CUDA's, or at the deadline, ends all by ncclCommAbort.
+/// NCCL itself waits for ever: a kernel whose peer does not come runs on, and the stream does not
+/// get past it. Here a wait asks the stream and NCCL in turn. On an asynchronous error of NCCL, on
+/// an error of CUDA, or at the deadline, it ends all work by ncclCommAbort.
 ///
-/// Which kernel holds up the stream cannot be told, nor can a communicator be aborted whose kernels
-/// are behind one that spins. So members fail together: all that may have work in the stream.
+/// One cannot find out which kernel holds up the stream, and cannot abort a communicator whose
+/// kernels are behind the one that does. So all members that may have work in the stream fail
+/// together.
 ///
 /// Expects     the stream's device is the thread's current one; one thread at a time, with no NCCL
 ///             group open.
 /// Ensures     (1) after a failure of a member its communicator is null, and so are those of all
-///                 that had something pending: nothing of theirs reads or writes memory any more
-///             (2) members without anything pending are not touched
-///             (3) none of CUDA's errors stays behind as its last one
+///                 members with pending work: that work no longer reads or writes memory
+///             (2) members without pending work are not touched
+///             (3) no error stays CUDA's last error
 /// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
-///             with another are given its error without names, since its ranks are not theirs.
+///             together with another get its error without `ranks`, since these have other numbers
+///             in their groups.
 class nccl_stream {
  public:
   nccl_stream(cudaStream_t stream, std::chrono::milliseconds deadline) noexcept
@@ -52,11 +55,11 @@ class nccl_stream {
 
   [[nodiscard]] cudaStream_t native() const noexcept { return stream_; }
 
-  /// From here on until leave(), `member` stays where it is.
+  /// From now on until leave(), `member` must not move.
   void join(nccl_member& member) { members_.push_back(&member); }
   void leave(nccl_member& member) noexcept { std::erase(members_, &member); }
 
-  /// Waits until a communicator that is not blocking has done what `call` began, and judges that.
+  /// Returns the result of `call`; if the communicator is not blocking, waits until it is done.
   [[nodiscard]] result<void> settle(nccl_member& self, std::string_view operation,
                                     std::string_view call, ncclResult_t code)
   {
@@ -68,8 +71,8 @@ class nccl_stream {
     return code == ncclSuccess ? result<void>() : refused(self, call, code);
   }
 
-  /// Waits until the stream is empty, if something of this member is pending; at the deadline
-  /// `missing` is asked, after the abort, who did not come.
+  /// Waits until the stream is empty, if this member has pending work. At the deadline it aborts,
+  /// and then missing() returns the ranks that did not come.
   template <class Missing>
   [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
   {
@@ -95,7 +98,7 @@ class nccl_stream {
     return drain(self, operation, nobody);
   }
 
-  /// Waits until nothing of any member is pending; those that fail keep their error.
+  /// Waits until no member has pending work; those that fail keep their error.
   void quiesce()
   {
     for (nccl_member* const each : members_) {
@@ -103,7 +106,7 @@ class nccl_stream {
     }
   }
 
-  /// The member's failure, after NCCL answered `call` with `code`.
+  /// Returns the member's failure, after NCCL returned `code` for `call`.
   [[nodiscard]] tl::unexpected<error> refused(nccl_member& self, std::string_view call,
                                               ncclResult_t code)
   {
@@ -113,10 +116,10 @@ class nccl_stream {
     return give_up(self, comm_failure::transport(call, code, text));
   }
 
-  /// Ends the work of this member and of all that have something pending.
+  /// Ends the work of this member and of all members with pending work.
   tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
   {
-    // In one group all kernels are told to end before the first abort waits for its own.
+    // In one group, so that NCCL tells all kernels to end before the first abort waits for its own.
     (void)ncclGroupStart();
     for (nccl_member* const each : members_) {
       if (each != &self && !each->pending) { continue; }
@@ -128,7 +131,7 @@ class nccl_stream {
     return why;
   }
 
-  /// In progress is no failure: the communicator is not blocking.
+  /// "In progress" is not a failure: the communicator is not blocking.
   [[nodiscard]] static bool accepted(ncclResult_t code) noexcept
   {
     return code == ncclSuccess || code == ncclInProgress;

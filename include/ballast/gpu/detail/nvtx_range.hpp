@@ -8,8 +8,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// A named stretch of a thread's time in Nsight Systems, from construction to destruction. It is
-/// nothing unless BALLAST_NVTX_ENABLED is defined before the first include, in all files alike.
+/// A named range of a thread's time in Nsight Systems, from construction to destruction. It does
+/// nothing unless BALLAST_NVTX_ENABLED is defined before the first include, in all files of the
+/// program.
 class nvtx_range {
  public:
 #ifdef BALLAST_NVTX_ENABLED

@@ -10,9 +10,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// cudaSuccess when the stream is empty, cudaErrorNotReady when it is not, else its failure.
+/// Returns cudaSuccess if the stream is empty, cudaErrorNotReady if it is not, else its failure.
 ///
-/// Ensures     cudaErrorNotReady, which is no error, does not stay behind as CUDA's last one.
+/// Ensures     cudaErrorNotReady, which is not an error, does not stay CUDA's last error.
 [[nodiscard]] inline cudaError_t state_of(cudaStream_t stream)
 {
   cudaError_t const state = cudaStreamQuery(stream);
@@ -20,10 +20,11 @@ namespace ballast::inline v0::detail {
   return state;
 }
 
-/// Asks until `done()`, or the deadline; says which.
+/// Calls done() until it returns true, or until the deadline; returns whether it did.
 ///
-/// CUDA's own waits know no deadline. At first it asks without a pause, since most exchanges are
-/// short, later after a sixteenth of the time that has passed: the cores are needed elsewhere.
+/// CUDA's own waits have no deadline. At first it calls without a pause, since most exchanges are
+/// short, later after a sixteenth of the time that has passed, so that other threads can use the
+/// core.
 template <class Done>
 [[nodiscard]] bool poll(std::chrono::milliseconds deadline, Done done)
 {

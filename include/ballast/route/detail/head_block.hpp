@@ -7,21 +7,21 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0::detail {
 
-/// Some tokens of one GPU with the heads of another or the same, all sizes in bytes: what one array
-/// has in one message of an Ulysses exchange, [rows][run].
+/// One array's part of one message of an Ulysses exchange, [rows][run]: tokens of one GPU, with the
+/// share of heads of another or the same GPU. All sizes are in bytes.
 struct head_block {
   tokens rows = 0;
-  std::size_t row = 0;     ///< a token with all heads
-  std::size_t first = 0;   ///< where in it the share of heads begins
-  std::size_t run = 0;     ///< the share
-  std::size_t shared = 0;  ///< how much of the beginning of the share a GPU before has too
+  std::size_t row = 0;     ///< of a token with all heads
+  std::size_t first = 0;   ///< where in the token the share of heads begins
+  std::size_t run = 0;     ///< of the share
+  std::size_t shared = 0;  ///< of the first head of the share if an earlier GPU has it too, else 0
   std::size_t offset = 0;  ///< of the block in the messages
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr bool is_empty() const
@@ -29,20 +29,20 @@ struct head_block {
     return rows == 0 || run == 0;
   }
 
-  /// Without the zeros behind it.
+  /// The size without padding.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t bytes() const
   {
     return static_cast<std::size_t>(rows) * run;
   }
 
-  /// Room in a message.
+  /// The size in a message, with padding.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room() const
   {
     return block_bytes(rows, run);
   }
 };
 
-/// The block of `rows` tokens with the heads of a GPU, at offset 0.
+/// Returns the block of `rows` tokens with the heads of a GPU, at offset 0.
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr head_block block_of(head_split split, tokens rows,
                                                                 std::uint32_t of_heads,
                                                                 head_shape shape)

@@ -31,7 +31,7 @@ struct contiguous_copies : any_copies {
   static constexpr bool contiguous = true;
 };
 
-// All lanes of all tiles, each into the same empty memory, so that it is seen who writes what.
+// All lanes of all tiles, each into the same empty memory, to see which bytes each lane writes.
 template <class List>
 void expect_every_byte_once(copy_shape const& shape, std::uint32_t tile_bytes)
 {

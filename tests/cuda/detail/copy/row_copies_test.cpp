@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/cuda/device_route.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <cstddef>
@@ -175,7 +175,7 @@ TEST(RowCopiesOf, ManyGibibytesAreWhereTheyShouldBe)
   ASSERT_TRUE(there.stage(plan));
   memory.upload();
 
-  // Addresses that nobody follows.
+  // Addresses that are never read.
   auto* const from = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 50);
   auto* const to = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 51);
   auto* const messages = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 52);

@@ -50,7 +50,7 @@ std::array<head_shape, 3> any_shapes(ballast::random_source& random, bag_case co
           head_shape{1, 16}};
 }
 
-// What a list packs, with what else its kernel writes, on top of bytes that belong to nobody.
+// What a list packs, with what else its kernel writes, on top of bytes of a known value.
 template <class List>
 byte_list packed(tables_on_host const& tables, std::uint32_t gpu,
                  std::span<head_array const> arrays)

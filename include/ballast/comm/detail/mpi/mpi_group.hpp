@@ -6,13 +6,13 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,22 +21,9 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// The same on every rank.
-struct mpi_communicator_options {
-  std::chrono::milliseconds deadline = default_deadline;  ///< of silence, not of the whole call
-  /// Whether ranks meet and compare sizes before bytes move: a reduction of 8 bytes per call.
-  /// Without it, sizes that differ are an error of MPI's on some ranks (a rank's own part counts as
-  /// a message), and a deadline that passes or bytes that were never sent on others: for plans that
-  /// were compared already. barrier and split always compare.
-  bool verify = true;
-  std::size_t largest_message = std::size_t{1} << 30U;  ///< bytes; MPI's own limit is 2^31 - 1
-};
-
-namespace detail {
-
-/// Whether MPI may be called: after MPI_Init and before MPI_Finalize.
+/// Returns whether MPI may be called: after MPI_Init and before MPI_Finalize.
 [[nodiscard]] inline bool mpi_is_running()
 {
   int begun = 0;
@@ -46,17 +33,18 @@ namespace detail {
   return begun != 0 && ended == 0;
 }
 
-/// The ranks of an mpi_communicator: a communicator of MPI for their bytes, another for their roll
-/// calls, and the comparison that each operation begins with.
+/// The ranks of an mpi_communicator: an MPI communicator for their bytes, another for their roll
+/// calls, and the comparison with which each operation begins.
 ///
-/// Ensures     (1) no operation moves bytes unless all ranks have called for the same, if they
-///                 verify
-///             (2) after a failure other than a mismatch each further operation is that failure
-///             (3) after one that was left by an exception each further is peer_lost: this rank
+/// Ensures     (1) with `verify`, no operation moves bytes unless all ranks have made the same call
+///             (2) after a failure other than a mismatch each further operation returns that
+///                 failure
+///             (3) after an operation that ended with an exception each further one returns
+///                 peer_lost, with this rank
 class mpi_group {
  public:
-  /// A group that was left in the middle of an operation, or of its making, stays for good: MPI may
-  /// still read and write what it has allocated, and peers may still send to it.
+  /// Frees a group, unless it is broken: if an operation did not end, MPI may still use the group's
+  /// memory, and peers may still send to it. Such a group is never freed.
   struct release {
     void operator()(mpi_group* group) const
     {
@@ -75,19 +63,20 @@ class mpi_group {
     MPI_Comm_free(&data_);
   }
 
-  /// A group of the ranks of `borrowed`. Collective.
+  /// Makes a group of the ranks of `borrowed`. Collective.
   [[nodiscard]] static result<handle> over(MPI_Comm borrowed, mpi_communicator_options options)
   {
     return make(options, [&](mpi_group& made) { return made.duplicate(borrowed, made.data_); });
   }
 
-  /// A group of the ranks of this one that gave the same colour, in order. Collective.
+  /// Makes a group of the ranks of this one that gave the same colour, in order. Collective.
   [[nodiscard]] result<handle> part(std::uint32_t colour)
   {
     if (auto gathered = gather("split", colour); !gathered) {
       return tl::unexpected(std::move(gathered).error());
     }
-    // MPI's colours end at 2^31 - 1, so each is known by the first rank that gave it.
+    // MPI's colours end at 2^31 - 1, so the number of the first rank that gave a colour stands for
+    // it.
     auto const first = std::ranges::find(words_, std::uint64_t{colour}) - words_.begin();
     return make(options_, [&](mpi_group& made) {
       int const code =
@@ -108,7 +97,7 @@ class mpi_group {
     return {};
   }
 
-  /// One operation: all ranks meet, compare what they call for, and then move().
+  /// Runs one operation: all ranks meet and compare their calls, then each runs move().
   template <class Move>
   [[nodiscard]] result<void> run(collective_call call, std::span<std::size_t const> send_bytes,
                                  std::span<std::size_t const> receive_bytes, Move move)
@@ -123,7 +112,7 @@ class mpi_group {
     return done;
   }
 
-  /// Host memory that stays where it is until more is asked for.
+  /// Host memory, which does not move until more is asked for.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
     if (is_broken() && bytes > scratch_.size()) { std::swap(retired_.emplace_back(), scratch_); }
@@ -180,7 +169,7 @@ class mpi_group {
     return sum_ == 0 ? result<void>{} : disagreement(call, send_bytes, receive_bytes);
   }
 
-  // Every rank knows that something differs, and they find out together what.
+  // Every rank knows that something differs; together they find out what.
   [[nodiscard]] result<void> disagreement(collective_call call,
                                           std::span<std::size_t const> send_bytes,
                                           std::span<std::size_t const> receive_bytes)
@@ -190,7 +179,7 @@ class mpi_group {
     if (auto differing = dissenters(words_); !differing.empty()) {
       return comm_failure::different_calls(name, std::move(differing));
     }
-    // Only all_to_all_v has more to compare: each pair tells each other both of its counts.
+    // Only all_to_all_v has more to compare: the ranks of each pair exchange both of their counts.
     counts_.clear();
     for (std::size_t peer = 0; peer < size_; ++peer) {
       counts_.insert(counts_.end(), {send_bytes[peer], receive_bytes[peer]});
@@ -209,7 +198,7 @@ class mpi_group {
     return comm_failure::different_counts(name, std::move(differing));
   }
 
-  // Every rank's word, in words_.
+  // Gathers every rank's word in words_.
   [[nodiscard]] result<void> gather(char const* operation, std::uint64_t word)
   {
     word_ = word;
@@ -225,9 +214,10 @@ class mpi_group {
   std::size_t rank_ = 0;
   std::size_t size_ = 0;
   std::optional<error> failure_;
-  bool under_way_ = true;  // stays so if an exception leaves what is under way; first the making
+  bool under_way_ = true;  // an operation runs, or the group is being made; stays true after an
+                           // exception
 
-  // Members, since MPI may use them longer than the call that starts it lasts.
+  // Members, since MPI may use them after the call that gave it these arrays has returned.
   std::uint64_t word_ = 0;
   std::uint64_t sum_ = 0;
   std::vector<std::uint64_t> words_;
@@ -237,8 +227,6 @@ class mpi_group {
   std::vector<host_scratch> retired_;  // MPI may still write there
 };
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_COMM_DETAIL_MPI_MPI_GROUP_HPP

@@ -20,7 +20,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// MPI's own code and text.
+/// Returns the error of a call of MPI, with MPI's code and text.
 [[nodiscard]] inline tl::unexpected<error> mpi_failure(std::string_view call, int code)
 {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -29,19 +29,20 @@ namespace ballast::inline v0::detail {
   return comm_failure::transport(call, code, {text.data(), static_cast<std::size_t>(length)});
 }
 
-/// The requests of one rank that are under way, waited for with a deadline that ends in names.
+/// One rank's requests to MPI, and a wait for them that ends at a deadline and names missing ranks.
 ///
-/// A rank that has waited in vain calls the roll (see mpi_roll_call), and each wait tests for roll
-/// calls as well. A rank that comes to its next operation and finds one takes part in it. Who has
-/// not been heard within the grace period is missing.
+/// A rank that has waited until the deadline calls the roll (see mpi_roll_call); every wait also
+/// tests for roll calls of others. A rank that finds a roll call when it begins its next operation
+/// takes part in it. A rank that has not been heard within the grace period is missing.
 ///
-/// Ensures     (1) wait() ends within the deadline, from the last message that came, plus the grace
-///             (2) once a roll has been called no later operation of this rank begins
-///             (3) starting as many requests as expect() was told of allocates nothing, and waiting
-///                 for them only the text of a failure
-///             (4) no receive outlives wait(), even where it ends by an exception
-/// Errors      timed_out: `ranks` are missing, which may be none where all wait for something that
-///             no one sends. transport: MPI refused a request, or a request failed.
+/// Ensures     (1) wait() ends within the deadline, counted from the last message that arrived,
+///                 plus the grace period
+///             (2) after a roll call this rank begins no further operation
+///             (3) starting as many requests as expect() was told allocates nothing; waiting for
+///                 them allocates only the text of a failure
+///             (4) no receive outlives wait(), even if it ends with an exception
+/// Errors      timed_out: `ranks` are missing; empty if all ranks wait for a message that none
+///             sends. transport: MPI refused a request, or a request failed.
 class mpi_requests {
  public:
   explicit mpi_requests(std::chrono::milliseconds deadline)
@@ -53,7 +54,7 @@ class mpi_requests {
     expect(1);
   }
 
-  /// From here on, hears roll calls on `control`, which is used for nothing else.
+  /// Receives roll calls on `control`, which serves nothing else, from now on.
   [[nodiscard]] result<void> listen(MPI_Comm control)
   {
     roll_.open(control);
@@ -75,7 +76,7 @@ class mpi_requests {
     std::size_t before = 0;
     do {
       before = roll_.heard();
-      // The first may only fetch what the second then finds.
+      // MPI may fetch a message in the first test and report it only in the second.
       for (int look = 0; look < 2; ++look) {
         if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
       }
@@ -83,7 +84,7 @@ class mpi_requests {
     return before > 0 ? call_roll(operation, roll_.standing()) : result<void>{};
   }
 
-  /// Makes room for as many requests until wait(); for one there always is.
+  /// Makes room for this many requests before the next wait(); there is always room for one.
   void expect(std::size_t requests)
   {
     if (requests < statuses_.size()) { return; }
@@ -92,7 +93,7 @@ class mpi_requests {
     statuses_.resize(requests + 1);
   }
 
-  /// Where the next request goes, or the next receive; receives come before all others.
+  /// Returns where to put the next request, or the next receive; start receives before all others.
   [[nodiscard]] MPI_Request* next()
   {
     BALLAST_EXPECTS(requests_.size() < statuses_.size());
@@ -104,7 +105,7 @@ class mpi_requests {
     return next();
   }
 
-  /// Takes the code that starting a request gave; wait() reports the first that is a failure.
+  /// Takes the code with which MPI started a request; wait() reports the first failure.
   void started(char const* call, int code)
   {
     if (code == MPI_SUCCESS || refused_code_ != MPI_SUCCESS) { return; }
@@ -112,7 +113,7 @@ class mpi_requests {
     refused_code_ = code;
   }
 
-  /// Until all requests are done; there are none afterwards, whatever the answer.
+  /// Waits until all requests are done; afterwards there are none, whatever it returns.
   [[nodiscard]] result<void> wait(std::string_view operation)
   {
     struct closing {
@@ -134,7 +135,7 @@ class mpi_requests {
     return code == MPI_SUCCESS ? result<void>{} : mpi_failure("MPI_Irecv", code);
   }
 
-  // How many requests came to their end, roll calls aside, which are taken down.
+  // Returns how many requests have ended, without roll calls, which it notes.
   [[nodiscard]] result<std::size_t> poll()
   {
     int ended = 0;
@@ -168,24 +169,24 @@ class mpi_requests {
       if (!done) { return tl::unexpected(done.error()); }
       open -= *done;
       auto const now = clock::now();
-      // Whoever was stopped, perhaps with the whole job, has not waited in that time.
+      // A process that was stopped, perhaps with the whole job, has not waited in that time.
       bool const was_stopped = now - std::exchange(looked_, now) > grace_;
       if (was_stopped || *done > 0) {
         heard = now;
         continue;
       }
-      // In whole milliseconds, since the longest of deadlines has no count of nanoseconds.
+      // In whole milliseconds, since the longest deadlines overflow in nanoseconds.
       bool const over =
           std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
       if (roll_.heard() > 0 || over) { return call_roll(operation, presence::here); }
-      // MPI gives way at each test where it knows that cores are shared. It cannot know of all.
+      // MPI yields at each test if it knows that processes share cores. It does not always know.
       if (looks % 64 == 0) { std::this_thread::yield(); }
     }
     return {};
   }
 
-  // The arrays of receives belong to the caller, who may soon give them back. What cannot be taken
-  // back MPI keeps.
+  // The caller may free the arrays of receives soon, so these are cancelled. What cannot be
+  // cancelled MPI keeps.
   void close() noexcept
   {
     for (std::size_t receive = 1; receive <= receives_; ++receive) {
@@ -201,8 +202,8 @@ class mpi_requests {
   {
     if (!roll_.is_open()) { return comm_failure::timed_out(operation, deadline_, {}); }
     roll_.call(own);
-    // Looks are counted, not time: what stops all processes of a machine for a while makes nobody
-    // missing.
+    // Counts looks, not time: if all processes of a machine are stopped for a while, no rank
+    // becomes missing by that.
     for (auto looks = grace_.count(); looks > 0 && !roll_.is_settled();) {
       std::size_t const before = roll_.heard();
       if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }

@@ -12,20 +12,21 @@
 
 namespace ballast::inline v0::detail {
 
-/// How ranks that wait in vain find out for whom, with empty messages on a communicator of MPI that
-/// serves nothing else. When to wait for them, and for how long, is mpi_requests' affair.
+/// Finds out which ranks are missing when a wait has reached its deadline. Ranks send each other
+/// empty messages on an MPI communicator that serves nothing else; mpi_requests decides when to
+/// wait for these messages, and how long.
 ///
-/// A rank calls the roll for the operation that it waits in, by the operation's number. Peers that
-/// are waiting too answer that they are here. A rank that finds a roll call when it comes to its
-/// next operation answers that it is here, if it was past the one that the roll is called for, or
-/// else that it is late. Who has not been heard in time is missing, and is told so, for when it
-/// comes; then it is late for everyone, wherever it is. So all name the same ranks, as far as
-/// messages come in time. But who is past the operation and computes is as silent as one that
-/// hangs: it is missing too, unless it comes to its next operation in time.
+/// A rank calls the roll for the operation in which it waits, by that operation's number. Peers
+/// that wait too reply that they are here. A rank that finds a roll call when it begins its next
+/// operation replies that it is here if it has finished the operation of the roll call, else that
+/// it is late. A rank that is not heard in time is missing. The others send it a message that says
+/// so, and from then on it counts as late for all of them. So all ranks name the same ranks if
+/// messages arrive in time. A rank that has finished the operation and computes is as silent as one
+/// that hangs: it is missing too, unless it begins its next operation in time.
 ///
 /// Ensures     (1) ranks that have heard each other agree on who is late
 ///             (2) nothing but open() and missing() throws
-/// Complexity  O(P) messages for call(), and for each answer; a look at who is there O(P).
+/// Complexity  O(P) messages for call(), and for each reply; is_settled() and missing() O(P).
 class mpi_roll_call {
  public:
   enum class presence : int { unheard, here, late };
@@ -42,13 +43,13 @@ class mpi_roll_call {
   }
   [[nodiscard]] bool is_open() const noexcept { return control_ != MPI_COMM_NULL; }
 
-  /// Posts the receive that the next message completes; gives MPI's code.
+  /// Posts the receive of the next message; returns MPI's code.
   [[nodiscard]] int hear(MPI_Request& request) const
   {
     return MPI_Irecv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, control_, &request);
   }
 
-  /// Takes down a message that came.
+  /// Notes a message that has arrived.
   void take_down(MPI_Status const& message)
   {
     int const number = message.MPI_TAG / kinds;
@@ -62,19 +63,19 @@ class mpi_roll_call {
     }
   }
 
-  /// How many messages have come; a roll is being called as soon as there is one.
+  /// How many messages have arrived; a roll call has begun as soon as there is one.
   [[nodiscard]] std::size_t heard() const noexcept { return heard_; }
 
-  /// This rank comes to its next operation.
+  /// This rank begins its next operation.
   void come() noexcept { operation_ = (operation_ + 1) % numbers; }
 
-  /// How it comes, if a roll has been called in the meantime.
+  /// Whether it is here or late for the roll call that has begun in the meantime.
   [[nodiscard]] presence standing() const noexcept
   {
     return is_after(operation_, called_) ? presence::here : presence::late;
   }
 
-  /// Tells all peers what this rank is, unless it has heard already that it was missed.
+  /// Tells all peers that this rank is `own`, or that it is late if a peer has reported it missing.
   void call(presence own)
   {
     if (heard_ == 0) { called_ = operation_; }
@@ -82,21 +83,21 @@ class mpi_roll_call {
     tell_all();
   }
 
-  /// Tells them again, if it has been missed since.
+  /// Tells them again, if a peer has reported this rank missing since.
   void correct()
   {
     if (roll_[rank_] != told_) { tell_all(); }
   }
 
-  /// Whether nobody is unheard and somebody late. Where nobody seems to be late this rank may be
-  /// the one, and has yet to be told.
+  /// Whether every rank has been heard and one of them is late. If none is late, this rank may be
+  /// the late one, and a peer's message that says so may still be on its way.
   [[nodiscard]] bool is_settled() const
   {
     return std::ranges::count(roll_, presence::unheard) == 0 &&
            std::ranges::count(roll_, presence::late) > 0;
   }
 
-  /// Who is not here, having told them.
+  /// Returns the ranks that are not here, after sending each of them that it is missing.
   [[nodiscard]] std::vector<rank_id> missing() const
   {
     std::vector<rank_id> ranks;
@@ -109,8 +110,9 @@ class mpi_roll_call {
   }
 
  private:
-  // A tag is a presence, or else `missed`, and the number of an operation. MPI grants tags below
-  // 2^15, so numbers begin again; they are in order for ranks less than 4096 operations apart.
+  // A tag is a presence, or `missed`, and the number of an operation. MPI guarantees tags below
+  // 2^15, so numbers start again at 0; their order is known for ranks less than 4096 operations
+  // apart.
   static constexpr int missed = 3;
   static constexpr int kinds = 4;
   static constexpr int numbers = 8192;
@@ -142,8 +144,8 @@ class mpi_roll_call {
   std::vector<presence> roll_;
   presence told_ = presence::unheard;
   std::size_t heard_ = 0;
-  int operation_ = 0;  // that this rank has come to
-  int called_ = 0;     // that the roll is called for
+  int operation_ = 0;  // of this rank
+  int called_ = 0;     // of the roll call
 };
 
 }  // namespace ballast::inline v0::detail

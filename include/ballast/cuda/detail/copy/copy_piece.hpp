@@ -13,19 +13,21 @@
 
 namespace ballast::inline v0::detail {
 
-/// How far a pointer is behind a 16-byte boundary.
+/// Returns by how many bytes a pointer is past a 16-byte boundary.
 [[nodiscard]] BALLAST_HOST_DEVICE inline std::uint32_t behind_boundary(std::byte const* at)
 {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) % 16);
 }
 
-/// The vectors of 16 bytes in a piece [begin, end) of `bytes` contiguous bytes: `count` of them
-/// from byte `first` on. The other bytes of the piece are moved one by one.
+/// The vectors of 16 bytes in a piece [begin, end) of `bytes` contiguous bytes: `count` of them,
+/// from byte `first` on. The other bytes of the piece are copied one by one.
 ///
-/// Ensures     (1) vectors begin on boundaries of `to`, `shift` bytes behind boundaries of `from`
-///             (2) reading them from boundary to boundary of `from`, up to the one behind the last
-///                 of them, reads nothing but those `bytes`, of which some may be of other pieces
-///             (3) as many as (1) and (2) leave: no more than 31 bytes are before them, nor after
+/// Ensures     (1) vectors begin at 16-byte boundaries of `to`, `shift` bytes past boundaries of
+///                 `from`
+///             (2) reads from boundary to boundary of `from` that cover the vectors read nothing
+///                 outside of those `bytes`, though some may belong to other pieces
+///             (3) as many vectors as (1) and (2) allow: at most 31 bytes before them and after
+///                 them
 struct piece_vectors {
   std::size_t first;
   std::uint32_t count;
@@ -56,7 +58,7 @@ BALLAST_HOST_DEVICE inline void copy_bytes(std::byte const* from, std::byte* to,
   }
 }
 
-/// Vectors that are aligned on both sides. A lane loads several before it stores the first.
+/// Copies vectors that are aligned on both sides. A lane loads several before it stores the first.
 BALLAST_HOST_DEVICE inline void copy_aligned(std::byte const* from, std::byte* to,
                                              std::uint32_t count, std::uint32_t lane)
 {
@@ -76,8 +78,8 @@ BALLAST_HOST_DEVICE inline void copy_aligned(std::byte const* from, std::byte* t
   }
 }
 
-/// The same where `from` is `shift` bytes behind a boundary: each vector is cut from two aligned
-/// ones, of which the second is the next lane's first and comes from the nearest cache.
+/// The same if `from` is `shift` bytes past a boundary: each vector is cut out of two aligned ones.
+/// The second of these is the next lane's first, so it comes from the nearest cache.
 BALLAST_HOST_DEVICE inline void copy_shifted(std::byte const* from, std::byte* to,
                                              std::uint32_t count, std::uint32_t shift,
                                              std::uint32_t lane)
@@ -105,7 +107,7 @@ BALLAST_HOST_DEVICE inline void copy_shifted(std::byte const* from, std::byte* t
   }
 }
 
-/// One lane's part of bytes [begin, end) of `bytes` contiguous ones.
+/// Makes one lane's part of the copy of bytes [begin, end) of `bytes` contiguous ones.
 ///
 /// Expects     begin <= end <= bytes; end - begin < 2^32.
 /// Ensures     (1) the warp's lanes write each byte of the piece once, and no other

@@ -21,12 +21,11 @@ struct tiled_list {
   std::uint32_t tile_bytes;
 };
 
-/// One lane's part in one warp's share of all tiles: of t tiles and w warps warp i makes tiles
-/// floor(i t / w) to floor((i + 1) t / w) - 1, wherever copies begin and end.
+/// Makes one lane's part of one warp's share of all tiles: of t tiles and w warps, warp i makes
+/// tiles floor(i t / w) to floor((i + 1) t / w) - 1, wherever copies begin and end.
 ///
-/// Expects     copies.count >= 1; warp < warps; t / w < 2^32; all lanes of the warp are here.
-/// Complexity  O(t / w + log count), and O(log count) for each run of more than 32 copies without a
-///             tile, of which there may be many.
+/// Expects     copies.count >= 1; warp < warps; t / w < 2^32; all lanes of the warp call it.
+/// Complexity  O(t / w + log count), and O(log count) for each run of more than 32 empty copies.
 template <copy_list List>
 BALLAST_HOST_DEVICE void copy_share(tiled_list<List> const& copies, std::uint64_t warp,
                                     std::uint64_t warps, std::uint32_t lane)

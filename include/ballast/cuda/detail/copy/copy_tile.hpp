@@ -12,7 +12,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// How many tiles a copy is cut into.
+/// Returns the number of tiles of a copy.
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t tiles_of(strided_copy const& copy,
                                                                  std::uint32_t tile_bytes)
 {
@@ -20,7 +20,7 @@ namespace ballast::inline v0::detail {
   return bytes / tile_bytes + (bytes % tile_bytes != 0 ? 1 : 0);
 }
 
-/// Bytes [begin, end) of a copy.
+/// The bytes [begin, end) of a copy that are one tile.
 ///
 /// Ensures     (1) the tiles are all bytes once, and each has one byte at least and
 ///                 tile_bytes + early at most
@@ -40,14 +40,14 @@ struct tile_bounds {
   }
 };
 
-/// The same copy, in one run if it is contiguous.
+/// Returns the same copy, as one run if it is contiguous.
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy joined(strided_copy const& copy)
 {
   return copy.is_contiguous() ? strided_copy::contiguous(copy.from, copy.to, copy.bytes()) : copy;
 }
 
-/// One lane's part of one tile of a list's copy: the warp's lanes together make the tile, all tiles
-/// the copy. Where the list promises contiguous copies no other kind is compiled.
+/// Makes one lane's part of one tile of a copy: the warp's lanes together make the tile, all tiles
+/// the copy. If the list promises contiguous copies, no code for others is compiled.
 ///
 /// Expects     a copy that is joined(); tile < tiles_of(copy, tile_bytes); lane < warp_lanes;
 ///             tile_bytes is a power of two from 64 to 2^30

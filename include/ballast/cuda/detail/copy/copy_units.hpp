@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// The largest power of two up to 16 that divides both pointers, both strides and the run.
+/// Returns the largest power of two up to 16 that divides both pointers, both strides and the run.
 [[nodiscard]] BALLAST_HOST_DEVICE inline std::uint32_t unit_of(strided_copy const& copy)
 {
   std::size_t const all = reinterpret_cast<std::uintptr_t>(copy.from) |
@@ -23,8 +23,8 @@ namespace ballast::inline v0::detail {
   return static_cast<std::uint32_t>(all & (~all + 1));
 }
 
-/// A place in runs that follow one another. It goes on by additions: a division for each unit would
-/// take longer than to copy it.
+/// A place in consecutive runs, which advances by additions: a division for each unit would take
+/// longer than the copy of the unit.
 struct run_cursor {
   std::uint32_t row;
   std::uint32_t column;  // in bytes
@@ -51,8 +51,8 @@ struct run_cursor {
   }
 };
 
-/// One lane's units of bytes [begin, end) of a copy's runs, one after another, each unit a T on
-/// both sides. A lane loads several before it stores the first.
+/// Copies one lane's units of bytes [begin, end) of a copy, whose runs are counted one after
+/// another. A unit is a T on both sides. A lane loads several before it stores the first.
 template <class T>
 BALLAST_HOST_DEVICE void copy_units_as(strided_copy const& copy, std::size_t begin, std::size_t end,
                                        std::uint32_t lane)
@@ -87,7 +87,8 @@ BALLAST_HOST_DEVICE void copy_units_as(strided_copy const& copy, std::size_t beg
   }
 }
 
-/// One lane's part of bytes [begin, end) of a copy's runs, one after another.
+/// Copies one lane's part of bytes [begin, end) of a copy, whose runs are counted one after
+/// another.
 ///
 /// Expects     1 <= run <= 2^30; end - begin <= 2^30; begin and end are multiples of 16 or the end.
 /// Ensures     the warp's lanes write each of these bytes once, and no other

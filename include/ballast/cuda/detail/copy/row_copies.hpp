@@ -6,24 +6,24 @@
 #include <ballast/core/units.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0::detail {
 
-/// How many rows the i-th range has, none past the last: what offsets are the sums of.
+/// Returns the rows of the i-th range, 0 beyond the last. A scan of them gives the ranges' offsets.
 struct rows_of_range {
   device_ranges table;
 
   [[nodiscard]] BALLAST_HOST_DEVICE tokens operator()(std::uint32_t index) const
   {
-    return index < *table.there ? tokens{table.ranges[index].count} : tokens{0};
+    return index < *table.count ? tokens{table.ranges[index].count} : tokens{0};
   }
 };
 
-/// What the peers before one have together.
+/// Sums over all peers before one.
 struct peer_sums {
   tokens rows = 0;
   std::size_t bytes = 0;  ///< of their messages
@@ -35,11 +35,12 @@ struct peer_sums {
   }
 };
 
-/// Finds where the block of each array begins in each peer's message, the layout of pack.hpp.
+/// Finds where the block of each array begins in each peer's message, by the layout of
+/// pack_rows.hpp.
 ///
-/// What is written down for a block is where row 0 of the table would be in it, so that the rows
-/// before a range in the whole table give its place. That may be before the messages begin:
-/// arithmetic is modulo 2^64, and comes out right.
+/// For each block it stores its origin: where row 0 of the whole table would be if the block held
+/// all rows. So a range's place is the origin plus the rows before it in the whole table. The
+/// origin may lie before the messages; the sums are modulo 2^64, so places are right.
 ///
 /// Shapes      origins[ranks][arrays].
 struct message_blocks {
@@ -74,8 +75,8 @@ struct message_blocks {
   }
 };
 
-/// Tells where the i-th piece of the messages is: range i mod bound of array i / bound. So pieces
-/// that follow each other in a message follow each other in the list.
+/// Returns where the i-th piece of the messages lies: range i mod bound of array i / bound. So
+/// neighbouring pieces of a message are neighbours in the list.
 struct message_pieces {
   device_ranges table;
   device_rows rows;
@@ -95,7 +96,7 @@ struct message_pieces {
   {
     std::uint32_t const array = index / table.bound;
     std::uint32_t const range = index - array * table.bound;
-    if (range >= *table.there) { return {}; }
+    if (range >= *table.count) { return {}; }
     peer_rows const found = table.ranges[range];
     std::size_t const row_bytes = rows.arrays[array].row_bytes;
     std::size_t const origin = origins[std::size_t{found.peer} * rows.count + array];
@@ -105,7 +106,7 @@ struct message_pieces {
   }
 };
 
-/// Copies rows that leave into messages: pack_rows() of the host.
+/// Copies of the rows that leave into messages, as pack_rows() of the host makes them.
 struct pack_copies {
   static constexpr bool contiguous = true;
 
@@ -120,7 +121,7 @@ struct pack_copies {
   }
 };
 
-/// Copies messages into the rows that they are for: unpack_rows() of the host.
+/// Copies of messages into the rows that they are for, as unpack_rows() of the host makes them.
 struct unpack_copies {
   static constexpr bool contiguous = true;
 
@@ -135,7 +136,7 @@ struct unpack_copies {
   }
 };
 
-/// Copies rows that stay on their rank.
+/// Copies of the rows that stay on their rank.
 struct keep_copies {
   static constexpr bool contiguous = true;
 
@@ -149,7 +150,7 @@ struct keep_copies {
   {
     std::uint32_t const array = index / table.bound;
     std::uint32_t const range = index - array * table.bound;
-    if (range >= *table.there) { return {}; }
+    if (range >= *table.count) { return {}; }
     kept_rows const found = table.kept[range];
     auto const& [from, to, row_bytes] = rows.arrays[array];
     auto const source = static_cast<std::size_t>(reverse ? found.to_row : found.from_row);

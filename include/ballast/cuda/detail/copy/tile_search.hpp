@@ -9,10 +9,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// A warp's search among ascending numbers [begin, end) for the first that is above a value: in
-/// each round every lane reads the number at its probe, the lanes vote whether it is above, and the
-/// range narrows to the numbers of the first lane that said yes. In a search that is done lane i's
-/// probe is begin + i, so that one more vote finds the number.
+/// A warp's search among ascending numbers [begin, end) for the first that is above a value. In
+/// each round every lane reads the number at its probe, the lanes vote whether theirs is above, and
+/// the range narrows to the numbers of the first lane that voted yes. When the search is done lane
+/// i's probe is begin + i, so one more vote finds the number.
 ///
 /// Expects     begin < end.
 /// Ensures     (1) if number end - 1 is above the value, the first that is stays in the range
@@ -22,7 +22,7 @@ struct tile_search {
   std::uint32_t begin;
   std::uint32_t end;
 
-  /// Of the numbers [begin, count) those that one vote tells.
+  /// The first of the numbers [begin, count), as many as one vote decides.
   [[nodiscard]] BALLAST_HOST_DEVICE static constexpr tile_search near(std::uint32_t begin,
                                                                       std::uint32_t count)
   {
@@ -34,21 +34,21 @@ struct tile_search {
     return end - begin <= warp_lanes;
   }
 
-  /// The last of a lane's numbers, or the range's where the lane has none.
+  /// Returns the last of a lane's numbers, or of the range if the lane has none.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint32_t probe(std::uint32_t lane) const
   {
     std::uint64_t const after = begin + (std::uint64_t{lane} + 1) * numbers_per_lane();
     return after < end ? static_cast<std::uint32_t>(after) - 1 : end - 1;
   }
 
-  /// Expects     the first lane whose number is above the value.
+  /// Expects     lane is the first whose number is above the value.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr tile_search narrowed(std::uint32_t lane) const
   {
     return {begin + lane * numbers_per_lane(), probe(lane) + 1};
   }
 
-  /// The votes of all lanes: bit i is lane i's. On the device lane `lane` takes part in a vote, on
-  /// the host it holds one by itself.
+  /// Returns the votes of all lanes: bit i is lane i's. On the device lane `lane` takes part in a
+  /// vote of the warp; on the host the function computes all votes.
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t votes(std::uint64_t const* numbers,
                                                         std::uint64_t value,
                                                         [[maybe_unused]] std::uint32_t lane) const

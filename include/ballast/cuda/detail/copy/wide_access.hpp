@@ -38,7 +38,7 @@ BALLAST_HOST_DEVICE void store_as(std::byte* to, T value)
 #endif
 }
 
-/// The low word of high:low shifted right by 0 to 31 bits.
+/// Returns the low word of high:low shifted right by 0 to 31 bits.
 [[nodiscard]] BALLAST_HOST_DEVICE inline std::uint32_t funnel_shift(std::uint32_t low,
                                                                     std::uint32_t high,
                                                                     std::uint32_t bits)
@@ -50,13 +50,13 @@ BALLAST_HOST_DEVICE void store_as(std::byte* to, T value)
 #endif
 }
 
-/// Bytes `shift` to `shift + 15` of the 32 that `low` and `high` are in memory.
+/// Returns bytes `shift` to `shift + 15` of the 32 bytes of `low` and `high` in memory.
 ///
 /// Expects     shift < 16.
 [[nodiscard]] BALLAST_HOST_DEVICE inline uint4 bytes_across(uint4 low, uint4 high,
                                                             std::uint32_t shift)
 {
-  // A word at a computed place would be memory: it is chosen by the shift's bits, twos before ones.
+  // A word at a computed index would be in memory: the shift's bits choose it, twos before ones.
   bool const two = (shift & 8) != 0;
   std::uint32_t const a = two ? low.z : low.x;
   std::uint32_t const b = two ? low.w : low.y;

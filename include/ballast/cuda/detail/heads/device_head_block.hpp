@@ -7,15 +7,15 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/detail/head_block.hpp>
-#include <ballast/route/ulysses_pack.hpp>
+#include <ballast/route/pack_heads.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0::detail {
 
-/// A block with its array: kernels that look up any of many read it from memory, since parameters
-/// of a kernel that are looked up at a computed place end in every thread's stack.
+/// A block with its array. Kernels read it from memory at a computed index; if it were a parameter
+/// of the kernel, that would copy all of them to every thread's stack.
 struct device_head_block {
   head_block block;
   std::byte const* from = nullptr;
@@ -23,7 +23,7 @@ struct device_head_block {
   element_type element = element_type::other;
 };
 
-/// What all movements of one GPU know: the blocks between it and its peers, array by array.
+/// The blocks between one GPU and its peers, peer by peer and array by array.
 struct head_blocks {
   ulysses_tables tables;
   std::uint32_t gpu = 0;
@@ -51,7 +51,7 @@ struct head_blocks {
             array.to, array.element};
   }
 
-  /// What block `index` takes of the messages.
+  /// The bytes that block `index` takes in messages.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t room(std::uint32_t index,
                                                                head_block const& block) const
   {
@@ -59,7 +59,7 @@ struct head_blocks {
   }
 };
 
-/// Writes the zeros behind a block that has room in the messages.
+/// Writes the zeros after a block that lies in messages.
 BALLAST_HOST_DEVICE inline void write_padding(head_block const& block, std::byte* messages)
 {
   for (std::size_t at = block.bytes(); at < block.room(); ++at) {

@@ -19,14 +19,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// a + b, rounded once to the nearest as on the host. That is how the 16-bit types add there too:
-/// a float has more than twice their digits, so that it does not matter that a sum becomes one
-/// first.
+/// Returns a + b, rounded once to the nearest, as on the host. For 16-bit types the host adds
+/// floats and rounds a second time, with the same result: a float has more than twice their digits.
 [[nodiscard]] BALLAST_HOST_DEVICE inline float rounded_sum(float a, float b)
 {
 #ifdef __CUDA_ARCH__
   float sum = 0;
-  // Unlike __fadd_rn it keeps numbers that are subnormal, also under --use_fast_math.
+  // Unlike __fadd_rn it keeps subnormal numbers, also under --use_fast_math.
   asm("add.rn.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
   return sum;
 #else
@@ -53,7 +52,7 @@ namespace ballast::inline v0::detail {
   return __hadd_rn(a, b);
 }
 
-/// As many elements as a Word has room for, read, added and written together.
+/// The elements of one Word, which are read, added and written together.
 template <class T, class Word>
 struct added_word {
   static constexpr std::uint32_t elements = sizeof(Word) / sizeof(T);
@@ -82,8 +81,8 @@ struct added_word {
   }
 };
 
-/// The Words of rows that one of many threads takes: every `threads`-th, counted row by row. No
-/// number is divided but by the first step, and none of 64 bits.
+/// The Words of rows that one of many threads takes: every `threads`-th, counted row by row.
+/// Divisions are made only at the beginning, and only of 32-bit numbers.
 class strided_words {
  public:
   BALLAST_HOST_DEVICE strided_words(std::uint32_t words_of_row, std::uint32_t thread,
@@ -116,24 +115,24 @@ class strided_words {
   std::uint32_t word_;
 };
 
-/// What unpack_to_tokens adds after its copies: to a head that one GPU brought, those that the GPUs
-/// after it have of the same head.
+/// The sums that unpack_to_tokens computes after its copies: to the first GPU's copy of a head, the
+/// copies of the GPUs after it are added.
 struct head_sums : unpacked_to_tokens {
-  /// Whether a head's sum is told by this block: by the first of those that are added to it.
+  /// Returns whether this block is the first of those that are added to a head.
   [[nodiscard]] BALLAST_HOST_DEVICE bool begins_at(std::uint32_t index) const
   {
     head_block const& block = blocks[index].block;
     return !block.is_empty() && block.shared > 0 && !is_added_to(index - all.arrays, block);
   }
 
-  /// How many Words each row has in the sum that begins at a block.
+  /// Returns how many Words each row has in the sum that begins at a block.
   template <class Word>
   [[nodiscard]] BALLAST_HOST_DEVICE std::uint32_t words_of_row(std::uint32_t index) const
   {
     return static_cast<std::uint32_t>(blocks[index].block.shared / sizeof(Word));
   }
 
-  /// Whether all that is read and written there can be in Words of 16 bytes.
+  /// Returns whether all reads and writes of that sum can be in Words of 16 bytes.
   [[nodiscard]] BALLAST_HOST_DEVICE bool is_wide(std::uint32_t index) const
   {
     device_head_block const& each = blocks[index];
@@ -143,7 +142,7 @@ struct head_sums : unpacked_to_tokens {
     return bits % sizeof(uint4) == 0;  // `shared` is one head, and strides are so many heads
   }
 
-  /// Adds up one Word of a row in the sum that begins at a block, in the order of the GPUs.
+  /// Adds one Word of a row, in the sum that begins at a block, in the order of the GPUs.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add(std::uint32_t index, tokens row, std::uint32_t word) const
   {
@@ -159,7 +158,7 @@ struct head_sums : unpacked_to_tokens {
     sum.store(to);
   }
 
-  /// All that one of many threads adds up of the sum that begins at a block.
+  /// Adds one thread's part of the sum that begins at a block.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add_strided(std::uint32_t index, std::uint32_t thread,
                                        std::uint32_t threads) const
@@ -172,7 +171,7 @@ struct head_sums : unpacked_to_tokens {
   }
 
  private:
-  /// Whether a block adds to the head that another block of the array adds to.
+  /// Returns whether a block adds to the same head as another block of the array.
   [[nodiscard]] BALLAST_HOST_DEVICE bool is_added_to(std::uint32_t index,
                                                      head_block const& other) const
   {
@@ -180,7 +179,8 @@ struct head_sums : unpacked_to_tokens {
     return block.shared > 0 && block.first == other.first;
   }
 
-  /// What a GPU has for a row of this one: in its message, or for itself where its arrays are.
+  /// Returns where a GPU's values for a row of this GPU lie: in its message or, for this GPU, in
+  /// its array.
   [[nodiscard]] BALLAST_HOST_DEVICE std::byte const* brought(std::uint32_t index, tokens row) const
   {
     device_head_block const& each = blocks[index];

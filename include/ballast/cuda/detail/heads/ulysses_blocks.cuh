@@ -16,8 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// One block of threads finds all blocks of the messages, one behind the other, however many there
-/// are, and writes the zeros behind each into `padded` if there is such a thing.
+/// Finds all blocks of the messages, which lie one after the other, with one block of threads, and
+/// writes the zeros after each into `padded` unless that is null.
 template <int threads>
 __global__ void __launch_bounds__(threads)
     find_head_blocks(__grid_constant__ head_blocks const all,
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(threads)
   return cudaLaunchKernelEx(&launch, find_head_blocks<threads>, all, heads, blocks, padded);
 }
 
-/// A Word has the size of a T.
+/// Adds up the head whose sum begins at block `index`. A Word has the size of a T.
 template <class T, class Word>
 __device__ void add_head(head_sums const& sums, std::uint32_t index)
 {
@@ -71,8 +71,9 @@ __device__ void add_head(head_sums const& sums, std::uint32_t index)
   }
 }
 
-/// Each line of blocks of threads, in y, takes a block of the messages; most begin no sum. Four of
-/// them on a multiprocessor leave every thread the registers that it needs.
+/// Adds up all heads that several GPUs have. Each line (y) of blocks of threads takes some blocks
+/// of the messages; at most of them no sum begins. With four blocks on a multiprocessor every
+/// thread has the registers that it needs.
 template <int threads>
 __global__ void __launch_bounds__(threads, 4) add_heads(__grid_constant__ head_sums const sums)
 {
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(threads, 4) add_heads(__grid_constant__ head_s
       case element_type::bf16: add_head<__nv_bfloat16, std::uint16_t>(sums, index); break;
       case element_type::fp32: add_head<float, std::uint32_t>(sums, index); break;
       case element_type::fp64: add_head<double, std::uint64_t>(sums, index); break;
-      case element_type::other: break;  // refused before anything is queued
+      case element_type::other: break;  // unpack_to_tokens refuses it
     }
   }
 }

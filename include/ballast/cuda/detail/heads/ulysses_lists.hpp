@@ -6,16 +6,17 @@
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
-#include <ballast/route/ulysses_pack.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0::detail {
 
-/// The copies of the four movements of route/ulysses_pack.hpp. `blocks[all.count()]` are those of
-/// `all`, with their offsets, and `messages` what the movement reads or writes.
+/// What the lists of copies of the four functions of route/pack_heads.hpp have in common.
+/// blocks[all.count()] are the blocks of `all` with their offsets. `messages`, in the lists, is
+/// what the function reads or writes.
 struct head_copies {
   head_blocks all;
   device_head_block const* blocks = nullptr;
@@ -97,9 +98,9 @@ struct packed_for_tokens : head_copies {
   }
 };
 
-/// unpack_to_tokens: the GPU's tokens with each peer's heads, a copy for each block, and then one
-/// for each array and sequence of what stays. Heads that a GPU before has too are left out: they
-/// are shared_heads' to add.
+/// unpack_to_tokens: the GPU's tokens with each peer's heads, a copy for each block, and then a
+/// copy for each array and sequence of what stays. Heads that an earlier GPU has too are left out:
+/// head_sums adds them.
 struct unpacked_to_tokens : head_copies {
   static constexpr block_side side = block_side::own_tokens;
   std::byte const* messages = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/pack.hpp>
+#include <ballast/route/pack_rows.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ route_table three_ranks()
   return table;
 }
 
-TEST(Pack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
+TEST(PackRows, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
 {
   std::vector<std::int32_t> const tags{10, 11, 12, 13, 14};
   std::vector<char> const letters{'a', 'A', 'b', 'B', 'c', 'C', 'd', 'D', 'e', 'E'};
@@ -63,7 +63,7 @@ TEST(Pack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   EXPECT_THAT(letters_back, ElementsAre('a', 'A', 'b', 'B', 'c', 'C', '-', '-', 'e', 'E'));
 }
 
-TEST(Pack, OfNothingIsNothing)
+TEST(PackRows, OfNothingIsNothing)
 {
   route_table table;
   table.start(2);

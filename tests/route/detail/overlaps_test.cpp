@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/overlaps.hpp>
+#include <ballast/route/detail/overlaps.hpp>
 
-#include "instances.hpp"
+#include "../instances.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,16 +15,17 @@ namespace {
 
 using ballast::bag;
 using ballast::bag_id;
-using ballast::overlap;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::tokens;
+using ballast::detail::token_overlap;
 using testing::ElementsAre;
 
-std::vector<overlap> overlaps_of(placement const& from, placement const& to)
+std::vector<token_overlap> overlaps_of(placement const& from, placement const& to)
 {
-  std::vector<overlap> found;
-  ballast::for_each_overlap(from, to, [&](overlap const& part) { found.push_back(part); });
+  std::vector<token_overlap> found;
+  ballast::detail::for_each_overlap(from, to,
+                                    [&](token_overlap const& part) { found.push_back(part); });
   return found;
 }
 
@@ -37,10 +38,10 @@ TEST(Overlaps, CutAtThePiecesOfBothSides)
   placement to;
   from.assign_chunks(lengths, std::array{bag_id{0}}, halves);  // 5, 5
   to.assign_chunks(lengths, std::array{bag_id{0}}, thirds);    // 4, 3, 3
-  EXPECT_THAT(overlaps_of(from, to), ElementsAre(overlap{rank_id{0}, rank_id{0}, 0, 0, 4},
-                                                 overlap{rank_id{0}, rank_id{1}, 4, 0, 1},
-                                                 overlap{rank_id{1}, rank_id{1}, 0, 1, 2},
-                                                 overlap{rank_id{1}, rank_id{2}, 2, 0, 3}));
+  EXPECT_THAT(overlaps_of(from, to), ElementsAre(token_overlap{rank_id{0}, rank_id{0}, 0, 0, 4},
+                                                 token_overlap{rank_id{0}, rank_id{1}, 4, 0, 1},
+                                                 token_overlap{rank_id{1}, rank_id{1}, 0, 1, 2},
+                                                 token_overlap{rank_id{1}, rank_id{2}, 2, 0, 3}));
 }
 
 TEST(Overlaps, SayOfEveryTokenWhereItWasAndWhereItGoes)
@@ -53,7 +54,7 @@ TEST(Overlaps, SayOfEveryTokenWhereItWasAndWhereItGoes)
     auto const before = ballast_test::named_rows(step.read);
     auto const after = ballast_test::named_rows(step.computed);
     std::vector<std::int64_t> moved;
-    for (overlap const& part : overlaps_of(step.read, step.computed)) {
+    for (token_overlap const& part : overlaps_of(step.read, step.computed)) {
       for (tokens row = 0; row < part.count; ++row) {
         auto const token =
             before[to_index(part.from)][static_cast<std::size_t>(part.from_row + row)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_ULYSSES_PACK_HPP
-#define BALLAST_ROUTE_ULYSSES_PACK_HPP
+#ifndef BALLAST_ROUTE_PACK_HEADS_HPP
+#define BALLAST_ROUTE_PACK_HEADS_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
@@ -15,9 +15,12 @@
 
 namespace ballast::inline v0 {
 
-/// Bytes of the message that takes the tokens of one GPU to, or brings them from, the heads of
-/// another: one block per array, in the order of the arrays. A block is [rows(of_tokens)][share of
-/// of_heads][head_bytes], and zeros up to a multiple of message_alignment.
+/// Returns the bytes of the message between two GPUs that holds the tokens of one with the heads of
+/// the other: to the heads' GPU before attention, back to the tokens' GPU after it.
+///
+/// A message has a block for each array, in the order of the arrays. A block is
+/// [rows(of_tokens)][share of of_heads][head_bytes], and zeros up to a multiple of
+/// message_alignment.
 [[nodiscard]] inline std::size_t message_bytes(ulysses_plan const& plan, std::uint32_t of_tokens,
                                                std::uint32_t of_heads,
                                                std::span<head_array const> arrays)
@@ -34,8 +37,8 @@ namespace detail {
 enum class block_side { own_tokens, own_heads };
 
 /// Calls visit(peer, head_array, head_block) for every block of the messages between one GPU and
-/// its peers, peer after peer and array after array, and for the blocks that stay, which take no
-/// room.
+/// its peers, peer by peer and array by array, and for the blocks that stay on the GPU, which take
+/// no room in messages.
 ///
 /// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with
 /// the GPU's own heads.
@@ -57,7 +60,7 @@ void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
   }
 }
 
-/// Copies `rows` runs of bytes (there may be none in a run), whose beginnings are a stride apart.
+/// Copies `rows` runs of `run` bytes, which may be 0. Runs begin a stride apart.
 inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* from,
                       std::size_t from_stride, std::size_t run, tokens rows)
 {
@@ -72,8 +75,8 @@ inline void copy_runs(std::byte* to, std::size_t to_stride, std::byte const* fro
   }
 }
 
-/// Puts `rows` runs where they belong in tokens with all heads: a head that a GPU before has
-/// brought is added to, the others are written.
+/// Copies `rows` runs into tokens with all heads; a head that an earlier GPU has too is added to
+/// what is there.
 inline void place_runs(head_array const& array, head_block const& block, std::byte* to,
                        std::byte const* from, tokens rows)
 {
@@ -86,7 +89,7 @@ inline void place_runs(head_array const& array, head_block const& block, std::by
             rows);
 }
 
-/// Zeros after a block, so that no byte of a message is left unwritten.
+/// Writes the zeros after a block, so that every byte of a message is written.
 inline void pad_block(head_block const& block, std::byte* message)
 {
   std::size_t const padding = block.room() - block.bytes();
@@ -95,7 +98,8 @@ inline void pad_block(head_block const& block, std::byte* message)
 
 }  // namespace detail
 
-/// Gathers a GPU's tokens into messages, for each peer with the peer's heads.
+/// Copies a GPU's tokens into messages, for each peer with the peer's heads. This function and the
+/// next three are the references of the device's, which make the same bytes.
 ///
 /// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for
 ///             the GPU itself.
@@ -115,8 +119,8 @@ inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
               });
 }
 
-/// Scatters the messages of pack_to_heads into whole sequences with the GPU's heads, and copies
-/// what stays on the GPU.
+/// Copies the messages of pack_to_heads, and what stays on the GPU, into whole sequences with the
+/// GPU's heads.
 ///
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
 /// Complexity  one copy of the bytes, in runs of a chunk; O(GPUs x arrays x sequences) beside that.
@@ -138,7 +142,7 @@ inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
               });
 }
 
-/// Gathers whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
+/// Copies whole sequences with the GPU's heads into messages, for each peer the peer's tokens.
 ///
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) for each peer in order.
 /// Complexity  that of unpack_to_heads.
@@ -159,13 +163,13 @@ inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
               });
 }
 
-/// Scatters the messages of pack_to_tokens, and what stays, into the GPU's tokens with all heads; a
-/// head that several GPUs have is summed in the order of the GPUs.
+/// Copies the messages of pack_to_tokens, and what stays on the GPU, into the GPU's tokens with all
+/// heads; a head that several GPUs have is summed in the order of the GPUs.
 ///
 /// Shapes      messages: message_bytes(plan, gpu, peer, arrays) from each peer in order.
-/// Expects     arrays of which a head is with several GPUs have elements that can be added.
-/// Complexity  that of pack_to_heads, and as many additions as there are copies of heads beyond
-///             one.
+/// Expects     if some head of an array is on several GPUs, that array's elements can be added.
+/// Complexity  that of pack_to_heads, and one addition for each copy of an element beyond the
+///             first.
 inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
                              std::span<head_array const> arrays,
                              std::span<std::byte const> messages)
@@ -189,4 +193,4 @@ inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_ROUTE_ULYSSES_PACK_HPP
+#endif  // BALLAST_ROUTE_PACK_HEADS_HPP

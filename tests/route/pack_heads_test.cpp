@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/ulysses_pack.hpp>
+#include <ballast/route/pack_heads.hpp>
 
 #include "bag_arrays.hpp"
 
@@ -94,7 +94,7 @@ struct colour {
   friend bool operator==(colour const&, colour const&) = default;
 };
 
-RC_GTEST_PROP(UlyssesPack, TakesSeveralArraysOfSeveralTypesToHeads, ())
+RC_GTEST_PROP(PackHeads, TakesSeveralArraysOfSeveralTypesToHeads, ())
 {
   ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
   bag_case const bag = ballast_test::random_bag(random, 8);
@@ -118,7 +118,7 @@ RC_GTEST_PROP(UlyssesPack, TakesSeveralArraysOfSeveralTypesToHeads, ())
   RC_ASSERT(v_heads == v_sides.heads);
 }
 
-RC_GTEST_PROP(UlyssesPack, TakesEveryHeadBackAndSumsItsCopies, ())
+RC_GTEST_PROP(PackHeads, TakesEveryHeadBackAndSumsItsCopies, ())
 {
   ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
   bag_case const bag = ballast_test::random_bag(random, 8);
@@ -143,7 +143,7 @@ RC_GTEST_PROP(UlyssesPack, TakesEveryHeadBackAndSumsItsCopies, ())
 
 // Moving to heads is a matrix of zeros and ones, and moving to tokens its transpose: with whole
 // numbers both sides of <to_heads(x), y> = <x, to_tokens(y)> are exact.
-RC_GTEST_PROP(UlyssesPack, ToTokensIsTheAdjointOfToHeads, ())
+RC_GTEST_PROP(PackHeads, ToTokensIsTheAdjointOfToHeads, ())
 {
   ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
   bag_case const bag = ballast_test::random_bag(random, 8);
@@ -172,7 +172,7 @@ RC_GTEST_PROP(UlyssesPack, ToTokensIsTheAdjointOfToHeads, ())
   RC_ASSERT(product(moved_x, y) == product(x_sides.tokens, moved_y));
 }
 
-TEST(UlyssesPack, SumsInTheOrderOfTheGpus)
+TEST(PackHeads, SumsInTheOrderOfTheGpus)
 {
   bag_case const bag{4, {4}, 4};
   std::array<double, 4> const parts{1e16, 1, -1e16, 1};  // any other order gives another sum
@@ -186,7 +186,7 @@ TEST(UlyssesPack, SumsInTheOrderOfTheGpus)
   for (auto const& own : to) { EXPECT_THAT(own, ElementsAre(in_order)); }
 }
 
-TEST(UlyssesPack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
+TEST(PackHeads, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
 {
   bag_case const bag{2, {2, 3}, 3};  // GPU 0 has tokens 0, 2 and 3 and heads 0 and 1
   auto const plan = bag.plan();
@@ -204,7 +204,7 @@ TEST(UlyssesPack, LaysArrayAfterArrayOnMultiplesOfSixteenBytes)
   EXPECT_EQ(message, expected);
 }
 
-TEST(UlyssesPackDeathTest, RefusesToSumWhatHasNoSum)
+TEST(PackHeadsDeathTest, RefusesToSumWhatHasNoSum)
 {
   bag_case const bag{2, {2}, 2};
   auto const plan = bag.plan();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_OVERLAPS_HPP
-#define BALLAST_ROUTE_OVERLAPS_HPP
+#ifndef BALLAST_ROUTE_DETAIL_OVERLAPS_HPP
+#define BALLAST_ROUTE_DETAIL_OVERLAPS_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -11,27 +11,27 @@
 #include <concepts>
 #include <cstddef>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// Tokens that lie together in both of two placements: `count` of them, from row `from_row` of
-/// rank `from` to row `to_row` of rank `to`.
-struct overlap {
+/// Consecutive tokens of a sample that are consecutive in both of two placements: `count` of them,
+/// from row `from_row` of rank `from` to row `to_row` of rank `to`.
+struct token_overlap {
   rank_id from{};
   rank_id to{};
   tokens from_row = 0;
   tokens to_row = 0;
   tokens count = 0;
 
-  friend constexpr bool operator==(overlap const&, overlap const&) = default;
+  friend constexpr bool operator==(token_overlap const&, token_overlap const&) = default;
 };
 
-/// Calls visit(overlap) for every piece of every sample that two placements have in common, sample
-/// by sample and token by token: the order in which all ranks agree without talking.
+/// Calls visit(token_overlap) for the overlaps of two placements, sample by sample and in token
+/// order: so all ranks visit them in the same order without communication.
 ///
-/// Expects     both place the same samples over equally many ranks.
-/// Ensures     the overlaps, in order, cover each sample's tokens, each token once
+/// Expects     placements of the same samples over the same number of ranks.
+/// Ensures     the overlaps of a sample, in order, are its tokens, each once
 /// Complexity  O(samples + pieces of both).
-template <std::invocable<overlap const&> Visit>
+template <std::invocable<token_overlap const&> Visit>
 void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
 {
   BALLAST_EXPECTS(from.size() == to.size() && from.ranks() == to.ranks());
@@ -47,14 +47,14 @@ void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
       tokens const source_end = source->first + source->count;
       tokens const target_end = target->first + target->count;
       tokens const end = std::min(source_end, target_end);
-      visit(overlap{source->rank, target->rank, source->row + first - source->first,
-                    target->row + first - target->first, end - first});
+      visit(token_overlap{source->rank, target->rank, source->row + first - source->first,
+                          target->row + first - target->first, end - first});
       if (source_end == end) { ++source; }
       if (target_end == end) { ++target; }
     }
   }
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_ROUTE_OVERLAPS_HPP
+#endif  // BALLAST_ROUTE_DETAIL_OVERLAPS_HPP

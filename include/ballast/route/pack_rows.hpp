@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_PACK_HPP
-#define BALLAST_ROUTE_PACK_HPP
+#ifndef BALLAST_ROUTE_PACK_ROWS_HPP
+#define BALLAST_ROUTE_PACK_ROWS_HPP
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
@@ -15,10 +15,11 @@
 
 namespace ballast::inline v0 {
 
-/// Each array's block of a message starts at a multiple of this: the widest load of a GPU.
+/// Each array's block of a message begins at a multiple of this many bytes: the widest load of a
+/// GPU.
 inline constexpr std::size_t message_alignment = 16;
 
-/// Bytes that `rows` rows of an array take in a message.
+/// Returns the bytes that `rows` rows of an array take in a message, with padding.
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::size_t block_bytes(tokens rows,
                                                                     std::size_t row_bytes) noexcept
 {
@@ -26,10 +27,10 @@ inline constexpr std::size_t message_alignment = 16;
   return (bytes + message_alignment - 1) / message_alignment * message_alignment;
 }
 
-/// Bytes of the message to or from each peer, given its rows: those of route_table::rows().
+/// Writes the bytes of the message to or from each peer, whose rows route_table::rows() gives.
 ///
-/// A message is one block per array, in the order of the arrays; a block is the peer's rows in the
-/// order of the table, and zeros up to a multiple of message_alignment.
+/// A message has a block for each array, in the order of the arrays. A block has the peer's rows in
+/// the order of the table, and zeros up to a multiple of message_alignment.
 ///
 /// Shapes      rows[ranks], bytes[ranks].
 /// Complexity  O(ranks x arrays).
@@ -48,7 +49,7 @@ inline void message_bytes(std::span<tokens const> rows, std::span<row_array cons
 namespace detail {
 
 /// Calls copy(array, first row, bytes, offset in the messages) for every range of every message,
-/// and pad(offset, bytes) after every block: the layout of messages, in one place.
+/// and pad(offset, bytes) after every block. This function alone knows the layout of messages.
 template <class Copy, class Pad>
 void walk_messages(route_table const& table, std::span<row_array const> arrays, Copy const& copy,
                    Pad const& pad)
@@ -72,7 +73,8 @@ void walk_messages(route_table const& table, std::span<row_array const> arrays, 
 
 }  // namespace detail
 
-/// Gathers the rows that leave into messages, to rank 0, then to rank 1, and so on.
+/// Copies the rows that leave into messages on the host: to rank 0, then to rank 1, and so on. The
+/// reference of pack_rows() on the device, which makes the same bytes.
 ///
 /// Shapes      messages: the sum of message_bytes().
 /// Complexity  O(ranks + ranges x arrays) and one copy of the bytes.
@@ -89,7 +91,7 @@ inline void pack_rows(route_table const& table, std::span<row_array const> array
       });
 }
 
-/// Scatters messages into the rows that they are for: the inverse of pack_rows.
+/// Copies messages into the rows that they are for: the inverse of pack_rows.
 inline void unpack_rows(route_table const& table, std::span<row_array const> arrays,
                         std::span<std::byte const> messages)
 {
@@ -103,4 +105,4 @@ inline void unpack_rows(route_table const& table, std::span<row_array const> arr
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_ROUTE_PACK_HPP
+#endif  // BALLAST_ROUTE_PACK_ROWS_HPP

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_COMM_MPI_COMMUNICATOR_OPTIONS_HPP
+#define BALLAST_COMM_MPI_COMMUNICATOR_OPTIONS_HPP
+
+#include <ballast/comm/comm_failure.hpp>
+
+#include <chrono>
+#include <cstddef>
+
+namespace ballast::inline v0 {
+
+/// How an mpi_communicator behaves. Every rank gives the same options.
+struct mpi_communicator_options {
+  /// How long a rank waits without any message arriving, above zero. A call in which messages keep
+  /// arriving may take longer.
+  std::chrono::milliseconds deadline = default_deadline;
+  /// Whether the ranks compare operations and sizes before bytes move: a reduction of 8 bytes a
+  /// call. Turn it off only for plans that the ranks have compared already. Then sizes that differ
+  /// are an error of MPI on some ranks (also where they differ in what a rank sends itself), and on
+  /// others a deadline that passes or bytes that never arrive. barrier and split always compare.
+  bool verify = true;
+  std::size_t largest_message = std::size_t{1} << 30U;  ///< bytes; MPI's own limit is 2^31 - 1
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_COMM_MPI_COMMUNICATOR_OPTIONS_HPP

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cuda/detail/device_messages.hpp>
+
+#include <gtest/gtest.h>
+#include <ballast/cuda/detail/temporary_storage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::detail::device_messages;
+using ballast::detail::temporary_storage;
+
+TEST(DeviceMessages, GivesMessagesAnAlignedBeginningAndCopiesTheRest)
+{
+  std::vector<std::byte> memory(100 + 2 * temporary_storage::alignment);
+  for (std::size_t before = 0; before < temporary_storage::alignment; ++before) {
+    device_messages mover{std::span(memory).subspan(before)};
+    auto const messages = mover.room(100);
+    auto const rest = mover.storage();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(messages.data()) % temporary_storage::alignment, 0U);
+    EXPECT_GE(messages.data(), &memory[before]);
+    EXPECT_EQ(messages.size(), 100U);
+    EXPECT_EQ(rest.data(), messages.data() + 100);
+    EXPECT_EQ(rest.data() + rest.size(), memory.data() + memory.size());
+  }
+}
+
+TEST(DeviceMessagesDeathTest, RefusesMessagesThatItHasNoRoomFor)
+{
+  std::vector<std::byte> memory(temporary_storage::alignment);
+  device_messages none{std::span<std::byte>()};
+  device_messages little{std::span<std::byte>(memory)};
+  EXPECT_DEATH((void)none.room(0), "temporary_.empty");
+  EXPECT_DEATH((void)little.room(memory.size() + 1), "temporary_.size");
+}
+
+TEST(DeviceMessages, AreThereAtOnceSinceTheStreamKeepsTheOrder)
+{
+  EXPECT_TRUE(device_messages(std::span<std::byte>()).arrive());
+}
+
+}  // namespace

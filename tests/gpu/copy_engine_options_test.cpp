@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/gpu/copy_engine_options.hpp>
+
+#include <gtest/gtest.h>
+#include <ballast/comm/comm_failure.hpp>
+
+namespace {
+
+TEST(CopyEngineOptions, LeaveTheMultiprocessorsToKernelsAndWaitAsOtherModelsDo)
+{
+  ballast::copy_engine_options const options;
+  EXPECT_EQ(options.deadline, ballast::default_deadline);
+  EXPECT_TRUE(options.beside_kernels);
+}
+
+}  // namespace
