@@ -68,7 +68,7 @@ time_units shortest_of_all(compiled_schedule const& schedule, pipeline_times con
   return best;
 }
 
-// Of a hundred instances: the share in which the search finds the optimum, and what it misses it by.
+// Over a hundred instances: how often the search finds the optimum, and how far above it it is.
 void small(benchmark::State& state, ballast_test::time_family family)
 {
   constexpr std::size_t instances = 100;

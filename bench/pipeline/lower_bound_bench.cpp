@@ -96,8 +96,8 @@ time_units makespan_by_search(compiled_schedule const& schedule, pipeline_times 
       .makespan;
 }
 
-// How far the orders of a search are above the bound, and above the baseline: what is missing may be
-// the bound's fault or the search's.
+// How far the orders of a search are above the bound, and above the baseline. The bound may be too
+// low or the orders too long: this does not tell which.
 void bound(benchmark::State& state, pipeline kind, ballast_test::time_family family)
 {
   constexpr std::size_t instances = 5;
@@ -123,7 +123,7 @@ void bound(benchmark::State& state, pipeline kind, ballast_test::time_family fam
   state.counters["gap_work"] = gap_work;
 }
 
-// How often the bound is the optimum, where all orders can be tried, and what it lacks in the mean.
+// How often the bound is the optimum, where all orders can be tried, and how far below it is.
 void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family family)
 {
   constexpr std::size_t instances = 50;
@@ -168,8 +168,8 @@ void tightness(benchmark::State& state, pipeline kind, ballast_test::time_family
   state.counters["gap_work"] = gap_work;
 }
 
-// How far the published formulas are from the simulator, told the mean time of every stage: negative
-// where they promise a makespan that no order has.
+// How far the published formulas are from the simulator when they are given the mean time of every
+// stage: negative where a formula is below the makespan.
 void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family family)
 {
   constexpr std::size_t instances = 5;

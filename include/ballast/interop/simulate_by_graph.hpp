@@ -43,10 +43,11 @@ struct graph_timeline {
 
 /// A schedule as a graph of Boost, for its algorithms.
 ///
-/// It shares no code with the headers of pipeline/ that check, compile or simulate a schedule, so that
-/// tests can compare the two.
+/// It shares no code with the headers of pipeline/ that check, compile or simulate a schedule, so
+/// that tests can compare the two.
 ///
-/// Ensures     a vertex for every task. The graph may have cycles: simulate_by_graph() refuses them.
+/// Ensures     a vertex for every task. The graph may have cycles: simulate_by_graph() refuses
+///             them.
 /// Errors      infeasible: pipeline rank `position` lists a task that it does not have, or one
 ///             twice, or lacks one, or has no list.
 /// Complexity  O(t log t) for t tasks and links of microbatches.

@@ -16,8 +16,8 @@ namespace ballast::inline v0 {
 
 /// What every order policy is given: l microbatches to put into the l positions of a schedule.
 ///
-/// `order_microbatches()` builds it and checks all of this; a caller that runs a policy itself has to
-/// do so too.
+/// `order_microbatches()` builds it and checks all of this; a caller that runs a policy itself has
+/// to do so too.
 ///
 /// Expects     (a) check_times(times, schedule) finds no fault
 ///             (b) no order takes less than lower_bound

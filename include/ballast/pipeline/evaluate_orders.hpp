@@ -64,8 +64,9 @@ namespace detail {
 /// the same in both cases.
 ///
 /// Shapes      orders[k x l], one order of l microbatches after the other; makespans[k]; k, l >= 0.
-/// Expects     check_times() finds no fault. An order is a permutation, or any other l microbatches;
-///             microbatch_id{l} stands for no microbatch and takes no time on any stage.
+/// Expects     check_times() finds no fault. An order is a permutation, or any other l
+///             microbatches; microbatch_id{l} stands for no microbatch and takes no time on any
+///             stage.
 /// Ensures     (1) makespans[i] is makespan_of() the i-th order
 ///             (2) evaluate_into() allocates nothing
 /// Complexity  construction: O(tasks + waits), as long as about a hundred evaluations, and about 80

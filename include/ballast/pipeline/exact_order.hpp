@@ -20,17 +20,17 @@ namespace ballast::inline v0 {
 /// Starts from the order of another policy and searches for the best one, until that is proven or
 /// `nodes` are used up.
 ///
-/// The default number of nodes is above the 986,409 beginnings of orders of nine microbatches, so up
-/// to nine it always finds the best order. For more it often does not: the order is then the best
-/// that it found, and `local_search` finds better ones sooner.
+/// The default number of nodes is above the 986,409 beginnings of orders of nine microbatches, so
+/// up to nine it always finds the best order. For more it often does not: the order is then the
+/// best that it found, and `local_search` finds better ones sooner.
 ///
 /// Ensures     (1) the makespan is not above that of the inner policy's order
 ///             (2) where the search came to its end the order is, of all that take the least time,
 ///                 the first in lexicographic order, whichever the inner policy; and its makespan
 ///                 is returned
 ///             (3) up to nine microbatches, it comes to its end with the default nodes
-/// Complexity  the inner policy, and what `nodes` of detail::order_search take: under 1F1B the tasks
-///             of a position or two each, under GPipe up to all backwards.
+/// Complexity  the inner policy, and what `nodes` of detail::order_search take: under 1F1B the
+///             tasks of a position or two each, under GPipe up to all backwards.
 /// Source      branch and bound on permutations with one bound per machine: E. Ignall, L. Schrage,
 ///             "Application of the Branch and Bound Technique to Some Flow-Shop Scheduling
 ///             Problems", Operations Research 13(3):400-412, 1965.

@@ -22,10 +22,10 @@ namespace ballast::inline v0 {
 /// Longest microbatch first, each inserted where it costs least among those before it: the NEH
 /// heuristic of flow shops.
 ///
-/// A round inserts one microbatch. It tries all positions, by simulating the whole schedule with the
-/// microbatches to come at the end and taking no time. Where that would be more evaluations than
-/// allowed, from 256 microbatches on, every round tries `evaluations` / l positions but at least
-/// two: the first, the last and evenly spread ones. When the evaluations are used up, the
+/// A round inserts one microbatch. It tries all positions, by simulating the whole schedule with
+/// the microbatches to come at the end and taking no time. Where that would be more evaluations
+/// than allowed, from 256 microbatches on, every round tries `evaluations` / l positions but at
+/// least two: the first, the last and evenly spread ones. When the evaluations are used up, the
 /// microbatches that are left go to the end, longest first.
 ///
 /// Ensures     (1) microbatches enter by total time, longest first and of equal ones the lowest; of

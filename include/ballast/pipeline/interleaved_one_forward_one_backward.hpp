@@ -28,9 +28,9 @@ namespace ballast::inline v0 {
 ///             which in early versions did all forwards first for p of them; with v = 1 it is
 ///             one_forward_one_backward
 ///             (2) for other numbers, which Megatron-Core refuses, there are as many groups as fit,
-///             with p or more microbatches in each and as equal as can be, larger ones first; in the
-///             sum above the size of the largest stands instead of p. Fewer microbatches than ranks
-///             are one group
+///             with p or more microbatches in each and as equal as can be, larger ones first; in
+///             the sum above the size of the largest stands instead of p. Fewer microbatches than
+///             ranks are one group
 ///             (3) it never deadlocks: numbered 2 (x + r), forward x of rank r is above, and
 ///             numbered 2 (y + w) + 2 r + 1 with w the sum above, backward y is above all tasks
 ///             that it waits for, since groups have p or more; a group of fewer is one of p without

@@ -71,11 +71,11 @@ inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced
 ///
 /// For any schedule, interleaved ones too: the tasks of the rank that has the first stage are
 /// forwards, then a backward, then forwards, and so on. Each run of forwards before a backward has
-/// one interval: from the end of the run until that backward can start, where microbatches without a
-/// position take no time. It is filled with as many microbatches as the run has new ones on the
-/// first stage; several are chosen one by one, each the closest to an even share of the time that is
-/// left, of equally close ones the smaller. As many are kept for the end as the first run has new
-/// ones after the smallest. In 1F1B these are p - 1 for the first interval, one for each of the
+/// one interval: from the end of the run until that backward can start, where microbatches without
+/// a position take no time. It is filled with as many microbatches as the run has new ones on the
+/// first stage; several are chosen one by one, each the closest to an even share of the time that
+/// is left, of equally close ones the smaller. As many are kept for the end as the first run has
+/// new ones after the smallest. In 1F1B these are p - 1 for the first interval, one for each of the
 /// others, and p - 1 at the end, as in the paper.
 ///
 /// Ensures     (1) the order is that of the algorithm, which ends when none is left: as printed it
@@ -131,7 +131,8 @@ struct interval_filling {
         placed += count;
       }
     }
-    // The microbatches kept for the end. Where nothing is trained there is no interval: all of them.
+    // The microbatches kept for the end. Where nothing is trained there is no interval: all of
+    // them.
     for (auto const& each : left) { order[placed++] = each.microbatch; }
     for (auto const& each : rear) { order[placed++] = each.microbatch; }
   }

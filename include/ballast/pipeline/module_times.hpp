@@ -56,8 +56,8 @@ concept module_times_projection =
 /// In, out     whole is overwritten, and keeps its memory for the next step.
 /// Expects     every sample_id is the position of one of the samples.
 /// Ensures     (1) a microbatch without samples takes no time
-/// Errors      out_of_range: sample `position` has a negative time or no_cost, or brings the time of
-///             its microbatch above 63 bits. whole is then unspecified.
+/// Errors      out_of_range: sample `position` has a negative time or no_cost, or brings the time
+///             of its microbatch above 63 bits. whole is then unspecified.
 /// Complexity  O(microbatches), and a call of times_of per sample; it allocates where whole is too
 ///             small.
 template <std::ranges::forward_range Microbatches, std::ranges::random_access_range Samples,

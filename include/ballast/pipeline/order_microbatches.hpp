@@ -50,8 +50,8 @@ struct order_plan {
   }
 };
 
-/// Orders the microbatches of a step with a policy, and says how good the order is: the main function
-/// of this folder, in the form for a training loop.
+/// Orders the microbatches of a step with a policy, and says how good the order is: the main
+/// function of this folder, in the form for a training loop.
 ///
 /// The set of microbatches does not change and their gradients are summed, so that losses and
 /// gradients stay what they were, except for the order of summation.

@@ -76,8 +76,8 @@ TEST(RoundTripBound, IsNotAboveAnyOrder)  // Ensures (1)
 }
 
 // Two stages far from each other: a round trip from the first takes 30 + 2 x 100 + 30. The first
-// keeps two microbatches in memory, so that six of them make two chains of three such trips. One chain
-// begins 10 later, and the other ends 30 before everything does.
+// keeps two microbatches in memory, so that six of them make two chains of three such trips. One
+// chain begins 10 later, and the other ends 30 before everything does.
 TEST(RoundTripBound, CountsTransfersOnceForEveryTrip)
 {
   small_step step{ballast_test::chain_schedule(2, 6, 1, 100), ballast::pipeline_times(6, 2)};

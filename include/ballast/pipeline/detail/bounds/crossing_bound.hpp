@@ -34,8 +34,8 @@ namespace ballast::inline v0::detail {
 /// can lack; and the chosen microbatch counts with its whole path. Any microbatch can be chosen;
 /// the bound tries those with the longest paths.
 ///
-/// In GPipe this is a bound on two flow shops in a row. In 1F1B it is the time that the front stages
-/// wait while the backwards of a long microbatch reach them one after the other.
+/// In GPipe this is a bound on two flow shops in a row. In 1F1B it is the time that the front
+/// stages wait while the backwards of a long microbatch reach them one after the other.
 ///
 /// Ensures     (1) no order of the microbatches takes less than bound()
 /// Complexity  O(stages^2 x microbatches), times log(microbatches) where a path may be longer than
@@ -106,8 +106,8 @@ class crossing_bound {
     return columns_[time_columns::column_of(to_id<stage_id>(stage), pass::backward)];
   }
 
-  /// How much more one of the slowest microbatches adds to such a path that follows it than it counts
-  /// as one of the others.
+  /// How much more one of the slowest microbatches adds to such a path that follows it than it
+  /// counts as one of the others.
   [[nodiscard]] time_units more_of(std::size_t one, std::size_t first, std::size_t middle,
                                    std::size_t last) const
   {

@@ -18,9 +18,9 @@ namespace ballast::inline v0::detail {
 /// The most that n tasks of one column and k of another can take together, all of different
 /// microbatches.
 ///
-/// In a best choice no microbatch of the first column has a smaller difference of its two times than
-/// one of the second, since exchanging the two would not be worse. So the microbatches are sorted by
-/// their difference and cut in two, and each side gives its longest.
+/// In a best choice no microbatch of the first column has a smaller difference of its two times
+/// than one of the second, since exchanging the two would not be worse. So the microbatches are
+/// sorted by their difference and cut in two, and each side gives its longest.
 ///
 /// Shapes      first[l], second[l]: the two times of every microbatch.
 /// Complexity  construction: O(l log l); most: O(l log l).

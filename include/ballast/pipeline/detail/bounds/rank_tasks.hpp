@@ -16,7 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The list of tasks of a rank, and where in it each task is. A kind is a pass on one of its stages.
+/// The list of tasks of a rank, and where in it each task is. A kind is a pass on one of its
+/// stages.
 ///
 /// Ensures     (1) before(index, kind) counts the tasks of a kind among the first `index` of the
 ///             list

@@ -21,7 +21,8 @@
 namespace ballast::inline v0::detail {
 
 /// The least w >= 1 such that a stage does the forward of position k + w after the backward of
-/// position k, for all k; the number of microbatches where passes are not in the order of positions.
+/// position k, for all k; the number of microbatches where passes are not in the order of
+/// positions.
 ///
 /// In 1F1B it is how many microbatches the stage keeps in memory at most.
 [[nodiscard]] inline std::size_t window_of(rank_tasks const& tasks, std::size_t forward,

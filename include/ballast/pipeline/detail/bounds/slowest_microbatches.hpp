@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The microbatches with the longest paths through a pipeline, and their paths from any stage to any
-/// other and back.
+/// The microbatches with the longest paths through a pipeline, and their paths from any stage to
+/// any other and back.
 ///
 /// Ensures     (1) microbatches() have the longest paths, longest first; ties go to the lowest
 ///             numbers

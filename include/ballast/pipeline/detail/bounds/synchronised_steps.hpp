@@ -22,9 +22,9 @@ namespace ballast::inline v0::detail {
 ///
 /// Two ranks synchronise before task i of the one and task j of the other where each of the two
 /// waits for the task before i and for the one before j. A path can change ranks at every such
-/// point, so the time from the first to the last is at least the sum, over the steps in between,
-/// of the longer of what the two ranks do. Neighbours in 1F1B synchronise once per microbatch, since
-/// a later forward waits for a backward.
+/// point, so the time from the first to the last is at least the sum, over the steps in between, of
+/// the longer of what the two ranks do. Neighbours in 1F1B synchronise once per microbatch, since a
+/// later forward waits for a backward.
 ///
 /// It counts only steps of the shape that the step in the middle has: the same columns, at most two
 /// tasks per rank.

@@ -86,8 +86,8 @@ enum class step_tasks : std::uint8_t {
 /// The least time that one of two synchronised ranks waits for the other, over all steps.
 ///
 /// For any t, max(own, other) - own is at least max(0, t - own) - max(0, t - other), and at least
-/// max(0, other - t) - max(0, own - t). Both are a convex function of one rank's time less one of the
-/// other's, so each rank has its own extreme, and both bounds hold.
+/// max(0, other - t) - max(0, own - t). Both are a convex function of one rank's time less one of
+/// the other's, so each rank has its own extreme, and both bounds hold.
 ///
 /// Expects     at least one step.
 /// Ensures     (1) under no order is the sum of max(0, other - own) less

@@ -26,12 +26,12 @@ struct order_step {
   time_slot end = no_time;
 };
 
-/// Durations are loaded four columns at once. A column is a pass on a stage, or passes on stages that
-/// take equally long for every microbatch.
+/// Durations are loaded four columns at once. A column is a pass on a stage, or passes on stages
+/// that take equally long for every microbatch.
 inline constexpr std::size_t columns_per_load = 4;
 
-/// Columns 4 x group + i of the microbatch at `position` go to slots `to[i]`. The last group may have
-/// fewer than four columns; what is loaded for the others is 0 and goes to no_time.
+/// Columns 4 x group + i of the microbatch at `position` go to slots `to[i]`. The last group may
+/// have fewer than four columns; what is loaded for the others is 0 and goes to no_time.
 struct order_load {
   std::uint32_t position = 0;
   std::uint32_t group = 0;

@@ -28,8 +28,8 @@ namespace ballast::inline v0::detail {
 ///             (2) what a step reads has been written before, by a load or by a step
 ///             (3) running the program leaves in its slot `makespan` the makespan of the order
 ///                 whose times were loaded
-///             (4) slots are used again, so that a chain under 1F1B has about six per stage and those
-///                 of one beat, however many microbatches there are
+///             (4) slots are used again, so that a chain under 1F1B has about six per stage and
+///                 those of one beat, however many microbatches there are
 ///             (5) times of passes that take equally long are loaded once
 /// Complexity  O(tasks + waits), and that of number_columns().
 class order_program_writer {
@@ -136,8 +136,8 @@ class order_program_writer {
     }
   }
 
-  // A processor mispredicts the end of the loads and of the steps of a beat, and stalls. A beat of a
-  // chain has one step per rank, too few for that price.
+  // A processor mispredicts the end of the loads and of the steps of a beat, and stalls. A beat of
+  // a chain has one step per rank, too few for that price.
   void join_beats()
   {
     constexpr std::size_t fewest_steps = 64;

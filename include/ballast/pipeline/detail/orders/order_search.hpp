@@ -27,12 +27,13 @@ namespace ballast::inline v0::detail {
 
 /// Searches all orders for the best one, depth first, first positions first.
 ///
-/// A beginning of an order is given up when no order that continues it is good enough. That is known
-/// from two bounds: for every task that the beginning decides, what follows the task under any
-/// order; and for every rank, how long all its other tasks take together.
+/// A beginning of an order is given up when no order that continues it is good enough. That is
+/// known from two bounds: for every task that the beginning decides, what follows the task under
+/// any order; and for every rank, how long all its other tasks take together.
 ///
 /// Expects     at least one microbatch.
-/// Units       a node is a microbatch at a position: the search simulates the tasks that it decides.
+/// Units       a node is a microbatch at a position: the search simulates the tasks that it
+///             decides.
 /// Complexity  per node O(l) and the tasks that the position decides with what they wait for: tasks
 ///             / l of them on average over the positions, but under GPipe all backwards with the
 ///             last one. The constructor costs as much as task_bounds.
@@ -111,7 +112,8 @@ class order_search {
     return microbatch;
   }
 
-  // Returns a lower bound of all orders that begin with path_[0..depth]; of a whole order, its time.
+  // Returns a lower bound of all orders that begin with path_[0..depth]; of a whole order, its
+  // time.
   [[nodiscard]] time_units simulate_position(std::size_t depth)
   {
     compiled_schedule const& schedule = problem_.schedule;

@@ -207,8 +207,8 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   return text + need(cycle.back(), cycle.front());
 }
 
-/// The numbers of all tasks, each after those that it needs: first the tasks that need nothing, then
-/// what each task of the result completes the needs of.
+/// The numbers of all tasks, each after those that it needs: first the tasks that need nothing,
+/// then, task by task, those whose last need that one was.
 ///
 /// Errors      infeasible: the schedule deadlocks.
 [[nodiscard]] inline result<std::vector<std::uint32_t>> sort_tasks(stage_graph const& stages,
