@@ -2,6 +2,7 @@
 #ifndef BALLAST_TESTS_STRUCTURE_PROSE_HPP
 #define BALLAST_TESTS_STRUCTURE_PROSE_HPP
 
+#include "floors.hpp"
 #include "source_tree.hpp"
 #include "tokens.hpp"
 
@@ -87,7 +88,7 @@ inline problems long_lines(source_file const& page)
 }
 
 /// Files of the repository that a page names in `code` and that are not there; patterns such as
-/// `tests/*_test.cpp` are not looked for.
+/// `tests/*_test.cpp` are not looked for. Headers may be named from include/ or from its ballast/.
 inline problems missing_files(source_file const& page,
                               std::function<bool(std::string const&)> const& exists)
 {
@@ -112,14 +113,12 @@ inline problems missing_files(source_file const& page,
       }
       if (word.starts_with("./")) { word.erase(0, 2); }
       word = word.substr(0, word.find(':'));
-      bool const is_header =
-          structure::is_header(word) && (word.ends_with(".hpp") || word.ends_with(".cuh"));
+      bool const is_code = word.ends_with(".hpp") || word.ends_with(".cuh");
+      if (is_code && floor_of("ballast/" + word) < umbrella_floor) { word.insert(0, "ballast/"); }
+      if (is_code && is_header(word)) { word.insert(0, "include/"); }
       bool const is_path = std::ranges::any_of(
           folders, [&](std::string_view folder) { return word.starts_with(folder); });
-      if ((!is_path && !is_header) || word.find_first_of("*<>{}$") != std::string::npos) {
-        continue;
-      }
-      if (!exists(is_header ? "include/" + word : word)) {
+      if (is_path && word.find_first_of("*<>{}$") == std::string::npos && !exists(word)) {
         found.push_back(page.path + ":" + std::to_string(number) + ": names " + word +
                         ", which is not there");
       }

@@ -84,9 +84,12 @@ TEST(MissingFiles, AreThoseInCode)
   EXPECT_THAT(missing_files({"a.md", "tests/b.cpp, `a/b.cpp`, `tests/*_test.cpp` and `ballast/`\n"},
                             exists),
               IsEmpty());
-  EXPECT_THAT(missing_files({"a.md", "\n`./tests/b.cpp --all`, `ballast/core/b.hpp`\n"}, exists),
-              ElementsAre("a.md:2: names tests/b.cpp, which is not there",
-                          "a.md:2: names ballast/core/b.hpp, which is not there"));
+  EXPECT_THAT(
+      missing_files({"a.md", "\n`./tests/b.cpp --all`, `ballast/core/b.hpp` and `core/c.hpp`\n"},
+                    exists),
+      ElementsAre("a.md:2: names tests/b.cpp, which is not there",
+                  "a.md:2: names include/ballast/core/b.hpp, which is not there",
+                  "a.md:2: names include/ballast/core/c.hpp, which is not there"));
 }
 
 TEST(HouseWords, AreFoundAsWholeWords)
