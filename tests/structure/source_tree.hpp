@@ -3,6 +3,8 @@
 #define BALLAST_TESTS_STRUCTURE_SOURCE_TREE_HPP
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace structure {
@@ -50,10 +53,58 @@ inline std::vector<source_file> read_tree(std::filesystem::path const& folder,
   return files;
 }
 
+/// Whether the path is one of ours, as it is included.
+inline bool is_header(std::string_view path)
+{
+  return path.starts_with("ballast/");
+}
+
+/// Whether a header lies under a folder of internals.
+inline bool is_internal(std::string_view path)
+{
+  return path.find("/detail/") != std::string_view::npos;
+}
+
+/// BALLAST_CORE_IDS_HPP for ballast/core/ids.hpp.
+inline std::string guard_of(std::string_view path)
+{
+  std::string guard;
+  for (char const c : path) {
+    bool const kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    guard += kept ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : '_';
+  }
+  return guard;
+}
+
 /// The public headers, with paths as they are included: "ballast/core/ids.hpp".
 inline std::vector<source_file> public_headers()
 {
   return read_tree(root() / "include", {".hpp", ".cuh"});
+}
+
+/// README.md and the pages under docs/, with paths from the root.
+inline std::vector<source_file> pages()
+{
+  auto all = read_tree(root() / "docs", {".md"});
+  for (source_file& page : all) { page.path.insert(0, "docs/"); }
+  all.push_back({"README.md", read(root() / "README.md")});
+  return all;
+}
+
+/// The public headers, as public_headers() has them, and what others read and build: pages,
+/// examples, and CMake's files, with paths from the root.
+inline std::vector<source_file> whole_tree()
+{
+  auto all = public_headers();
+  std::ranges::move(pages(), std::back_inserter(all));
+  for (std::string const folder : {"examples", "cmake"}) {
+    for (source_file& file : read_tree(
+             root() / folder, {".cpp", ".hpp", ".cu", ".cuh", ".txt", ".cmake", ".in", ".sh"})) {
+      all.push_back({folder + "/" + file.path, std::move(file.text)});
+    }
+  }
+  all.push_back({"CMakeLists.txt", read(root() / "CMakeLists.txt")});
+  return all;
 }
 
 inline std::vector<std::string> lines_of(std::string_view text)
