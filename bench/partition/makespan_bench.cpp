@@ -39,7 +39,7 @@ void makespan(benchmark::State& state, Policy policy)
   int proven = 0;
   for (auto const& costs : steps) {
     plan(costs);
-    ballast::descending_order(costs, order, memory);
+    ballast::descending_order_into(order, costs, memory);
     auto const bound = ballast::makespan_lower_bound({costs, lengths, order, ones, ones}, memory);
     gaps.push_back(plan.makespan().value() / bound.value() - 1);
     proven += plan.makespan() == bound ? 1 : 0;

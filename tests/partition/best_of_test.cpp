@@ -85,9 +85,9 @@ answer ask(Policy const& policy, std::uint32_t speed = 1, std::vector<std::int64
   std::vector<std::int64_t> const weights(capacities.empty() ? 0 : 2, 5);
   answer result{{bag_id{2}, bag_id{2}}, {0, 1}, {}};
   workspace memory;
-  result.proven =
-      place(policy, partition_problem{costs, lengths, order, gpus, speeds, {}, weights, capacities},
-            result.loads, result.owner, memory);
+  result.proven = run_policy(
+      policy, partition_problem{costs, lengths, order, gpus, speeds, {}, weights, capacities},
+      result.loads, result.owner, memory);
   return result;
 }
 

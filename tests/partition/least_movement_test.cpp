@@ -45,7 +45,7 @@ answer plan_homed(ballast_test::homed_step const& homed, Policy const& policy)
   answer result{std::vector<bag_id>(homed.home.size(), ballast::to_id<bag_id>(bags)),
                 homed.starting_loads};
   ballast::workspace memory;
-  ballast::place(policy, homed.problem(), result.loads, result.owner, memory);
+  ballast::run_policy(policy, homed.problem(), result.loads, result.owner, memory);
   return result;
 }
 

@@ -23,7 +23,7 @@ struct capped_plan {
   std::vector<cost_units> loads{0, 0};
   std::vector<bag_id> owner;
   std::vector<std::int64_t> held{0, 0};
-  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
+  ballast::detail::work_budget work{std::numeric_limits<std::uint64_t>::max()};
   ballast::workspace memory = {};
   ballast::workspace::frame frame = memory.open();
 

@@ -30,7 +30,7 @@ std::vector<priced_sample> heaviest_first(costs const& of)
 {
   ballast::workspace memory;
   std::vector<priced_sample> order(of.size());
-  ballast::descending_order(of, order, memory);
+  ballast::descending_order_into(order, of, memory);
   return order;
 }
 
