@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/best_of.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cmath>

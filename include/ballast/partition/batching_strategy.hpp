@@ -48,8 +48,9 @@ struct published_policy<batching_strategy::conv_transformer> {
 /// The policy that OrchMLLM selects for a phase with this batching strategy: its Algorithms 1, 2, 4
 /// and 5. For example, `policy_for<batching_strategy::padding>{}`.
 ///
-/// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch Post-Balancing to
-///             Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025.
+/// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
+///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
+///             2503.23830, 2025.
 template <batching_strategy Strategy>
 using policy_for = typename detail::published_policy<Strategy>::type;
 

@@ -44,8 +44,8 @@ struct partition_problem {
   std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
   std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
   std::span<tokens const> joint_lengths = {};     ///< of samples joined to one, all together
-  /// What `makespan_lower_bound` says of this problem, and 0 where it is not computed yet: a
-  /// policy that needs it then does.
+  /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
+  /// policy that needs it computes it.
   ratio lower_bound = {};
 
   /// How many tokens go where the sample goes.

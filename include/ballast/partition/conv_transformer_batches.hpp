@@ -35,9 +35,9 @@ namespace ballast::inline v0 {
 ///                 Algorithm 1; a batch is as long as its first sample; no more than m are opened
 ///             (4) ties between bags to add to go as in longest_processing_time
 /// Complexity  O(n (kinds + log m)) after the sort that the problem brings.
-/// Source      follows Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with
-///             Batch Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
-///             2503.23830, 2025.
+/// Source      follows Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal
+///             Data with Batch Post-Balancing to Accelerate Multimodal Large Language Model
+///             Training", arXiv 2503.23830, 2025.
 struct conv_transformer_batches {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const

@@ -41,8 +41,9 @@ namespace ballast::inline v0 {
 ///             (5) the makespan does not grow with `work`, which is a number of steps, not time: all
 ///                 ranks find the same plan
 /// Complexity  O(n (sizes + log m)) and O(work), after the sort that the problem brings.
-/// Source      the first plan: M. Dell'Amico, S. Martello, "Bounds for the Cardinality Constrained P||Cmax
-///             Problem", J. Scheduling 4(3):123-138, 2001; exchanges: `detail::find_exchange`.
+/// Source      the first plan: M. Dell'Amico, S. Martello, "Bounds for the Cardinality Constrained
+///             P||Cmax Problem", J. Scheduling 4(3):123-138, 2001; exchanges:
+///             `detail::find_exchange`.
 struct equal_count {
   std::uint32_t multiple = 1;  ///< every count is a multiple of this
   /// How many samples and sums the exchanges look at.

@@ -39,9 +39,8 @@ namespace ballast::inline v0 {
 ///             (4) no plan has a makespan below the one returned, which is the plan's makespan where
 ///                 the search came to its end
 /// Complexity  the inner policy and O(nodes); a node is one sample looked at.
-/// Source      `detail::bag_completion`; the order of T after E. L. Schreiber, R. E.
-///             Korf, "Cached Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI
-///             2014.
+/// Source      `detail::bag_completion`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
+///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
 template <partition_policy Inner = refine<>>
 struct exact {
   [[no_unique_address]] Inner inner{};

@@ -32,7 +32,7 @@ namespace ballast::inline v0 {
 ///
 /// Most policies move almost every sample, even where loads are almost even before. This one starts
 /// from home, with every sample in the bag that holds it. Bags above the limit give samples to bags
-/// below it, or swap them for lighter ones, and so that few tokens move. Where some bag stays above
+/// below it, or swap them for lighter ones, so that few tokens move. Where some bag stays above
 /// the limit, it packs all bags anew, with as many samples at home as have room. Where that fails
 /// too, it takes the inner policy's plan and exchanges what identical bags own. Then samples return
 /// home as far as limits allow.

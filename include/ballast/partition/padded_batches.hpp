@@ -41,9 +41,9 @@ namespace ballast::inline v0 {
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left.
-/// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate
-///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
-///             Model Training", arXiv 2503.23830, 2025.
+/// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM:
+///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
+///             Language Model Training", arXiv 2503.23830, 2025.
 struct padded_batches {
   std::size_t orders = 8192;  ///< entries of the largest table to search for the order of filling
 

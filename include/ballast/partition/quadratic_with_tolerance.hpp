@@ -39,8 +39,8 @@ namespace ballast::inline v0 {
 ///                 speed) rounded down, sum of squares / speed, number), before it is added
 ///             (4) what bags have to start with is work and not tokens: it does not count
 /// Complexity  O(n (sizes + log m)) after the sort that the problem brings.
-/// Source      Algorithm 4 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
-///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
+/// Source      Algorithm 4 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with
+///             Batch Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025.
 struct quadratic_with_tolerance {
   tokens tolerance = 16384;

@@ -4,6 +4,7 @@
 #include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/partition/detail/counts/balanced_counts.hpp>
 
 #include <algorithm>

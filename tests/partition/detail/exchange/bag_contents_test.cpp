@@ -3,6 +3,8 @@
 #include "../../../support/instances.hpp"  // defines: ballast_test::random_instance
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,8 @@
 #include <ballast/partition/detail/exchange/settle_latest.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
 
 #include <algorithm>
 #include <cstdint>

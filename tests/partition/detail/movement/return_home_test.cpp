@@ -3,6 +3,7 @@
 #include "../../../support/homed_steps.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <algorithm>
 #include <cstddef>

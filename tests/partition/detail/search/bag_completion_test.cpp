@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/search/bag_completion.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>

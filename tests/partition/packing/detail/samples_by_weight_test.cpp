@@ -1,7 +1,9 @@
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,7 @@
 #include <ballast/partition/vectors/detail/vector_exchange.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "../../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <cstdint>
 #include <limits>

@@ -21,7 +21,7 @@ namespace ballast::inline v0::detail {
 /// one such time to the next until the sum is enough.
 ///
 /// Expects     at least one bag; bound >= work / sum of speeds.
-/// Ensures     (1) sum of floor(T speeds[b]) >= work at the T returned, T >= bound, and at no T between
+/// Ensures     (1) sum of floor(T speeds[b]) >= work at the T returned and at no T from bound to it
 /// Complexity  O(m + d log m), where d < m is what the sum lacks at `bound`; 24 m bytes of scratch.
 [[nodiscard]] inline ratio whole_units_bound(std::span<std::uint32_t const> speeds, cost_units work,
                                              ratio bound, workspace& memory)

@@ -47,7 +47,7 @@ enum class completion : std::uint8_t { found, impossible, out_of_nodes };
 /// Ensures     (1) found: owners()[place] is the position of the bag of samples[place], which it
 ///                 fits, and no bag holds more than its room
 ///             (2) impossible: no assignment does that
-///             (3) out_of_nodes: nodes is spent; otherwise what the search took is off it
+///             (3) out_of_nodes: nodes is spent; otherwise it is less by what the search took
 /// Complexity  exponential; a node is a step of the search or a sample listed for a bag. 48 n +
 ///             64 m bytes of scratch.
 /// Source      bin completion: R. E. Korf, "A New Algorithm for Optimal Bin Packing", AAAI 2002;
