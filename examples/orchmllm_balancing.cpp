@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrchMLLM (Y. Zheng et al., arXiv 2503.23830): after a global batch is read, every phase of a
-// multimodal model rearranges it for itself, by the algorithm for the phase's batching strategy.
+// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830): after a global batch is read, every phase
+// of a multimodal model rearranges it for itself, by the algorithm for its batching strategy.
 // Lengths are drawn, or read: orchmllm_balancing IMAGES.csv AUDIO.csv, of which the first has
 // columns text_tokens and image_tokens_sum and the second audio_tokens_25hz.
 

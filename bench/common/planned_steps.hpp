@@ -8,6 +8,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -74,11 +75,11 @@ class step_planner {
 
   void operator()(std::span<ballast::cost_units const> costs)
   {
-    ballast::descending_order(costs, order_, memory_);
+    ballast::descending_order_into(order_, costs, memory_);
     std::ranges::fill(loads_, 0);
     std::ranges::fill(owner_, ballast::to_id<ballast::bag_id>(ones_.size()));
     static_cast<void>(
-        place(policy_, {costs, lengths_, order_, ones_, ones_}, loads_, owner_, memory_));
+        run_policy(policy_, {costs, lengths_, order_, ones_, ones_}, loads_, owner_, memory_));
     benchmark::DoNotOptimize(owner_.data());
     benchmark::ClobberMemory();
   }

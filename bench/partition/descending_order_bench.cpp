@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +24,7 @@ std::vector<cost_units> costs_of(std::size_t samples, std::uint64_t seed)
   return costs;
 }
 
-// Sorts other costs each time, so that no branch predictor learns the answer.
+// Sorts other costs each time, so that no branch predictor learns the order.
 template <class Sort>
 void sort_costs(benchmark::State& state, Sort sort)
 {
@@ -57,7 +58,7 @@ void std_sort(std::vector<cost_units> const& costs, std::vector<ballast::priced_
 void radix(std::vector<cost_units> const& costs, std::vector<ballast::priced_sample>& order,
            ballast::workspace& memory)
 {
-  ballast::descending_order(costs, order, memory);
+  ballast::descending_order_into(order, costs, memory);
 }
 
 void grid(benchmark::internal::Benchmark* rows)

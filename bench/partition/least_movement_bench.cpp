@@ -7,6 +7,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/data_code.hpp>
 
@@ -48,7 +49,7 @@ double least_share(ballast::sample_batch const& step, ballast::bag_layout const&
   std::vector<ballast::bag_id> home;
   for (ballast::rank_id const rank : step.source) { home.push_back(bags.bag_of(rank)); }
   std::vector<ballast::priced_sample> order(best.costs.size());
-  ballast::descending_order(best.costs, order, memory);
+  ballast::descending_order_into(order, best.costs, memory);
   std::vector<cost_units> const idle(bags.size(), 0);
   std::vector<cost_units> limits;
   for (std::uint32_t const speed : bags.speeds()) {

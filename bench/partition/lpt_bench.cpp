@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace {
 
 // Sort and LPT in rounds, next to what users write in the same run: `times_faster` is the ratio of
-// the medians. Each repeat plans another step, so that no branch predictor learns the answer.
+// the medians. Each repeat plans another step, so that no branch predictor learns the order.
 void lpt_next_to_sort_and_heap(benchmark::State& state)
 {
   auto const samples = static_cast<std::size_t>(state.range(0));
@@ -32,8 +33,8 @@ void lpt_next_to_sort_and_heap(benchmark::State& state)
   for (auto _ : state) {
     std::size_t next = 0;
     auto const costs = [&]() -> auto const& { return steps[next++ % steps.size()]; };
-    sort_seconds =
-        bench::median_seconds(repeats, [&] { ballast::descending_order(costs(), order, memory); });
+    sort_seconds = bench::median_seconds(
+        repeats, [&] { ballast::descending_order_into(order, costs(), memory); });
     our_seconds = bench::median_seconds(repeats, [&] { in_rounds(costs()); });
     baseline_seconds =
         bench::median_seconds(repeats, [&] { bench::sort_and_heap(costs(), bags, owner); });

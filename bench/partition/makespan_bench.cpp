@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/best_of.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
@@ -39,7 +40,7 @@ void makespan(benchmark::State& state, Policy policy)
   int proven = 0;
   for (auto const& costs : steps) {
     plan(costs);
-    ballast::descending_order(costs, order, memory);
+    ballast::descending_order_into(order, costs, memory);
     auto const bound = ballast::makespan_lower_bound({costs, lengths, order, ones, ones}, memory);
     gaps.push_back(plan.makespan().value() / bound.value() - 1);
     proven += plan.makespan() == bound ? 1 : 0;

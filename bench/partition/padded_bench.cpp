@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
@@ -60,7 +61,7 @@ struct steps {
       costs.emplace_back();
       for (tokens const length : lengths.back()) { costs.back().push_back(cost_of(length)); }
       heaviest_first.emplace_back(samples);
-      ballast::descending_order(costs.back(), heaviest_first.back(), memory);
+      ballast::descending_order_into(heaviest_first.back(), costs.back(), memory);
     }
   }
 
@@ -80,7 +81,7 @@ struct planned {
   {
     loads.assign(problem.gpus.size(), 0);
     owner.assign(problem.costs.size(), ballast::to_id<bag_id>(problem.gpus.size()));
-    proven = place(policy, problem, loads, owner, memory);
+    proven = run_policy(policy, problem, loads, owner, memory);
   }
 
   [[nodiscard]] double padded_makespan(partition_problem const& problem) const

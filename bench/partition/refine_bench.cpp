@@ -1,14 +1,17 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::median_seconds
 
 #include <benchmark/benchmark.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <span>
 #include <utility>
@@ -75,10 +78,10 @@ struct planner {
 
   void operator()()
   {
-    ballast::descending_order(costs, order, memory);
+    ballast::descending_order_into(order, costs, memory);
     std::ranges::fill(loads, 0);
     std::ranges::fill(owner, ballast::to_id<bag_id>(gpus.size()));
-    bound = place(policy, {costs, lengths, order, gpus, gpus}, loads, owner, memory);
+    bound = run_policy(policy, {costs, lengths, order, gpus, gpus}, loads, owner, memory);
     benchmark::DoNotOptimize(owner.data());
   }
   [[nodiscard]] ratio makespan() const { return {std::ranges::max(loads), 1}; }
@@ -161,7 +164,8 @@ void one_exchange(benchmark::State& state)
     std::ranges::sort(bag);
   }
   ballast::workspace memory;
-  std::uint64_t work = 0;
+  constexpr auto all_work = std::numeric_limits<std::uint64_t>::max();
+  ballast::detail::work_budget work(all_work);
   std::size_t pair = 0;
   std::size_t found = 0;
   for (auto _ : state) {
@@ -173,7 +177,7 @@ void one_exchange(benchmark::State& state)
     ++pair;
   }
   state.counters["found"] = static_cast<double>(found) / static_cast<double>(pair);
-  state.counters["work"] = static_cast<double>(work) / static_cast<double>(pair);
+  state.counters["work"] = static_cast<double>(all_work - work.left()) / static_cast<double>(pair);
 }
 
 BENCHMARK(one_exchange)->ArgName("candidates")->DenseRange(4, 14, 2)->Unit(benchmark::kMicrosecond);

@@ -8,13 +8,11 @@
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/bin_id.hpp>
-#include <ballast/partition/capacity_bound.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/equal_count.hpp>
-#include <ballast/partition/equal_count_bound.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/intra_reorder.hpp>
@@ -37,6 +35,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>

@@ -1,4 +1,4 @@
-// The balancers of Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
+// The balancers of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
 // Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025,
 // on lengths of real images and speech: what they gain, and what they leave to gain.
 

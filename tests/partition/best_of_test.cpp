@@ -66,7 +66,7 @@ struct must_not_be_asked {
 
 static_assert(all_in_one{} == all_in_one{} && must_not_be_asked{} == must_not_be_asked{});
 
-struct answer {
+struct outcome {
   std::vector<bag_id> owner;
   std::vector<cost_units> loads;
   ratio proven;
@@ -74,7 +74,8 @@ struct answer {
 
 // Two samples of 6 and 2 in two bags, of which the second has 1 at the start and may be faster.
 template <class Policy>
-answer ask(Policy const& policy, std::uint32_t speed = 1, std::vector<std::int64_t> capacities = {})
+outcome run(Policy const& policy, std::uint32_t speed = 1,
+            std::vector<std::int64_t> capacities = {})
 {
   std::vector<cost_units> const costs{6, 2};
   std::vector<ballast::tokens> const lengths{1, 1};
@@ -83,11 +84,11 @@ answer ask(Policy const& policy, std::uint32_t speed = 1, std::vector<std::int64
   std::vector<std::uint32_t> const gpus{1, 1};
   std::vector<std::uint32_t> const speeds{1, speed};
   std::vector<std::int64_t> const weights(capacities.empty() ? 0 : 2, 5);
-  answer result{{bag_id{2}, bag_id{2}}, {0, 1}, {}};
+  outcome result{{bag_id{2}, bag_id{2}}, {0, 1}, {}};
   workspace memory;
-  result.proven =
-      place(policy, partition_problem{costs, lengths, order, gpus, speeds, {}, weights, capacities},
-            result.loads, result.owner, memory);
+  result.proven = run_policy(
+      policy, partition_problem{costs, lengths, order, gpus, speeds, {}, weights, capacities},
+      result.loads, result.owner, memory);
   return result;
 }
 
@@ -118,39 +119,39 @@ RC_GTEST_PROP(BestOf, IsTheBestOfItsPolicies, ())  // Ensures (1)
 TEST(BestOf, KeepsTheFirstOfEqualPlans)
 {
   // 8 on the empty bag, or 9 on the other, which does them in 4.5 and in 3 where it is faster.
-  EXPECT_EQ(ask(best_of{all_in_one{0}, all_in_one{1}}).owner, (std::vector(2, bag_id{0})));
-  EXPECT_EQ(ask(best_of{all_in_one{1}, all_in_one{0}}).owner, (std::vector(2, bag_id{0})));
-  EXPECT_EQ(ask(best_of{all_in_one{0}, all_in_one{1}}, 2).loads, (std::vector<cost_units>{0, 9}));
-  EXPECT_EQ(ask(best_of{all_in_one{0}, all_in_one{1}}, 3).loads, (std::vector<cost_units>{0, 9}));
+  EXPECT_EQ(run(best_of{all_in_one{0}, all_in_one{1}}).owner, (std::vector(2, bag_id{0})));
+  EXPECT_EQ(run(best_of{all_in_one{1}, all_in_one{0}}).owner, (std::vector(2, bag_id{0})));
+  EXPECT_EQ(run(best_of{all_in_one{0}, all_in_one{1}}, 2).loads, (std::vector<cost_units>{0, 9}));
+  EXPECT_EQ(run(best_of{all_in_one{0}, all_in_one{1}}, 3).loads, (std::vector<cost_units>{0, 9}));
   best_of const equal{all_in_one{0, {1, 1}}, all_in_one{0, {2, 1}}};
-  EXPECT_EQ(ask(equal).loads, (std::vector<cost_units>{8, 1}));
+  EXPECT_EQ(run(equal).loads, (std::vector<cost_units>{8, 1}));
 }
 
 TEST(BestOf, AnswersTheLargestProofThatHoldsForAll)  // Ensures (2)
 {
-  EXPECT_EQ(ask(best_of{all_in_one{0}, all_in_one{1}}).proven, (ratio{6, 1}));  // the heavy sample
-  EXPECT_EQ(ask(best_of{all_in_one{0, {7, 1}}, all_in_one{1, {13, 2}}}).proven, (ratio{7, 1}));
+  EXPECT_EQ(run(best_of{all_in_one{0}, all_in_one{1}}).proven, (ratio{6, 1}));  // the heavy sample
+  EXPECT_EQ(run(best_of{all_in_one{0, {7, 1}}, all_in_one{1, {13, 2}}}).proven, (ratio{7, 1}));
   best_of const restricted{all_in_one{0, {15, 2}, true}, all_in_one{1, {7, 1}, true}};
   EXPECT_TRUE(restricted.restricts());
-  EXPECT_EQ(ask(restricted).proven, (ratio{7, 1}));
+  EXPECT_EQ(run(restricted).proven, (ratio{7, 1}));
   best_of const unproven{all_in_one{0, {8, 1}, true}, all_in_one{1, {}, true}};
-  EXPECT_EQ(ask(unproven).proven, (ratio{6, 1}));
+  EXPECT_EQ(run(unproven).proven, (ratio{6, 1}));
 }
 
 TEST(BestOf, AsksNobodyOnceAPlanMeetsTheBound)
 {
-  EXPECT_EQ(ask(best_of{longest_processing_time{}, must_not_be_asked{}}).loads,
+  EXPECT_EQ(run(best_of{longest_processing_time{}, must_not_be_asked{}}).loads,
             (std::vector<cost_units>{6, 3}));
-  EXPECT_EQ(ask(best_of{all_in_one{0, {8, 1}}, must_not_be_asked{}}).proven, (ratio{8, 1}));
+  EXPECT_EQ(run(best_of{all_in_one{0, {8, 1}}, must_not_be_asked{}}).proven, (ratio{8, 1}));
 }
 
 TEST(BestOf, TakesAWorsePlanThatKeepsToTheCapacities)
 {
   // Samples weigh 5 each, so only the second bag holds both.
   best_of const policy{all_in_one{0}, all_in_one{1}};
-  EXPECT_EQ(ask(policy, 1, {10, 10}).owner.front(), bag_id{0});
-  EXPECT_EQ(ask(policy, 1, {9, 10}).owner.front(), bag_id{1});
-  EXPECT_EQ(ask(policy, 1, {9, 9}).owner.front(), bag_id{0});
+  EXPECT_EQ(run(policy, 1, {10, 10}).owner.front(), bag_id{0});
+  EXPECT_EQ(run(policy, 1, {9, 10}).owner.front(), bag_id{1});
+  EXPECT_EQ(run(policy, 1, {9, 9}).owner.front(), bag_id{0});
 }
 
 TEST(BestOf, OfOnePolicyIsThatPolicy)
@@ -180,8 +181,8 @@ TEST(BestOf, AllocatesNothingInTheSteadyState)
 
 TEST(BestOfDeathTest, RefusesPoliciesWhosePlansDoNotCompare)
 {
-  EXPECT_DEATH((void)ask(best_of{all_in_one{}, all_in_one{0, {}, true}}), "restricts_plans");
-  EXPECT_DEATH((void)ask(best_of{all_in_one{}, all_in_one{0, {}, false, batching::padded}}),
+  EXPECT_DEATH((void)run(best_of{all_in_one{}, all_in_one{0, {}, true}}), "restricts_plans");
+  EXPECT_DEATH((void)run(best_of{all_in_one{}, all_in_one{0, {}, false, batching::padded}}),
                "batching_of");
 }
 

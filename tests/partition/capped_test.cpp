@@ -106,7 +106,7 @@ placed place_directly(ballast_test::direct_problem const& given, Policy const& p
       std::vector<bag_id>(given.step.costs.size(), ballast::to_id<bag_id>(given.step.gpus.size())),
       {}};
   ballast::workspace memory;
-  result.proven = place(policy, given.view(), result.loads, result.owner, memory);
+  result.proven = run_policy(policy, given.view(), result.loads, result.owner, memory);
   return result;
 }
 

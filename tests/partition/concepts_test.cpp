@@ -12,7 +12,7 @@ using ballast::batching_of;
 using ballast::cost_units;
 using ballast::partition_policy;
 using ballast::partition_problem;
-using ballast::place;
+using ballast::run_policy;
 using ballast::restricts_plans;
 using ballast::workspace;
 
@@ -56,7 +56,7 @@ struct answers_a_number {
 };
 static_assert(!partition_policy<answers_a_number> && answers_a_number{} == answers_a_number{});
 
-// A policy of every answer that is not the usual one.
+// A policy that pads, restricts plans and proves a makespan.
 struct padded_and_proven {
   bool equal_counts = true;
   ballast::ratio operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
@@ -78,9 +78,9 @@ static_assert(!restricts_plans(archetype{}));
 TEST(Place, AnswersWhatThePolicyHasProven)
 {
   workspace memory;
-  EXPECT_EQ(place(padded_and_proven{}, partition_problem{}, {}, {}, memory),
+  EXPECT_EQ(run_policy(padded_and_proven{}, partition_problem{}, {}, {}, memory),
             (ballast::ratio{7, 2}));
-  EXPECT_EQ(place(archetype{}, partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
+  EXPECT_EQ(run_policy(archetype{}, partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
 }
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)

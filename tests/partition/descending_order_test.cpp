@@ -26,7 +26,7 @@ constexpr cost_units greatest = std::numeric_limits<cost_units>::max();
 order descending(costs const& of, ballast::workspace& memory)
 {
   order result(of.size());
-  ballast::descending_order(of, result, memory);
+  ballast::descending_order_into(result, of, memory);
   return result;
 }
 
@@ -129,7 +129,7 @@ TEST(DescendingOrderDeathTest, RejectsAnOrderOfAnotherSize)
   ballast::workspace memory;
   costs const of(3, 1);
   order result(2);
-  EXPECT_DEATH(ballast::descending_order(of, result, memory),
+  EXPECT_DEATH(ballast::descending_order_into(result, of, memory),
                "order.size\\(\\) == costs.size\\(\\)");
 }
 

@@ -99,7 +99,7 @@ std::vector<std::uint32_t> counts_for(ballast_test::direct_problem const& given,
   std::vector<std::uint32_t> counts(given.step.gpus.size());
   std::vector<cost_units> const no_loads(counts.size(), 0);
   ballast::workspace memory;
-  ballast::detail::balanced_counts(given.view(), no_loads, multiple, counts, memory);
+  ballast::detail::balanced_counts_into(counts, given.view(), no_loads, multiple, memory);
   return counts;
 }
 

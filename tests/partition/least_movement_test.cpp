@@ -31,25 +31,25 @@ using ballast::tokens;
 static_assert(ballast::partition_policy<least_movement<>>);
 static_assert(ballast::partition_policy<least_movement<ballast::round_robin>>);
 
-struct answer {
+struct planned {
   std::vector<bag_id> owner;
   std::vector<cost_units> loads;
 
-  friend bool operator==(answer const&, answer const&) = default;
+  friend bool operator==(planned const&, planned const&) = default;
 };
 
 template <class Policy>
-answer plan_homed(ballast_test::homed_step const& homed, Policy const& policy)
+planned plan_homed(ballast_test::homed_step const& homed, Policy const& policy)
 {
   std::size_t const bags = homed.step.gpus.size();
-  answer result{std::vector<bag_id>(homed.home.size(), ballast::to_id<bag_id>(bags)),
-                homed.starting_loads};
+  planned result{std::vector<bag_id>(homed.home.size(), ballast::to_id<bag_id>(bags)),
+                 homed.starting_loads};
   ballast::workspace memory;
-  ballast::place(policy, homed.problem(), result.loads, result.owner, memory);
+  ballast::run_policy(policy, homed.problem(), result.loads, result.owner, memory);
   return result;
 }
 
-ratio makespan_of(ballast_test::homed_step const& homed, answer const& plan)
+ratio makespan_of(ballast_test::homed_step const& homed, planned const& plan)
 {
   ratio makespan;
   for (std::size_t bag = 0; bag < plan.loads.size(); ++bag) {
@@ -78,8 +78,8 @@ TEST(LeastMovement, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 template <class Policy>
 void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& policy)
 {
-  answer const inner = plan_homed(homed, policy.inner);
-  answer const plan = plan_homed(homed, policy);
+  planned const inner = plan_homed(homed, policy.inner);
+  planned const plan = plan_homed(homed, policy);
   for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
     ASSERT_LT(to_index(plan.owner[sample]), plan.loads.size());
     ASSERT_TRUE(homed.fits(sample, to_index(plan.owner[sample])));
@@ -127,7 +127,7 @@ RC_GTEST_PROP(LeastMovement, StaysWithinItsLimitsForAnyCostsLengthsAndHomes, ())
       homes);
   least_movement const policy{longest_processing_time{},
                               *rc::gen::inRange<std::uint32_t>(0, 50'000)};
-  answer const plan = plan_homed(homed, policy);
+  planned const plan = plan_homed(homed, policy);
   RC_ASSERT(plan.loads == homed.loads(plan.owner));
   std::vector<cost_units> const limits = limits_of(homed, policy);
   for (std::size_t bag = 0; bag < bags; ++bag) { RC_ASSERT(plan.loads[bag] <= limits[bag]); }

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -156,15 +157,15 @@ TEST(Refine, LevelsLoadsThatBagsBring)
   std::vector<ballast::priced_sample> order(7);
   std::vector<std::uint32_t> const gpus{1, 1, 1};
   ballast::workspace memory;
-  ballast::descending_order(costs, order, memory);
+  ballast::descending_order_into(order, costs, memory);
   ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
   std::vector<cost_units> loads{10, 3, 1};
   std::vector<bag_id> owner(7, bag_id{3});
-  EXPECT_EQ(place(refine{round_robin{}}, problem, loads, owner, memory), (ratio{14, 1}));
+  EXPECT_EQ(run_policy(refine{round_robin{}}, problem, loads, owner, memory), (ratio{14, 1}));
   EXPECT_EQ(loads, (std::vector<cost_units>{14, 14, 14}));
   loads = {50, 3, 1};  // what the first bag brings is the makespan, wherever samples go
   std::ranges::fill(owner, bag_id{3});
-  EXPECT_EQ(place(refine{}, problem, loads, owner, memory), (ratio{50, 1}));
+  EXPECT_EQ(run_policy(refine{}, problem, loads, owner, memory), (ratio{50, 1}));
   EXPECT_EQ(loads[0], 50);
 }
 

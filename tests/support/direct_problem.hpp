@@ -7,6 +7,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct direct_problem {
         heaviest_first(step.costs.size())
   {
     ballast::workspace memory;
-    ballast::descending_order(step.costs, heaviest_first, memory);
+    ballast::descending_order_into(heaviest_first, step.costs, memory);
     for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
       speeds.push_back(step.speed_of(bag));
     }

@@ -10,6 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +40,7 @@ struct homed_step {
       speeds.push_back(step.speed_of(bag));
     }
     ballast::workspace memory;
-    ballast::descending_order(step.costs, order, memory);
+    ballast::descending_order_into(order, step.costs, memory);
   }
 
   [[nodiscard]] ballast::partition_problem problem() const

@@ -131,7 +131,7 @@ direct_plan plan_directly(direct_problem const& problem, Policy const& policy,
                    std::move(starting_loads),
                    {}};
   ballast::workspace memory;
-  plan.proven = place(policy, problem.view(), plan.loads, plan.owner, memory);
+  plan.proven = run_policy(policy, problem.view(), plan.loads, plan.owner, memory);
   return plan;
 }
 

@@ -63,8 +63,8 @@ void expect_starting_loads_counted(Policy const& policy)
   std::vector<ballast::cost_units> loads{100, 1};
   std::vector<ballast::bag_id> owner(3, ballast::bag_id{2});
   ballast::workspace memory;
-  place(policy, ballast::partition_problem{costs, lengths, order, gpus, gpus}, loads, owner,
-        memory);
+  run_policy(policy, ballast::partition_problem{costs, lengths, order, gpus, gpus}, loads, owner,
+             memory);
   std::vector<ballast::cost_units> expected{100, 1};
   for (std::size_t sample = 0; sample < 3; ++sample) {
     expected[to_index(owner[sample])] += costs[sample];

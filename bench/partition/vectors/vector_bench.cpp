@@ -1,7 +1,6 @@
 #include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/vectors/partition_vectors.hpp>
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_refine.hpp>

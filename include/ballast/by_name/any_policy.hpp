@@ -91,7 +91,7 @@ inline ratio any_policy::operator()(partition_problem const& problem, std::span<
                                     std::span<bag_id> owner, workspace& memory) const
 {
   return std::visit(
-      [&](auto const& policy) { return place(policy, problem, loads, owner, memory); },
+      [&](auto const& policy) { return run_policy(policy, problem, loads, owner, memory); },
       held_->policy);
 }
 

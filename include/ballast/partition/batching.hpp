@@ -6,7 +6,7 @@
 
 namespace ballast::inline v0 {
 
-/// How a bag computes the samples that it owns, and so what its load is.
+/// How a bag computes the samples that it owns, which decides its load.
 enum class batching : std::uint8_t {
   packed,  ///< one after the other: the sum of their costs
   padded,  ///< all as long as the longest: their number times the largest cost

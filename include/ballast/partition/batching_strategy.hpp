@@ -11,14 +11,14 @@
 
 namespace ballast::inline v0 {
 
-/// How a phase of a multimodal model (an encoder, the language model) makes a batch of its samples,
-/// and so what its time grows with.
+/// How a phase of a multimodal model (an encoder, the language model) makes a batch of its samples:
+/// it decides what the time of the phase depends on.
 enum class batching_strategy : std::uint8_t {
-  no_padding,        ///< samples end to end; time grows with the sum of lengths
-  padding,           ///< all as long as the longest; with count x longest
-  quadratic,         ///< end to end, and attention weighs; with that and the sum of squares
-  conv_transformer,  ///< padded through convolution and attention; with count x longest x (1 +
-                     ///< lambda longest)
+  no_padding,  ///< samples end to end: time grows with the sum of lengths
+  padding,     ///< all as long as the longest: with count x longest
+  quadratic,   ///< end to end, with costly attention: with the sums of lengths and of their squares
+  /// Padded through convolution and attention: with count x longest x (1 + lambda longest).
+  conv_transformer,
 };
 
 namespace detail {
@@ -45,11 +45,12 @@ struct published_policy<batching_strategy::conv_transformer> {
 
 }  // namespace detail
 
-/// The balancer that OrchMLLM selects for a phase with this batching strategy: its Algorithms 1, 2,
-/// 4 and 5. `policy_for<batching_strategy::padding>{}` is a policy like any other.
+/// The policy that OrchMLLM selects for a phase with this batching strategy: its Algorithms 1, 2, 4
+/// and 5. For example, `policy_for<batching_strategy::padding>{}`.
 ///
-/// Source      Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch Post-Balancing to
-///             Accelerate Multimodal Large Language Model Training", arXiv 2503.23830, 2025.
+/// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
+///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
+///             2503.23830, 2025.
 template <batching_strategy Strategy>
 using policy_for = typename detail::published_policy<Strategy>::type;
 

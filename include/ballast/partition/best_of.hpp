@@ -3,8 +3,11 @@
 #define BALLAST_PARTITION_BEST_OF_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
@@ -18,17 +21,17 @@
 
 namespace ballast::inline v0 {
 
-/// The best of several policies' plans: of least makespan, of equal ones the first.
+/// The best of several policies' plans: the one with the least makespan, of equal ones the first.
 ///
 ///     best_of{longest_processing_time{}, karmarkar_karp{}, multifit{}}
 ///
 /// A plan that overruns a capacity or leaves a sample out is kept only if all do. Once a plan meets
-/// the bound, no other policy is asked.
+/// the bound, the policies that are left do not run.
 ///
-/// Expects     all policies batch in one way, and either all of them restrict plans or none does.
+/// Expects     either all policies pad or none does, and either all restrict plans or none does.
 /// Ensures     (1) the plan is one policy's, and no policy's is better
-///             (2) the answer is the largest of makespan_lower_bound's and the policies'; where they
-///                 restrict plans, only the least of theirs holds for all
+///             (2) it returns the largest of the lower bound and what the policies prove; where they
+///                 restrict plans, only the least of what they prove holds for all
 /// Complexity  the policies, one after the other, and the bound; 4 n + 24 m bytes of scratch.
 template <partition_policy First, partition_policy... Others>
 struct best_of {
@@ -55,19 +58,20 @@ struct best_of {
     std::span<cost_units> const tried_loads = scratch.take<cost_units>(loads.size());
     std::span<bag_id> const tried_owner = scratch.take<bag_id>(owner.size());
     std::ranges::copy(loads, starts.begin());
-    ratio const bound = makespan_lower_bound(problem, memory, starts);
+    partition_problem const bounded = with_lower_bound(problem, starts, memory);
+    ratio const bound = bounded.lower_bound;
 
-    ratio proven = place(std::get<0>(policies), problem, loads, owner, memory);
-    auto best = badness(problem, loads, owner, memory);
+    ratio proven = run_policy(std::get<0>(policies), bounded, loads, owner, memory);
+    auto best = overrun_and_makespan(problem, loads, owner, memory);
     auto const optimal = [&] {
       return best <= std::pair(false, restricted ? bound : std::max(bound, proven));
     };
-    auto const ask = [&](auto const& policy) {
+    auto const improve = [&](auto const& policy) {
       std::ranges::copy(starts, tried_loads.begin());
       std::ranges::fill(tried_owner, to_id<bag_id>(loads.size()));
-      ratio const more = place(policy, problem, tried_loads, tried_owner, memory);
+      ratio const more = run_policy(policy, bounded, tried_loads, tried_owner, memory);
       proven = restricted ? std::min(proven, more) : std::max(proven, more);
-      auto const tried = badness(problem, tried_loads, tried_owner, memory);
+      auto const tried = overrun_and_makespan(problem, tried_loads, tried_owner, memory);
       if (tried < best) {
         best = tried;
         std::ranges::copy(tried_loads, loads.begin());
@@ -75,9 +79,11 @@ struct best_of {
       }
       return optimal();
     };
-    std::apply([&](auto const&,
-                   auto const&... others) { static_cast<void>((optimal() || ... || ask(others))); },
-               policies);
+    std::apply(
+        [&](auto const&, auto const&... others) {
+          static_cast<void>((optimal() || ... || improve(others)));
+        },
+        policies);
     return std::max(bound, proven);
   }
 
@@ -87,11 +93,10 @@ struct best_of {
   friend bool operator==(best_of const&, best_of const&) = default;
 
  private:
-  /// Whether a plan fails to keep to the capacities, and its makespan.
-  [[nodiscard]] static std::pair<bool, ratio> badness(partition_problem const& problem,
-                                                      std::span<cost_units const> loads,
-                                                      std::span<bag_id const> owner,
-                                                      workspace& memory)
+  /// Whether a plan overruns a capacity or leaves a sample out, and its makespan: less is better.
+  [[nodiscard]] static std::pair<bool, ratio> overrun_and_makespan(
+      partition_problem const& problem, std::span<cost_units const> loads,
+      std::span<bag_id const> owner, workspace& memory)
   {
     ratio const makespan = makespan_of(loads, problem.speeds);
     auto scratch = memory.open();

@@ -8,8 +8,8 @@
 
 namespace ballast::inline v0 {
 
-/// Position of a bin: a microbatch or a packed sequence, which any GPUs may compute later. A `bag`
-/// is GPUs and has a place; a bin is samples only, and all bins of one plan are alike.
+/// Position of a bin: a microbatch or a packed sequence, which any GPUs may compute later. A bag is
+/// certain GPUs; a bin is a set of samples only, and all bins of one plan are identical.
 enum class bin_id : std::uint32_t {};
 
 static_assert(identifier<bin_id>);

@@ -7,7 +7,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -17,19 +17,23 @@
 
 namespace ballast::inline v0 {
 
-/// What every partition policy is given: n samples to place in m bags.
+/// The input of every partition policy: n samples to put in m bags.
 ///
-/// `partition()` builds it and checks all of this; whoever calls a policy directly vouches for it.
+/// `partition()` builds it and checks what is expected here. A caller that runs a policy directly
+/// has to keep to it: sort with `descending_order_into`, and leave lower_bound out or fill it by
+/// `with_lower_bound`.
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
-///             weights[n], capacities[m] and joint_lengths[n] are empty where nothing is asked.
+///             weights[n], capacities[m] and joint_lengths[n] are empty where the caller asked for
+///             nothing of the kind.
 /// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
-///             and where GPUs are alike, s is their number.
+///             and where all GPUs are equally fast, s is their number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
-///             (b) heaviest_first is `descending_order` of the costs
+///             (b) heaviest_first is the `descending_order_into` of the costs
 ///             (c) every sample fits at least one bag, in the sense of `fits`
-///             (d) speeds are at least 1; with weights there are capacities, and the other way
-///                 round; weights are not negative and add up to less than 2^63
+///             (d) speeds are at least 1; there are weights exactly if there are capacities;
+///                 weights are not negative and add up to less than 2^63
+///             (e) no plan has a makespan below lower_bound
 struct partition_problem {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
@@ -40,6 +44,9 @@ struct partition_problem {
   std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
   std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
   std::span<tokens const> joint_lengths = {};     ///< of samples joined to one, all together
+  /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
+  /// policy that needs it computes it.
+  ratio lower_bound = {};
 
   /// How many tokens go where the sample goes.
   [[nodiscard]] constexpr tokens tokens_of(std::size_t sample) const noexcept
@@ -48,7 +55,7 @@ struct partition_problem {
   }
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
-  /// fewer tokens than GPUs stays out. A sequence of no tokens has no chunks and fits everywhere.
+  /// fewer tokens than the bag has GPUs does not fit. A sequence of no tokens fits every bag.
   [[nodiscard]] static constexpr bool fits(tokens length, std::uint32_t gpus) noexcept
   {
     return length == 0 || length >= static_cast<tokens>(gpus);
@@ -58,15 +65,16 @@ struct partition_problem {
 /// Decides which bag owns each sample.
 ///
 /// In, out     loads[m] enters as work that each bag already has and leaves as the total.
-///             owner[n] enters as bag m, which is none, and leaves with one bag per sample, which
-///             the sample fits. Where there are capacities, a sample that finds no place may be
-///             left with none.
+///             owner[n] enters as bag m, which does not exist, and leaves with one bag per sample,
+///             which the sample fits. Where there are capacities, a sample for which the policy
+///             found no room may keep bag m.
 ///             memory is scratch that the policy gives back.
-/// Answers     nothing, or a makespan that it has proven no plan can get below.
-/// A policy is a value: regular, usually without state, parameters as public members. Two answers
-/// of other than the usual kind it gives in constant member functions: `batching batches()` where
-/// loads are not sums, and `bool restricts()` where it chooses among some plans only, as those of
-/// equal counts, so that what it proves holds for these alone.
+/// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
+///
+/// A policy is a value: regular, usually without state, parameters as public members. It may have
+/// two constant member functions: `batching batches()` where loads are not sums, and `bool
+/// restricts()` where it chooses among some plans only, as those of equal counts, so that what it
+/// proves holds for these alone.
 template <class P>
 concept partition_policy =
     std::regular<P> &&
@@ -76,10 +84,11 @@ concept partition_policy =
                    std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
 
-/// Calls a policy. Returns the makespan that it has proven to be the least, or 0 for no proof.
+/// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0 where
+/// it proves nothing.
 template <partition_policy Policy>
-ratio place(Policy const& policy, partition_problem const& problem, std::span<cost_units> loads,
-            std::span<bag_id> owner, workspace& memory)
+ratio run_policy(Policy const& policy, partition_problem const& problem,
+                 std::span<cost_units> loads, std::span<bag_id> owner, workspace& memory)
 {
   if constexpr (std::is_void_v<decltype(policy(problem, loads, owner, memory))>) {
     policy(problem, loads, owner, memory);

@@ -20,13 +20,13 @@
 
 namespace ballast::inline v0 {
 
-/// OrchMLLM's balancer for encoders that convolve padded batches and then attend over them: bags
-/// are filled in descending order up to the finishing time that a plan without padding has, and the
-/// samples that are left go one by one to the bag that is shortest so far.
+/// OrchMLLM's balancer for encoders that convolve padded batches and then attend over them: it fills
+/// bags in descending order up to the makespan of a plan without padding, and gives the samples that
+/// are left one by one to the bag with the least load so far.
 ///
-/// It is here for comparison: with bags of one kind `padded_batches` has the shortest plan there is
-/// for the same costs. What Algorithm 5 says in tokens, this says in costs, which are the same
-/// where a sample costs its length.
+/// It is here for comparison: for the same costs and bags of one kind, `padded_batches` finds a plan
+/// with the least makespan. Algorithm 5 counts tokens, this counts costs, which are the same where a
+/// sample costs its length.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by the number of samples that each bag now owns times the
@@ -35,9 +35,9 @@ namespace ballast::inline v0 {
 ///                 Algorithm 1; a batch is as long as its first sample; no more than m are opened
 ///             (4) ties between bags to add to go as in longest_processing_time
 /// Complexity  O(n (kinds + log m)) after the sort that the problem brings.
-/// Source      follows Algorithm 5 of Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with
-///             Batch Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
-///             2503.23830, 2025.
+/// Source      follows Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal
+///             Data with Batch Post-Balancing to Accelerate Multimodal Large Language Model
+///             Training", arXiv 2503.23830, 2025.
 struct conv_transformer_batches {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
@@ -61,8 +61,8 @@ struct conv_transformer_batches {
 
     detail::lightest_bags const shortest(problem, loads, scratch);
     for (auto const [cost, sample] : filled.left) {
-      detail::like_bags* best = &shortest.kinds().front();
-      for (detail::like_bags& kind : shortest.kinds().subspan(1)) {
+      detail::identical_bags* best = &shortest.kinds().front();
+      for (detail::identical_bags& kind : shortest.kinds().subspan(1)) {
         if (!partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
         if (load_per_speed(kind) < load_per_speed(*best)) { best = &kind; }
       }
@@ -88,7 +88,7 @@ struct conv_transformer_batches {
     [[nodiscard]] cost_units load() const noexcept { return count * largest; }
   };
 
-  [[nodiscard]] static ratio load_per_speed(detail::like_bags const& kind) noexcept
+  [[nodiscard]] static ratio load_per_speed(detail::identical_bags const& kind) noexcept
   {
     return {kind.lightest().load, kind.speed};
   }

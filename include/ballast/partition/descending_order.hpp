@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -16,22 +17,14 @@
 
 namespace ballast::inline v0 {
 
-/// A sample and what it costs.
-struct priced_sample {
-  cost_units cost = 0;
-  sample_id sample{};
-
-  friend constexpr bool operator==(priced_sample, priced_sample) = default;
-};
-
 /// Heaviest first: the order in which greedy planners and bounds look at the samples.
 ///
 /// A radix sort, least significant digit first, of 30-bit keys: the highest 30 bits in which costs
-/// can differ. Samples whose keys are equal although their costs are not lie side by side after it
-/// and are put in order by comparison. Its time per sample does not grow with the number of samples
-/// as that of a comparison sort does, and it moves 8 bytes per sample and pass.
+/// can differ. Samples with equal keys but different costs then lie side by side, and a comparison
+/// sort puts them in order. Its time per sample does not grow with the number of samples as that of a
+/// comparison sort does, and it moves 8 bytes per sample and pass.
 ///
-/// Shapes      costs[n], order[n]; n < 2^32; the spans do not overlap.
+/// Shapes      order[n], costs[n]; n < 2^32; the spans do not overlap.
 /// Expects     order.size() == costs.size(); no cost is negative.
 /// Ensures     (1) order holds every sample once, with its cost
 ///             (2) costs do not increase, and equal costs are in sample order
@@ -39,8 +32,8 @@ struct priced_sample {
 ///             16 n bytes of scratch.
 /// Source      H. H. Seward, "Information Sorting in the Application of Electronic Digital
 ///             Computers to Business Operations", MIT Digital Computer Laboratory R-232, 1954.
-inline void descending_order(std::span<cost_units const> costs, std::span<priced_sample> order,
-                             workspace& memory)
+inline void descending_order_into(std::span<priced_sample> order, std::span<cost_units const> costs,
+                                  workspace& memory)
 {
   BALLAST_EXPECTS(order.size() == costs.size());
   BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32));

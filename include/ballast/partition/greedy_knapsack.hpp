@@ -14,15 +14,16 @@
 
 namespace ballast::inline v0 {
 
-/// Which bags a sample may enter: those with room left for it, as KnapFormer's paper says, or those
-/// that could hold it when empty, as its public code does.
+/// Which bags a sample may go to: those with room left for it, as in KnapFormer's paper, or those
+/// that could hold it when empty, as in its public code.
 enum class knapsack_capacity : std::uint8_t { remaining, full };
 
 /// KnapFormer's balancer: every bag is a knapsack with room for its share of the step's work.
 ///
-/// A bag of speed s, of G GPUs where all are alike, has capacity s times the mean work per speed. Samples go heaviest first, each to
-/// the least occupied (load / capacity) of the bags that it fits and that have capacity for it; one
-/// that no bag has capacity for goes to the least occupied of the largest bags that it fits.
+/// The capacity of a bag is its speed times the mean work per speed; where all GPUs are equally fast,
+/// its speed is its number of GPUs. Samples go heaviest first, each to the least occupied (load /
+/// capacity) of the bags that it fits and that have capacity for it. A sample that no bag has
+/// capacity for goes to the least occupied of the largest bags that it fits.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
@@ -49,9 +50,9 @@ struct greedy_knapsack {
     auto scratch = memory.open();
     detail::lightest_bags const bags(problem, loads, scratch);
     for (auto const [cost, sample] : problem.heaviest_first) {
-      detail::like_bags* best = nullptr;
-      detail::like_bags* largest = nullptr;
-      for (detail::like_bags& kind : bags.kinds()) {
+      detail::identical_bags* best = nullptr;
+      detail::identical_bags* largest = nullptr;
+      for (detail::identical_bags& kind : bags.kinds()) {
         // The smallest bags take every sample, so lengths are looked up only where sizes differ.
         if (largest != nullptr &&
             !partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) {
@@ -77,7 +78,7 @@ struct greedy_knapsack {
 
  private:
   // Capacity is proportional to speed, so load per speed orders bags as load per capacity does.
-  [[nodiscard]] static ratio occupancy(detail::like_bags const& kind) noexcept
+  [[nodiscard]] static ratio occupancy(detail::identical_bags const& kind) noexcept
   {
     return {kind.lightest().load, kind.speed};
   }

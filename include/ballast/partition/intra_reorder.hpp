@@ -21,24 +21,25 @@ namespace ballast::inline v0 {
 
 /// A global batch in another order: the samples of data-parallel group 0, then of group 1, ...
 ///
-/// Ensures     (1) order() is a permutation of the batch, whose groups are plan.samples
-///             (2) inside a group samples stay in the order in which they were read
+/// Ensures     (1) order() is a permutation of the batch; plan.samples are its groups
+///             (2) inside a group, samples stay in the order of the batch
 struct reordered_batch {
-  partition_plan plan;  ///< groups as bags, how long the longest takes, and how good that is
+  partition_plan plan;  ///< with groups as bags
 
   [[nodiscard]] std::span<sample_id const> order() const noexcept { return plan.samples.members(); }
 };
 
-/// Spreads the samples of a global batch over data-parallel groups, so that all take equally long:
-/// DistTrain's Algorithm 1, in the form for a training loop.
+/// Reorders a global batch for data-parallel groups, so that all of them take equally long:
+/// DistTrain's Algorithm 1, in the form for a training loop. It is `partition_into` with groups as
+/// bags and without lengths; the order of microbatches inside a group is the pipeline's part.
 ///
-/// The paper places by longest processing time, after which groups can differ in their number of
-/// samples. Trainers whose groups have to have as many microbatches as each other give
-/// `equal_count` for policy; any other policy of `partition` does too.
+/// The paper uses longest processing time, after which groups can differ in their number of samples.
+/// Trainers whose groups all need the same number of microbatches pass `equal_count` as the policy;
+/// any other policy of `partition` works too.
 ///
 /// Shapes      samples[n] of any type; groups: one bag per data-parallel group, `one_gpu_bags(m)`.
 /// In, out     batch is overwritten, and keeps its memory for the next step.
-/// Expects     cost_of(sample) answers an integer, the time that the sample takes.
+/// Expects     cost_of(sample) returns an integer, the time that the sample takes.
 /// Ensures     (1) those of reordered_batch and of partition_into
 /// Errors      those of partition_into for costs; the batch is then unspecified.
 /// Complexity  that of partition_into.
@@ -51,7 +52,7 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> CostOf
                                               Samples&& samples, bag_layout const& groups,
                                               CostOf const& cost_of, Policy const& policy = {})
 {
-  // A sample is computed by one group as a whole: no length to split.
+  // One group computes a sample as a whole, so there is no length to split.
   auto const whole = [](auto const&) { return tokens{0}; };
   return partition_into(batch.plan, memory, std::forward<Samples>(samples), groups, policy, cost_of,
                         whole);

@@ -15,10 +15,10 @@ namespace ballast::inline v0 {
 /// The largest differencing method: the two partial plans whose loads differ most are merged, the
 /// heaviest group of one with the lightest of the other, until one plan is left.
 ///
-/// Where LPT decides for good with every sample, this decides only which samples are apart, so that
-/// differences cancel; on average it is far closer to the optimum. What bags have at the start is a
-/// partial plan like any other. Groups may go to any bag, which takes bags of one kind: with several
-/// sizes or speeds this is longest_processing_time.
+/// Longest processing time decides the bag of every sample at once. This policy only decides which
+/// samples are in different bags, so that differences cancel; on average it is far closer to the
+/// optimum. What bags have at the start is one more partial plan. Any group may go to any bag, so
+/// bags have to be of one kind: with several sizes or speeds this is longest_processing_time.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns

@@ -3,11 +3,13 @@
 #define BALLAST_PARTITION_LEAST_MOVEMENT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/movement/fill_from_home.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
@@ -15,6 +17,7 @@
 #include <ballast/partition/detail/movement/return_home.hpp>
 #include <ballast/partition/detail/movement/shed_excess.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/makespan.hpp>
 #include <ballast/partition/refine.hpp>
 
 #include <algorithm>
@@ -25,33 +28,32 @@
 
 namespace ballast::inline v0 {
 
-/// Keeps samples where they are: of the plans that are nearly as short as the inner policy's, one
-/// that moves few tokens.
+/// A plan nearly as good as the inner policy's that leaves most samples on the bags that hold them.
 ///
-/// A policy that starts from nothing moves almost every sample, even where loads are almost even
-/// before it. This one starts from home: bags above the limit give samples to bags below it, or swap
-/// them for lighter ones, for as few tokens as it finds; where that does not end below the limit it
-/// packs all bags anew with as many samples at home as have room, and where that does not either it
-/// takes the inner policy's plan, its bags exchanged for like ones. Then samples return home as far
-/// as limits allow.
+/// Most policies move almost every sample, even where loads are almost even before. This one starts
+/// from home, with every sample in the bag that holds it. Bags above the limit give samples to bags
+/// below it, or swap them for lighter ones, so that few tokens move. Where some bag stays above
+/// the limit, it packs all bags anew, with as many samples at home as have room. Where that fails
+/// too, it takes the inner policy's plan and exchanges what identical bags own. Then samples return
+/// home as far as limits allow.
 ///
-/// Expects     the inner policy adds up costs and restricts itself to no plans.
+/// Expects     the inner policy neither pads nor restricts plans.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) makespan <= (1 + tolerance) * the inner policy's, exactly; where the problem has
 ///                 no homes the plan is the inner policy's
 ///             (4) it moves no more tokens than the inner policy's plan does
-///             (5) with capacities it respects them where the inner policy does
-/// Answers     what the inner policy has proven.
+///             (5) it keeps to capacities where the inner policy does
+/// Returns     what the inner policy has proven.
 /// Complexity  the inner policy, and O(n log n + n m) with a small constant: O(m) is one move of
 ///             memory for each sample that changes bags; `work` bounds the search.
-/// Source      with makespan and cost of movement in exchanged roles: G. Aggarwal, R. Motwani, A. Zhu,
-///             "The Load Rebalancing Problem", SPAA 2003.
+/// Source      G. Aggarwal, R. Motwani, A. Zhu, "The Load Rebalancing Problem", SPAA 2003, which
+///             limits the movement and makes the makespan small.
 template <partition_policy Inner = refine<longest_processing_time>>
 struct least_movement {
   [[no_unique_address]] Inner inner{};
   std::uint32_t tolerance_per_million = 5'000;  ///< of the inner policy's makespan
-  std::uint64_t work = std::uint64_t{1} << 24;  ///< exchanges of samples that may be looked at
+  std::uint64_t work = std::uint64_t{1} << 24;  ///< how many exchanges the search looks at
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
@@ -59,18 +61,15 @@ struct least_movement {
     BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
     BALLAST_EXPECTS(batching_of(inner) == batching::packed && !restricts_plans(inner));
-    if (problem.home.empty()) { return place(inner, problem, loads, owner, memory); }
+    if (problem.home.empty()) { return run_policy(inner, problem, loads, owner, memory); }
 
     auto scratch = memory.open();
     std::span<cost_units> const starting_loads = scratch.take<cost_units>(loads.size());
     std::ranges::copy(loads, starting_loads.begin());
-    ratio const proven = place(inner, problem, loads, owner, memory);
+    ratio const proven = run_policy(inner, problem, loads, owner, memory);
     if (std::ranges::find(owner, to_id<bag_id>(loads.size())) != owner.end()) { return proven; }
 
-    ratio makespan;
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      makespan = std::max(makespan, ratio{loads[bag], problem.speeds[bag]});
-    }
+    ratio const makespan = makespan_of(loads, problem.speeds);
     std::span<cost_units> const limits = scratch.take<cost_units>(loads.size());
     for (std::size_t bag = 0; bag < loads.size(); ++bag) {
       limits[bag] = limit(makespan, problem.speeds[bag]);
@@ -78,7 +77,7 @@ struct least_movement {
     detail::limited_bags bags(problem, starting_loads, limits, scratch);
     bags.place(owner);
     tokens const inner_moved = bags.moved();
-    rearrange(bags, problem, starting_loads, owner, memory);
+    bring_back(bags, problem, starting_loads, owner, memory);
     if (bags.within_limits() && bags.moved() < inner_moved) { bags.store(owner, loads); }
     return proven;
   }
@@ -97,15 +96,16 @@ struct least_movement {
   friend bool operator==(least_movement const&, least_movement const&) = default;
 
  private:
-  void rearrange(detail::limited_bags& bags, partition_problem const& problem,
-                 std::span<cost_units const> starting_loads, std::span<bag_id const> owner,
-                 workspace& memory) const
+  void bring_back(detail::limited_bags& bags, partition_problem const& problem,
+                  std::span<cost_units const> starting_loads, std::span<bag_id const> owner,
+                  workspace& memory) const
   {
-    std::uint64_t left = work;
-    std::uint64_t half = work / 2;
+    detail::work_budget left(work);
+    auto const half_of_work = [this] { return detail::work_budget(work / 2); };
+    detail::work_budget half = half_of_work();
     bags.place(problem.home);
     if (!detail::shed_excess(bags, half, memory)) {
-      left = work / 2;
+      left = half_of_work();
       bags.place(problem.home);
       detail::fill_from_home(bags, memory);
       if (!detail::shed_excess(bags, left, memory)) {
@@ -114,7 +114,7 @@ struct least_movement {
         std::ranges::copy(owner, relabelled.begin());
         detail::relabel_bags(problem, starting_loads, relabelled, memory);
         bags.place(relabelled);
-        left = work / 2;
+        left = half_of_work();
       }
     }
     detail::return_home(bags, left);

@@ -12,7 +12,7 @@
 
 namespace ballast::inline v0 {
 
-/// Heaviest sample first, always to the bag that would finish it earliest.
+/// Heaviest sample first, each to the bag that would finish it earliest.
 ///
 /// With bags of one kind that is the lightest bag; with several sizes or speeds the one with the
 /// least (load + cost) / speed, among the bags that the sample fits.
@@ -42,9 +42,9 @@ struct longest_processing_time {
 
     for (auto const [cost, sample] : problem.heaviest_first) {
       // The smallest bags take every sample, so lengths are looked up only where sizes differ.
-      detail::like_bags* best = &bags.kinds().front();
+      detail::identical_bags* best = &bags.kinds().front();
       ratio best_finish{best->lightest().load + cost, best->speed};
-      for (detail::like_bags& kind : bags.kinds().subspan(1)) {
+      for (detail::identical_bags& kind : bags.kinds().subspan(1)) {
         if (!partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
         ratio const finish{kind.lightest().load + cost, kind.speed};
         if (finish < best_finish) {

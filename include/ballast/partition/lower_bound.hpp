@@ -10,6 +10,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/detail/bounds/whole_units_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Whether bags get so few samples that counting and packing bounds can be above the mean.
+/// Whether there are so few samples per bag that counting and packing bounds can be above the mean.
 [[nodiscard]] constexpr bool few_samples(std::size_t samples, std::size_t bags) noexcept
 {
   return samples <= 8 * bags;
@@ -56,7 +57,8 @@ struct started_bags {
     return fastest_first.front() == fastest_first.back();
   }
 
-  /// Work that `count` bags of this speed together share, in whole units where speeds are alike.
+  /// Work that `count` bags share, whose speeds add up to `speed`; in whole units where all bags have
+  /// one speed.
   [[nodiscard]] ratio share(cost_units work, std::size_t count, std::int64_t speed) const noexcept
   {
     if (!one_speed()) { return {work, speed}; }
@@ -65,8 +67,8 @@ struct started_bags {
   }
 };
 
-/// Work that only smaller bags can take, shared by them; each sample on its fastest bag; and what
-/// bags hold from the start.
+/// The largest of: work that only smaller bags can take, shared by these; each sample on the fastest
+/// bag that it fits; and what bags hold from the start.
 [[nodiscard]] inline ratio confined_work_bound(partition_problem const& problem,
                                                started_bags const& bags, workspace::frame& scratch)
 {
@@ -76,8 +78,8 @@ struct started_bags {
   std::ranges::sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(problem.gpus[a], a) > std::pair(problem.gpus[b], b);
   });
-  // A sample can use the bags of `largest_first` from the k-th on, where k counts those that it is
-  // too short for: work[k] is that of such samples, heaviest[k] the cost of one.
+  // A sample that is too short for the k largest bags can use `largest_first` from the k-th on:
+  // work[k] is the work of all such samples, heaviest[k] the largest cost of one.
   std::span<cost_units> const work = scratch.take<cost_units>(count);
   std::span<cost_units> const heaviest = scratch.take<cost_units>(count);
   std::ranges::fill(work, 0);
@@ -113,7 +115,7 @@ struct started_bags {
   return bound;
 }
 
-/// The heaviest samples on as few bags as they can lie in.
+/// The q heaviest samples on the q fastest bags, for every q.
 [[nodiscard]] inline ratio heaviest_samples_bound(partition_problem const& problem,
                                                   started_bags const& bags) noexcept
 {
@@ -129,7 +131,7 @@ struct started_bags {
   return bound;
 }
 
-/// With bags of one speed, the load that counting the samples of the fullest bags proves.
+/// With bags of one speed, the load that follows from how many samples the fullest bags hold.
 [[nodiscard]] inline cost_units fullest_bags_bound(partition_problem const& problem,
                                                    started_bags const& bags, cost_units bound,
                                                    workspace::frame& scratch)
@@ -181,7 +183,7 @@ struct started_bags {
 
 }  // namespace detail
 
-/// Work per speed that no placement of whole samples can get below: the yardstick of every plan.
+/// A makespan that no plan gets below, since samples are not cut: what every plan is compared with.
 ///
 /// The largest of
 ///   (a) the mean: for every size of bag, the work of the samples that only smaller bags can take,
@@ -229,6 +231,20 @@ struct started_bags {
     bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
   }
   return bound;
+}
+
+/// The problem with its lower bound: the one that it has, or else makespan_lower_bound's. Policies
+/// that need the bound and run others begin with it, so that one step computes it once.
+///
+/// Shapes      starting_loads[m].
+[[nodiscard]] inline partition_problem with_lower_bound(partition_problem problem,
+                                                        std::span<cost_units const> starting_loads,
+                                                        workspace& memory)
+{
+  if (problem.lower_bound.numerator == 0) {
+    problem.lower_bound = makespan_lower_bound(problem, memory, starting_loads);
+  }
+  return problem;
 }
 
 }  // namespace ballast::inline v0

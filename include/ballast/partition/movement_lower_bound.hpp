@@ -19,13 +19,13 @@
 
 namespace ballast::inline v0 {
 
-/// So many tokens must leave home in every plan that keeps all loads within limits.
+/// How many tokens at least leave home in every plan that keeps all loads within limits.
 ///
-/// Samples that do not fit their home leave. What the others make too much of a bag's limit leaves
-/// as well, and takes at least as many tokens as if samples could be cut, those with most work per
-/// token first: the linear relaxation of a knapsack cover for each bag.
+/// Samples that do not fit their home leave. The work of the others that is above a bag's limit has
+/// to leave too. That takes at least as many tokens as if samples could be cut, those with most work
+/// per token first: the linear relaxation of a knapsack cover for each bag.
 ///
-/// Shapes      starting_loads[m], limits[m]; home[n] is there.
+/// Shapes      starting_loads[m], limits[m]; the problem has a home[n].
 /// Expects     no starting load is above its limit.
 /// Ensures     (1) no plan within the limits moves fewer tokens
 /// Complexity  O(n log n); 8 bytes of scratch per sample, 8 per bag.
@@ -55,7 +55,7 @@ namespace ballast::inline v0 {
   }
   by_work_per_token = by_work_per_token.first(staying);
   std::ranges::sort(by_work_per_token, [&](std::uint32_t a, std::uint32_t b) {
-    // length / cost, where samples without tokens are free and those without work are of no use.
+    // length / cost: samples without tokens come first and those without work last.
     auto const price = [&](std::uint32_t sample) {
       cost_units const cost = problem.costs[sample];
       return cost > 0 ? ratio{problem.tokens_of(sample), cost} : ratio{no_cost, 1};

@@ -3,13 +3,15 @@
 #define BALLAST_PARTITION_MULTIFIT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/greedy/first_fit_tree.hpp>
+#include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
 
 #include <algorithm>
@@ -21,21 +23,21 @@
 
 namespace ballast::inline v0 {
 
-/// Bisects the makespan, and asks first fit decreasing whether bags that stop by then hold it all.
+/// Bisects the makespan: can first fit decreasing pack all samples into bags that stop by then?
 ///
 /// A probe puts every sample, heaviest first, in the first bag that has room for it before the
 /// probe's time; bags are in increasing order of size and then of speed, so that the fast ones are
-/// left for what has room nowhere else. The search lies between the lower bound and the plan of
-/// longest_processing_time, which is kept if no probe finds a better one. Best with few samples per
-/// bag, where filling a bag to the brim is what matters.
+/// left for what has room nowhere else. The search begins between the lower bound and the plan of
+/// longest_processing_time, and keeps that plan if no probe finds a better one. It is best with few
+/// samples per bag, where what a bag leaves empty matters most.
 ///
-/// Units       probes are made at times that are whole loads of the fastest bag.
+/// Units       the times of probes are whole loads of the fastest bag.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of longest_processing_time
 ///             (4) from empty bags of one kind, makespan <= (13/11 + 2^-iterations) * optimum, and
-///                 with iterations to narrow the search to one time 13/11 * optimum
-///             (5) the answer is makespan_lower_bound's
+///                 13/11 * optimum with enough iterations to narrow the search to one time
+///             (5) it returns the lower bound
 /// Complexity  O((n + m) log m) per iteration; 4 n + 40 m bytes of scratch besides the bound's.
 /// Source      E. G. Coffman, M. R. Garey, D. S. Johnson, "An Application of Bin-Packing to
 ///             Multiprocessor Scheduling", SIAM J. Comput. 7(1):1-17, 1978; (4) M. Yue, "On the Exact
@@ -51,10 +53,8 @@ struct multifit {
     BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
     auto scratch = memory.open();
-    std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
-    std::ranges::copy(loads, starts.begin());
-    ratio const bound = makespan_lower_bound(problem, memory, starts);
-    longest_processing_time{}(problem, loads, owner, memory);
+    auto const [starts, bound] =
+        detail::run_inner_policy(longest_processing_time{}, problem, loads, owner, memory, scratch);
 
     std::span<std::uint32_t> const order = scratch.take<std::uint32_t>(loads.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
@@ -87,7 +87,7 @@ struct multifit {
   friend bool operator==(multifit const&, multifit const&) = default;
 
  private:
-  /// First fit decreasing before `time`. Answers whether every sample found room.
+  /// First fit decreasing before `time`. Returns whether every sample found room.
   [[nodiscard]] static bool fits_by(ratio time, partition_problem const& problem,
                                     std::span<cost_units const> starts,
                                     std::span<std::uint32_t const> order,

@@ -8,10 +8,12 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
+#include <ballast/partition/makespan.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,29 +21,29 @@
 
 namespace ballast::inline v0 {
 
-/// The shortest step of batches that are padded to their longest sample: a bag computes as many
-/// samples as it owns, each at the cost of the heaviest of them.
+/// Batches that are padded to their longest sample, with the least makespan: each sample of a bag
+/// costs as much as the heaviest of them.
 ///
 /// The cost model says what one padded sample costs, so `quadratic_cost{1}` balances count x
 /// longest and `quadratic_cost{1, lambda}` count x longest x (1 + lambda longest). Samples go in
-/// descending order, bag after bag, each as full as a finishing time allows; the least time that
-/// places all of them is found by bisection.
+/// descending order, bag after bag, each as full as a finishing time allows; bisection finds the
+/// least time by which all of them have a bag.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by the number of samples that each bag now owns times the
 ///                 largest of their costs
 ///             (3) where every sample fits every bag and bags have one speed and one load to start
-///                 with, the plan is an optimum and its makespan is the answer
-///             (4) so it is with several kinds of bags, while the product of (bags of a kind + 1)
-///                 is at most `orders` and the least common multiple of speeds below 2^32
+///                 with, the plan is an optimum, and the makespan is returned as proven
+///             (4) the same holds with several kinds of bags, as long as the product of (bags of a
+///                 kind + 1) is at most `orders` and the least common multiple of speeds below 2^32
 ///             (5) other bags are filled from those with the most GPUs to those with the fewest,
-///                 the fastest of a size first, and nothing is answered
+///                 the fastest of a size first, and nothing is proven
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
 ///             are bisected until no two that differ are left.
-/// Source      corrects and generalises Algorithm 2 of Y. Zheng et al., "OrchMLLM: Orchestrate
-///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
-///             Model Training", arXiv 2503.23830, 2025.
+/// Source      corrects and generalises Algorithm 2 of B. Xiao, Y. Zheng et al., "OrchMLLM:
+///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
+///             Language Model Training", arXiv 2503.23830, 2025.
 struct padded_batches {
   std::size_t orders = 8192;  ///< entries of the largest table to search for the order of filling
 
@@ -65,7 +67,7 @@ struct padded_batches {
       return {};
     }
     by_best_order.fill(shortest_time(by_best_order, times), place);
-    return times.exact() ? makespan(problem, loads) : ratio{};
+    return times.exact() ? makespan_of(loads, problem.speeds) : ratio{};
   }
 
   [[nodiscard]] static constexpr batching batches() noexcept { return batching::padded; }
@@ -74,18 +76,8 @@ struct padded_batches {
   friend bool operator==(padded_batches, padded_batches) = default;
 
  private:
-  [[nodiscard]] static ratio makespan(partition_problem const& problem,
-                                      std::span<cost_units const> loads)
-  {
-    ratio longest;
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      longest = std::max(longest, ratio{loads[bag], problem.speeds[bag]});
-    }
-    return longest;
-  }
-
   // A filling is the same at all times from its `finish` to before its `next`, so every probe moves
-  // an end of the interval past the time probed, to one that matters.
+  // an end of the interval not just to the time probed but to where the filling changes.
   template <class Filling>
   [[nodiscard]] static uint128 shortest_time(Filling& bags, detail::finishing_times const& times)
   {

@@ -9,7 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
-#include <ballast/partition/detail/place_items.hpp>
+#include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -66,26 +66,26 @@ namespace detail {
 
 }  // namespace detail
 
-/// Places samples in bags with a policy, and says how good the plan is: the front door of this
-/// folder, in the form for a training loop.
+/// Decides with a policy which bag computes which samples, and says how good the plan is: the front
+/// door of this folder, in the form for a training loop.
 ///
 /// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; constraints: arrays of n or empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     cost_of(sample) answers what the sample costs, length_of(sample) how many tokens it
-///             has that a bag would split: of several modalities that are split, the fewest that
-///             are not zero. Both answer integers. A sample that is a number is its own length. The
-///             policy does what partition_policy says of it.
+/// Expects     cost_of(sample) returns what the sample costs, length_of(sample) how many of its
+///             tokens a bag splits: where it splits several modalities, the fewest that are not
+///             zero. Both return integers. A sample that is a number is its own length. The policy
+///             does what partition_policy says.
 /// Ensures     (1) those of partition_plan
 ///             (2) no sample is in a bag with more GPUs than the sample has tokens
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
-///             (5) samples that were asked to stay together do, and no bag holds more weight than
-///                 its GPUs can
+///             (5) samples with one key in constraints.together have one bag, and no bag holds more
+///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
-///             cost or none, a home that no rank is, or the costs or weights overflow; infeasible:
-///             sample `position` is shorter than every bag has GPUs or found no bag with room, or
-///             there is no bag, or the policy pads and samples are to stay together. The plan is
-///             then unspecified.
+///             cost or no cost, a home outside the job, or the costs or weights overflow;
+///             infeasible: sample `position` has fewer tokens than every bag has GPUs or found no
+///             bag with room, or there is no bag, or the policy pads and samples have to stay
+///             together. The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound; with
 ///             samples to keep together O(n log n).
 template <std::ranges::forward_range Samples, partition_policy Policy,
@@ -115,7 +115,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   std::size_t next = 0;
   for (auto&& sample : samples) {
     auto const length = static_cast<tokens>(std::invoke(length_of, sample));
-    // A cost model of the user's own need not answer for a length that is none.
+    // A user's cost model is not called with a length that is out of range.
     bool const priced = length >= 0 && length <= longest_sample;
     auto const cost = priced ? static_cast<cost_units>(std::invoke(cost_of, sample)) : no_cost;
     if (auto checked = detail::check_sample(next, length, cost, total, smallest_bag); !checked) {
@@ -126,7 +126,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     total += cost;
     ++next;
   }
-  plan.owner.assign(count, to_id<bag_id>(bags.size()));  // none, until the policy says so
+  plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
   plan.loads.assign(bags.size(), 0);
   plan.batches = batching_of(policy);
   plan.bags_digest = bags.digest();
@@ -138,7 +138,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (constraints.most_per_gpu != constraints.no_limit) {
     weights = constraints.weights.empty() ? lengths : constraints.weights;
   }
-  detail::placed_items items{plan.costs, lengths, weights, home};
+  detail::planned_items items{plan.costs, lengths, weights, home};
   std::span<bag_id> owner = plan.owner;
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {
@@ -152,7 +152,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     std::ranges::fill(owner, to_id<bag_id>(bags.size()));
   }
   auto const bound =
-      detail::place_items(items, bags, policy, constraints.most_per_gpu, plan.loads, owner, memory);
+      detail::plan_items(items, bags, policy, constraints.most_per_gpu, plan.loads, owner, memory);
   if (!bound) { return tl::unexpected(bound.error()); }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];

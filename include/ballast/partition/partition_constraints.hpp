@@ -14,18 +14,18 @@
 
 namespace ballast::inline v0 {
 
-/// What a plan has to respect besides lengths, and what it may know: all of it optional.
+/// What a plan has to keep to besides lengths, and where samples are now: all of it optional.
 ///
 ///     partition(lengths, bags, policy, cost, length, {.together = prompts, .home = ranks})
 ///
 /// Shapes      each array is empty or has one entry per sample, in sample order.
 struct partition_constraints {
-  /// Samples with the same key are placed as one, as the answers to one prompt.
+  /// Samples with the same key stay in one bag, as the answers to one prompt.
   std::span<std::int64_t const> together = {};
   /// The rank that holds each sample now, for policies that avoid movement and for plan.moved.
   std::span<rank_id const> home = {};
-  /// A bag of G GPUs gets at most G times this weight: what memory holds. Policies that do not look
-  /// at weights may fail to keep it, and the plan is then refused; `capped` is one that does.
+  /// A bag of G GPUs gets at most G times this weight: what its memory holds. The plan of a policy
+  /// that ignores weights is refused where it is above; `capped` makes every policy keep to it.
   std::int64_t most_per_gpu = no_limit;
   /// What counts against most_per_gpu. Empty: the lengths.
   std::span<std::int64_t const> weights = {};
@@ -35,29 +35,29 @@ struct partition_constraints {
 
 namespace detail {
 
-/// Refuses constraints with values that mean nothing.
-[[nodiscard]] inline result<void> check_constraints(partition_constraints const& asked,
+/// Refuses constraints with values out of range.
+[[nodiscard]] inline result<void> check_constraints(partition_constraints const& given,
                                                     std::size_t samples, std::size_t gpus)
 {
-  for (std::size_t const count : {asked.together.size(), asked.home.size(), asked.weights.size()}) {
+  for (std::size_t const count : {given.together.size(), given.home.size(), given.weights.size()}) {
     BALLAST_EXPECTS(count == 0 || count == samples);
   }
-  for (std::size_t sample = 0; sample < asked.home.size(); ++sample) {
-    if (to_index(asked.home[sample]) >= gpus) {
+  for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
+    if (to_index(given.home[sample]) >= gpus) {
       return fail(error_code::out_of_range, sample,
                   "sample " + std::to_string(sample) + " lies on rank " +
-                      std::to_string(to_index(asked.home[sample])) + " of a job of " +
+                      std::to_string(to_index(given.home[sample])) + " of a job of " +
                       std::to_string(gpus) + " GPUs; correct its home");
     }
   }
-  if (asked.most_per_gpu < 0) {
+  if (given.most_per_gpu < 0) {
     return fail(error_code::out_of_range, 0,
-                "a GPU cannot hold " + std::to_string(asked.most_per_gpu) +
+                "a GPU cannot hold " + std::to_string(given.most_per_gpu) +
                     "; give the most that it holds, or no limit");
   }
   std::int64_t total = 0;
-  for (std::size_t sample = 0; sample < asked.weights.size(); ++sample) {
-    std::int64_t const weight = asked.weights[sample];
+  for (std::size_t sample = 0; sample < given.weights.size(); ++sample) {
+    std::int64_t const weight = given.weights[sample];
     if (weight < 0 || weight > std::numeric_limits<std::int64_t>::max() - 1 - total) {
       return fail(error_code::out_of_range, sample,
                   "the weight " + std::to_string(weight) + " of sample " + std::to_string(sample) +

@@ -15,7 +15,7 @@
 
 namespace ballast::inline v0 {
 
-/// Who computes what, and how good that is.
+/// Which bag computes which samples, and how good that is.
 ///
 /// Shapes      owner[n], costs[n], loads[m], samples: m groups.
 /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per GPU,
@@ -24,11 +24,11 @@ namespace ballast::inline v0 {
 ///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], or of a
 ///                 padded batch their number times the largest of them
 ///             (3) makespan is the largest load per speed, exactly
-///             (4) no plan that meets what was asked has a makespan below lower_bound, so this one
-///                 is at most gap() above the optimum. What was asked is what the policy restricts
-///                 itself to (equal counts, padded batches) and the constraints
+///             (4) lower_bound: no plan has a smaller makespan among those that keep the constraints
+///                 and what the policy restricts itself to (equal counts, padded batches). So this
+///                 plan is at most gap() above the optimum
 ///             (5) moved is the share of all tokens whose sample leaves the bag that holds it; 0
-///                 where nobody said where samples lie
+///                 where the constraints give no home
 struct partition_plan {
   std::vector<bag_id> owner;
   std::vector<cost_units> costs;
@@ -38,7 +38,7 @@ struct partition_plan {
   ratio lower_bound;
   ratio moved;
   batching batches = batching::packed;
-  std::uint64_t bags_digest = 0;  ///< of the layout that the plan is for
+  std::uint64_t bags_digest = 0;  ///< of the bag_layout that the plan is for
 
   /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
   /// work.

@@ -23,14 +23,15 @@ namespace ballast::inline v0 {
 ///
 /// As published, "within v of each other" is not transitive: of sums 0, 4 and 8 with v = 5 the
 /// first equals the second and the second the third, but the first is less than the third. A heap
-/// over it is undefined. Here sums are equal where they are between the same two multiples of the
-/// tolerance, which is an order. With bags of several speeds, sums are taken per speed.
+/// with such a comparison is undefined behaviour. Here two sums are equal if they lie between the
+/// same two multiples of the tolerance, which is an order. With bags of several speeds, sums are
+/// taken per speed.
 ///
-/// It reads lengths, not costs, so it suits a model that nobody has measured. With costs that hold
-/// both terms, `quadratic_cost{1, lambda}`, every packed policy balances their sum directly.
+/// It reads lengths, not costs, so it can plan for a model without measured costs. With costs that
+/// have both terms, `quadratic_cost{1, lambda}`, every packed policy balances their sum directly.
 ///
-/// Units       tolerance in tokens per unit of speed: a fraction of what a bag gets, since neither
-///             sums alone nor squares alone say what takes long.
+/// Units       tolerance in tokens per unit of speed: a fraction of what a bag gets, since the time
+///             of a bag depends on both sums and squares.
 /// Expects     tolerance >= 1.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
@@ -38,8 +39,8 @@ namespace ballast::inline v0 {
 ///                 speed) rounded down, sum of squares / speed, number), before it is added
 ///             (4) what bags have to start with is work and not tokens: it does not count
 /// Complexity  O(n (sizes + log m)) after the sort that the problem brings.
-/// Source      Algorithm 4 of Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
-///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
+/// Source      Algorithm 4 of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with
+///             Batch Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
 ///             2503.23830, 2025.
 struct quadratic_with_tolerance {
   tokens tolerance = 16384;

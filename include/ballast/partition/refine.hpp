@@ -3,6 +3,8 @@
 #define BALLAST_PARTITION_REFINE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -10,11 +12,10 @@
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/exchange/relieve_worst.hpp>
 #include <ballast/partition/detail/exchange/settle_bags.hpp>
+#include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -23,25 +24,25 @@ namespace ballast::inline v0 {
 /// Starts from the plan of another policy and exchanges samples between two bags at a time, until
 /// the makespan is the lower bound, no exchange helps, or the work is used up.
 ///
-/// With a dozen samples per bag or more the bound is reached nearly always, and the plan is thereby
-/// proven optimal: among the 4^k exchanges of k samples of two bags some has exactly the net work
-/// that one of them needs, and it is found in O(2^k). The makespan only ever shrinks, so that the
-/// plan is a good one wherever the work ends.
+/// With a dozen samples per bag or more it nearly always reaches the bound, which proves the plan
+/// optimal: among the 4^k exchanges of k samples of two bags, one moves exactly the work that a bag
+/// has too much, and the search finds it in O(2^k) steps. The makespan never grows, so the search
+/// can stop at any time.
 ///
-/// Units       work counts elementary steps of the search, each a nanosecond or two; 0 leaves the
-///             plan as it is. Exchanges are begun while any is left, so the count can end above it
-///             by those of one: below 2^18, and a look along two bags.
-/// Expects     the inner policy neither restricts plans nor pads. Capacities are not looked at.
+/// Units       work counts steps of the search, each a nanosecond or two; 0 leaves the plan as it
+///             is. The search begins an exchange while any work is left, and so can do up to 2^18
+///             steps, and a pass along two bags, more than this.
+/// Expects     the inner policy neither restricts plans nor pads. Capacities are ignored.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) the makespan is not above that of the inner policy's plan
-///             (4) the answer is the larger of the inner policy's and makespan_lower_bound's
+///             (4) it returns the larger of what the inner policy proves and the lower bound
 ///             (5) the plan depends on nothing but the arguments
 /// Complexity  the inner policy, the bound, O(n + m log m), and O(work).
-/// Source      exchanges as one-to-one and two-for-two swaps have them, e.g. P. M. Franca et al.,
-///             "A Composite Heuristic for the Identical Parallel Machine Scheduling Problem with
-///             Minimum Makespan Objective", Computers & Operations Research 21(2):205-210, 1994;
-///             all subsets at once by `detail::find_exchange`.
+/// Source      swaps of one for one and two for two, e.g. P. M. Franca et al., "A Composite
+///             Heuristic for the Identical Parallel Machine Scheduling Problem with Minimum Makespan
+///             Objective", Computers & Operations Research 21(2):205-210, 1994; here all subsets at
+///             once, by `detail::find_exchange`.
 template <partition_policy Inner = longest_processing_time>
 struct refine {
   [[no_unique_address]] Inner inner{};
@@ -52,13 +53,11 @@ struct refine {
   {
     BALLAST_EXPECTS(!restricts_plans(inner) && batching_of(inner) == batching::packed);
     auto scratch = memory.open();
-    std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
-    std::ranges::copy(loads, starts.begin());
-    ratio const proven = place(inner, problem, loads, owner, memory);
-    ratio const bound = std::max(proven, makespan_lower_bound(problem, memory, starts));
-
+    ratio const bound =
+        detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;
     if (makespan_of(loads, problem.speeds) <= bound || work == 0) { return bound; }
-    detail::bag_exchanges plan(problem, loads, owner, work, memory, scratch);
+    detail::work_budget left(work);
+    detail::bag_exchanges plan(problem, loads, owner, left, memory, scratch);
     bool const settled = detail::settle_bags(plan, bound, scratch)();
     if (!settled) { detail::relieve_worst(plan, bound)(); }
     return bound;

@@ -16,7 +16,7 @@ using ballast::bag_id;
 using ballast::cost_units;
 using ballast::tokens;
 using ballast::detail::join_samples;
-using ballast::detail::placed_items;
+using ballast::detail::planned_items;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 
@@ -26,7 +26,7 @@ struct samples {
   std::vector<std::int64_t> weights = {};
   std::vector<bag_id> home = {};
 
-  placed_items view() const { return {costs, lengths, weights, home}; }
+  planned_items view() const { return {costs, lengths, weights, home}; }
 };
 
 TEST(JoinSamples, AddsUpWhatStaysTogether)
@@ -39,7 +39,7 @@ TEST(JoinSamples, AddsUpWhatStaysTogether)
   std::vector<std::uint32_t> item_of(5);
   ballast::workspace memory;
   auto frame = memory.open();
-  placed_items const items = join_samples(keys, given.view(), item_of, frame);
+  planned_items const items = join_samples(keys, given.view(), item_of, frame);
   EXPECT_THAT(item_of, ElementsAre(0, 1, 0, 1, 0));
   EXPECT_THAT(items.costs, ElementsAre(21, 10));
   EXPECT_THAT(items.lengths, ElementsAre(7, 10));  // the fewest tokens, but not none
@@ -56,18 +56,18 @@ TEST(JoinSamples, LeavesOutWhatIsNotGiven)
   std::vector<std::uint32_t> item_of(2);
   ballast::workspace memory;
   auto frame = memory.open();
-  placed_items const items =
+  planned_items const items =
       join_samples(std::vector<std::int64_t>{1, 2}, given.view(), item_of, frame);
   EXPECT_TRUE(items.weights.empty());
   EXPECT_TRUE(items.home.empty());
-  EXPECT_EQ(placed_items{}.sample_of(7), 7U);  // where items are samples
+  EXPECT_EQ(planned_items{}.sample_of(7), 7U);  // where items are samples
 }
 
 TEST(JoinSamples, ManagesWithoutSamples)
 {
   ballast::workspace memory;
   auto frame = memory.open();
-  placed_items const items = join_samples({}, {}, {}, frame);
+  planned_items const items = join_samples({}, {}, {}, frame);
   EXPECT_TRUE(items.costs.empty());
 }
 
@@ -77,7 +77,7 @@ TEST(JoinSamples, GivesHomeToTheFirstOfEqualBags)
   std::vector<std::uint32_t> item_of(4);
   ballast::workspace memory;
   auto frame = memory.open();
-  placed_items const items =
+  planned_items const items =
       join_samples(std::vector<std::int64_t>{0, 0, 1, 1}, given.view(), item_of, frame);
   EXPECT_THAT(items.home, ElementsAre(bag_id{1}, bag_id{2}));
 }
@@ -124,7 +124,7 @@ TEST(JoinSamples, AgreesWithAMapOfKeys)  // Ensures (1) (2) (3)
     std::vector<std::uint32_t> item_of(count);
     ballast::workspace memory;
     auto frame = memory.open();
-    placed_items const items = join_samples(keys, given.view(), item_of, frame);
+    planned_items const items = join_samples(keys, given.view(), item_of, frame);
     ASSERT_THAT(item_of, ElementsAreArray(expected_item));
     ASSERT_EQ(items.costs.size(), expected.size());
     for (std::size_t item = 0; item < expected.size(); ++item) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +19,7 @@ std::size_t bound(packing_instance const& step)
 {
   ballast::workspace memory;
   std::vector<ballast::priced_sample> order(step.weights.size());
-  ballast::descending_order(step.weights, order, memory);
+  ballast::descending_order_into(order, step.weights, memory);
   return ballast::packing_lower_bound({step.weights, order, step.capacity});
 }
 

@@ -16,11 +16,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a policy places: samples, or sets of samples that stay together, each as if it were one.
+/// What a policy plans: samples, or sets of samples that stay together, each as if it were one.
 ///
 /// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
 ///             joint_lengths[k], or empty where items are samples.
-struct placed_items {
+struct planned_items {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
   std::span<std::int64_t const> weights = {};
@@ -28,26 +28,26 @@ struct placed_items {
   std::span<std::uint32_t const> first_sample = {};
   std::span<tokens const> joint_lengths = {};
 
-  /// The sample by which an error names an item.
+  /// The sample that an error names for an item.
   [[nodiscard]] std::size_t sample_of(std::size_t item) const noexcept
   {
     return first_sample.empty() ? item : first_sample[item];
   }
 };
 
-/// Joins samples of one key to one item, so that every policy keeps them together without knowing.
+/// Joins the samples of each key to one item, so that every policy keeps them together.
 ///
-/// An item costs and weighs what its samples do together. It has the fewest tokens of any of them
-/// that has some, since each is split by itself, and its home is the bag that holds most of its
-/// tokens, of equals the first.
+/// An item costs and weighs what its samples do together. Its length is that of its shortest sample
+/// that has tokens, since a bag splits each sample by itself. Its home is the bag that holds most of
+/// its tokens, of equals the first.
 ///
 /// Shapes      keys[n], item_of[n].
 /// Ensures     (1) item_of[i] == item_of[j] exactly where keys[i] == keys[j]
 ///             (2) items are numbered by their first samples
 ///             (3) first_sample of an item is the first of its samples
 /// Complexity  O(n log n); up to 56 n bytes of scratch that the caller's frame keeps.
-inline placed_items join_samples(std::span<std::int64_t const> keys, placed_items const& samples,
-                                 std::span<std::uint32_t> item_of, workspace::frame& scratch)
+inline planned_items join_samples(std::span<std::int64_t const> keys, planned_items const& samples,
+                                  std::span<std::uint32_t> item_of, workspace::frame& scratch)
 {
   std::size_t const count = keys.size();
   BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);

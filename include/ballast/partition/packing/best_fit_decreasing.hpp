@@ -3,13 +3,14 @@
 #define BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/detail/best_fit.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/detail/room_tree.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -34,26 +35,13 @@ struct best_fit_decreasing {
     BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size());
     auto scratch = memory.open();
     if (problem.capacity <= detail::bins_by_room::largest_capacity) {
-      return fill(problem, owner, detail::bins_by_room(problem.capacity, owner.size(), scratch));
+      return detail::best_fit_into(owner, problem,
+                                   detail::bins_by_room(problem.capacity, owner.size(), scratch));
     }
-    return fill(problem, owner, detail::room_tree(owner.size(), scratch));
+    return detail::best_fit_into(owner, problem, detail::room_tree(owner.size(), scratch));
   }
 
   friend bool operator==(best_fit_decreasing, best_fit_decreasing) = default;
-
- private:
-  template <class Bins>
-  static std::size_t fill(packing_problem const& problem, std::span<bin_id> owner, Bins bins)
-  {
-    std::size_t opened = 0;
-    for (auto const [weight, sample] : problem.heaviest_first) {
-      auto const tightest = bins.take_tightest(weight);
-      bin_id const bin = tightest ? tightest->bin : to_id<bin_id>(opened++);
-      bins.put(bin, (tightest ? tightest->room : problem.capacity) - weight);
-      owner[to_index(sample)] = bin;
-    }
-    return opened;
-  }
 };
 
 }  // namespace ballast::inline v0

@@ -4,7 +4,7 @@
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
-#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace ballast::inline v0 {
 
-/// What every packing policy is given: n samples to put into as few bins of one capacity as it can.
+/// The input of every packing policy: n samples to put into as few bins of one capacity as it can.
 ///
-/// `pack_to_capacity()` builds it and checks all of this; whoever calls a policy directly vouches
-/// for it.
+/// `pack_to_capacity()` builds it and checks what is expected here. A caller that runs a policy
+/// directly has to keep to it.
 ///
 /// Shapes      weights[n], heaviest_first[n].
 /// Units       weights and capacity share one unit: tokens, or bytes of memory.
 /// Expects     (a) weights are not negative, none is above capacity, and they add up to less than
 ///                 2^63
-///             (b) heaviest_first is `descending_order` of the weights
+///             (b) heaviest_first is the `descending_order_into` of the weights
 struct packing_problem {
   std::span<std::int64_t const> weights;
   std::span<priced_sample const> heaviest_first;
@@ -33,7 +33,7 @@ struct packing_problem {
 ///
 /// In, out     owner[n] enters unspecified and leaves with one bin per sample.
 ///             memory is scratch that the policy gives back.
-/// Answers     the number of bins: those from 0 to one less all hold a sample, and none holds more
+/// Returns     the number of bins b: each of the bins 0 to b - 1 holds a sample, and none holds more
 ///             than the capacity.
 /// A policy is a value: regular, usually without state, parameters as public members.
 template <class P>

@@ -11,8 +11,8 @@
 
 namespace ballast::inline v0 {
 
-/// The packing of the first policy, unless it is not proven to have the fewest bins and that of the
-/// second has fewer.
+/// The packing of the first policy if it has the fewest bins by proof, and otherwise the one with
+/// fewer bins of two policies.
 ///
 ///     fewest_bins_of{best_fit_decreasing{}, minimum_bin_slack{}}
 ///

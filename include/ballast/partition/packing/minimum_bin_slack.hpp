@@ -3,11 +3,15 @@
 #define BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,12 +20,12 @@
 
 namespace ballast::inline v0 {
 
-/// One bin after the other, heaviest sample first, and as soon as one, two or three samples fill
-/// what is left exactly, these.
+/// Fills one bin after the other, heaviest sample first; as soon as one, two or three samples fill
+/// exactly what is left, it takes these.
 ///
-/// Without the exact fills it would be first fit decreasing, which fills bins the same way when
-/// seen bin by bin. Bins that are full waste nothing, so where weights are many and various the
-/// number of bins often is the sum over the capacity, rounded up, and thereby proven.
+/// Without the exact fills it would be first fit decreasing, whose bins are the same when filled one
+/// after the other. Full bins waste nothing, so with many different weights the number of bins often
+/// is the sum over the capacity, rounded up, and thereby proven.
 ///
 /// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty
 ///             (2) of equal weights the first sample goes first
@@ -33,8 +37,8 @@ namespace ballast::inline v0 {
 ///             29(7):821-839, 2002, after J. N. D. Gupta, J. C. Ho, "A New Heuristic Algorithm for
 ///             the One-Dimensional Bin-Packing Problem", Production Planning & Control 10(6), 1999.
 struct minimum_bin_slack {
-  std::uint64_t words_per_bin =
-      1024;  ///< of 64 pairs each, that the search for an exact fill reads
+  /// Of 64 pairs each, that the search for an exact fill reads.
+  std::uint64_t words_per_bin = 1024;
 
   std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
                          workspace& memory) const
@@ -66,7 +70,7 @@ struct minimum_bin_slack {
                    bin_id bin) const
   {
     std::size_t placed = 0;
-    std::uint64_t words = 0;
+    detail::work_budget words(words_per_bin);
     auto const place = [&](std::int64_t weight) {
       owner[to_index(waiting.take(weight))] = bin;
       room -= weight;
@@ -78,7 +82,7 @@ struct minimum_bin_slack {
     while (room >= lightest) {
       std::int64_t const next = waiting.heaviest_up_to(room);
       if (next == waiting.none) { break; }
-      if (next < room && words < words_per_bin) {
+      if (next < room && !words.spent()) {
         std::int64_t const lighter = waiting.pair_of_sum(room, lightest, heaviest, words);
         if (lighter != waiting.none) {
           place(lighter);
@@ -94,12 +98,12 @@ struct minimum_bin_slack {
   }
 
   /// The heaviest sample that two others complete, if any is found; otherwise just the heaviest.
-  std::int64_t first_of_three(detail::samples_by_weight& waiting, std::int64_t room,
-                              std::int64_t next, std::int64_t lightest, std::int64_t heaviest,
-                              std::uint64_t& words) const
+  static std::int64_t first_of_three(detail::samples_by_weight& waiting, std::int64_t room,
+                                     std::int64_t next, std::int64_t lightest,
+                                     std::int64_t heaviest, detail::work_budget& words)
   {
     if (room - next > 2 * heaviest) { return next; }
-    for (std::int64_t weight = next; weight != waiting.none && words < words_per_bin;
+    for (std::int64_t weight = next; weight != waiting.none && !words.spent();
          weight = waiting.heaviest_up_to(weight - 1)) {
       if (room - weight > 2 * heaviest) { break; }
       sample_id const tried = waiting.take(weight);

@@ -11,6 +11,7 @@
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,9 +54,9 @@ namespace detail {
 ///
 /// Shapes      samples[n] of any type, n < 2^32; n = 0 gives no bins.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     weight_of(sample) answers an integer: what the sample takes of the capacity, as its
+/// Expects     weight_of(sample) returns an integer: what the sample takes of the capacity, as its
 ///             tokens. A sample that is a number is its own weight. The policy does what
-///             packing_policy says of it.
+///             packing_policy says.
 /// Ensures     (1) those of packing_plan
 ///             (2) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (3) with a plan and a workspace that have seen a step as large, nothing is allocated
@@ -93,13 +94,13 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
 
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(count);
-  descending_order(plan.weights, heaviest_first, memory);
+  descending_order_into(heaviest_first, plan.weights, memory);
   packing_problem const problem{plan.weights, heaviest_first, capacity};
   plan.lower_bound = packing_lower_bound(problem);
   plan.owner.resize(count);
   std::size_t const bins = policy(problem, plan.owner, memory);
 
-  // A policy that is wrong ends the program here: bins above their capacity would pass for safe.
+  // A policy that is wrong ends the program here: its bins would be taken for safe.
   plan.samples.regroup(plan.owner, bins);
   plan.loads.assign(bins, 0);
   for (std::size_t sample = 0; sample < count; ++sample) {

@@ -34,7 +34,7 @@ namespace ballast::inline v0 {
   bound = std::max(bound, large);
 
   // As t falls from half the capacity, more large samples leave room for one of weight t, and more
-  // small ones reach t. Only the weights of small samples need be tried, each at the last of
+  // small ones reach t. It is enough to try the weights of small samples, each at the last of
   // equals.
   std::size_t alone = large;  // order[0, alone) is heavier than C - t
   std::int64_t room = 0;      // that the other large samples leave

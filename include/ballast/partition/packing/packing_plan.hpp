@@ -14,7 +14,7 @@
 
 namespace ballast::inline v0 {
 
-/// What lies in which bin, and how near that is to the fewest bins.
+/// Which bin holds which samples, and how near that is to the fewest bins.
 ///
 /// Shapes      owner[n], weights[n], loads[bins()], samples: bins() groups.
 /// Ensures     (1) sample i lies in bin owner[i], and in samples[owner[i]] only

@@ -13,15 +13,15 @@
 
 namespace ballast::inline v0 {
 
-/// What one sample costs each of D parts of a model that run side by side, as encoder and LLM; or
-/// what a bin of samples does.
+/// What a sample, or a bin of samples, costs each of D parts of a model that run side by side, as
+/// encoder and LLM.
 template <std::size_t D>
 using cost_vector = std::array<cost_units, D>;
 
-/// What every policy over vectors is given: n samples to place in bins that are all alike.
+/// The input of every policy over vectors: n samples to put in identical bins.
 ///
-/// `partition_vectors()` builds it and checks all of this; whoever calls a policy directly vouches
-/// for it.
+/// `partition_vectors()` builds it and checks what is expected here. A caller that runs a policy
+/// directly has to keep to it.
 ///
 /// Shapes      costs[n].
 /// Units       all dimensions share one unit of time, since the objective compares them.

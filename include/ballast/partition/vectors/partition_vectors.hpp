@@ -45,8 +45,7 @@ using projected_costs = std::remove_cvref_t<
 
 }  // namespace detail
 
-/// What may stand in for the costs of samples: a callable, or a pointer to a member, that gives a
-/// `cost_vector`.
+/// A callable, or a pointer to a member, that returns the `cost_vector` of a sample.
 template <class Projection, class Samples>
 concept vector_projection =
     std::ranges::forward_range<Samples> &&
@@ -55,18 +54,18 @@ concept vector_projection =
     std::same_as<detail::projected_costs<Projection, Samples>,
                  cost_vector<std::tuple_size_v<detail::projected_costs<Projection, Samples>>>>;
 
-/// How many costs such a projection gives each sample.
+/// How many costs such a projection returns for each sample.
 template <class Projection, class Samples>
   requires vector_projection<Projection, Samples>
 inline constexpr std::size_t dimensions_of =
     std::tuple_size_v<detail::projected_costs<Projection, Samples>>;
 
-/// Places samples in bins so that the busiest part of any bin has little to do: microbatches whose
-/// encoder time and LLM time are both even, in the form for a training loop.
+/// Puts samples in bins so that the largest load of any bin in any dimension is small: microbatches
+/// whose encoder time and LLM time are both even, in the form for a training loop.
 ///
-/// Shapes      samples[n] of any type, n < 2^32; 1 <= bins < 2^32, all alike and empty.
+/// Shapes      samples[n] of any type, n < 2^32; 1 <= bins < 2^32, identical and empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     costs_of(sample) answers the D costs of the sample, all in one unit of time. A
+/// Expects     costs_of(sample) returns the D costs of the sample, all in one unit of time. A
 ///             sample that is a cost_vector is its own costs. The policy does what
 ///             vector_partition_policy says of it.
 /// Ensures     (1) those of vector_plan
@@ -109,13 +108,13 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
     plan.costs[next++] = costs;
   }
 
-  plan.owner.assign(count, to_id<bin_id>(bins));  // none, until the policy says so
+  plan.owner.assign(count, to_id<bin_id>(bins));  // no bin, until the policy has run
   plan.loads.assign(bins, {});
   vector_problem<D> const problem{plan.costs};
   policy(problem, std::span(plan.loads), std::span(plan.owner), memory);
   plan.samples.regroup(plan.owner, bins);
 
-  // A policy that is wrong ends the program here: its plan would pass for a certified one.
+  // A policy that is wrong ends the program here: its plan would be taken for a certified one.
   plan.makespan = 0;
   for (std::size_t bin = 0; bin < bins; ++bin) {
     cost_vector<D> load{};

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/lightest_vectors.hpp>
 
@@ -38,7 +39,7 @@ struct vector_longest_processing_time {
     std::ranges::transform(problem.costs, largest.begin(),
                            [](cost_vector<D> const& cost) { return std::ranges::max(cost); });
     std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
-    descending_order(largest, order, memory);
+    descending_order_into(order, largest, memory);
 
     detail::lightest_vectors<D> bins(loads, scratch);
     for (priced_sample const each : order) {

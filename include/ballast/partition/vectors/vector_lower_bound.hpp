@@ -7,6 +7,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
 #include <algorithm>
@@ -16,12 +17,13 @@
 
 namespace ballast::inline v0 {
 
-/// A load that no placement of whole samples over bins can keep every bin in every dimension below.
+/// A makespan that no plan gets below: in every plan, some bin has at least this load in some
+/// dimension.
 ///
-/// The larger of what `makespan_lower_bound` says of each dimension by itself, and of what it says
-/// of the sums over all dimensions, divided by their number: some dimension of a bin carries at
-/// least the mean of all. The second is the stronger where samples that are heavy in different
-/// dimensions have to share a bin.
+/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what it
+/// says of the sums over all dimensions, divided by their number, since some dimension of a bin
+/// carries at least the mean of all. The second is stronger where samples that are heavy in
+/// different dimensions have to share a bin.
 ///
 /// Expects     a valid vector_problem; bins >= 1, all empty.
 /// Ensures     (1) no assignment of samples to bins has a smaller makespan
@@ -36,12 +38,12 @@ template <std::size_t D>
   std::span<cost_units> const costs = scratch.take<cost_units>(samples);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
   std::span<tokens> const lengths = scratch.take<tokens>(samples);
-  std::span<std::uint32_t> const alike = scratch.take<std::uint32_t>(bins);
+  std::span<std::uint32_t> const ones = scratch.take<std::uint32_t>(bins);
   std::ranges::fill(lengths, 0);  // samples fit every bin
-  std::ranges::fill(alike, 1);
+  std::ranges::fill(ones, 1);
   auto const bound_of_costs = [&] {
-    descending_order(costs, heaviest_first, memory);
-    partition_problem const one{costs, lengths, heaviest_first, alike, alike};
+    descending_order_into(heaviest_first, costs, memory);
+    partition_problem const one{costs, lengths, heaviest_first, ones, ones};
     return makespan_lower_bound(one, memory).numerator;  // speeds are 1: so is the denominator
   };
 

@@ -17,7 +17,7 @@
 
 namespace ballast::inline v0 {
 
-/// Who computes what in D dimensions, and how good that is.
+/// Which bin computes which samples, in D dimensions, and how good that is.
 ///
 /// Shapes      owner[n], costs[n], loads[m], samples: m groups.
 /// Ensures     (1) sample i belongs to bin owner[i], and to samples[owner[i]] only

@@ -3,6 +3,10 @@
 #define BALLAST_PARTITION_VECTORS_VECTOR_REFINE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/vector_search.hpp>
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
@@ -14,15 +18,15 @@
 
 namespace ballast::inline v0 {
 
-/// Improves another policy's plan until its largest load is the mean, or no exchange helps, or the
-/// budget is spent.
+/// Improves another policy's plan until its largest load is the mean, no exchange helps, or the work
+/// is spent.
 ///
-/// The largest load of all, that of bin b in dimension d, has to fall. Partners are tried from the
-/// lightest in d: of all moves of a sample from b and all exchanges of one for one, that which
-/// leaves the two bins' largest load the least is made, if that is less than what b has now. Where
-/// no partner offers one, exchanges of two for two are tried alike. Samples are in order of their
-/// costs in d, and what an exchange takes off b is bounded from both sides, so few pairs are
-/// priced.
+/// The largest load of all, that of bin b in dimension d, has to fall. The search tries partners
+/// from the lightest in d on. Of all moves of a sample from b and all exchanges of one for one, it
+/// makes the one that leaves the two bins' largest load the least, if that is less than what b has
+/// now. Where no partner has one, it tries exchanges of two for two in the same manner. Samples are
+/// in order of their costs in d, and what an exchange takes off b is bounded from both sides, so it
+/// prices few pairs.
 ///
 /// Ensures     (1) every sample has one bin, and loads have changed as the owners have
 ///             (2) the makespan is not above the inner policy's
@@ -33,7 +37,7 @@ namespace ballast::inline v0 {
 template <class Inner = vector_longest_processing_time>
 struct vector_refine {
   [[no_unique_address]] Inner inner{};
-  std::uint64_t work_per_sample = 64;  ///< pairs of samples that may be looked at, per sample
+  std::uint64_t work_per_sample = 64;  ///< pairs of samples that it looks at, per sample
 
   template <std::size_t D>
     requires vector_partition_policy<Inner, D>
@@ -47,15 +51,15 @@ struct vector_refine {
     if (work_per_sample == 0) { return; }
 
     auto scratch = memory.open();
-    detail::vector_search<D> search(problem, loads, owner, work_per_sample * owner.size(), scratch,
-                                    memory);
+    detail::work_budget work(work_per_sample * owner.size());
+    detail::vector_search<D> search(problem, loads, owner, work, scratch, memory);
     search.run(target);
   }
 
   friend bool operator==(vector_refine const&, vector_refine const&) = default;
 
  private:
-  /// The mean load, rounded up, or the largest single cost, whichever dimension has the most.
+  /// The mean load, rounded up, or the largest single cost: the most of all dimensions.
   template <std::size_t D>
   [[nodiscard]] static cost_units least_possible(vector_problem<D> const& problem,
                                                  std::span<cost_vector<D>> loads) noexcept

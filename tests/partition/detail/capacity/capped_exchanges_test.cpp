@@ -4,6 +4,7 @@
 #include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -23,7 +24,7 @@ struct capped_plan {
   std::vector<cost_units> loads{0, 0};
   std::vector<bag_id> owner;
   std::vector<std::int64_t> held{0, 0};
-  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
+  ballast::detail::work_budget work{std::numeric_limits<std::uint64_t>::max()};
   ballast::workspace memory = {};
   ballast::workspace::frame frame = memory.open();
 

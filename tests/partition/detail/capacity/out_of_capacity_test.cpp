@@ -16,7 +16,7 @@ using testing::HasSubstr;
 ballast::error why_not(ballast_test::direct_problem const& given, std::size_t item,
                        std::vector<std::uint32_t> const& first_sample = {})
 {
-  ballast::detail::placed_items const items{
+  ballast::detail::planned_items const items{
       given.step.costs, given.step.lengths, given.weights, {}, first_sample};
   return ballast::detail::out_of_capacity(given.view(), items, item).value();
 }

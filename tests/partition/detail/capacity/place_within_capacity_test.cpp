@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -31,18 +33,20 @@ struct step {
       return ballast::detail::shed_overrun(given.view(), bags, owner, memory);
     });
   }
-  bool place(std::int64_t nodes = 1000)
+  bool place(std::uint64_t most = 1000)
   {
-    return with_bags([this, nodes](bags_with_room const& bags) {
+    ballast::detail::work_budget nodes(most);
+    return with_bags([this, &nodes](bags_with_room const& bags) {
       return ballast::detail::place_within_capacity(given.view(), bags, starts, owner, nodes,
                                                     memory);
     });
   }
-  bool search(std::int64_t nodes)
+  bool search(std::uint64_t most)
   {
-    return with_bags([this, nodes](bags_with_room const& bags) {
+    ballast::detail::work_budget nodes(most);
+    return with_bags([this, &nodes](bags_with_room const& bags) {
       std::vector<ballast::priced_sample> by_weight(owner.size());
-      ballast::descending_order(given.weights, by_weight, memory);
+      ballast::descending_order_into(by_weight, given.weights, memory);
       return ballast::detail::search_all_fillings(given.view(), bags, starts, by_weight, nodes,
                                                   memory);
     });

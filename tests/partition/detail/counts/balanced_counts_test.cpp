@@ -32,7 +32,7 @@ counts counts_of(std::vector<tokens> const& lengths, bags const& given, std::uin
       {}, lengths, {}, given.gpus, given.speeds.empty() ? given.gpus : given.speeds};
   counts result(given.gpus.size(), 77);
   ballast::workspace memory;
-  ballast::detail::balanced_counts(problem, loads, multiple, result, memory);
+  ballast::detail::balanced_counts_into(result, problem, loads, multiple, memory);
   return result;
 }
 

@@ -37,8 +37,8 @@ TEST(CountedBags, HoldWhatWasAskedOfSamplesThatFit)  // Ensures (1)
     std::vector<cost_units> const starting = loads;
     std::vector<std::uint32_t> counts(bags);
     ballast::workspace memory;
-    ballast::detail::balanced_counts(
-        given.view(), loads, static_cast<std::uint32_t>(1 + random.below(4)), counts, memory);
+    ballast::detail::balanced_counts_into(counts, given.view(), loads,
+                                          static_cast<std::uint32_t>(1 + random.below(4)), memory);
     auto frame = memory.open();
     counted_bags const filled(given.view(), counts, loads, frame);
 

@@ -4,6 +4,7 @@
 #include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/partition/detail/counts/balanced_counts.hpp>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ struct uneven_bags {
   explicit uneven_bags(ballast_test::instance const& step)
       : given(step), counts(step.gpus.size()), loads(step.gpus.size(), 0)
   {
-    ballast::detail::balanced_counts(given.view(), loads, 1, counts, memory);
+    ballast::detail::balanced_counts_into(counts, given.view(), loads, 1, memory);
   }
 
   ratio makespan() const
@@ -84,7 +85,7 @@ TEST(CountedExchanges, FindTheBestSwapOfAll)
       };
       if (fits(filled[0][x], 1) && fits(filled[1][y], 0)) { filled.swap(0, {&x, 1}, 1, {&y, 1}); }
     }
-    std::uint64_t work = all_work;
+    ballast::detail::work_budget work(all_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     ratio const before = bags.makespan();
     auto const finish = [&](std::size_t bag) { return ratio{plan.loads()[bag], plan.speed(bag)}; };
@@ -130,7 +131,7 @@ TEST(CountedExchanges, FindTheLeastNetWorkThatIsEnough)
     }
     uneven_bags bags(step);
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);
-    std::uint64_t work = all_work;
+    ballast::detail::work_budget work(all_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     cost_units const least = random.between(1, 60);
     auto const found = plan.find(0, 1, {least, least, least + 20}, 6);
@@ -152,7 +153,7 @@ TEST(SwapExtremes, EvensOutWithoutChangingCounts)  // Ensures (1) (2)
     uneven_bags bags(ballast_test::random_instance(random, 40, 8, 8));
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);
     ratio const before = bags.makespan();
-    std::uint64_t work = all_work;
+    ballast::detail::work_budget work(all_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     ballast::detail::swap_extremes(plan, ratio{}, bags.memory);
     EXPECT_LE(bags.makespan(), before);
@@ -173,7 +174,8 @@ TEST(SwapExtremes, StopsAtTheLimitAndAtTheEndOfItsWork)  // Ensures (3)
 {
   // Bags of 9 + 4 + 2 and 8 + 3 + 1: a swap of 4 for 3 makes 14 and 13.
   ballast_test::instance const step{std::vector<ballast::tokens>(6, 1), {9, 8, 4, 3, 2, 1}, {1, 1}};
-  auto const makespan_after = [&](ratio limit, std::uint64_t work) {
+  auto const makespan_after = [&](ratio limit, std::uint64_t steps) {
+    ballast::detail::work_budget work(steps);
     uneven_bags bags(step);
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);
     filled.swap(0, std::array{1U}, 1, std::array{1U});

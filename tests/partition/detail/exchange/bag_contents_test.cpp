@@ -3,6 +3,8 @@
 #include "../../../support/instances.hpp"  // defines: ballast_test::random_instance
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +21,7 @@ struct placed_step {
   explicit placed_step(ballast::random_source& random)
       : step(ballast_test::random_instance(random, 20, 4, 4)), order(step.costs.size())
   {
-    ballast::descending_order(step.costs, order, memory);
+    ballast::descending_order_into(order, step.costs, memory);
     for (ballast::tokens const length : step.lengths) {
       std::size_t const bag = random.below(step.gpus.size() + 1);
       bool const fits =
@@ -96,7 +98,7 @@ TEST(BagContents, PassesOverSamplesTooShortForTheOtherBag)
   std::vector<std::uint32_t> const gpus{1, 4};
   std::vector<bag_id> owner(4, bag_id{0});
   ballast::workspace memory;
-  ballast::descending_order(costs, order, memory);
+  ballast::descending_order_into(order, costs, memory);
   auto scratch = memory.open();
   bag_contents const contents({costs, lengths, order, gpus, gpus}, owner, scratch);
   EXPECT_EQ(contents.lightest(0), 3U);
@@ -104,9 +106,9 @@ TEST(BagContents, PassesOverSamplesTooShortForTheOtherBag)
   EXPECT_EQ(contents.first_movable(0, 0, 1), 0U);
   EXPECT_EQ(contents.first_movable(3, 1, 0), 3U);
   EXPECT_EQ(contents.first_movable(bag_contents::none, 0, 1), bag_contents::none);
-  std::uint64_t passed_over = 0;
-  EXPECT_EQ(contents.first_movable(3, 0, 1, passed_over), 1U);
-  EXPECT_EQ(passed_over, 2U);
+  ballast::detail::work_budget work(10);
+  EXPECT_EQ(contents.first_movable(3, 0, 1, work), 1U);
+  EXPECT_EQ(work.left(), 8U);  // it passed over two samples
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <ballast/core/random.hpp>
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,12 +35,13 @@ struct two_bags {
       owner.push_back(ballast::to_id<bag_id>(bags[sample]));
       loads[bags[sample]] += costs[sample];
     }
-    ballast::descending_order(costs, order, memory);
+    ballast::descending_order_into(order, costs, memory);
   }
 
   [[nodiscard]] bag_exchanges search(ballast::workspace::frame& scratch,
-                                     std::uint64_t work = std::uint64_t{1} << 30)
+                                     std::uint64_t steps = std::uint64_t{1} << 30)
   {
+    work = ballast::detail::work_budget(steps);
     return {{costs, lengths, order, gpus, gpus}, loads, owner, work, memory, scratch};
   }
 
@@ -58,6 +61,7 @@ struct two_bags {
   std::vector<std::uint32_t> gpus;
   std::vector<ballast::priced_sample> order;
   std::vector<cost_units> loads;
+  ballast::detail::work_budget work{0};
   std::vector<bag_id> owner;
   ballast::workspace memory;
 };
@@ -136,7 +140,7 @@ TEST(BagExchanges, SayHowManyCandidatesMakeAnExactExchangeLikely)
   EXPECT_EQ(search.dense_candidates(0, 1, 0), 7U);
   EXPECT_EQ(search.dense_candidates(0, 1, 999), 1U);
   for (cost_units& cost : plan.costs) { cost = cost_units{1} << 50; }
-  ballast::descending_order(plan.costs, plan.order, plan.memory);
+  ballast::descending_order_into(plan.order, plan.costs, plan.memory);
   EXPECT_GT(search.dense_candidates(0, 1, 0), ballast::detail::subset_sum::most_members);
 }
 
@@ -145,13 +149,13 @@ TEST(BagExchanges, CountTheWorkOfEverySearch)
   two_bags plan({9, 8, 7, 1}, {1, 1, 1, 1}, {1, 1}, {0, 0, 0, 1});
   auto scratch = plan.memory.open();
   bag_exchanges search = plan.search(scratch, 100);
-  EXPECT_EQ(search.work_left(), 100U);
-  search.spend(30);
-  EXPECT_EQ(search.work_left(), 70U);
-  EXPECT_FALSE(search.exhausted());
+  EXPECT_EQ(search.work().left(), 100U);
+  search.work().spend(30);
+  EXPECT_EQ(search.work().left(), 70U);
+  EXPECT_FALSE(search.work().spent());
   (void)search.find(0, 1, {1, 1, 9}, 3);
-  EXPECT_TRUE(search.exhausted());
-  EXPECT_EQ(search.work_left(), 0U);
+  EXPECT_TRUE(search.work().spent());
+  EXPECT_EQ(plan.work.left(), 0U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -51,13 +52,16 @@ cost_units best_net(costs const& giving, costs const& taking, wanted_net wanted,
   return above != 0 ? above : below;
 }
 
+constexpr std::uint64_t all_work = std::uint64_t{1} << 40;
+
 template <class Accept = accept_any>
 exchange find(costs const& giving, costs const& taking, wanted_net wanted, exchange_counts counts,
               Accept const& accept = {})
 {
   ballast::workspace memory;
-  std::uint64_t work = 0;
-  exchange const found = find_exchange(giving, taking, wanted, counts, memory, work, accept);
+  ballast::detail::work_budget budget(all_work);
+  exchange const found = find_exchange(giving, taking, wanted, counts, memory, budget, accept);
+  std::uint64_t const work = all_work - budget.left();
   EXPECT_GE(work, (std::uint64_t{1} << giving.size()) + (std::uint64_t{1} << taking.size()));
   EXPECT_LE(work, std::uint64_t{1} << 18);
   if (found == exchange{}) { return found; }
@@ -178,7 +182,7 @@ RC_GTEST_PROP(FindExchange, NeverPassesTheMostThatIsWanted, ())
   auto const least = *rc::gen::inRange<cost_units>(1, cost_units{1} << 40);
   auto const most = *rc::gen::inRange<cost_units>(least, cost_units{1} << 41);
   ballast::workspace memory;
-  std::uint64_t work = 0;
+  ballast::detail::work_budget work(all_work);
   auto const found =
       find_exchange(giving, taking, {least, least, most}, exchange_counts::free, memory, work);
   RC_ASSERT(found.net >= 0 && found.net <= most);

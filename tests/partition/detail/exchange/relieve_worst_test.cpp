@@ -3,6 +3,8 @@
 #include "../../../support/instances.hpp"  // defines: ballast_test::random_instance
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,13 +24,13 @@ struct relieved {
 };
 
 // Puts samples in the bags that are named, or each in the first that it fits, and relieves.
-relieved relieve(ballast_test::instance const& step, ratio target, std::uint64_t work,
+relieved relieve(ballast_test::instance const& step, ratio target, std::uint64_t steps,
                  std::vector<std::size_t> const& start = {})
 {
   std::size_t const bags = step.gpus.size();
   ballast::workspace memory;
   std::vector<ballast::priced_sample> order(step.costs.size());
-  ballast::descending_order(step.costs, order, memory);
+  ballast::descending_order_into(order, step.costs, memory);
   std::vector<std::uint32_t> speeds;
   for (std::size_t bag = 0; bag < bags; ++bag) { speeds.push_back(step.speed_of(bag)); }
   relieved result{std::vector<cost_units>(bags, 0), {}, {}};
@@ -48,6 +50,7 @@ relieved relieve(ballast_test::instance const& step, ratio target, std::uint64_t
   };
   result.before = makespan();
   auto scratch = memory.open();
+  ballast::detail::work_budget work(steps);
   ballast::detail::bag_exchanges plan({step.costs, step.lengths, order, step.gpus, speeds},
                                       result.loads, owner, work, memory, scratch);
   ballast::detail::relieve_worst(plan, target)();

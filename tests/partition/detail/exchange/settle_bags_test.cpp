@@ -3,6 +3,8 @@
 #include <ballast/core/random.hpp>
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,11 +32,12 @@ struct dealt_samples {
       owner.push_back(ballast::to_id<bag_id>(sample % gpus.size()));
       loads[sample % gpus.size()] += costs[sample];
     }
-    ballast::descending_order(costs, order, memory);
+    ballast::descending_order_into(order, costs, memory);
   }
 
-  bool settle(ratio target, std::uint64_t work = 1'000'000)
+  bool settle(ratio target, std::uint64_t steps = 1'000'000)
   {
+    ballast::detail::work_budget work(steps);
     auto scratch = memory.open();
     ballast::partition_problem const problem{costs, lengths, order, gpus, speeds};
     ballast::detail::bag_exchanges plan(problem, loads, owner, work, memory, scratch);

@@ -1,6 +1,8 @@
 #include <ballast/partition/detail/exchange/settle_latest.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -20,19 +22,15 @@ struct fluid_plan {
     cost_units net = 0;
   };
 
-  std::vector<cost_units> work;
+  std::vector<cost_units> busy;
   std::vector<std::uint32_t> speeds;
   cost_units largest;
-  std::uint64_t left = 1'000'000;
+  ballast::detail::work_budget left{1'000'000};
   std::vector<exchange_type> made = {};
 
-  std::span<cost_units const> loads() const { return work; }
+  std::span<cost_units const> loads() const { return busy; }
   std::uint32_t speed(std::size_t bag) const { return speeds[bag]; }
-  bool spend(std::uint64_t steps)
-  {
-    left -= std::min(left, steps);
-    return left > 0;
-  }
+  ballast::detail::work_budget& work() { return left; }
   exchange_type find(std::size_t late, std::size_t early, ballast::detail::wanted_net wanted,
                      std::size_t)
   {
@@ -41,9 +39,9 @@ struct fluid_plan {
   exchange_type find_swap(std::size_t, std::size_t) { return {}; }
   void make(exchange_type const& chosen)
   {
-    ASSERT_TRUE(work[chosen.from] >= chosen.net);
-    work[chosen.from] -= chosen.net;
-    work[chosen.to] += chosen.net;
+    ASSERT_TRUE(busy[chosen.from] >= chosen.net);
+    busy[chosen.from] -= chosen.net;
+    busy[chosen.to] += chosen.net;
     made.push_back(chosen);
   }
 };
@@ -51,8 +49,8 @@ struct fluid_plan {
 ratio makespan(fluid_plan const& plan)
 {
   ratio latest;
-  for (std::size_t bag = 0; bag < plan.work.size(); ++bag) {
-    latest = std::max(latest, ratio{plan.work[bag], plan.speeds[bag]});
+  for (std::size_t bag = 0; bag < plan.busy.size(); ++bag) {
+    latest = std::max(latest, ratio{plan.busy[bag], plan.speeds[bag]});
   }
   return latest;
 }
@@ -68,7 +66,7 @@ TEST(SettleLatest, BringsOneBagAfterAnotherToItsLimitExactly)
 {
   fluid_plan plan{{90, 80, 30, 40}, {1, 1, 1, 1}, 1000};
   settle(plan, {60, 1});
-  EXPECT_EQ(plan.work, (std::vector<cost_units>{60, 60, 60, 60}));
+  EXPECT_EQ(plan.busy, (std::vector<cost_units>{60, 60, 60, 60}));
   // 30 from the first fill the third; 20 from the second fill the fourth.
   EXPECT_EQ(plan.made.size(), 2U);
 }
@@ -77,7 +75,7 @@ TEST(SettleLatest, KnowsSpeeds)
 {
   fluid_plan plan{{90, 0}, {1, 2}, 1000};
   settle(plan, {30, 1});
-  EXPECT_EQ(plan.work, (std::vector<cost_units>{30, 60}));
+  EXPECT_EQ(plan.busy, (std::vector<cost_units>{30, 60}));
 }
 
 TEST(SettleLatest, EvensOutWhereTheLimitCannotBeMet)

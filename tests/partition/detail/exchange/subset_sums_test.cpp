@@ -19,7 +19,7 @@ words list(std::vector<cost_units> const& costs)
 {
   words sums(std::size_t{1} << costs.size());
   words half((sums.size() + 1) / 2);
-  ballast::detail::list_subset_sums(costs, sums, half);
+  ballast::detail::subset_sums_into(sums, costs, half);
   return sums;
 }
 

@@ -22,7 +22,7 @@ struct padded_list {
       : words((std::size_t{1} << costs.size()) + 5, subset_sum::end)
   {
     std::vector<std::uint64_t> half(words.size());
-    ballast::detail::list_subset_sums(costs, sums(), half);
+    ballast::detail::subset_sums_into(sums(), costs, half);
   }
   [[nodiscard]] std::span<std::uint64_t> sums()
   {

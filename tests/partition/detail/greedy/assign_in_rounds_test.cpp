@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +31,7 @@ std::vector<priced_sample> heaviest_first(costs const& of)
 {
   ballast::workspace memory;
   std::vector<priced_sample> order(of.size());
-  ballast::descending_order(of, order, memory);
+  ballast::descending_order_into(order, of, memory);
   return order;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +27,7 @@ differenced difference(costs const& of, costs loads)
 {
   ballast::workspace memory;
   std::vector<ballast::priced_sample> order(of.size());
-  ballast::descending_order(of, order, memory);
+  ballast::descending_order_into(order, of, memory);
   differenced result{std::vector<bag_id>(of.size(), ballast::to_id<bag_id>(loads.size())),
                      std::move(loads)};
   auto scratch = memory.open();

@@ -3,6 +3,7 @@
 #include "../../../support/homed_steps.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +44,7 @@ class homed_bags {
     return relief_search(bags_, bag, scratch).across_limits(work);
   }
 
-  std::uint64_t work = 1000;
+  ballast::detail::work_budget work{1000};
 
  private:
   ballast_test::homed_step homed_;
@@ -61,7 +62,7 @@ TEST(ReliefSearch, TakesTheBagWithTheLeastRoomThatIsEnough)
   EXPECT_EQ(found.leaving, 1U);
   EXPECT_EQ(found.to, 2U);
   EXPECT_EQ(found.coming, limited_bags::none);
-  EXPECT_LT(step.work, 1000U);
+  EXPECT_LT(step.work.left(), 1000U);
 }
 
 TEST(ReliefSearch, CountsWhatTheRestOfTheExcessWillTake)

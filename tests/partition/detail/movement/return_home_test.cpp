@@ -3,6 +3,7 @@
 #include "../../../support/homed_steps.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,8 +24,9 @@ struct returned {
 };
 
 returned return_from(ballast_test::homed_step const& homed, std::vector<bag_id> const& owner,
-                     std::vector<cost_units> const& limits, std::uint64_t work = 1'000'000)
+                     std::vector<cost_units> const& limits, std::uint64_t steps = 1'000'000)
 {
+  ballast::detail::work_budget work(steps);
   ballast::workspace memory;
   auto scratch = memory.open();
   auto const problem = homed.problem();

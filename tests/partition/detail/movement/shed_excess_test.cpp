@@ -3,6 +3,7 @@
 #include "../../../support/homed_steps.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,15 +26,16 @@ struct shed {
 };
 
 shed shed_from_home(ballast_test::homed_step const& homed, std::vector<cost_units> const& limits,
-                    std::uint64_t work = 1'000'000)
+                    std::uint64_t steps = 1'000'000)
 {
+  ballast::detail::work_budget work(steps);
   ballast::workspace memory;
   auto scratch = memory.open();
   auto const problem = homed.problem();
   limited_bags bags(problem, homed.starting_loads, limits, scratch);
   bags.place(homed.home);
   bool const done = ballast::detail::shed_excess(bags, work, memory);
-  shed result{done, bags.moved(), homed.home, limits, work};
+  shed result{done, bags.moved(), homed.home, limits, work.left()};
   bags.store(result.owner, result.loads);
   return result;
 }

@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/search/bag_completion.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
@@ -17,6 +18,7 @@ using ballast::tokens;
 using ballast::detail::bag_completion;
 using ballast::detail::completion;
 using ballast::detail::open_bag;
+using ballast::detail::work_budget;
 
 struct task {
   std::vector<cost_units> costs;  // descending
@@ -43,7 +45,7 @@ struct task {
 };
 
 /// What the search says, and a check of the placement that it found.
-completion search(task const& step, std::int64_t& nodes)
+completion search(task const& step, work_budget& nodes)
 {
   std::vector<priced_sample> samples;
   for (cost_units const cost : step.costs) {
@@ -52,7 +54,7 @@ completion search(task const& step, std::int64_t& nodes)
   ballast::workspace memory;
   auto scratch = memory.open();
   bag_completion fill(samples, step.lengths, step.bags.size(), scratch);
-  std::int64_t const given = nodes;
+  work_budget const given = nodes;
   completion const first = fill(step.bags, nodes);
   if (first == completion::found) {
     std::vector<open_bag> bags = step.bags;
@@ -65,9 +67,9 @@ completion search(task const& step, std::int64_t& nodes)
     }
     for (open_bag const bag : bags) { EXPECT_GE(bag.room, 0); }
   }
-  std::int64_t again = given;  // nothing of a search is left over to the next
+  work_budget again = given;  // nothing of a search is left over to the next
   EXPECT_EQ(fill(step.bags, again), first);
-  EXPECT_EQ(again, nodes);
+  EXPECT_EQ(again.left(), nodes.left());
   return first;
 }
 
@@ -100,7 +102,7 @@ task random_task(ballast::random_source& random, bool alike)
   return step;
 }
 
-void expect_right_answers(bool alike, std::uint64_t seed)
+void expect_right_results(bool alike, std::uint64_t seed)
 {
   ballast::random_source random(seed);
   int possible = 0;
@@ -108,12 +110,12 @@ void expect_right_answers(bool alike, std::uint64_t seed)
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     task step = random_task(random, alike);
-    std::int64_t nodes = 1'000'000;
-    bool const answer = step.possible();
-    ASSERT_EQ(search(step, nodes), answer ? completion::found : completion::impossible);
-    ASSERT_GT(nodes, 0);
+    work_budget nodes(1'000'000);
+    bool const solvable = step.possible();
+    ASSERT_EQ(search(step, nodes), solvable ? completion::found : completion::impossible);
+    ASSERT_FALSE(nodes.spent());
     if (testing::Test::HasFailure()) { return; }
-    possible += answer ? 1 : 0;
+    possible += solvable ? 1 : 0;
   }
   EXPECT_GT(possible, trials / 5);
   EXPECT_LT(possible, trials - trials / 5);
@@ -121,12 +123,12 @@ void expect_right_answers(bool alike, std::uint64_t seed)
 
 TEST(BagCompletion, DecidesRightlyForBagsThatAreAlike)  // Ensures (1) (2)
 {
-  expect_right_answers(true, 71);
+  expect_right_results(true, 71);
 }
 
 TEST(BagCompletion, DecidesRightlyForBagsThatDiffer)  // Ensures (1) (2)
 {
-  expect_right_answers(false, 72);
+  expect_right_results(false, 72);
 }
 
 TEST(BagCompletion, EndsWhenNodesDo)  // Ensures (3)
@@ -141,20 +143,20 @@ TEST(BagCompletion, EndsWhenNodesDo)  // Ensures (3)
   std::ranges::sort(step.costs, std::greater{});
   step.lengths.assign(step.costs.size(), 1);
   step.bags.assign(25, {total / 25 + 1, 1, 0});
-  for (std::int64_t const given : {0, 1, 99, 1000, 100'000}) {
-    std::int64_t nodes = given;
+  for (std::uint64_t const given : {0U, 1U, 99U, 1000U, 100'000U}) {
+    work_budget nodes(given);
     EXPECT_EQ(search(step, nodes), completion::out_of_nodes);
-    EXPECT_EQ(nodes, 0);
+    EXPECT_TRUE(nodes.spent());
   }
 }
 
 TEST(BagCompletion, SaysAtOnceWhatCannotBe)
 {
-  std::int64_t nodes = 1000;
+  work_budget nodes(1000);
   EXPECT_EQ(search({{5, 5}, {1, 1}, {{4, 1, 0}, {5, 1, 0}}}, nodes), completion::impossible);
-  EXPECT_EQ(nodes, 1000);  // the rooms add up to less than the costs
+  EXPECT_EQ(nodes.left(), 1000U);  // the rooms add up to less than the costs
   EXPECT_EQ(search({{5, 5, 5}, {1, 1, 1}, {{8, 1, 0}, {8, 1, 0}}}, nodes), completion::impossible);
-  EXPECT_EQ(nodes, 997);  // the bound refuted it with the samples of the first bag
+  EXPECT_EQ(nodes.left(), 997U);  // the bound refuted it with the samples of the first bag
   EXPECT_EQ(search({{}, {}, {{0, 1, 0}, {0, 1, 0}}}, nodes), completion::found);
   EXPECT_EQ(search({{7}, {1}, {{7, 1, 0}}}, nodes), completion::found);
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ std::vector<filling> fillings_of(std::vector<cost_units> const& costs, filling_p
   fillings.sum_up();
 
   std::vector<filling> all;
-  std::int64_t nodes = 1'000'000;
+  ballast::detail::work_budget nodes(1'000'000);
   while (fillings.next(bag, nodes)) {
     filling& one = all.emplace_back();
     cost_units left_empty = bag.room;
@@ -42,7 +43,7 @@ std::vector<filling> fillings_of(std::vector<cost_units> const& costs, filling_p
     for (cost_units const cost : one) { left_empty -= cost; }
     EXPECT_EQ(fillings.left_empty(), left_empty);
   }
-  EXPECT_GT(nodes, 0);
+  EXPECT_FALSE(nodes.spent());
   EXPECT_EQ(fillings.pick_count(), 0U);
   return all;
 }
@@ -88,9 +89,9 @@ TEST(BagFillings, StopWithoutNodes)
   fillings.add(0, 5);
   fillings.sum_up();
   filling_progress bag{.room = 5, .average = 1};
-  std::int64_t nodes = 1;
+  ballast::detail::work_budget nodes(1);
   EXPECT_FALSE(fillings.next(bag, nodes));
-  EXPECT_EQ(nodes, 0);
+  EXPECT_TRUE(nodes.spent());
 }
 
 bool has_room_for_more(filling const& held, std::vector<cost_units> rest, cost_units left_empty)

@@ -4,6 +4,7 @@
 #include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +27,7 @@ struct outcome {
 /// Searches from the worst plan there is, each sample in the last bag that it fits, and checks that
 /// loads and owners stay a plan.
 outcome search(ballast_test::instance const& step, std::vector<cost_units> const& starts,
-               ratio bound, std::int64_t nodes)
+               ratio bound, std::uint64_t nodes)
 {
   ballast_test::direct_problem const problem(step);
   ballast::partition_problem const view = problem.view();
@@ -40,8 +41,9 @@ outcome search(ballast_test::instance const& step, std::vector<cost_units> const
     owner[sample] = ballast::to_id<bag_id>(bag);
     loads[bag] += step.costs[sample];
   }
-  ballast::detail::makespan_search ask(view, starts, scratch);
-  outcome end{ask(bound, nodes, loads, owner), {}, loads};
+  ballast::detail::makespan_search improve(view, starts, scratch);
+  ballast::detail::work_budget left(nodes);
+  outcome end{improve(bound, left, loads, owner), {}, loads};
 
   std::vector<cost_units> recomputed = starts;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
@@ -90,7 +92,7 @@ TEST(MakespanSearch, StaysRightHoweverFewNodesItHas)
     std::vector<cost_units> const starts(step.gpus.size(), 0);
     ratio const best = *ballast_test::optimum(step);
     ratio last_makespan{std::numeric_limits<std::int64_t>::max(), 1};
-    for (std::int64_t const nodes : {0, 1, 20, 150}) {
+    for (std::uint64_t const nodes : {0U, 1U, 20U, 150U}) {
       outcome const end = search(step, starts, {}, nodes);
       ASSERT_LE(end.bound, best);
       ASSERT_GE(end.makespan, best);

@@ -1,7 +1,9 @@
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/descending_order.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -30,7 +32,7 @@ TEST(SamplesByWeight, AgreesWithAMapOfAllWeights)  // Ensures (1)
     ballast::workspace memory;
     auto scratch = memory.open();
     std::vector<ballast::priced_sample> order(weights.size());
-    ballast::descending_order(weights, order, memory);
+    ballast::descending_order_into(order, weights, memory);
     samples_by_weight waiting(capacity, order, weights.size(), scratch);
 
     while (!oracle.empty()) {
@@ -49,11 +51,12 @@ TEST(SamplesByWeight, AgreesWithAMapOfAllWeights)  // Ensures (1)
           expected = weight;
         }
       }
-      std::uint64_t words = 0;
+      constexpr std::uint64_t all_words = 1'000'000;
+      ballast::detail::work_budget words(all_words);
       ASSERT_EQ(waiting.pair_of_sum(asked, oracle.begin()->first, oracle.rbegin()->first, words),
                 expected)
           << "of sum " << asked;
-      ASSERT_LE(words, static_cast<std::uint64_t>(asked / 128 + 1));
+      ASSERT_LE(all_words - words.left(), static_cast<std::uint64_t>(asked / 128 + 1));
 
       auto chosen = oracle.begin();
       std::advance(chosen, static_cast<std::ptrdiff_t>(random.below(oracle.size())));

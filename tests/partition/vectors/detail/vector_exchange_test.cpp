@@ -1,6 +1,7 @@
 #include <ballast/partition/vectors/detail/vector_exchange.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
@@ -58,9 +59,11 @@ TEST(ImproveExchange, FindsTheBestOfAllPairs)  // Ensures (1)
     }
 
     vector_exchange best{largest};
-    std::uint64_t looked_at = 0;
+    constexpr std::uint64_t all_work = 1'000'000;
+    ballast::detail::work_budget work(all_work);
     bool const improved = ballast::detail::improve_exchange(
-        best, bins, std::span<thing const>(given), std::span<thing const>(taken), looked_at);
+        best, bins, std::span<thing const>(given), std::span<thing const>(taken), work);
+    std::uint64_t const looked_at = all_work - work.left();
     ASSERT_EQ(improved, expected.largest_load < largest);
     ASSERT_EQ(best.largest_load, expected.largest_load);
     ASSERT_EQ(best.given, expected.given);

@@ -3,6 +3,7 @@
 #include "../../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/work_budget.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -20,8 +21,9 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 /// Searches from the given owners, and returns the loads as the search leaves them.
 template <std::size_t D>
 std::vector<cost_vector<D>> search(vector_instance<D> const& step, std::vector<bin_id>& owner,
-                                   ballast::cost_units target, std::uint64_t work)
+                                   ballast::cost_units target, std::uint64_t steps)
 {
+  ballast::detail::work_budget work(steps);
   auto loads = loads_of(step, owner);
   ballast::workspace memory;
   auto scratch = memory.open();

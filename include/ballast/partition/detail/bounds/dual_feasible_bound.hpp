@@ -11,7 +11,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// Whether a packing bound proves that no placement keeps these costs within bags of this room.
+/// Whether a packing bound proves that these costs do not fit into so many bags of this room.
 ///
 /// A function u of [0, 1] is dual feasible when sizes that add up to at most 1 keep doing so after
 /// u, so that the sum of u(cost / room) is a number of bags that no packing gets below. Tried are
@@ -21,7 +21,7 @@ namespace ballast::inline v0::detail {
 /// With degree 1 this is bound L2 of Martello and Toth.
 ///
 /// Expects     costs do not increase and are not negative; room >= 0; 1 <= degree <= 16.
-/// Ensures     (1) true only if no placement in `bags` bags has all loads within `room`
+/// Ensures     (1) true only if no assignment to `bags` bags keeps all loads within `room`
 /// Complexity  O(n degree), without scratch.
 /// Source      S. P. Fekete, J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing
 ///             Problems", Mathematical Programming 91(1):11-31, 2001; S. Martello, P. Toth, "Lower

@@ -16,12 +16,12 @@ namespace ballast::inline v0::detail {
 
 /// The least time from `bound` on in which bags of these speeds do this much work in whole units.
 ///
-/// The mean lets every bag work up to the last instant, but loads are integers: a bag of speed s
-/// does no more than floor(T s) in the time T. The sum of these grows only at times k / s, so the
-/// search counts the next of them until the sum has caught up.
+/// By the mean, every bag works until the end. But loads are integers: a bag of speed s does no more
+/// than floor(T s) in the time T. The sum of these grows at times k / s only, so the search goes from
+/// one such time to the next until the sum is enough.
 ///
 /// Expects     at least one bag; bound >= work / sum of speeds.
-/// Ensures     (1) sum of floor(T speeds[b]) >= work at the answer T >= bound, and at no T between
+/// Ensures     (1) sum of floor(T speeds[b]) >= work at the T returned and at no T from bound to it
 /// Complexity  O(m + d log m), where d < m is what the sum lacks at `bound`; 24 m bytes of scratch.
 [[nodiscard]] inline ratio whole_units_bound(std::span<std::uint32_t const> speeds, cost_units work,
                                              ratio bound, workspace& memory)
@@ -37,7 +37,7 @@ namespace ballast::inline v0::detail {
     uint128 const units = static_cast<uint128>(static_cast<std::uint64_t>(bound.numerator)) *
                           speeds[bag] / static_cast<std::uint64_t>(bound.denominator);
     done += units;
-    // A bag that does more than all of the work by now never comes to its next unit.
+    // A bag that has done more than all of the work needs no next unit.
     auto const next = static_cast<cost_units>(std::min<uint128>(units, static_cast<uint128>(work)));
     heap[bag] = {{next + 1, speeds[bag]}, speeds[bag]};
   }

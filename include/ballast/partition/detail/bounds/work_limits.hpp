@@ -19,8 +19,8 @@ namespace ballast::inline v0::detail {
   return static_cast<cost_units>(std::min(work, static_cast<uint128>(no_cost - 1)));
 }
 
-/// The most work with which a bag of this speed finishes before `time`; -1 where none is little
-/// enough.
+/// The most work with which a bag of this speed finishes before `time`; -1 where it cannot, even
+/// without work.
 [[nodiscard]] constexpr cost_units work_before(ratio time, std::uint32_t speed) noexcept
 {
   cost_units const work = work_until(time, speed);
@@ -28,7 +28,7 @@ namespace ballast::inline v0::detail {
 }
 
 /// The mean over some bags of one speed, rounded up: one of them does at least so many whole units.
-/// Expects that the denominator is the speed of these bags together.
+/// Expects that the denominator is the sum of their speeds.
 [[nodiscard]] constexpr ratio whole_units_per_bag(ratio mean, std::uint32_t speed) noexcept
 {
   std::int64_t const bags = mean.denominator / speed;

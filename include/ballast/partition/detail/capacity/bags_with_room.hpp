@@ -9,6 +9,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,7 @@
 namespace ballast::inline v0::detail {
 
 /// Which bag a sample goes to, of those with room for it: the one that finishes it earliest, or the
-/// one that it leaves least room in. Equal ones to the lower number.
+/// one with the least room; of equal ones the first.
 enum class room_choice : std::uint8_t { earliest, tightest };
 
 /// A plan that is being made, and what its bags weigh.
@@ -107,7 +108,7 @@ class bags_with_room {
     return best < loads_.size();
   }
 
-  /// Places all samples in this order. Answers whether all found room; those that did not have no
+  /// Places all samples in this order. Returns whether all found room; those that did not have no
   /// bag.
   [[nodiscard]] bool fill(std::span<priced_sample const> order, room_choice choice) const noexcept
   {

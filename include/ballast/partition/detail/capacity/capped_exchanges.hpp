@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -18,8 +20,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Samples of two bags, by rank, that change places. `net` is how much work `from` loses; 0 where
-/// there is nothing to exchange.
+/// Samples of two bags, by rank, that change bags. `net` is how much work `from` loses; 0 means no
+/// exchange.
 struct capped_exchange {
   std::size_t from = 0;
   std::size_t to = 0;
@@ -32,14 +34,14 @@ struct capped_exchange {
 
 /// A plan under local search whose bags keep to their capacities.
 ///
-/// In, out     held says what bags weigh; work is how many steps may still be taken.
+/// In, out     held says what bags weigh; work is how much the search may still do.
 /// Ensures     (1) samples fit the bags that they go to, and no bag gets above its capacity
 class capped_exchanges {
  public:
   using exchange_type = capped_exchange;
 
   capped_exchanges(partition_problem const& problem, std::span<cost_units> loads,
-                   std::span<bag_id> owner, std::span<std::int64_t> held, std::uint64_t& work,
+                   std::span<bag_id> owner, std::span<std::int64_t> held, work_budget& work,
                    workspace& memory, workspace::frame& scratch)
       : problem_(problem),
         loads_(loads),
@@ -52,36 +54,31 @@ class capped_exchanges {
   [[nodiscard]] std::span<cost_units const> loads() const noexcept { return loads_; }
   [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return problem_.speeds[bag]; }
 
-  bool spend(std::uint64_t steps) noexcept
-  {
-    work_ -= std::min(work_, steps);
-    return work_ > 0;
-  }
+  [[nodiscard]] work_budget& work() const noexcept { return work_; }
 
-  /// The best exchange of up to `size` samples of each bag. Light ones alone would not do: where
-  /// bags are full, a heavy sample changes places with light ones of the same weight together.
+  /// The best exchange of up to `size` samples of each bag, light ones and heavy ones: where bags are
+  /// full, a heavy sample changes bags with light ones of the same weight together.
   [[nodiscard]] capped_exchange find(std::size_t late, std::size_t early, wanted_net wanted,
                                      std::size_t size)
   {
     side const from = spread(late, early, size);
     side const to = spread(early, late, size);
-    std::uint64_t used = 0;
-    std::uint64_t asked = 0;
+    std::uint64_t looked_at = 0;
     exchange const found =
-        find_exchange(from.costs_of(), to.costs_of(), wanted, exchange_counts::free, memory_, used,
+        find_exchange(from.costs_of(), to.costs_of(), wanted, exchange_counts::free, memory_, work_,
                       [&](std::uint32_t given, std::uint32_t taken) {
-                        asked += from.size + to.size;
+                        looked_at += from.size + to.size;
                         return has_room(late, early, from.weight(given), to.weight(taken));
                       });
-    spend(used + asked);
+    work_.spend(looked_at);
     capped_exchange result{late, early, 0, 0, {}, {}, found.net};
     result.given_count = from.list(found.given, result.given);
     result.taken_count = to.list(found.taken, result.taken);
     return result;
   }
 
-  /// The best move of one sample, or swap of one for one, if any makes the later of the two bags
-  /// earlier.
+  /// The best move of one sample, or swap of one for one, among those that make the later of the
+  /// two bags earlier.
   ///
   /// Expects     bag `late` finishes after bag `early`.
   [[nodiscard]] capped_exchange find_swap(std::size_t late, std::size_t early)
@@ -89,7 +86,7 @@ class capped_exchanges {
     auto scratch = memory_.open();
     std::span<item const> const giving = heaviest_first(late, early, 0, scratch);
     std::span<item const> const taking = heaviest_first(early, late, 1, scratch);
-    spend(giving.size() + taking.size());
+    work_.spend(giving.size() + taking.size());
     swapped_places const best =
         nearest_swap(*this, late, early, giving, taking, [&](std::size_t given, std::size_t taken) {
           return has_room(late, early, giving[given].weight, taking[taken].weight);
@@ -122,7 +119,7 @@ class capped_exchanges {
   struct item {
     cost_units cost;
     std::int64_t weight;
-    bag_contents::rank rank;  // none: no sample
+    bag_contents::rank rank;  // or bag_contents::none
   };
 
   /// The candidates of one bag, lightest first.
@@ -188,7 +185,7 @@ class capped_exchanges {
     return chosen;
   }
 
-  /// All samples that may go to the other bag, and behind them `blanks` that are none.
+  /// All samples that may go to the other bag, and behind them `blanks` entries without a sample.
   [[nodiscard]] std::span<item const> heaviest_first(std::size_t bag, std::size_t other,
                                                      std::size_t blanks,
                                                      workspace::frame& scratch) const
@@ -212,7 +209,7 @@ class capped_exchanges {
   std::span<cost_units> loads_;
   std::span<std::int64_t> held_;
   bag_contents contents_;
-  std::uint64_t& work_;
+  work_budget& work_;
   workspace& memory_;
 };
 

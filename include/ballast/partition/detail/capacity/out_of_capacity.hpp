@@ -4,10 +4,16 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
-#include <ballast/partition/packing/best_fit_decreasing.hpp>
-#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/detail/best_fit.hpp>
+#include <ballast/partition/packing/detail/room_tree.hpp>
+#include <ballast/partition/packing/packing_lower_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +25,25 @@
 
 namespace ballast::inline v0::detail {
 
-/// The most that a bag holds which item `item` fits.
+/// How many bags of one capacity all weights take.
+struct bags_needed {
+  std::size_t least;   ///< no packing gets below it
+  std::size_t enough;  ///< for best fit decreasing
+};
+
+[[nodiscard]] inline bags_needed count_bags_needed(std::span<std::int64_t const> weights,
+                                                   std::int64_t capacity)
+{
+  workspace memory;
+  auto scratch = memory.open();
+  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(weights.size());
+  descending_order_into(heaviest_first, weights, memory);
+  packing_problem const problem{weights, heaviest_first, capacity};
+  return {packing_lower_bound(problem), best_fit_into(scratch.take<bin_id>(weights.size()), problem,
+                                                      room_tree(weights.size(), scratch))};
+}
+
+/// The most that any bag holds that item `item` fits.
 [[nodiscard]] inline std::int64_t largest_capacity(partition_problem const& problem,
                                                    std::size_t item)
 {
@@ -32,13 +56,13 @@ namespace ballast::inline v0::detail {
   return most;
 }
 
-/// Why a step has no plan that keeps to the capacities, and how many bags it takes: the number that
-/// no packing gets below, and the number that best fit decreasing needs.
+/// The error for a step without a plan that keeps to the capacities. It says how many bags the step
+/// needs at least, and how many are enough.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n); it allocates.
 [[nodiscard]] inline tl::unexpected<error> out_of_capacity(partition_problem const& problem,
-                                                           placed_items const& items,
+                                                           planned_items const& items,
                                                            std::size_t item)
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
@@ -61,8 +85,7 @@ namespace ballast::inline v0::detail {
 
   std::size_t const bags = problem.capacities.size();
   std::int64_t const most = std::ranges::max(problem.capacities);
-  packing_plan const packing =
-      pack_to_capacity(problem.weights, most, best_fit_decreasing{}).value();
+  bags_needed const needed = count_bags_needed(problem.weights, most);
   std::string why = named(item).append(" and found no bag with room: all samples weigh ");
   why.append(std::to_string(std::reduce(problem.weights.begin(), problem.weights.end())))
       .append(" and ")
@@ -70,19 +93,19 @@ namespace ballast::inline v0::detail {
       .append(" bags hold at most ")
       .append(std::to_string(most))
       .append(" each; ");
-  if (packing.bins() <= bags) {
-    why.append(std::to_string(packing.bins()))
+  if (needed.enough <= bags) {
+    why.append(std::to_string(needed.enough))
         .append(
             " such bags are enough, so use a policy that looks at weights, as capped, "
             "or lay out bags that are more alike");
   } else {
-    if (packing.proven_optimal()) {
-      why.append(std::to_string(packing.bins())).append(" such bags are needed and enough");
+    if (needed.enough == needed.least) {
+      why.append(std::to_string(needed.enough)).append(" such bags are needed and enough");
     } else {
       why.append("at least ")
-          .append(std::to_string(packing.lower_bound))
+          .append(std::to_string(needed.least))
           .append(" such bags are needed and ")
-          .append(std::to_string(packing.bins()))
+          .append(std::to_string(needed.enough))
           .append(" are enough");
     }
     why.append("; add bags, raise the limit or plan fewer samples at once");

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_PLACE_WITHIN_CAPACITY_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_PLACE_WITHIN_CAPACITY_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -10,6 +11,7 @@
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,11 +22,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// Takes out of every overrun bag what overruns it and places that again, heaviest weight first,
-/// where it finishes earliest. Answers whether all found room.
+/// Takes out of every overrun bag what is above its capacity and places that again, heaviest weight
+/// first, where it finishes earliest. Returns whether all of it found room.
 ///
-/// Samples leave in order of cost per weight: a bag sheds the weight that it has too much with as
-/// little work as possible, so that the plan stays nearly as even as it was.
+/// Samples leave in order of cost per weight: a bag gives away the weight that it has too much with
+/// as little work as possible, so the plan stays nearly as even as it was.
 ///
 /// Complexity  O(n log n + k m) where k samples leave.
 inline bool shed_overrun(partition_problem const& problem, bags_with_room const& bags,
@@ -72,13 +74,13 @@ inline bool shed_overrun(partition_problem const& problem, bags_with_room const&
   });
 }
 
-/// Searches all ways to keep to the capacities, whatever the work, until one is found or `nodes` are
-/// used up. Answers whether one was found, and then makes that plan.
+/// Searches all plans for one that keeps to the capacities, whatever its makespan, until it finds one
+/// or `nodes` is spent. Returns whether it found one, and then makes that plan.
 ///
-/// Shapes      by_weight[n]: `descending_order` of the weights.
+/// Shapes      by_weight[n]: `descending_order_into` of the weights.
 inline bool search_all_fillings(partition_problem const& problem, bags_with_room const& bags,
                                 std::span<cost_units const> starting_loads,
-                                std::span<priced_sample const> by_weight, std::int64_t nodes,
+                                std::span<priced_sample const> by_weight, work_budget& nodes,
                                 workspace& memory)
 {
   auto scratch = memory.open();
@@ -112,21 +114,22 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
   return bags.fill(by_weight.subspan(heavy.size()), room_choice::earliest);
 }
 
-/// Makes a plan that keeps to the capacities of one that does not: by moving as little as that
-/// takes, else from nothing, by work, by weight, and by all ways there are. Answers whether it did.
+/// Makes a plan that keeps to the capacities from one that does not: by as few moves as that takes,
+/// or else from nothing, by work, by weight, and at last by a search of all plans. Returns whether
+/// it did.
 ///
 /// In, out     where it did not, samples without room have no bag.
-/// Ensures     (1) with nodes enough, there is no such plan where it answers false
+/// Ensures     (1) if it returns false and nodes are left, there is no such plan
 /// Complexity  O(n (m + log n) + nodes)
 inline bool place_within_capacity(partition_problem const& problem, bags_with_room const& bags,
                                   std::span<cost_units const> starting_loads,
-                                  std::span<bag_id const> owner, std::int64_t nodes,
+                                  std::span<bag_id const> owner, work_budget& nodes,
                                   workspace& memory)
 {
   if (shed_overrun(problem, bags, owner, memory)) { return true; }
   auto scratch = memory.open();
   std::span<priced_sample> const by_weight = scratch.take<priced_sample>(problem.weights.size());
-  descending_order(problem.weights, by_weight, memory);
+  descending_order_into(by_weight, problem.weights, memory);
   auto const fills = [&](std::span<priced_sample const> order, room_choice choice) {
     bags.clear(starting_loads);
     return bags.fill(order, choice);

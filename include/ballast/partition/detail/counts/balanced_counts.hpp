@@ -16,14 +16,14 @@
 
 namespace ballast::inline v0::detail {
 
-/// How many samples each bag gets, where bags are to get equally many.
+/// How many samples each bag gets, where all bags should get the same number.
 ///
 /// Counts are multiples of `multiple`, as even as that allows; what is left of n goes to one bag.
 /// Of bags of one size, the fastest get the larger counts, then the least loaded, then the first.
 /// Where too few samples are long enough for the larger bags to get as many as the others, the
-/// larger bags share these evenly and the smaller bags the rest: the most even counts that a plan
-/// can have. Over bags in decreasing size, the sums of such counts are the lower convex hull of how
-/// many samples fit the first bags.
+/// larger bags share these evenly and the smaller bags share the rest: the most even counts that a
+/// plan can have. With bags in decreasing size, the sums of such counts are the lower convex hull of
+/// the numbers of samples that fit the first bags.
 ///
 /// Shapes      loads[m], counts[m].
 /// Expects     a valid partition_problem; multiple >= 1.
@@ -33,9 +33,9 @@ namespace ballast::inline v0::detail {
 ///             (3) counts of bags of one size differ by at most `multiple`, and those of all bags do
 ///                 where every sample fits every bag
 /// Complexity  O((n + m) log m + m sizes); 24 m bytes of scratch.
-inline void balanced_counts(partition_problem const& problem, std::span<cost_units const> loads,
-                            std::uint32_t multiple, std::span<std::uint32_t> counts,
-                            workspace& memory)
+inline void balanced_counts_into(std::span<std::uint32_t> counts, partition_problem const& problem,
+                                 std::span<cost_units const> loads, std::uint32_t multiple,
+                                 workspace& memory)
 {
   std::size_t const bags = counts.size();
   BALLAST_EXPECTS(bags >= 1 && loads.size() == bags && problem.gpus.size() == bags);
@@ -83,8 +83,8 @@ inline void balanced_counts(partition_problem const& problem, std::span<cost_uni
       counts[largest_first[place]] = static_cast<std::uint32_t>(units * multiple);
     }
     if (last == bags && fitting[bags] % multiple != 0) {
-      // The rest makes one of the smaller counts larger: the last whose place leaves every larger
-      // size with enough samples that fit it.
+      // One of the smaller counts takes the rest: the last one that leaves every larger size enough
+      // samples that fit it.
       std::size_t taker = bags - 1;
       std::uint64_t up_to_here = fitting[bags];
       for (std::size_t place = bags; place-- > first;) {

@@ -7,8 +7,8 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,21 +18,19 @@
 
 namespace ballast::inline v0::detail {
 
-/// Bags that hold a fixed number of samples each, filled heaviest sample first, to the bag with a
-/// free place that would then finish earliest at best: with the lightest samples of all in the
-/// places that are left.
+/// Bags that hold a fixed number of samples each. Heaviest first, each sample goes to the bag with a
+/// free place that could then finish earliest: with the lightest samples of all in its other places.
 ///
-/// Longest processing time asks which bag finishes the sample itself earliest. That gives a bag with
-/// a giant sample whatever comes while the others happen to have more, and its free places then
-/// need samples that are too heavy for it.
+/// Longest processing time would take the bag that finishes the sample itself earliest. A bag with a
+/// giant sample then gets nothing for long, and at the end its free places have to take samples that
+/// are too heavy for it.
 ///
-/// With several sizes of bags, a place in a larger bag is kept for every sample that a later, too
-/// short one would push there: of the bags that a sample fits, those are left out that would leave
-/// a larger one without enough samples.
+/// With several sizes of bags, a sample goes to no bag that would leave a larger one without enough
+/// samples that fit it.
 ///
 /// Shapes      counts[m], loads[m]; every array lives as long as the frame.
 /// In, out     loads enters as work that each bag already has and leaves as the total.
-/// Expects     counts that `balanced_counts` gives: some assignment has them.
+/// Expects     counts that `balanced_counts_into` gives: some assignment has them.
 /// Ensures     (1) bag b holds counts[b] samples, which fit it, heaviest first
 ///             (2) of bags of one size and speed a sample goes to the one that can end with least,
 ///                 of equal ones to the first; of kinds, to the one whose bag then ends earliest, of
@@ -54,8 +52,8 @@ class counted_bags {
     std::span<std::uint32_t> const next = scratch.take<std::uint32_t>(counts.size());
     std::ranges::copy(first_.first(counts.size()), next.begin());
 
-    // What bag b ends with at least. A bag without a free place leaves the heap by outweighing every
-    // other.
+    // What bag b ends with at least. A bag without a free place gets a load above all others, so
+    // that it is never the lightest.
     std::span<priced_sample const> const order = problem.heaviest_first;
     std::span<cost_units> const open_loads = scratch.take<cost_units>(counts.size());
     for (std::size_t bag = 0; bag < counts.size(); ++bag) {
@@ -63,7 +61,7 @@ class counted_bags {
       for (priced_sample const light : order.last(counts[bag])) { open_loads[bag] += light.cost; }
     }
     lightest_bags const bags(problem, open_loads, scratch);
-    std::span<like_bags> const kinds = bags.kinds();
+    std::span<identical_bags> const kinds = bags.kinds();
     // spare[k]: samples to come that fit kind k, less the free places of kinds k and larger.
     std::span<std::int64_t> const spare = scratch.take<std::int64_t>(kinds.size());
     std::ranges::fill(spare, 0);
@@ -75,7 +73,7 @@ class counted_bags {
       for (std::size_t kind = kinds.size() - 1; kind-- > 0;) { spare[kind] += spare[kind + 1]; }
     }
 
-    // A sample takes the place of the heaviest of the light ones that were counted for it.
+    // A sample takes the place of the heaviest of the light samples that open_loads counts.
     auto const more_in = [&](std::size_t kind, cost_units cost) {
       std::size_t const bag = kinds[kind].lightest().index;
       return cost - order[order.size() - (first_[bag + 1] - next[bag])].cost;
@@ -141,7 +139,7 @@ class counted_bags {
   }
 
  private:
-  [[nodiscard]] static std::size_t largest_kind(std::span<like_bags const> kinds,
+  [[nodiscard]] static std::size_t largest_kind(std::span<identical_bags const> kinds,
                                                 tokens length) noexcept
   {
     std::size_t kind = kinds.size() - 1;

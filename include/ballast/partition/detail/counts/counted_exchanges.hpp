@@ -3,6 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -10,6 +12,7 @@
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/nearest_swap.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,8 +23,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Samples of two bags, by their places in their lists, that change places: as many of one as of
-/// the other. `net` is how much work `from` loses; 0 where there is nothing to exchange.
+/// Samples of two bags, by their positions in their lists, that change bags: as many of one as of
+/// the other. `net` is how much work `from` loses; 0 means no exchange.
 struct counted_exchange {
   std::size_t from = 0;
   std::size_t to = 0;
@@ -33,13 +36,13 @@ struct counted_exchange {
 
 /// A plan under local search whose bags keep their counts.
 ///
-/// In, out     work is how many steps may still be taken; what is used is taken off.
-/// Ensures     (1) no bag gets more or fewer samples, none that it does not fit
+/// In, out     work is how much the search may still do.
+/// Ensures     (1) every bag keeps its number of samples, and gets only samples that fit it
 class counted_exchanges {
  public:
   using exchange_type = counted_exchange;
 
-  counted_exchanges(partition_problem const& problem, counted_bags const& bags, std::uint64_t& work,
+  counted_exchanges(partition_problem const& problem, counted_bags const& bags, work_budget& work,
                     workspace& memory)
       : problem_(problem), bags_(bags), work_(work), memory_(memory)
   {}
@@ -47,38 +50,32 @@ class counted_exchanges {
   [[nodiscard]] std::span<cost_units const> loads() const noexcept { return bags_.loads(); }
   [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return problem_.speeds[bag]; }
 
-  bool spend(std::uint64_t steps) noexcept
-  {
-    work_ -= std::min(work_, steps);
-    return work_ > 0;
-  }
+  [[nodiscard]] work_budget& work() const noexcept { return work_; }
 
   /// The best exchange of up to `size` samples of each bag: from the lightest on, spread over the
-  /// lighter half. The very lightest alone are too much alike: short samples cost nearly a constant
-  /// per token, and then so do all sums of as many of them.
+  /// lighter half. The very lightest alone have nearly equal costs, and so have all sums of as many
+  /// of them.
   [[nodiscard]] counted_exchange find(std::size_t late, std::size_t early, wanted_net wanted,
                                       std::size_t size)
   {
     side const from(problem_, bags_[late], problem_.gpus[early], size);
     side const to(problem_, bags_[early], problem_.gpus[late], size);
-    std::uint64_t used = 0;
     exchange const found = find_exchange(from.candidates(), to.candidates(), wanted,
-                                         exchange_counts::equal, memory_, used);
-    spend(used);
+                                         exchange_counts::equal, memory_, work_);
     counted_exchange result{late, early, 0, {}, {}, found.net};
     result.pairs = from.list(found.given, result.given);
     BALLAST_EXPECTS(to.list(found.taken, result.taken) == result.pairs);  // as many for as many
     return result;
   }
 
-  /// The best swap of one sample for one, if any makes the later of the two bags earlier.
+  /// The best swap of one sample for one, among those that make the later of the two bags earlier.
   ///
   /// Expects     bag `late` finishes after bag `early`.
   [[nodiscard]] counted_exchange find_swap(std::size_t late, std::size_t early)
   {
     std::span<priced_sample const> const giving = bags_[late];
     std::span<priced_sample const> const taking = bags_[early];
-    spend(giving.size() + taking.size());
+    work_.spend(giving.size() + taking.size());
     bool const one_size = problem_.gpus[late] == problem_.gpus[early];
     auto const may_move = [this](priced_sample member, std::size_t bag) {
       return partition_problem::fits(problem_.lengths[to_index(member.sample)], problem_.gpus[bag]);
@@ -139,7 +136,7 @@ class counted_exchanges {
 
   partition_problem problem_;
   counted_bags const& bags_;
-  std::uint64_t& work_;
+  work_budget& work_;
   workspace& memory_;
 };
 
@@ -148,7 +145,7 @@ class counted_exchanges {
 ///
 /// Ensures     (1) the makespan does not grow
 ///             (2) it ends when no bag finishes after `limit`, when a pass finds nothing to swap, or
-///                 when the work is used up
+///                 when the work is spent
 /// Complexity  O(n + m log m) per pass.
 inline void swap_extremes(counted_exchanges& plan, ratio limit, workspace& memory)
 {
@@ -168,7 +165,7 @@ inline void swap_extremes(counted_exchanges& plan, ratio limit, workspace& memor
       std::size_t const late = latest_first[place];
       std::size_t const early = latest_first[latest_first.size() - 1 - place];
       if (!(finish(late) > finish(early))) { break; }
-      if (!plan.spend(0)) { return; }
+      if (plan.work().spent()) { return; }
       counted_exchange const best = plan.find_swap(late, early);
       if (best.net == 0) { continue; }
       plan.make(best);

@@ -2,11 +2,11 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_CONTENTS_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_CONTENTS_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,12 +16,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// The samples of every bag in a list, lightest first, which moves keep in order: what a local
-/// search looks at are the few lightest samples of a bag.
+/// The samples of every bag in a list, lightest first, for local searches, which look at the few
+/// lightest samples of a bag. Moves keep the lists in order.
 ///
-/// A sample goes by its rank in `heaviest_first`, so the lists are ordered by rank. Samples that
-/// cost nothing are in no list, since no move of them changes a load, and neither are samples
-/// without a bag.
+/// A sample is named by its rank in `heaviest_first`, so the lists are ordered by rank. Samples that
+/// cost nothing are in no list, since moving them changes no load; nor are samples without a bag.
 ///
 /// Complexity  O(n + m) to build, 4 (n + m) bytes of scratch.
 class bag_contents {
@@ -29,7 +28,7 @@ class bag_contents {
   using rank = std::uint32_t;
   static constexpr rank none = std::numeric_limits<rank>::max();
 
-  /// Keeps `owner` and writes to it: it always says what the lists say.
+  /// Keeps `owner` and updates it with every move.
   bag_contents(partition_problem const& problem, std::span<bag_id> owner, workspace::frame& scratch)
       : problem_(problem),
         owner_(owner),
@@ -60,19 +59,21 @@ class bag_contents {
     return partition_problem::fits(problem_.lengths[number], problem_.gpus[bag]);
   }
 
-  /// From this sample of `from` on, the lightest that may move to bag `to`, or none; `passed_over`
-  /// grows by those that may not.
+  /// From this sample of `from` on, the lightest that may move to bag `to`, or none. Each that may
+  /// not takes a step of work.
   [[nodiscard]] rank first_movable(rank sample, std::size_t from, std::size_t to,
-                                   std::uint64_t& passed_over) const noexcept
+                                   work_budget& work) const noexcept
   {
     if (problem_.gpus[to] <= problem_.gpus[from]) { return sample; }
+    std::uint64_t passed_over = 0;
     for (; sample != none && !fits(sample, to); ++passed_over) { sample = heavier_[sample]; }
+    work.spend(passed_over);
     return sample;
   }
   [[nodiscard]] rank first_movable(rank sample, std::size_t from, std::size_t to) const noexcept
   {
-    std::uint64_t passed_over = 0;
-    return first_movable(sample, from, to, passed_over);
+    work_budget uncounted(0);
+    return first_movable(sample, from, to, uncounted);
   }
 
   /// Moves samples, given lightest first, from one bag to another. The caller counts loads.

@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -19,7 +21,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// An exchange and the samples that it is about: bit i of `found` stands for candidate i.
+/// An exchange and its samples: bit i of `found` stands for candidate i.
 struct bag_exchange {
   using candidates = std::array<bag_contents::rank, subset_sum::most_members>;
 
@@ -30,19 +32,19 @@ struct bag_exchange {
   exchange found{};
 };
 
-/// A plan under local search: what bags hold and do, the exchanges between two of them, and how
-/// much of the search's work is left.
+/// A plan under local search: what bags hold and do, and exchanges between two of them.
 ///
 /// Candidates are the lightest samples of a bag, whose subsets have the densest sums.
 ///
 /// Units       work counts the candidates looked at, the subsets listed and the steps along them.
-/// Expects     a valid partition_problem, owners and the loads they make; both are kept and written.
+/// In, out     owner and the loads that it makes; the exchanges change both. work is what the search
+///             may still do.
 /// Ensures     (1) loads and owners always agree
 ///             (2) samples only go to bags that they fit
 class bag_exchanges {
  public:
   bag_exchanges(partition_problem const& problem, std::span<cost_units> loads,
-                std::span<bag_id> owner, std::uint64_t work, workspace& memory,
+                std::span<bag_id> owner, work_budget& work, workspace& memory,
                 workspace::frame& scratch)
       : contents_(problem, owner, scratch),
         loads_(loads),
@@ -55,17 +57,12 @@ class bag_exchanges {
   [[nodiscard]] cost_units load(std::size_t bag) const noexcept { return loads_[bag]; }
   [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return speeds_[bag]; }
   [[nodiscard]] ratio finish(std::size_t bag) const noexcept { return {load(bag), speed(bag)}; }
-  [[nodiscard]] bool exhausted() const noexcept { return spent_ >= work_; }
-  [[nodiscard]] std::uint64_t work_left() const noexcept
-  {
-    return exhausted() ? 0 : work_ - spent_;
-  }
-  void spend(std::uint64_t steps) noexcept { spent_ += steps; }
+  [[nodiscard]] work_budget& work() const noexcept { return work_; }
 
-  /// How many candidates of each of two bags make an exchange of exactly a wanted net work likely,
-  /// give or take `tolerance`: there are 4^k exchanges of k, whose net works lie around 0 and no
-  /// further away than the candidates cost together. More than can be searched where those are too
-  /// few.
+  /// How many candidates of each of two bags make it likely that some exchange has a wanted net
+  /// work, give or take `tolerance`: there are 4^k exchanges of k candidates, whose net works lie
+  /// around 0 and no further away than the candidates cost together. The result is above
+  /// subset_sum::most_members where that many are too few.
   [[nodiscard]] std::size_t dense_candidates(std::size_t from, std::size_t to,
                                              cost_units tolerance) noexcept
   {
@@ -83,8 +80,8 @@ class bag_exchanges {
   }
 
   /// The best exchange in which bag `from` loses and bag `to` gains work, among the lightest
-  /// `count` samples of each. More of them are looked at where these cost too little for what is
-  /// wanted; where even the most that can be searched do, swaps of any one sample for another are.
+  /// `count` samples of each. Where those of `from` cost less than what is wanted, it looks at more
+  /// of them, and where even the most that it can search do, at swaps of any one sample for another.
   [[nodiscard]] bag_exchange find(std::size_t from, std::size_t to, wanted_net wanted,
                                   std::size_t count)
   {
@@ -106,9 +103,9 @@ class bag_exchanges {
       best.taken[taken] = take;
       taking[taken] = next(take, to, from);
     }
-    spend(16 * (given + taken));
+    work_.spend(16 * (given + taken));
     best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
-                               wanted, exchange_counts::free, memory_, spent_);
+                               wanted, exchange_counts::free, memory_, work_);
     return best;
   }
 
@@ -134,17 +131,17 @@ class bag_exchanges {
 
   [[nodiscard]] rank first(std::size_t from, std::size_t to) noexcept
   {
-    return contents_.first_movable(contents_.lightest(from), from, to, spent_);
+    return contents_.first_movable(contents_.lightest(from), from, to, work_);
   }
   // The cost of a sample of bag `from`, which becomes the next one that may go to bag `to`.
   [[nodiscard]] cost_units next(rank& sample, std::size_t from, std::size_t to) noexcept
   {
     cost_units const cost = contents_.cost(sample);
-    sample = contents_.first_movable(contents_.heavier(sample), from, to, spent_);
+    sample = contents_.first_movable(contents_.heavier(sample), from, to, work_);
     return cost;
   }
 
-  // The heavier the sample that is given, the heavier the one to take: one walk along both bags.
+  // The heavier the given sample, the heavier the one to take: one pass along both bags.
   [[nodiscard]] bag_exchange swap(std::size_t from, std::size_t to, wanted_net wanted)
   {
     bag_exchange best{from, to};
@@ -160,13 +157,13 @@ class bag_exchanges {
     rank back = bag_contents::none;  // the heaviest that still leaves enough net work: nothing yet
     cost_units back_cost = 0;
     auto take = first(to, from);
-    for (auto give = first(from, to); give != bag_contents::none; spend(4)) {
+    for (auto give = first(from, to); give != bag_contents::none; work_.spend(4)) {
       rank const given = give;
       cost_units const cost = next(give, from, to);
       while (take != bag_contents::none && cost - contents_.cost(take) >= wanted.least) {
         back = take;
         back_cost = next(take, to, from);
-        spend(4);
+        work_.spend(4);
       }
       consider(given, back, cost - back_cost);
       if (take != bag_contents::none) { consider(given, take, cost - contents_.cost(take)); }
@@ -177,8 +174,7 @@ class bag_exchanges {
   bag_contents contents_;
   std::span<cost_units> loads_;
   std::span<std::uint32_t const> speeds_;
-  std::uint64_t work_;
-  std::uint64_t spent_ = 0;
+  work_budget& work_;
   workspace& memory_;
 };
 

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_EXCHANGE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
@@ -19,7 +20,7 @@
 namespace ballast::inline v0::detail {
 
 /// What a bag gives to another and what it takes in return: bit i stands for candidate i of the bag
-/// that the sample leaves. `net` is how much work the giving bag loses; 0 where nothing was found.
+/// that the sample leaves. `net` is how much work the giving bag loses; 0 means no exchange.
 struct exchange {
   std::uint32_t given = 0;
   std::uint32_t taken = 0;
@@ -28,8 +29,8 @@ struct exchange {
   friend constexpr bool operator==(exchange, exchange) = default;
 };
 
-/// Which exchanges are wanted: the least net work from `least` to `most`, and any up to `enough`
-/// will do. Where there is none, the largest net work below `least` is better than nothing.
+/// Which exchanges are wanted: the least net work from `least` to `most`; one up to `enough` ends
+/// the search. Where no exchange has at least `least`, the largest net work below it is taken.
 struct wanted_net {
   cost_units least;
   cost_units enough;
@@ -47,18 +48,18 @@ struct accept_any {
 /// Searches all exchanges of up to 14 candidates of one bag for up to 14 of another: 2^(g + t) of
 /// them in 2^g + 2^t steps.
 ///
-/// With equal counts, every sample is lifted by more than all candidates cost together, so that
-/// subsets of different counts are out of the wanted range. Costs that are too large for a word
-/// lose their lowest bits in the search; the answer is exact all the same.
+/// With equal counts, the cost of every sample is raised by more than all candidates cost together,
+/// so that subsets of different counts are out of the wanted range. Costs that are too large for a
+/// word lose their lowest bits in the search; the net work returned is exact all the same.
 ///
 /// Shapes      giving[g], taking[t]: the candidates' costs; g, t <= subset_sum::most_members.
 /// Expects     costs are not negative and all of them add up to less than 2^63;
 ///             1 <= least <= enough, least <= most.
-///             accept(given, taken) says whether an exchange may be made; it is asked about few
+///             accept(given, taken) says whether an exchange may be made; it is called for few
 ///             exchanges only, and after 4 (2^g + 2^t) refusals the search ends.
-/// In, out     work grows by the subsets listed, the steps along the lists and the refusals.
-/// Ensures     (1) net is what `given` costs minus what `taken` costs, and 1 <= net <= most, or the
-///                 answer is exchange{}
+/// In, out     work pays for the subsets listed, the steps along the lists and the refusals.
+/// Ensures     (1) net is what `given` costs minus what `taken` costs, and 1 <= net <= most, or it
+///                 returns exchange{}
 ///             (2) without lost bits and refusals: net <= enough where any exchange has
 ///                 least <= net <= enough; else net is the least of those with
 ///                 least <= net <= most; else the largest of those below least
@@ -66,7 +67,7 @@ struct accept_any {
 template <class Accept = accept_any>
 [[nodiscard]] exchange find_exchange(std::span<cost_units const> giving,
                                      std::span<cost_units const> taking, wanted_net wanted,
-                                     exchange_counts counts, workspace& memory, std::uint64_t& work,
+                                     exchange_counts counts, workspace& memory, work_budget& work,
                                      Accept const& accept = {})
 {
   BALLAST_EXPECTS(giving.size() <= subset_sum::most_members);
@@ -93,9 +94,9 @@ template <class Accept = accept_any>
     std::span<std::uint64_t> const words = frame.take<std::uint64_t>(1 + subsets + merge_stretches);
     words.front() = subset_sum::end;
     std::ranges::fill(words.last(merge_stretches), subset_sum::end);
-    list_subset_sums(std::span(searched).first(costs.size()), words.subspan(1, subsets),
+    subset_sums_into(words.subspan(1, subsets), std::span(searched).first(costs.size()),
                      frame.take<std::uint64_t>((subsets + 1) / 2));
-    work += subsets;
+    work.spend(subsets);
     return words.subspan(1, subsets);
   };
 
@@ -108,7 +109,7 @@ template <class Accept = accept_any>
                               .enough = (std::min(wanted.enough, all_given) >> lost) - unsure,
                               .most = (std::min(wanted.most, all_given) >> lost) - unsure},
                              accept);
-  work += search();
+  work.spend(search());
 
   exchange best{search.given(), search.taken(), 0};
   for (std::size_t place = 0; place < giving.size(); ++place) {

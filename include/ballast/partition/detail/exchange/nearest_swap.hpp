@@ -13,8 +13,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// When the later of two bags of a plan, which answers `loads()` and `speed(bag)`, finishes after
-/// this much load went from one to the other.
+/// When the later of two bags finishes after so much load went from one to the other. The plan has
+/// `loads()` and `speed(bag)`.
 template <class Plan>
 [[nodiscard]] ratio later_finish(Plan const& plan, std::size_t from, std::size_t to,
                                  cost_units net) noexcept
@@ -23,7 +23,7 @@ template <class Plan>
                   ratio{plan.loads()[to] + net, plan.speed(to)});
 }
 
-/// The load to pass from a late bag to an early one after which both finish at the same time,
+/// The load that has to go from a late bag to an early one for both to finish at the same time,
 /// rounded down: (L s' - L' s) / (s + s').
 template <class Plan>
 [[nodiscard]] cost_units even_net(Plan const& plan, std::size_t late, std::size_t early) noexcept
@@ -36,8 +36,8 @@ template <class Plan>
                                  (std::uint64_t{plan.speed(late)} + plan.speed(early)));
 }
 
-/// Places in the lists of two bags whose samples change bags, and how much load goes with them; 0
-/// where there is nothing to swap.
+/// Positions in the lists of two bags whose samples change bags, and how much load goes with them;
+/// 0 means no swap.
 struct swapped_places {
   std::size_t given = 0;
   std::size_t taken = 0;
@@ -47,15 +47,15 @@ struct swapped_places {
 /// The swap of one sample for one after which the later of two bags finishes earliest, if that is
 /// earlier than before.
 ///
-/// The later bag only finishes later as the load that changes bags gets further from the even one,
-/// so the best two swaps to consider are the nearest below and above. Both lists are sorted, hence
-/// two pointers find them.
+/// The further the load that changes bags is from the even one, the later the later bag finishes, so
+/// the best swap is the nearest below or the nearest above. Both lists are sorted, so two pointers
+/// find them.
 ///
 /// Shapes      giving[k], taking[l]: samples of bags `late` and `early` with a `cost`, heaviest
 ///             first.
-/// Expects     bag `late` finishes after bag `early`; may_swap(given, taken) says whether these two
-///             places may be swapped.
-/// Complexity  O(k + l) where all may be.
+/// Expects     bag `late` finishes after bag `early`; may_swap(given, taken) says whether the
+///             samples at these two positions may change bags.
+/// Complexity  O(k + l) where all of them may.
 template <class Plan, class Item, class MaySwap>
 [[nodiscard]] swapped_places nearest_swap(Plan const& plan, std::size_t late, std::size_t early,
                                           std::span<Item const> giving,

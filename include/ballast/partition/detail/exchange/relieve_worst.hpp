@@ -12,16 +12,15 @@
 namespace ballast::inline v0::detail {
 
 /// Local search for plans that cannot reach their bound, or have too few samples per bag to do so
-/// with one exchange per bag: only the bag that finishes last is worth an exchange.
+/// with one exchange per bag: it exchanges with the bag that finishes last only.
 ///
-/// First it exchanges with any bag that has room. Where none of these helps, the room of all bags
-/// is gathered in one of them, by exchanges that leave the makespan as it is, and that one is asked
-/// after each.
+/// First it tries every bag that has room. Where no exchange helps, it gathers the room of all bags
+/// in one of them, by exchanges that leave the makespan as it is, and tries that one after each.
 ///
 /// Ensures     (1) the makespan never grows, and either it or the number of bags that have it
 ///                 shrinks with every success
 /// Complexity  O(m) exchanges without a gain end the first search, and O(m^2) the second, unless
-///             `plan` is exhausted before.
+///             the work of `plan` is spent before.
 class relieve_worst {
  public:
   relieve_worst(bag_exchanges& plan, ratio target) noexcept : plan_(plan), target_(target) {}
@@ -43,7 +42,7 @@ class relieve_worst {
       if (plan_.finish(bag) > plan_.finish(worst_)) { worst_ = bag; }
     }
     makespan_ = plan_.finish(worst_);
-    plan_.spend(plan_.bags());
+    plan_.work().spend(plan_.bags());
   }
 
   // The work that a bag can take and still finish before the makespan; negative for the worst.
@@ -67,7 +66,7 @@ class relieve_worst {
   {
     cost_units const least = -room(worst_);
     cost_units const most = room(bag);
-    if (bag == worst_ || most < least || plan_.exhausted()) { return false; }
+    if (bag == worst_ || most < least || plan_.work().spent()) { return false; }
     cost_units const middle = least + (most - least) / 2;
     bag_exchange const chosen = plan_.find(worst_, bag, {middle, middle, most}, count);
     if (chosen.found.net < least) { return false; }
@@ -80,7 +79,7 @@ class relieve_worst {
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
         for (std::size_t other = 0; other < plan_.bags(); ++other) {
-          if (plan_.exhausted()) { return false; }
+          if (plan_.work().spent()) { return false; }
           if (gather(bag, other) && relieve_by(bag, 11)) { return true; }
         }
       }
@@ -91,7 +90,7 @@ class relieve_worst {
   // Makes room in one bag by filling another up to the makespan.
   [[nodiscard]] bool gather(std::size_t bag, std::size_t other)
   {
-    plan_.spend(1);
+    plan_.work().spend(1);
     cost_units const most = room(other);
     if (bag == other || room(bag) < 0 || most < 1) { return false; }
     bag_exchange const chosen = plan_.find(bag, other, {most, most, most}, 8);

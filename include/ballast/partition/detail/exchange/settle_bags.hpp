@@ -25,8 +25,8 @@ struct surplus_bag {
   std::uint32_t index;
 };
 
-/// Bags in caller-owned memory, of which the one with the largest surplus comes first, or with the
-/// smallest; of equal ones the first.
+/// A priority queue of bags in the caller's memory: first the one with the largest surplus, or with
+/// the smallest; of equal ones the first.
 template <bool LargestFirst>
 class surplus_queue {
  public:
@@ -61,16 +61,16 @@ class surplus_queue {
 /// Brings every bag down to the load with which it finishes by `target`, if exchanges between two
 /// bags at a time can.
 ///
-/// The heaviest bag passes its surplus to the lightest, and is done if some exchange is worth
-/// exactly the surplus, or little more. Nothing that other bags need is used up, so about m - 1 such
-/// exchanges finish the plan, whatever slack there is. First a pass with few candidates brings all
-/// bags near their limits, cheaply; then as many are looked at as make exact exchanges likely,
-/// where that many can be searched, or else ever more of them.
+/// The heaviest bag gives its surplus to the lightest, and is done if some exchange moves exactly the
+/// surplus, or little more. That takes nothing that other bags need, so about m - 1 such exchanges
+/// finish the plan, however little slack there is. A first pass with few candidates brings all bags
+/// near their limits at low cost. Later passes look at as many candidates as make exact exchanges
+/// likely, if it can search that many, or else at ever more of them.
 ///
 /// Ensures     (1) the makespan never grows
-///             (2) the answer is whether every bag finishes by `target`
-/// Complexity  O(m log m) per pass and the exchanges, until `plan` is exhausted; 40 m bytes of
-///             scratch.
+///             (2) it returns whether every bag finishes by `target`
+/// Complexity  O(m log m) per pass and the exchanges, until the work of `plan` is spent; 40 m bytes
+///             of scratch.
 class settle_bags {
  public:
   settle_bags(bag_exchanges& plan, ratio target, workspace::frame& scratch)
@@ -92,13 +92,13 @@ class settle_bags {
   bool operator()()
   {
     cost_units surplus = queue_all();
-    for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.exhausted();) {
+    for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.work().spent();) {
       bool const started = count > few;
       std::size_t const dense =
           plan_.dense_candidates(heavy_.top().index, light_.top().index, slack_);
-      // Every heavy bag hands its surplus to a light one that often becomes heavy itself.
+      // Every heavy bag gives its surplus to a light one, which often becomes heavy itself.
       bool const exact = started && dense <= affordable &&
-                         std::uint64_t{2 * heavy_.size()} << (dense + 1) <= plan_.work_left();
+                         std::uint64_t{2 * heavy_.size()} << (dense + 1) <= plan_.work().left();
       if (exact) { count = std::max(count, dense); }
       pass(count, exact);
       cost_units const left = queue_all();
@@ -116,9 +116,9 @@ class settle_bags {
  private:
   static constexpr std::size_t few = 3;
   static constexpr std::size_t affordable = 12;  // candidates per bag, for exact exchanges
-  static constexpr std::size_t partners = 3;     // to ask for an exact exchange
+  static constexpr std::size_t partners = 3;     // to try for an exact exchange
 
-  // All bags above their limits and all below; answers what is above, summed up.
+  // Queues all bags above their limits and all below. Returns what is above, summed up.
   cost_units queue_all()
   {
     heavy_.clear();
@@ -127,7 +127,7 @@ class settle_bags {
     for (std::size_t bag = 0; bag < plan_.bags(); ++bag) {
       surplus += std::max(queue(bag), cost_units{0});
     }
-    plan_.spend(plan_.bags());
+    plan_.work().spend(plan_.bags());
     return surplus;
   }
 
@@ -139,37 +139,37 @@ class settle_bags {
     return surplus;
   }
 
-  // Takes each heavy bag once, and light ones for as long as they are light.
+  // Takes each heavy bag once, and each light one as long as it is light.
   void pass(std::size_t count, bool exact)
   {
-    while (!heavy_.empty() && !light_.empty() && !plan_.exhausted()) {
+    while (!heavy_.empty() && !light_.empty() && !plan_.work().spent()) {
       surplus_bag const heavy = heavy_.pop();
-      std::array<surplus_bag, partners> asked{};
-      std::size_t answers = 0;
+      std::array<surplus_bag, partners> tried{};
+      std::size_t count_tried = 0;
       bag_exchange best;
       bool settled = false;
-      while (!settled && !light_.empty() && answers < (exact ? partners : 1)) {
-        surplus_bag const light = asked[answers++] = light_.pop();
-        bag_exchange const answer = ask(heavy, light, count, exact);
-        if (off(answer, heavy) < off(best, heavy)) { best = answer; }
+      while (!settled && !light_.empty() && count_tried < (exact ? partners : 1)) {
+        surplus_bag const light = tried[count_tried++] = light_.pop();
+        bag_exchange const found = find(heavy, light, count, exact);
+        if (off(found, heavy) < off(best, heavy)) { best = found; }
         settled = best.found.net >= heavy.surplus && off(best, heavy) <= slack_;
       }
       if (best.found.net > 0) { plan_.make(best); }
-      for (surplus_bag const light : std::span(asked).first(answers)) { queue(light.index); }
+      for (surplus_bag const light : std::span(tried).first(count_tried)) { queue(light.index); }
     }
   }
 
-  // No exchange is a net work of 0, off by all of the surplus.
-  [[nodiscard]] static cost_units off(bag_exchange const& answer, surplus_bag heavy) noexcept
+  // How far an exchange misses the surplus; no exchange misses all of it.
+  [[nodiscard]] static cost_units off(bag_exchange const& chosen, surplus_bag heavy) noexcept
   {
-    cost_units const net = answer.found.net;
+    cost_units const net = chosen.found.net;
     return net < heavy.surplus ? heavy.surplus - net : net - heavy.surplus;
   }
 
-  // An exchange after which both bags finish earlier than the heavy one did. One that need not be
-  // exact leaves both of them with half of what is above their limits.
-  [[nodiscard]] bag_exchange ask(surplus_bag heavy, surplus_bag light, std::size_t count,
-                                 bool exact)
+  // An exchange after which both bags finish earlier than the heavy one did. Where it need not be
+  // exact, it leaves each of them half of what they have above their limits together.
+  [[nodiscard]] bag_exchange find(surplus_bag heavy, surplus_bag light, std::size_t count,
+                                  bool exact)
   {
     cost_units const most =
         work_before(plan_.finish(heavy.index), plan_.speed(light.index)) - plan_.load(light.index);

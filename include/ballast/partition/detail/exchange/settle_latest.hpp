@@ -5,8 +5,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/nearest_swap.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
@@ -21,20 +20,19 @@ namespace ballast::inline v0::detail {
 /// Local search that makes the latest bag earlier, exchange after exchange, where plans are
 /// restricted to those of equal counts, or within capacities.
 ///
-/// Whichever of the latest bag and a partner with room is nearer to its limit is brought there
-/// exactly, if a few samples of the two have such an exchange: that bag is done, and no room is
-/// wasted on it. Partners with most room are asked first. Where none has an exact exchange, that
-/// exchange of all is made, single swaps with any bag among them, which leaves the later of its two
-/// bags earliest. While single swaps help, they come first: they reach further.
+/// Of the latest bag and a partner with room, it brings the one that is nearer to its limit exactly
+/// there, if a few samples of the two have such an exchange: that bag is done, and none of its room
+/// is wasted. It tries partners with most room first. Where none has an exact exchange, it makes the
+/// exchange that leaves the later of its two bags earliest, single swaps with any bag among them.
+/// While single swaps help they come first, since they consider more samples.
 ///
-/// Exchanges   what may change places, by `find(late, early, wanted, candidates)` and
-///             `find_swap(late, early)`, which answer an exchange whose `net` is 0 where there is
-///             none; `make(exchange)`; `loads()`, `speed(bag)`; `spend(steps)`, which is false once
-///             the work is used up.
+/// Exchanges   what may change bags: `find(late, early, wanted, candidates)` and
+///             `find_swap(late, early)` return an exchange, with `net` 0 for none; `make(exchange)`
+///             makes it; `loads()` and `speed(bag)` describe the plan; `work()` is the work_budget.
 /// Ensures     (1) the makespan never grows
 ///             (2) it ends when no bag finishes after `limit`, when nothing that was found makes the
-///                 latest bag earlier, or when the work is used up
-/// Complexity  O(m log m) and the exchanges asked for, per step.
+///                 latest bag earlier, or when the work is spent
+/// Complexity  O(m log m) and the exchanges searched, per step.
 template <class Exchanges>
 class settle_latest {
  public:
@@ -67,7 +65,9 @@ class settle_latest {
     }
     best_ = {};
     best_finish_ = finish(late_);
-    if (best_finish_ <= limit_ || !plan_.spend(limits_.size())) { return false; }
+    if (best_finish_ <= limit_) { return false; }
+    plan_.work().spend(limits_.size());
+    if (plan_.work().spent()) { return false; }
     std::ranges::sort(partners_, [this](std::uint32_t a, std::uint32_t b) {
       return room(a) > room(b) || (room(a) == room(b) && a < b);
     });
@@ -93,7 +93,7 @@ class settle_latest {
     return limits_[bag] - plan_.loads()[bag];
   }
 
-  /// Looks for exchanges with the first partners. Answers whether one brings a bag to its limit.
+  /// Looks for exchanges with the first partners. Returns whether one brings a bag to its limit.
   bool search(std::size_t size, std::size_t partners)
   {
     for (std::size_t const early : partners_.first(std::min(partners, partners_.size()))) {
@@ -105,7 +105,7 @@ class settle_latest {
       if (early == late_ || most < 1) { continue; }
       cost_units const least = fills ? std::min(most, -room(late_))
                                      : std::max<cost_units>(even_net(plan_, late_, early), 1);
-      if (!plan_.spend(0)) { return false; }
+      if (plan_.work().spent()) { return false; }
       auto const found = plan_.find(late_, early, {least, least, most}, size);
       if (improves(found, early) && fills && found.net == least) { return true; }
     }
@@ -117,7 +117,7 @@ class settle_latest {
     swap_is_best_ = false;
     for (std::size_t early = 0; early < limits_.size(); ++early) {
       if (!(finish(early) < finish(late_))) { continue; }
-      if (!plan_.spend(0)) { return; }
+      if (plan_.work().spent()) { return; }
       swap_is_best_ = improves(plan_.find_swap(late_, early), early) || swap_is_best_;
     }
   }

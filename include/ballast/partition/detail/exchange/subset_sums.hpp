@@ -21,8 +21,8 @@ struct subset_sum {
   static constexpr std::uint64_t every_member = (std::uint64_t{1} << most_members) - 1;
   /// Sums are below it, so that differences of two words keep their sign.
   static constexpr cost_units sum_limit = cost_units{1} << 47;
-  /// Stands behind the last word of a list: above every word, and not by so little that a
-  /// difference could pass for one of two sums.
+  /// Stands behind the last word of a list: so far above every word that no difference with it
+  /// looks like one of two sums.
   static constexpr std::uint64_t end = std::uint64_t{1} << 62;
 
   [[nodiscard]] static constexpr std::uint64_t pack(cost_units sum, std::uint64_t members) noexcept
@@ -39,7 +39,7 @@ struct subset_sum {
   }
 };
 
-/// Into how many stretches merges and walks are cut, so that they do not wait for each other.
+/// Into how many stretches merges and passes are cut, which a processor runs side by side.
 inline constexpr std::size_t merge_stretches = 4;
 
 /// How many of the first `taken` words of two merged ascending lists come from the first list,
@@ -76,7 +76,7 @@ template <class Second>
 /// Complexity  O(2^k): 2^k steps of merging.
 /// Source      E. Horowitz, S. Sahni, "Computing Partitions with Applications to the Knapsack
 ///             Problem", J. ACM 21(2):277-292, 1974.
-inline void list_subset_sums(std::span<cost_units const> costs, std::span<std::uint64_t> sums,
+inline void subset_sums_into(std::span<std::uint64_t> sums, std::span<cost_units const> costs,
                              std::span<std::uint64_t> half) noexcept
 {
   constexpr std::size_t stretches = merge_stretches;

@@ -14,18 +14,19 @@
 namespace ballast::inline v0::detail {
 
 /// Finds a subset of one list and a subset of another whose sums differ by a wanted amount, in one
-/// walk along both: as the taken sum grows, so does the first given sum that makes up for it.
+/// pass along both lists: as the taken sum grows, so does the first given sum that is larger by the
+/// amount.
 ///
 /// The amount, given minus taken, is best at `least`, then the nearer above it up to `most`, then
-/// the nearer below it down to `fewest`; up to `enough` ends the walk.
+/// the nearer below it down to `fewest`; one from `least` to `enough` ends the pass.
 ///
-/// Expects     each list is what `list_subset_sums` answers, with one word subset_sum::end before
+/// Expects     each list is what `subset_sums_into` writes, with one word subset_sum::end before
 ///             and merge_stretches of them behind it.
-///             accept(given, taken) says whether a pair of member sets may be; it is asked about
-///             few, and after 4 refusals per subset the search ends.
+///             accept(given, taken) says whether this pair of member sets is allowed; it is called
+///             for few, and after 4 refusals per subset the search ends.
 ///             fewest >= 1; amounts are below subset_sum::sum_limit, `least` and `most` not below 0.
-/// Ensures     (1) given() and taken() are accepted subsets of the best amount, or no members where
-///                 none is wanted, up to refusals
+/// Ensures     (1) given() and taken() are accepted subsets of the best amount, or empty where no
+///                 pair has a wanted amount, up to refusals
 /// Complexity  one step per subset, in stretches that do not wait for each other.
 /// Source      E. Horowitz, S. Sahni, "Computing Partitions with Applications to the Knapsack
 ///             Problem", J. ACM 21(2):277-292, 1974.
@@ -50,7 +51,7 @@ class subset_walk {
         enough_(range(wanted.enough - wanted.least + 1))
   {}
 
-  /// Walks; answers how many steps that took.
+  /// Runs the pass and returns how many steps it took.
   std::size_t operator()()
   {
     constexpr std::size_t stretches = merge_stretches;

@@ -7,8 +7,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -21,12 +21,12 @@ namespace ballast::inline v0::detail {
 
 /// Longest processing time first over bags of one kind, without a priority queue.
 ///
-/// Bags lie in order of load. The samples go to the first, the second, ... while the next bag is
-/// still lighter than the lightest of those that were given one: these are the bags that a priority
-/// queue would name. Then the bags are put in order again. Samples come heaviest first, so a round
-/// is nearly always about as long as there are bags: whoever got a sample has more load than those
-/// that wait. Where rounds are short, as behind one bag that starts far lighter than the others, a
-/// heap takes over for as many samples as there are bags.
+/// Bags lie in order of load. The samples go to the first bag, the second, ... while the next bag is
+/// still lighter than the lightest of those that got one in this round: a priority queue would give
+/// the same bags. Then the bags are sorted again. Samples come heaviest first, so a bag that got one
+/// is nearly always heavier than those that wait, and a round is about as long as there are bags.
+/// Where rounds are short, as with one bag that starts far lighter than the others, a heap takes over
+/// for as many samples as there are bags.
 ///
 /// A bag is one word, its load above its number, so words order bags by load, then by number.
 ///
@@ -34,8 +34,7 @@ namespace ballast::inline v0::detail {
 /// In, out     loads enters as work that each bag already has and leaves as the total.
 /// Ensures     (1) each sample goes to the lightest bag, of equally light ones to the one with the
 ///                 lowest number
-///             (2) where loads and numbers do not fit a word together, nothing is done and the
-///                 answer is false
+///             (2) where a load and a number do not fit one word, it does nothing and returns false
 /// Complexity  O(n) where rounds are about m long and O(n log m) at worst; 16 m bytes of scratch.
 [[nodiscard]] inline bool assign_in_rounds(std::span<priced_sample const> heaviest_first,
                                            std::span<cost_units> loads, std::span<bag_id> owner,
@@ -51,7 +50,7 @@ namespace ballast::inline v0::detail {
     largest = std::max(largest, static_cast<std::uint64_t>(load));
   }
   for (auto const [cost, sample] : heaviest_first) { total += static_cast<std::uint64_t>(cost); }
-  // The lightest bag is never above the mean, so no bag gets further above it than by one sample.
+  // The lightest bag is never above the mean, so no bag gets above the mean by more than a sample.
   if (!heaviest_first.empty()) {
     auto const heaviest = static_cast<std::uint64_t>(heaviest_first.front().cost);
     largest = std::max(largest, total / bags + heaviest);
@@ -83,7 +82,7 @@ namespace ballast::inline v0::detail {
     }
     left = left.subspan(given);
     if (left.empty()) { break; }
-    // Bags above all of those are in their places, among them the few that a giant sample fills.
+    // Bags above all that got a sample are in order, among them the few with a giant sample.
     auto const above = std::ranges::upper_bound(words.subspan(given), heaviest_given);
     auto const end = static_cast<std::size_t>(above - words.begin());
     radix_sort(words.first(end), spare.first(end));

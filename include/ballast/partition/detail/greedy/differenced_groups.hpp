@@ -6,8 +6,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,15 +23,15 @@ namespace ballast::inline v0::detail {
 /// The state of the largest differencing method over m bags of one kind: partial plans, each of m
 /// groups of samples, of which two are merged until one is left.
 ///
-/// A partial plan counts by its difference, the load of its heaviest group less that of its
-/// lightest. Samples that are not in a plan yet are plans of one group and m - 1 empty ones, and two
-/// such plans that merge keep the largest difference of all until none of their groups is empty. So
-/// plans with empty groups are never stored: they are a run of the heaviest samples left. A plan
-/// that is stored has m groups as a heap with the lightest in front, since what merges most often is
-/// a plan and one sample, which goes to that group.
+/// The difference of a partial plan is the load of its heaviest group less that of its lightest. A
+/// sample that is in no plan yet is a plan of one group and m - 1 empty ones. Such plans, when they
+/// merge, keep the largest difference of all until none of their groups is empty. So plans with empty
+/// groups are never stored: they are a run of the heaviest samples left. A stored plan has m groups
+/// as a heap with the lightest in front, since the most frequent merge is that of a plan and one
+/// sample, which goes to that group.
 ///
-/// A group is named by one of its members, which are linked to a ring, so joining two groups is one
-/// exchange. Bags are members too, of the plan that stands for what bags have at the start.
+/// A group is named by one of its members, which form a ring, so joining two groups is one swap of
+/// links. Bags are members too, of the plan that stands for what bags have at the start.
 ///
 /// Shapes      heaviest_first[n], loads[m]; n + m < 2^32.
 /// Complexity  O(n log(n + m)) to merge everything; 20 (n + m) bytes of scratch.

@@ -13,10 +13,10 @@
 namespace ballast::inline v0::detail {
 
 /// Bins in a row by the room they have left: every node of a binary tree knows the most room below
-/// it, so the first bin with enough is found on one way down.
+/// it, so one descent finds the first bin with enough.
 ///
 /// Ensures     (1) first_with(weight) is the first bin whose room is at least weight, or the number
-///                 of bins where none is
+///                 of bins if no bin has that much
 /// Complexity  O(bins) to fill, O(log bins) to find and to take; at most 32 bytes of scratch per
 ///             bin.
 /// Source      D. S. Johnson, "Near-Optimal Bin Packing Algorithms", PhD thesis, MIT, 1973.
@@ -28,7 +28,7 @@ class first_fit_tree {
         room_(scratch.take<std::int64_t>(2 * leaves_))
   {}
 
-  /// Gives every bin the room that `room_of(bin)` answers, which is not negative.
+  /// Gives every bin the room that `room_of(bin)` returns, which is not negative.
   template <class RoomOf>
   void fill(RoomOf const& room_of)
   {

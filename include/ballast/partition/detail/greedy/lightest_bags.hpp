@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Whether all bags are of one size and speed, so that every sample fits every bag and takes as long
-/// in each.
+/// Whether all bags have one size and one speed, so that every sample fits every bag and takes the
+/// same time in each.
 [[nodiscard]] inline bool one_kind_of_bags(partition_problem const& problem) noexcept
 {
   auto const all_like_the_first = [](std::span<std::uint32_t const> values) {
@@ -34,7 +34,7 @@ struct loaded_bag {
 
   friend constexpr bool operator<(loaded_bag a, loaded_bag b) noexcept
   {
-    // Bitwise, since which side is less is a coin toss that no branch predictor wins.
+    // Bitwise: which side is less is random, and a branch would be mispredicted half of the time.
     return static_cast<bool>(
         static_cast<int>(a.load < b.load) |
         (static_cast<int>(a.load == b.load) & static_cast<int>(a.index < b.index)));
@@ -43,9 +43,9 @@ struct loaded_bag {
 
 /// Puts another item in the place of the least one of a binary heap: O(log n).
 ///
-/// The hole left in front sinks to the bottom first and the item rises from there. Greedy policies
-/// make the lightest bag one of the heaviest, so it seldom rises, and sinking takes no branch that
-/// depends on loads (R. W. Floyd's variant of heapsort's sift).
+/// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make
+/// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
+/// on loads (R. W. Floyd's variant of heapsort's sift).
 template <class Item>
 void replace_front(std::span<Item> heap, std::type_identity_t<Item> item) noexcept
 {
@@ -67,7 +67,7 @@ void replace_front(std::span<Item> heap, std::type_identity_t<Item> item) noexce
 }
 
 /// The bags of one size and speed, as a binary heap with the lightest in front.
-struct like_bags {
+struct identical_bags {
   std::uint32_t gpus;
   std::uint32_t speed;
   std::span<loaded_bag> heap;
@@ -81,9 +81,8 @@ struct like_bags {
   }
 };
 
-/// For every kind of bag the lightest bag of that kind: all that a greedy policy ever looks at,
-/// since among bags of equal size and speed the lightest is the least occupied and has the most
-/// room.
+/// The lightest bag of every kind. A greedy policy looks at no other: among identical bags, those of
+/// one size and speed, the lightest is the least occupied and has the most room.
 ///
 /// Ensures     (1) kinds are in increasing order of size and then of speed, each with at least one
 ///                 bag
@@ -92,7 +91,8 @@ class lightest_bags {
  public:
   lightest_bags(partition_problem const& problem, std::span<cost_units const> loads,
                 workspace::frame& scratch)
-      : bags_(scratch.take<loaded_bag>(loads.size())), kinds_(scratch.take<like_bags>(loads.size()))
+      : bags_(scratch.take<loaded_bag>(loads.size())),
+        kinds_(scratch.take<identical_bags>(loads.size()))
   {
     for (std::size_t index = 0; index < loads.size(); ++index) {
       bags_[index] = {loads[index], static_cast<std::uint32_t>(index)};
@@ -115,7 +115,7 @@ class lightest_bags {
     }
   }
 
-  [[nodiscard]] std::span<like_bags> kinds() const noexcept { return kinds_.first(count_); }
+  [[nodiscard]] std::span<identical_bags> kinds() const noexcept { return kinds_.first(count_); }
 
   /// Writes every bag's load back to its place.
   void store(std::span<cost_units> loads) const noexcept
@@ -125,7 +125,7 @@ class lightest_bags {
 
  private:
   std::span<loaded_bag> bags_;
-  std::span<like_bags> kinds_;
+  std::span<identical_bags> kinds_;
   std::size_t count_ = 0;
 };
 

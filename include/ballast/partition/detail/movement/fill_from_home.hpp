@@ -13,13 +13,12 @@
 
 namespace ballast::inline v0::detail {
 
-/// Packs bags anew, heaviest sample first: a sample stays where it is while the samples that have
-/// been kept or brought before it leave room, and goes to the bag with most room where they do not.
+/// Packs bags anew, heaviest sample first: a sample stays where it is if the heavier ones that stayed
+/// or came there leave room for it, and otherwise goes to the bag with most room.
 ///
-/// The room of a bag is what is left when all that it holds stays, so samples go where few are;
-/// light samples come last and fill the gaps, as they do in longest processing time. That makes it
-/// find plans where samples are few and coarse, and cheaper plans are found by moving what is too
-/// much where they are many and fine.
+/// The room of a bag is its limit less all that it holds, so samples go where there are few. Light
+/// samples come last and fill the gaps, as in longest processing time. This finds plans where samples
+/// are few and heavy; where they are many and light, `shed_excess` alone moves fewer tokens.
 ///
 /// Ensures     (1) every sample is in a bag that it may enter
 /// Complexity  O(n m) at worst, of which O(n) moves of memory; a plan that keeps most samples at

@@ -28,8 +28,8 @@ struct bag_room {
   }
 };
 
-/// Samples in bags that may have so much work each, while a search moves them: what every bag
-/// holds, heaviest first, how much room it has, and how many tokens are away from home.
+/// Samples in bags with a limit of work each, while a search moves them: what every bag holds,
+/// heaviest first, how much room it has, and how many tokens are away from home.
 ///
 /// Samples are named by their place in heaviest_first, so that of two the smaller number is the
 /// heavier one.
@@ -77,8 +77,8 @@ class limited_bags {
     }
   }
 
-  /// Every sample in the bag that owns it; one that has none, or one that it does not fit, goes
-  /// where most room is.
+  /// Puts every sample in the bag that owns it. A sample without a bag, or in one that it does not
+  /// fit, goes where there is most room.
   void place(std::span<bag_id const> owner)
   {
     std::ranges::fill(first_, none);
@@ -130,7 +130,7 @@ class limited_bags {
   }
   [[nodiscard]] tokens moved() const noexcept { return moved_; }
 
-  /// Whether a sample may be in a bag, whatever work the bag has; `leaving` goes before it comes.
+  /// Whether a sample may be in a bag, however much work that has; `leaving` goes before it comes.
   [[nodiscard]] bool may_enter(std::uint32_t sample, std::uint32_t bag,
                                std::uint32_t leaving = none) const noexcept
   {
@@ -217,7 +217,7 @@ class limited_bags {
     if (!weights_.empty()) { weights_[it.bag] -= weight(sample); }
   }
 
-  /// Changes the load of a bag and brings it to its new place among the others.
+  /// Changes the load of a bag and moves the bag to its new position in by_room().
   template <class Change>
   void reorder(std::uint32_t bag, Change const& change)
   {

@@ -17,11 +17,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// Exchanges what bags of one kind own, whole, so that many tokens are at home: a policy that knows
-/// nothing of homes fills like bags in any order.
+/// Exchanges everything that identical bags own, so that many tokens are at home: a policy that does
+/// not look at homes fills identical bags in any order.
 ///
-/// Of all pairs of a bag's content and a bag, the one with most tokens at home is joined, and so on
-/// with what is left: at least half of what the best assignment keeps.
+/// Of all pairs of a bag's content and a bag, it joins the one with most tokens at home, and so on
+/// with what is left. That keeps at least half of what the best assignment keeps.
 ///
 /// In, out     owner[n], every sample with a bag.
 /// Ensures     (1) contents stay together, and go only to a bag of the same size and speed with the

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_RELIEF_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_RELIEF_SEARCH_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -16,7 +17,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// A sample that leaves a bag for another, and perhaps one that comes back for it.
+/// A sample that leaves a bag for another, and perhaps one that comes back in exchange.
 struct relief {
   std::uint32_t leaving = limited_bags::none;
   std::uint32_t to = limited_bags::none;
@@ -32,13 +33,12 @@ struct relief {
   }
 };
 
-/// Finds the way to bring an overloaded bag below its limit that moves the fewest tokens, one step
-/// at a time.
+/// Brings an overloaded bag below its limit and moves few tokens for it, one step at a time.
 ///
 /// A step moves a sample to the bag with the least room that is enough for it, or swaps it for a
-/// lighter one of a bag that has room for the difference. Steps are compared by the tokens that they
-/// move and those that what is then left of the excess will take: the length of the shortest sample
-/// that is at least as heavy, or as much of the heaviest as it is.
+/// lighter one of a bag that has room for the difference. The best step is the one with the fewest
+/// tokens: those that it moves, and an estimate for the rest of the excess, which is the length of
+/// the shortest sample at least as heavy, or a proportional part of the heaviest sample's length.
 class relief_search {
  public:
   relief_search(limited_bags const& bags, std::uint32_t bag, workspace::frame& scratch)
@@ -60,7 +60,7 @@ class relief_search {
   }
 
   /// The best step that takes no other bag above its limit.
-  [[nodiscard]] relief within_limits(std::uint64_t& work)
+  [[nodiscard]] relief within_limits(work_budget& work)
   {
     std::span<bag_room const> const by_room = bags_.by_room();
     for (candidate const& each : held_) {
@@ -78,13 +78,13 @@ class relief_search {
         roomy, std::min(enough, by_room.size() - std::min<std::size_t>(window, by_room.size())));
     std::size_t const last = std::min(first + window, by_room.size());
     for (std::size_t place = first; place < last; ++place) { swap_with(by_room[place]); }
-    work -= std::min(work, looked_at_);
+    work.spend(looked_at_);
     return best_;
   }
 
-  /// The best step that leaves less work above limits than there is, although it may take another
-  /// bag above its own: the one that moves the fewest tokens for what it takes off.
-  [[nodiscard]] relief across_limits(std::uint64_t& work)
+  /// The best step that leaves less work above limits in all, although it may take another bag above
+  /// its own: the one that moves the fewest tokens per unit of work that it takes off.
+  [[nodiscard]] relief across_limits(work_budget& work)
   {
     constexpr std::size_t most_bags = 32;
     std::span<bag_room const> const roomiest =
@@ -100,7 +100,7 @@ class relief_search {
         }
       }
     }
-    work -= std::min(work, looked_at_);
+    work.spend(looked_at_);
     return best_;
   }
 

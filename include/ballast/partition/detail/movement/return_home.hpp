@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_RETURN_HOME_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_RETURN_HOME_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 
@@ -12,9 +13,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// Brings one sample home if that leaves fewer tokens away: as it is, for a sample that takes its
-/// place, or for one that goes to a third bag with room. Answers whether it did.
-inline bool bring_home(limited_bags& bags, std::uint32_t sample, std::uint64_t& work)
+/// Brings one sample home if that leaves fewer tokens away from home: alone, or in exchange for a
+/// sample that takes its place or goes to a third bag with room. Returns whether it did.
+inline bool bring_home(limited_bags& bags, std::uint32_t sample, work_budget& work)
 {
   cost_units const cost = bags[sample].cost;
   tokens const length = bags[sample].length;
@@ -37,10 +38,10 @@ inline bool bring_home(limited_bags& bags, std::uint32_t sample, std::uint64_t& 
       best_bag = bag;
     }
   };
-  for (auto leaving = bags.first_of(home); leaving != limited_bags::none && work > 0;
-       leaving = bags[leaving].next, --work) {
+  for (auto leaving = bags.first_of(home); leaving != limited_bags::none && !work.spent();
+       leaving = bags[leaving].next, work.spend(1)) {
     cost_units const other = bags[leaving].cost;
-    if (cost - other > room) { break; }  // too light to make way, as all that follow
+    if (cost - other > room) { break; }  // too light to make room, as all that follow
     if (!bags.may_enter(sample, home, leaving)) { continue; }
     if (other - cost <= bags.room(from) && bags.may_enter(leaving, from, sample)) {
       consider(leaving, from);
@@ -57,17 +58,17 @@ inline bool bring_home(limited_bags& bags, std::uint32_t sample, std::uint64_t& 
   return true;
 }
 
-/// Undoes what need not have moved, until nothing more can go home.
+/// Undoes moves that were not needed, until nothing more can go home.
 ///
-/// In, out     work is how many exchanges may still be looked at; what is used is taken off.
+/// In, out     work is how many exchanges it may still look at.
 /// Expects     all bags are within their limits.
 /// Ensures     (1) they still are
 ///             (2) no more tokens are away from home than were
 /// Complexity  O(samples away * samples of a bag) per pass; a pass that brings nothing home is the
 ///             last.
-inline void return_home(limited_bags& bags, std::uint64_t& work)
+inline void return_home(limited_bags& bags, work_budget& work)
 {
-  for (bool returned = true; returned && work > 0;) {
+  for (bool returned = true; returned && !work.spent();) {
     returned = false;
     for (std::uint32_t sample = 0; sample < bags.samples().size(); ++sample) {
       if (bags[sample].away()) { returned = bring_home(bags, sample, work) || returned; }

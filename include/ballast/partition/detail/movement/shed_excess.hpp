@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
@@ -33,18 +34,18 @@ inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
 
 /// Brings bags below their limits, the one furthest above first, and moves few tokens for it.
 ///
-/// In, out     work is how many steps may still be looked at; what is used is taken off.
+/// In, out     work is how many steps it may still look at.
 /// Ensures     (1) no bag that is within its limit gets above it, unless that takes more off others;
 ///                 the work above limits never grows
-///             (2) answers whether all bags are within their limits
-inline bool shed_excess(limited_bags& bags, std::uint64_t& work, workspace& memory)
+///             (2) it returns whether all bags are within their limits
+inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory)
 {
   // A bag that cannot be relieved stays where it is in the order, and what is relieved moves back.
   std::span<bag_room const> const by_room = bags.by_room();
   for (std::uint32_t bag = 0; bag < by_room.size(); ++bag) {
     if (bags.room(bag) < 0) { shed_heaviest(bags, bag); }
   }
-  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && work > 0;) {
+  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && !work.spent();) {
     auto scratch = memory.open();
     relief const step = relief_search(bags, by_room[place].bag, scratch).within_limits(work);
     if (!step.found()) {
@@ -53,7 +54,7 @@ inline bool shed_excess(limited_bags& bags, std::uint64_t& work, workspace& memo
     }
     step.apply(bags);
   }
-  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && work > 0;) {
+  for (std::size_t place = 0; place < by_room.size() && by_room[place].room < 0 && !work.spent();) {
     auto scratch = memory.open();
     relief const step = relief_search(bags, by_room[place].bag, scratch).across_limits(work);
     ++place;

@@ -19,10 +19,9 @@ namespace ballast::inline v0::detail {
 
 /// When bags of several speeds finish, in whole numbers, for searches over the finishing time.
 ///
-/// Units       a time t is what a bag of the unit's speed does in it, so that a bag of speed s does
-///             floor(t * s / unit). The unit is the least common multiple of the speeds, in which
-///             no finishing time has a fraction; where that takes more than 32 bits it is the
-///             largest of them, and finishing times are rounded up.
+/// Units       in the time t, a bag of speed s does floor(t * s / unit). The unit is the least common
+///             multiple of the speeds, so that no finishing time has a fraction; where that takes
+///             more than 32 bits it is the largest speed, and finishing times are rounded up.
 /// Expects     loads and work are not negative; times are at most enough().
 /// Ensures     (1) work_until(t, b) is the largest w for which finish(b, w) <= t; 0 where the bag
 ///                 does not even finish what it has
@@ -85,7 +84,7 @@ class finishing_times {
   /// Whether finishing times are not rounded, so that the least time is an optimum.
   [[nodiscard]] bool exact() const noexcept { return exact_; }
 
-  /// Whether two bags are as good as one another for samples that fit both.
+  /// Whether two bags have the same speed and load, so that they differ in size at most.
   [[nodiscard]] bool alike(std::size_t a, std::size_t b) const noexcept
   {
     return speeds_[a] == speeds_[b] && loads_[a] == loads_[b];

@@ -8,6 +8,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <array>
@@ -44,10 +45,9 @@ struct padded_batch {
 /// Fills bag after bag with samples in descending order of cost, each as full as a finishing time
 /// allows when its samples are padded to the heaviest of them.
 ///
-/// Bags go from those with the most GPUs to those with the fewest, the fastest of a size first.
-/// Each is opened by the heaviest sample that waits and fits it, takes as many of those that follow
-/// as it has time for, and leaves the rest to the bags after it. A bag without time for one stays
-/// as it is.
+/// It fills the bags with the most GPUs first, and of one size the fastest first. Each bag begins
+/// with the heaviest sample that waits and fits it, takes as many of those that follow as it has time
+/// for, and leaves the rest to the bags after it. A bag without time for one sample stays as it is.
 ///
 /// Expects     a valid partition_problem; n times the largest cost is below 2^63; a time to fill to
 ///             is not before times.least().
@@ -58,7 +58,7 @@ struct padded_batch {
 class padded_filling {
  public:
   struct outcome {
-    std::span<priced_sample const> left;  ///< who found no room; valid until the next filling
+    std::span<priced_sample const> left;  ///< without room; valid until the next filling
     uint128 finish = 0;                   ///< when the last bag that got samples finishes
     uint128 next = std::numeric_limits<uint128>::max();  ///< when some bag could take one more
 

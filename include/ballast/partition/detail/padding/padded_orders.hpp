@@ -8,6 +8,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,16 +22,16 @@ namespace ballast::inline v0::detail {
 
 /// Fills bags of a few kinds in the best order, where every sample fits every bag.
 ///
-/// Some plan that meets a finishing time, if any does, consists of runs of heaviest_first, one per
-/// bag. Of all orders of a set of bags the one that gets furthest is the best to continue from,
-/// since who starts later opens with a lighter sample and so ends no earlier. Hence a table over
-/// the numbers of bags used of each kind, which are all that tells sets apart: the entry is how far
-/// they get.
+/// If any plan meets a finishing time, so does one that consists of runs of heaviest_first, one per
+/// bag. Of all orders of a set of bags, the one that gets furthest is the best to continue from: a
+/// bag that starts later begins with a lighter sample and so gets no less far. Sets differ only in
+/// how many bags of each kind they use. So there is a table with an entry for each combination of
+/// these numbers: how far such bags get.
 ///
 /// Expects     a valid partition_problem; n times the largest cost is below 2^63. To fill:
 ///             applies(), every sample fits every bag, and the time is not before times.least().
 /// Ensures     (1) everything is placed if some plan meets the time, but for the rounding of times
-///             (2) every time from outcome.finish to before outcome.next gives the same answer
+///             (2) every time from outcome.finish to before outcome.next gives the same batches
 /// Complexity  O(m log m) to build; to fill, kinds times the product of (bags of a kind + 1),
 ///             which is m with one kind. 4 bytes of scratch per entry of the table.
 class padded_orders {

@@ -2,13 +2,14 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/detail/search/bag_fillings.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -17,13 +18,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// A bag that a search is to fill: how much it can take, and who may come in.
+/// A bag that a search is to fill: how much it can take, and how long its samples have to be.
 struct open_bag {
   cost_units room;
   std::uint32_t gpus;
   std::uint32_t index;
 
-  [[nodiscard]] constexpr bool like(open_bag other) const noexcept
+  [[nodiscard]] constexpr bool identical_to(open_bag other) const noexcept
   {
     return room == other.room && gpus == other.gpus;
   }
@@ -31,23 +32,22 @@ struct open_bag {
 
 enum class completion : std::uint8_t { found, impossible, out_of_nodes };
 
-/// Whether samples go into bags without a bag overflowing: branch and bound over what fills the
-/// next bag.
+/// Whether all samples fit into bags of given rooms: branch and bound over what fills the next bag.
 ///
 /// All rooms together exceed all costs by a fixed waste, and a bag may leave no more empty than the
 /// bags before it have left of that. Near the optimum the waste is small, and few sets of samples
-/// fill a bag so exactly: `bag_fillings`. Two things cut the search short besides. Bags that are
-/// alike are filled in the order of the heaviest samples in them, so that where all bags left are
-/// alike the heaviest sample left is in the next. And once they are alike, what is left must not be
-/// refuted by `cannot_pack`.
+/// fill a bag so exactly: `bag_fillings`. Two more rules cut the search short. Identical bags are
+/// filled in the order of the heaviest samples in them, so where all bags left are identical, the
+/// next one gets the heaviest sample left. And then the search goes back as soon as `cannot_pack`
+/// refutes what is left.
 ///
 /// Expects     samples in descending order of costs above 0, each of which fits the last bag; bags
-///             in decreasing number of GPUs, those alike side by side; no room is negative, and all
-///             together are less than 2^63.
+///             in decreasing number of GPUs, identical ones side by side; no room is negative, and
+///             all together are less than 2^63.
 /// Ensures     (1) found: owners()[place] is the position of the bag of samples[place], which it
 ///                 fits, and no bag holds more than its room
-///             (2) impossible: no placement does that
-///             (3) out_of_nodes: nodes is 0; otherwise it is less by what the search took
+///             (2) impossible: no assignment does that
+///             (3) out_of_nodes: nodes is spent; otherwise it is less by what the search took
 /// Complexity  exponential; a node is a step of the search or a sample listed for a bag. 48 n +
 ///             64 m bytes of scratch.
 /// Source      bin completion: R. E. Korf, "A New Algorithm for Optimal Bin Packing", AAAI 2002;
@@ -66,21 +66,21 @@ class bag_completion {
         fillings_(samples.size(), scratch)
   {}
 
-  /// Searches until `nodes` is used up. Expects as many bags as the constructor was given.
-  [[nodiscard]] completion operator()(std::span<open_bag const> bags, std::int64_t& nodes)
+  /// Searches until `nodes` is spent. Expects as many bags as the constructor was given.
+  [[nodiscard]] completion operator()(std::span<open_bag const> bags, work_budget& nodes)
   {
     bags_ = bags;
     depth_ = 0;
     fillings_.reset();
     std::ranges::fill(owners_, nobody());
-    alike_from_ = bags.size() - 1;
-    while (alike_from_ > 0 && bags[alike_from_ - 1].like(bags.back())) { --alike_from_; }
+    identical_from_ = bags.size() - 1;
+    while (identical_from_ > 0 && bags[identical_from_ - 1].identical_to(bags.back())) {
+      --identical_from_;
+    }
     cost_units waste = 0;
     for (open_bag const bag : bags) { waste += bag.room; }
     for (priced_sample const sample : samples_) { waste -= sample.cost; }
-    completion const end = waste < 0 ? completion::impossible : search(waste, nodes);
-    nodes = std::max<std::int64_t>(nodes, 0);
-    return end;
+    return waste < 0 ? completion::impossible : search(waste, nodes);
   }
 
   /// For each place in the order of the samples, the position of its bag.
@@ -97,7 +97,7 @@ class bag_completion {
     return static_cast<std::uint32_t>(bags_.size());
   }
 
-  [[nodiscard]] completion search(cost_units waste, std::int64_t& nodes)
+  [[nodiscard]] completion search(cost_units waste, work_budget& nodes)
   {
     if (!open(waste, nodes)) { return completion::impossible; }
     while (depth_ < bags_.size()) {
@@ -105,7 +105,7 @@ class bag_completion {
       if (fillings_.next(bag, nodes)) {
         fill();
         if (!open(bag.waste - fillings_.left_empty(), nodes)) { list_samples(nodes); }
-      } else if (nodes <= 0) {
+      } else if (nodes.spent()) {
         return completion::out_of_nodes;
       } else if (depth_ == 1) {
         return completion::impossible;
@@ -117,9 +117,9 @@ class bag_completion {
     return completion::found;
   }
 
-  /// Opens the next bag; the last one takes all that is left. Answers false where what is left
+  /// Opens the next bag; the last one takes all that is left. Returns false where what is left
   /// cannot be packed, and then opens nothing.
-  bool open(cost_units waste, std::int64_t& nodes)
+  bool open(cost_units waste, work_budget& nodes)
   {
     std::size_t const bags_left = bags_.size() - depth_;
     open_bag const bag = bags_[depth_];
@@ -130,13 +130,13 @@ class bag_completion {
       for (std::uint32_t const place : places) { owners_[place] = position(); }
       return true;
     }
-    bool const all_alike = depth_ > alike_from_;
-    if (all_alike && cannot_pack(fillings_.costs(), bag.room, bags_left, 1)) {
+    bool const all_identical = depth_ > identical_from_;
+    if (all_identical && cannot_pack(fillings_.costs(), bag.room, bags_left, 1)) {
       --depth_;
       return false;
     }
     std::size_t from = 0;
-    if (depth_ > 1 && bag.like(bags_[depth_ - 2])) {
+    if (depth_ > 1 && bag.identical_to(bags_[depth_ - 2])) {
       auto const later = std::ranges::upper_bound(places, levels_[depth_ - 2].first_place);
       from = static_cast<std::size_t>(later - places.begin());
     }
@@ -146,12 +146,12 @@ class bag_completion {
                                    .average = (places.size() + bags_left - 1) / bags_left,
                                    .from = from,
                                    .first_pick = fillings_.pick_count(),
-                                   .takes_heaviest = all_alike && !places.empty()};
+                                   .takes_heaviest = all_identical && !places.empty()};
     return true;
   }
 
-  /// Lists the samples that the bags before the last one opened have left and that it may take.
-  void list_samples(std::int64_t& nodes)
+  /// Lists the samples that the last bag opened may take and the bags before it have left.
+  void list_samples(work_budget& nodes)
   {
     std::uint32_t const gpus = bags_[position()].gpus;
     fillings_.clear();
@@ -162,7 +162,7 @@ class bag_completion {
       if (partition_problem::fits(lengths_[to_index(sample)], gpus)) { fillings_.add(place, cost); }
     }
     fillings_.sum_up();
-    nodes -= static_cast<std::int64_t>(fillings_.places().size());
+    nodes.spend(fillings_.places().size());
   }
 
   /// Gives the last bag opened what fills it.
@@ -188,8 +188,8 @@ class bag_completion {
   std::span<std::uint32_t> owners_;
   std::span<level> levels_;
   bag_fillings fillings_;
-  std::size_t alike_from_ = 0;  // bags from here on are alike
-  std::size_t depth_ = 0;       // bags that are open
+  std::size_t identical_from_ = 0;  // bags from here on are identical
+  std::size_t depth_ = 0;           // bags that are open
 };
 
 }  // namespace ballast::inline v0::detail

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -13,10 +14,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// Fillings are gone through in three passes.
+/// A bag's fillings come in three passes.
 enum class filling_pass : std::uint8_t { few_samples, more_samples, more_waste };
 
-/// A bag that is being filled, and how far its fillings have been gone through.
+/// A bag that is being filled, and which of its fillings have come already.
 struct filling_progress {
   cost_units room = 0;
   cost_units waste = 0;       // that may stay empty in this bag and those after it together
@@ -31,18 +32,17 @@ struct filling_progress {
 
 /// The sets of samples that fill a bag, one after the other.
 ///
-/// A set may leave as much of the room empty as there is waste. Among the samples that the bag may
-/// take, sets are left out where another is at least as good, whatever the other bags hold:
-///   those that miss a sample x although x has room, alone or in the place of one lighter sample,
-///   or of all lighter ones together: the bag that has x could have those instead;
-///   those that differ from an earlier one in samples of equal cost only.
-/// In the order that is tried, each set goes with its heaviest samples first. Sets of no more
-/// samples than a bag gets on average come before larger ones, since what they leave to the last
-/// bags are light samples, which fit best; sets that leave more than their fair share of the waste
-/// come last.
+/// A set may leave as much of the room empty as there is waste. A set is left out where another is
+/// at least as good, no matter what the other bags hold:
+///   where it misses a sample x although x has room, alone or in the place of one lighter sample, or
+///   of all lighter ones together: the bag that has x could have those instead;
+///   where it differs from an earlier set in samples of equal cost only.
+/// Sets with heavier samples come first. Sets of no more samples than a bag gets on average come
+/// before larger ones, since they leave light samples to the last bags, and these fit best; sets
+/// that leave more than their fair share of the waste come last.
 ///
 /// Usage       for every bag clear(), add() in descending order of cost, sum_up(); then next() until
-///             it answers false. Bags nest: while the next one is filled, picks() of this one stay,
+///             it returns false. Bags nest: while the next one is filled, picks() of this one stay,
 ///             and its samples are listed again before its next().
 /// Complexity  next() counts its steps, each O(log n). 44 n bytes of scratch.
 class bag_fillings {
@@ -88,15 +88,15 @@ class bag_fillings {
   }
   [[nodiscard]] std::span<cost_units const> costs() const noexcept { return costs_.first(count_); }
 
-  /// Goes on to the next filling. Answers false when there is none left, or no more nodes.
+  /// Goes on to the next filling. Returns false when there is none left, or no more nodes.
   ///
   /// Expects     the bag is the one filled last, or has just been given first_pick = pick_count().
-  [[nodiscard]] bool next(filling_progress& bag, std::int64_t& nodes)
+  [[nodiscard]] bool next(filling_progress& bag, work_budget& nodes)
   {
     bool heavier = bag.at_start;
     if (bag.at_start) { start_pass(bag); }
     bag.at_start = false;
-    for (; nodes > 0; --nodes) {
+    for (; !nodes.spent(); nodes.spend(1)) {
       if (!heavier) {
         heavier = replace_last_pick(bag, nodes) || start_next_pass(bag);
         if (!heavier) { return false; }
@@ -171,7 +171,7 @@ class bag_fillings {
                                  static_cast<uint128>(room_ - slack);
   }
 
-  /// Whether the bag, which has no room for another sample, is as this pass wants it.
+  /// Whether the bag, which has no room for another sample, is a filling of this pass.
   [[nodiscard]] bool is_filling(filling_progress const& bag) const noexcept
   {
     return room_ >= least_empty(bag) && room_ <= slack_ &&
@@ -186,21 +186,21 @@ class bag_fillings {
     next_ = index + 1;
   }
 
-  /// Takes the last pick out and the next lighter sample in that can be of use, or does so with the
-  /// pick before. Answers false where there is none, and then the bag has no more picks.
-  bool replace_last_pick(filling_progress const& bag, std::int64_t& nodes) noexcept
+  /// Takes the last pick out and a lighter sample in that can lead to a filling, or does so with the
+  /// pick before. Returns false where there is none, and then the bag has no more picks.
+  bool replace_last_pick(filling_progress const& bag, work_budget& nodes) noexcept
   {
     while (picked_ > bag.first_pick) {
       pick const last = picks_[--picked_];
       room_ = last.room;
       cost_units slack = last.slack;
       for (std::size_t index = last.index;;) {
-        // This one stays out although it has room, so it must not have room in the place of all
-        // that is to come in, nor in the place of the heaviest of that.
+        // This sample stays out although it has room. So the bag may not leave so much empty that
+        // the sample would also have room, alone or in the place of the heaviest that comes in.
         cost_units const left_out = costs_[index];
         slack = std::min(slack, room_ - left_out - 1);
         while (index < count_ && costs_[index] == left_out) { ++index; }
-        --nodes;
+        nodes.spend(1);
         if (slack < least_empty(bag) || !is_worth(bag, index, slack)) { break; }
         cost_units const slack_with = std::min(slack, left_out - costs_[index] - 1);
         if (slack_with >= least_empty(bag) && sums_[index] >= room_ - slack_with) {

@@ -2,15 +2,17 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
+#include <ballast/partition/makespan.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,8 +22,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Narrows the interval between a lower bound and the makespan of a plan, by asking of one T after
-/// the other whether some plan is as fast.
+/// Narrows the interval between a lower bound and the makespan of a plan: for one T after the other,
+/// it searches for a plan of at most that makespan.
 ///
 /// Samples without cost stay where the plan has them.
 ///
@@ -43,21 +45,21 @@ class makespan_search {
     }
   }
 
-  /// Asks until the two meet or `nodes` are used up. Each question gets half of the nodes left, and
-  /// stays open when that does not suffice.
+  /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes left, and stays
+  /// undecided when these are not enough.
   ///
-  /// In, out     loads and owner are a plan and become the best one that was found.
+  /// In, out     loads and owner are a plan and become the best one found.
   /// Expects     no plan has a makespan below bound
-  /// Answers     a bound not below the given one, of which the same is true.
-  ratio operator()(ratio bound, std::int64_t nodes, std::span<cost_units> loads,
+  /// Returns     a bound not below the given one; no plan has a makespan below it either.
+  ratio operator()(ratio bound, work_budget& nodes, std::span<cost_units> loads,
                    std::span<bag_id> owner)
   {
-    ratio makespan = makespan_of(loads);
+    ratio makespan = makespan_of(loads, problem_.speeds);
     if (!rooms_fit(makespan)) { return bound; }
-    ratio open_from = makespan;  // questions are open from here to open_to; none from the makespan
+    ratio open_from = makespan;  // undecided from here to open_to; nothing is at the makespan
     ratio open_to = makespan;
     cost_units stride = 0;
-    while (bound < makespan && nodes > 0) {
+    while (bound < makespan && !nodes.spent()) {
       ratio const undecided_to = std::min(open_from, makespan);
       ratio time = open_from < makespan ? between(open_to, makespan) : makespan;
       if (time == makespan) {
@@ -66,14 +68,14 @@ class makespan_search {
         stride = std::min(stride, (work_until(undecided_to, fastest_) - from) / 2);
         time = stride > 0 ? ratio{from + stride, fastest_} : bound;
       }
-      std::int64_t const share = nodes / 2 + 1;
-      std::int64_t left = share;
-      completion const end = ask(time, left);
-      nodes -= share - left;
+      std::uint64_t const share = nodes.left() / 2 + 1;
+      work_budget left(share);
+      completion const end = fill_by(time, left);
+      nodes.spend(share - left.left());
       stride = end == completion::impossible ? 2 * stride + 1 : 0;
       if (end == completion::found) {
         store(loads, owner);
-        makespan = makespan_of(loads);
+        makespan = makespan_of(loads, problem_.speeds);
         open_to = makespan <= open_to ? open_from : open_to;
       } else if (end == completion::impossible) {
         bound = next_time(time);
@@ -93,15 +95,6 @@ class makespan_search {
     auto const free = std::ranges::partition_point(
         heaviest_first, [](priced_sample each) { return each.cost > 0; });
     return heaviest_first.first(static_cast<std::size_t>(free - heaviest_first.begin()));
-  }
-
-  [[nodiscard]] ratio makespan_of(std::span<cost_units const> loads) const
-  {
-    ratio makespan{0, fastest_};
-    for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      makespan = std::max(makespan, ratio{loads[bag], problem_.speeds[bag]});
-    }
-    return makespan;
   }
 
   /// Whether all that bags could do in this time stays below 2^63, as the search expects.
@@ -134,8 +127,8 @@ class makespan_search {
     return next;
   }
 
-  /// Whether some plan is as fast as this.
-  [[nodiscard]] completion ask(ratio time, std::int64_t& nodes)
+  /// Whether some plan has a makespan of at most this time.
+  [[nodiscard]] completion fill_by(ratio time, work_budget& nodes)
   {
     for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
       bags_[bag] = {work_until(time, problem_.speeds[bag]) - starts_[bag],

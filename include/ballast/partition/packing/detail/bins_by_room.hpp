@@ -13,8 +13,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Bins by the room they have left, for capacities that an array can be indexed with: which of them
-/// has the least room that is enough?
+/// Bins by the room they have left, for capacities that can index an array: which of them has the
+/// least room that is enough?
 ///
 /// One list of bins for each room from 0 to the capacity, and the set of the rooms whose list is
 /// not empty.
@@ -62,7 +62,7 @@ class bins_by_room {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   bit_hierarchy rooms_;
-  std::span<std::uint32_t> last_;    // by room; unspecified where the set says that there is none
+  std::span<std::uint32_t> last_;    // by room; unspecified for rooms that are not in the set
   std::span<std::uint32_t> before_;  // by bin: the next of its list
 };
 

@@ -15,8 +15,8 @@ namespace ballast::inline v0::detail {
 
 /// Bins by the room they have left, for capacities of any size: `bins_by_room` as a search tree.
 ///
-/// A treap whose priorities are hashes of the bins' numbers, so that its shape, like its answers,
-/// depends on nothing but the calls.
+/// A treap whose priorities are hashes of the bins' numbers, so that its shape and its results depend
+/// on nothing but the calls.
 ///
 /// Ensures     (1) of several bins with equal room the last that came is taken
 /// Complexity  O(log bins) expected for put and take_tightest; 24 bytes of scratch per bin.
@@ -41,7 +41,7 @@ class room_tree {
       node& at = nodes_[*slot];
       slot = room <= at.room ? &at.less : &at.more;  // before its equals
     }
-    // What hangs here is cut in two along the way to the new bin.
+    // The subtree here is cut in two at the room of the new bin.
     std::uint32_t rest = *slot;
     *slot = added;
     std::uint32_t* less = &nodes_[added].less;

@@ -2,10 +2,11 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_SAMPLES_BY_WEIGHT_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_SAMPLES_BY_WEIGHT_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/packing/detail/bit_hierarchy.hpp>
+#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,8 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Samples that wait for a bin, for weights that an array can be indexed with: which is the
-/// heaviest that fits, and which two fill a room exactly?
+/// Samples that wait for a bin, for weights that can index an array: which is the heaviest that fits,
+/// and which two fill a room exactly?
 ///
 /// Weights that occur are kept as a set, and mirrored as a set of capacity - weight. The next
 /// member of the mirrored set is the next lighter weight, and two weights of a given sum meet where
@@ -79,14 +80,14 @@ class samples_by_weight {
     mirrored_.insert(index(capacity_ - weight));
   }
 
-  /// The lighter of two samples whose weights add up to `sum`, of all such pairs the lightest; none
-  /// where there is no such pair. words counts what was looked at.
+  /// The lighter weight of two samples that add up to `sum`, of all such pairs the lightest; none
+  /// where there is no such pair. `words` pays for the words of the sets that it reads.
   [[nodiscard]] std::int64_t pair_of_sum(std::int64_t sum, std::int64_t lightest,
-                                         std::int64_t heaviest, std::uint64_t& words) const noexcept
+                                         std::int64_t heaviest, work_budget& words) const noexcept
   {
     std::int64_t const most = sum / 2;
     for (std::int64_t weight = std::max(lightest, sum - heaviest); weight <= most; weight += 64) {
-      ++words;
+      words.spend(1);
       // The partner of a weight w is sum - w, which is mirrored at capacity - sum + w.
       std::uint64_t pairs =
           weights_.window(index(weight)) & mirrored_.window(index(capacity_ - sum + weight));

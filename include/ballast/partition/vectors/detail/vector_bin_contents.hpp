@@ -5,6 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
 #include <algorithm>
@@ -15,19 +16,19 @@
 
 namespace ballast::inline v0::detail {
 
-/// One place of a bin: a sample and what it costs, or nobody and nothing.
+/// One place of a bin: a sample and what it costs, or a free place, which costs nothing.
 template <std::size_t D>
 struct bin_place {
   cost_vector<D> cost{};
-  std::uint32_t sample = nobody;
+  std::uint32_t sample = no_sample;
 
-  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+  static constexpr std::uint32_t no_sample = ~std::uint32_t{0};
 };
 
-/// What lies in each bin, heaviest first in every dimension: what local search looks through.
+/// What lies in each bin, heaviest first in every dimension, for local search.
 ///
-/// A bin has a few places that are free, each as if a sample of no cost lay there, so that moving a
-/// sample is exchanging it with a free place and no bin's list ever changes its length.
+/// Every bin has a few free places, which count as samples without cost. Moving a sample is then
+/// exchanging it with a free place, and no bin's list ever changes its length.
 ///
 /// Ensures     (1) places(b, d) are the samples of bin b and its free places, their costs in
 ///                 dimension d not increasing, equal costs in sample order and free places last
@@ -55,7 +56,7 @@ class vector_bin_contents {
     for (std::size_t d = 0; d < D; ++d) {
       std::ranges::transform(problem.costs, costs.begin(),
                              [d](cost_vector<D> const& cost) { return cost[d]; });
-      descending_order(costs, order, memory);
+      descending_order_into(order, costs, memory);
       std::ranges::fill(places_[d], place{});
       std::ranges::copy(first_.first(bins), next.begin());
       for (priced_sample const each : order) {
@@ -71,7 +72,7 @@ class vector_bin_contents {
     return places_[dimension].subspan(first_[bin], first_[bin + 1] - first_[bin]);
   }
 
-  /// Puts what lies in one place of a bin into the other bin, and the other way round.
+  /// Exchanges what lies in a place of one bin for what lies in a place of another.
   void exchange(std::size_t bin, place const& here, std::size_t other, place const& there) noexcept
   {
     replace(bin, here, there);

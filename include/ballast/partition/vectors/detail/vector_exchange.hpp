@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_EXCHANGE_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_EXCHANGE_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
@@ -12,7 +13,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// Something of one bin for something of another, and what the larger of their loads then is.
+/// Something of one bin for something of another, and what the larger of the bins' loads then is.
 struct vector_exchange {
   cost_units largest_load;
   std::size_t given = 0;  ///< position among what the heavy bin offers
@@ -42,13 +43,13 @@ struct bin_pair {
 /// The exchange that leaves the two bins' largest load the least, if below best.largest_load; of
 /// equals the first.
 ///
-/// What moves has to be more than heavy - best and less than best - light in the pair's dimension.
-/// So for each thing given, those to take lie in a window, which only moves on from one to the
-/// next.
+/// The work that moves has to be more than heavy - best and less than best - light in the pair's
+/// dimension. So for each thing given, those to take lie in a window, and the window of the next one
+/// never lies before it.
 ///
 /// Shapes      given and taken have a member `cost`, a cost_vector<D>.
-/// In, out     best enters as the load to beat. looked_at grows by one for each thing given and
-///             each pair that was priced.
+/// In, out     best enters as the load to beat. work pays for each thing given and each pair that
+///             is priced.
 /// Expects     given and taken are in order of their costs in the pair's dimension, not increasing;
 ///             best.largest_load is not above the heavy bin's load in that dimension.
 /// Ensures     (1) true, and best.largest_load less than before, exactly where an exchange is
@@ -56,7 +57,7 @@ struct bin_pair {
 /// Complexity  O(given + taken + pairs in windows), O(given taken) at worst.
 template <std::size_t D, class Thing>
 bool improve_exchange(vector_exchange& best, bin_pair<D> const& bins, std::span<Thing const> given,
-                      std::span<Thing const> taken, std::uint64_t& looked_at)
+                      std::span<Thing const> taken, work_budget& work)
 {
   std::size_t const d = bins.dimension;
   bool improved = false;
@@ -76,7 +77,7 @@ bool improve_exchange(vector_exchange& best, bin_pair<D> const& bins, std::span<
         improved = true;
       }
     }
-    looked_at += 1 + in - first;
+    work.spend(1 + in - first);
   }
   return improved;
 }

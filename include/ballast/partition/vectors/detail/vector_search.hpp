@@ -2,7 +2,10 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_SEARCH_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_SEARCH_HPP
 
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/bins_by_load.hpp>
 #include <ballast/partition/vectors/detail/vector_bin_contents.hpp>
@@ -17,8 +20,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Exchanges samples between the bin with the largest load and lighter ones, one for one, and where
-/// that is exhausted two for two.
+/// Exchanges samples between the bin with the largest load and lighter ones: one for one, and where
+/// no such exchange helps, two for two.
 ///
 /// Partners are tried from the lightest on, in the dimension of the largest load. A bin has free
 /// places, so an exchange with one of them is a move, and a pair may be a single sample.
@@ -29,7 +32,7 @@ template <std::size_t D>
 class vector_search {
  public:
   vector_search(vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
-                std::span<bin_id> owner, std::uint64_t work, workspace::frame& scratch,
+                std::span<bin_id> owner, work_budget& work, workspace::frame& scratch,
                 workspace& memory)
       : loads_(loads),
         owner_(owner),
@@ -40,10 +43,10 @@ class vector_search {
         taken_(scratch.take<bundle>(most_bundles))
   {}
 
-  /// Until the largest load is the target, nothing helps or the work is spent.
+  /// Searches until the largest load is the target, nothing helps or the work is spent.
   void run(cost_units target)
   {
-    while (looked_at_ < work_) {
+    while (!work_.spent()) {
       std::size_t const d = bins_.heaviest_dimension();
       if (bins_.heaviest_load(d) <= target) { break; }
       if (!exchange_ones(d) && !exchange_pairs(d)) { break; }
@@ -64,14 +67,14 @@ class vector_search {
     std::uint32_t second;
   };
 
-  /// Calls try_partner(bin) for lighter bins, lightest first, until it answers true.
+  /// Calls try_partner(bin) for lighter bins, lightest first, until it returns true.
   template <class TryPartner>
   bool any_partner(std::size_t d, TryPartner const& try_partner)
   {
     cost_units const largest = bins_.heaviest_load(d);
     for (std::uint32_t const light : bins_.lightest_first(d)) {
       // A bin that is one unit below would take that unit and be as large.
-      if (loads_[light][d] + 1 >= largest || looked_at_ >= work_) { break; }
+      if (loads_[light][d] + 1 >= largest || work_.spent()) { break; }
       if (try_partner(light)) { return true; }
     }
     return false;
@@ -85,7 +88,7 @@ class vector_search {
       auto const taken = contents_.places(light, d);
       vector_exchange best{bins_.heaviest_load(d)};
       bin_pair<D> const pair{loads_[heavy], loads_[light], d};
-      if (!improve_exchange(best, pair, given, taken, looked_at_)) { return false; }
+      if (!improve_exchange(best, pair, given, taken, work_)) { return false; }
       exchange(heavy, given[best.given], light, taken[best.taken]);
       return true;
     });
@@ -99,7 +102,7 @@ class vector_search {
       std::span<bundle const> const taken = bundles(light, d, taken_);
       vector_exchange best{bins_.heaviest_load(d)};
       bin_pair<D> const pair{loads_[heavy], loads_[light], d};
-      if (!improve_exchange(best, pair, given, taken, looked_at_)) { return false; }
+      if (!improve_exchange(best, pair, given, taken, work_)) { return false; }
       auto const [given_first, given_second] = places_of(heavy, d, given[best.given]);
       auto const [taken_first, taken_second] = places_of(light, d, taken[best.taken]);
       exchange(heavy, given_first, light, taken_first);
@@ -122,7 +125,7 @@ class vector_search {
         for (std::size_t e = 0; e < D; ++e) { both.cost[e] += places[second].cost[e]; }
       }
     }
-    looked_at_ += count;
+    work_.spend(count);
     std::span<bundle> const all = memory.first(count);
     std::ranges::sort(all, [d](bundle const& a, bundle const& b) {
       return std::tuple(b.cost[d], a.first, a.second) < std::tuple(a.cost[d], b.first, b.second);
@@ -143,14 +146,13 @@ class vector_search {
     for (std::size_t e = 0; e < D; ++e) { moved[e] = given.cost[e] - taken.cost[e]; }
     bins_.transfer(heavy, light, moved);
     contents_.exchange(heavy, given, light, taken);
-    if (given.sample != place::nobody) { owner_[given.sample] = to_id<bin_id>(light); }
-    if (taken.sample != place::nobody) { owner_[taken.sample] = to_id<bin_id>(heavy); }
+    if (given.sample != place::no_sample) { owner_[given.sample] = to_id<bin_id>(light); }
+    if (taken.sample != place::no_sample) { owner_[taken.sample] = to_id<bin_id>(heavy); }
   }
 
   std::span<cost_vector<D>> loads_;
   std::span<bin_id> owner_;
-  std::uint64_t work_;
-  std::uint64_t looked_at_ = 0;
+  work_budget& work_;
   vector_bin_contents<D> contents_;
   bins_by_load<D> bins_;
   std::span<bundle> given_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_CAPACITY_BOUND_HPP
-#define BALLAST_PARTITION_CAPACITY_BOUND_HPP
+#ifndef BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP
+#define BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
@@ -16,18 +16,18 @@
 #include <functional>
 #include <span>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// Work per speed that no placement gets below whose bags keep to their capacities.
+/// A makespan that no plan gets below whose bags keep to their capacities.
 ///
-/// Take any q bags that hold the q samples of most work. The others cannot hold more than the m - q
-/// largest capacities, so the weight that is left, W - C(m - q), lies in these q; what the q samples
-/// do not weigh of it is covered by others, at best by those of least work per weight. So the q bags
-/// do at least the work of the q samples and of that cover, and one of them at least the mean. The
-/// bound is the largest over q.
+/// Take any q bags that hold the q samples of most work. The others hold no more than the m - q
+/// largest capacities, so these q hold at least the weight that is left, W - C(m - q). What the q
+/// samples themselves do not weigh of it, other samples do, and those of least work per weight at
+/// best. So the q bags do at least the work of the q samples and of these others, and one of them at
+/// least the mean. The bound is the largest over q.
 ///
-/// It is what sets apart a long sample whose cost is more than proportional to its length: without
-/// capacities its bag would hold nothing else.
+/// It matters where cost grows faster than length: without capacities, the bag of a long sample
+/// could hold nothing else, but within them it has to.
 ///
 /// Expects     a valid partition_problem with weights and capacities; bags start empty.
 /// Ensures     (1) no assignment that keeps to the capacities has a smaller makespan
@@ -101,9 +101,9 @@ namespace ballast::inline v0 {
     bound = std::max(bound, ratio{work + more, speed});
   }
   bool const one_speed = fastest_first.front() == fastest_first.back();
-  return one_speed ? detail::whole_units_per_bag(bound, fastest_first.front()) : bound;
+  return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARTITION_CAPACITY_BOUND_HPP
+#endif  // BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP

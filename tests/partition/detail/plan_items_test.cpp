@@ -1,4 +1,4 @@
-#include <ballast/partition/detail/place_items.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/plan_items.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using ballast::batching;
 using ballast::cost_units;
 using ballast::error_code;
 using ballast::ratio;
-using ballast::detail::placed_items;
+using ballast::detail::planned_items;
 
 // Puts item i into bag plan[i], and says that no plan is faster than `proven`.
 struct told {
@@ -54,80 +54,80 @@ struct outcome {
   std::vector<cost_units> loads;
 };
 
-outcome place(items const& given, bag_layout const& bags, told const& policy,
-              std::int64_t most_per_gpu = 0)
+outcome plan(items const& given, bag_layout const& bags, told const& policy,
+             std::int64_t most_per_gpu = 0)
 {
   std::vector<cost_units> loads(bags.size(), 0);
   std::vector<bag_id> owner(given.costs.size(), ballast::to_id<bag_id>(bags.size()));
   ballast::workspace memory;
-  auto bound = ballast::detail::place_items(
-      placed_items{given.costs, given.lengths, given.weights, {}, given.first_sample}, bags, policy,
-      most_per_gpu, loads, owner, memory);
+  auto bound = ballast::detail::plan_items(
+      planned_items{given.costs, given.lengths, given.weights, {}, given.first_sample}, bags,
+      policy, most_per_gpu, loads, owner, memory);
   return {std::move(bound), std::move(loads)};
 }
 
-TEST(PlaceItems, AnswersTheBestBoundThatIsKnown)
+TEST(PlanItems, AnswersTheBestBoundThatIsKnown)
 {
   // The mean is 6; the policy knows no better, or it does.
-  EXPECT_EQ(*place({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}}).bound, (ratio{6, 1}));
-  EXPECT_EQ(*place({{6, 4, 3}}, ballast::one_gpu_bags(2), told{{0, 1, 0}, {8, 1}}).bound,
+  EXPECT_EQ(*plan({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}}).bound, (ratio{6, 1}));
+  EXPECT_EQ(*plan({{6, 4, 3}}, ballast::one_gpu_bags(2), told{{0, 1, 0}, {8, 1}}).bound,
             (ratio{8, 1}));
   EXPECT_EQ(told{}, told{});
 }
 
-TEST(PlaceItems, MultipliesInPaddedBatches)
+TEST(PlanItems, MultipliesInPaddedBatches)
 {
   auto const padded =
-      place({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}, {}, batching::padded});
+      plan({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}, {}, batching::padded});
   ASSERT_TRUE(padded.bound);
   EXPECT_EQ(padded.loads, (std::vector<cost_units>{6, 8}));
 }
 
-TEST(PlaceItems, RefusesPaddedLoadsThatCouldOverflow)
+TEST(PlanItems, RefusesPaddedLoadsThatCouldOverflow)
 {
   constexpr auto most = ballast::no_cost - 1;
   told const policy{{0, 0, 0}, {}, batching::padded};
-  EXPECT_TRUE(place({{1, most / 3, 1}}, ballast::one_gpu_bags(1), policy).bound);
-  auto const overflow = place({{1, most / 3 + 1, 1}}, ballast::one_gpu_bags(1), policy).bound;
+  EXPECT_TRUE(plan({{1, most / 3, 1}}, ballast::one_gpu_bags(1), policy).bound);
+  auto const overflow = plan({{1, most / 3 + 1, 1}}, ballast::one_gpu_bags(1), policy).bound;
   ASSERT_FALSE(overflow);
   EXPECT_EQ(overflow.error().code, error_code::out_of_range);
   EXPECT_EQ(overflow.error().position, 1U);
 }
 
-TEST(PlaceItems, RefusesABagThatIsTooHeavy)
+TEST(PlanItems, RefusesABagThatIsTooHeavy)
 {
-  auto const fits = place({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 9);
+  auto const fits = plan({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 9);
   EXPECT_TRUE(fits.bound);
-  auto const over = place({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 8);
+  auto const over = plan({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 8);
   ASSERT_FALSE(over.bound);
   EXPECT_EQ(over.bound.error().code, error_code::infeasible);
   EXPECT_EQ(over.bound.error().position, 1U);
 }
 
-TEST(PlaceItems, GivesLargerBagsMoreRoom)
+TEST(PlanItems, GivesLargerBagsMoreRoom)
 {
   bag_layout const bags(
       std::vector<ballast::bag>{{ballast::rank_id{0}, 2}, {ballast::rank_id{2}, 1}});
-  EXPECT_TRUE(place({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, 5).bound);
-  EXPECT_FALSE(place({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 1, 1}}, 5).bound);
+  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, 5).bound);
+  EXPECT_FALSE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 1, 1}}, 5).bound);
   // A limit so large that two GPUs of it do not fit 63 bits is none.
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  EXPECT_TRUE(place({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, most).bound);
+  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, most).bound);
 }
 
-TEST(PlaceItems, NamesAnItemWithoutABagByItsFirstSample)
+TEST(PlanItems, NamesAnItemWithoutABagByItsFirstSample)
 {
   auto const out =
-      place({{1, 1, 1}, {6, 6, 6}, {0, 5, 7}}, ballast::one_gpu_bags(2), told{{0, 1, 2}}, 10);
+      plan({{1, 1, 1}, {6, 6, 6}, {0, 5, 7}}, ballast::one_gpu_bags(2), told{{0, 1, 2}}, 10);
   ASSERT_FALSE(out.bound);
   EXPECT_EQ(out.bound.error().position, 7U);
   EXPECT_THAT(out.bound.error().message,
               testing::HasSubstr("sample 7 and what stays with it weigh 6 and found no bag"));
 }
 
-TEST(PlaceItemsDeathTest, EndsTheProgramWithoutCapacitiesForAnItemWithoutABag)
+TEST(PlanItemsDeathTest, EndsTheProgramWithoutCapacitiesForAnItemWithoutABag)
 {
-  EXPECT_DEATH(place({{1, 1}}, ballast::one_gpu_bags(1), told{{0, 1}}), "bag < bags");
+  EXPECT_DEATH(plan({{1, 1}}, ballast::one_gpu_bags(1), told{{0, 1}}), "bag < bags");
 }
 
 TEST(MovedShare, IsThatOfTokensWhoseSampleLeavesItsBag)

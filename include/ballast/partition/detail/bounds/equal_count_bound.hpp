@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_EQUAL_COUNT_BOUND_HPP
-#define BALLAST_PARTITION_EQUAL_COUNT_BOUND_HPP
+#ifndef BALLAST_PARTITION_DETAIL_BOUNDS_EQUAL_COUNT_BOUND_HPP
+#define BALLAST_PARTITION_DETAIL_BOUNDS_EQUAL_COUNT_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ratio.hpp>
@@ -15,16 +15,15 @@
 #include <functional>
 #include <span>
 
-namespace ballast::inline v0 {
+namespace ballast::inline v0::detail {
 
-/// Work per speed that no placement gets below whose bags hold these numbers of samples, in
-/// whichever order.
+/// A makespan that no plan gets below whose bags hold these numbers of samples, in any order.
 ///
 /// Take the t heaviest samples, t = i m + j with 1 <= j <= m. The j bags that hold most of them hold
 /// at least j (i + 1) of them, by pigeonhole, and at least as many samples as the j smallest counts
 /// together. So they do at least the work of the j (i + 1) lightest of those t samples and of the
-/// lightest samples for the other places, and one of them takes at least the mean. The bound is the
-/// largest over t. For t = 1 it is the heaviest sample with the lightest as its companions, for
+/// lightest samples for their other places, and one of them finishes at the mean or later. The bound
+/// is the largest over t. For t = 1 it is the heaviest sample together with the lightest ones, for
 /// t = n the mean load.
 ///
 /// Shapes      counts[m].
@@ -70,9 +69,9 @@ namespace ballast::inline v0 {
     }
   }
   bool const one_speed = fastest_first.front() == fastest_first.back();
-  return one_speed ? detail::whole_units_per_bag(bound, fastest_first.front()) : bound;
+  return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARTITION_EQUAL_COUNT_BOUND_HPP
+#endif  // BALLAST_PARTITION_DETAIL_BOUNDS_EQUAL_COUNT_BOUND_HPP

@@ -1,8 +1,8 @@
-#include <ballast/partition/equal_count_bound.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/bounds/equal_count_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/constrained_optimum.hpp"
-#include "../support/direct_problem.hpp"
-#include "../support/instances.hpp"
+#include "../../../support/constrained_optimum.hpp"
+#include "../../../support/direct_problem.hpp"
+#include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ ratio bound_of(ballast_test::instance const& step, std::vector<std::uint32_t> co
 {
   ballast_test::direct_problem const problem(step);
   ballast::workspace memory;
-  return ballast::equal_count_bound(problem.view(), counts, memory);
+  return ballast::detail::equal_count_bound(problem.view(), counts, memory);
 }
 
 TEST(EqualCountBound, IsNeverAboveTheOptimum)  // Ensures (1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP
-#define BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP
+#ifndef BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
+#define BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
@@ -9,6 +9,7 @@
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -19,11 +20,12 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a policy has to have done: a policy that is wrong ends the program here, since a plan made
-/// of its answers would pass for a certified one. Where there are capacities it may have failed,
-/// which is an answer.
+/// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
+/// taken for a certified one. Where there are capacities, a policy may have found no room.
+///
+/// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 [[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
-                                               placed_items const& items, batching batches,
+                                               planned_items const& items, batching batches,
                                                std::span<bag_id const> owner,
                                                std::span<cost_units const> loads, workspace& memory)
 {
@@ -51,24 +53,24 @@ namespace ballast::inline v0::detail {
   if (batches == batching::padded) {
     for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] *= heaviest[bag]; }
   }
-  BALLAST_EXPECTS(std::ranges::equal(loads, recomputed));  // the policy added up what it placed
+  BALLAST_EXPECTS(std::ranges::equal(loads, recomputed));  // the policy added up costs correctly
   return {};
 }
 
-/// Lets a policy place items in bags, checks what it did, and returns the best bound that is known.
+/// Runs a policy on items, checks what it did, and returns the best lower bound that is known.
 ///
-/// In, out     loads[m] enters as 0 and owner[k] as bag m, which is none.
+/// In, out     loads[m] enters as 0 and owner[k] as bag m, which does not exist.
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a padded batch could overflow.
 template <partition_policy Policy>
-[[nodiscard]] result<ratio> place_items(placed_items const& items, bag_layout const& bags,
-                                        Policy const& policy, std::int64_t most_per_gpu,
-                                        std::span<cost_units> loads, std::span<bag_id> owner,
-                                        workspace& memory)
+[[nodiscard]] result<ratio> plan_items(planned_items const& items, bag_layout const& bags,
+                                       Policy const& policy, std::int64_t most_per_gpu,
+                                       std::span<cost_units> loads, std::span<bag_id> owner,
+                                       workspace& memory)
 {
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
-  descending_order(items.costs, heaviest_first, memory);
+  descending_order_into(heaviest_first, items.costs, memory);
   batching const batches = batching_of(policy);
   if (batches == batching::padded && !items.costs.empty() &&
       heaviest_first.front().cost > (no_cost - 1) / static_cast<cost_units>(items.costs.size())) {
@@ -83,14 +85,15 @@ template <partition_policy Policy>
     bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
     capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
   }
-  partition_problem const problem{items.costs,   items.lengths, heaviest_first,
-                                  bags.sizes(),  bags.speeds(), items.home,
-                                  items.weights, capacities,    items.joint_lengths};
-  ratio const proven = place(policy, problem, loads, owner, memory);
+  partition_problem problem{items.costs,   items.lengths, heaviest_first,
+                            bags.sizes(),  bags.speeds(), items.home,
+                            items.weights, capacities,    items.joint_lengths};
+  problem.lower_bound = makespan_lower_bound(problem, memory);
+  ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
     return tl::unexpected(checked.error());
   }
-  return std::max(proven, makespan_lower_bound(problem, memory));
+  return std::max(proven, problem.lower_bound);
 }
 
 /// The share of all tokens whose sample is not owned by the bag that holds it.
@@ -110,4 +113,4 @@ template <partition_policy Policy>
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARTITION_DETAIL_PLACE_ITEMS_HPP
+#endif  // BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP

@@ -1,8 +1,8 @@
-#include <ballast/partition/capacity_bound.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/bounds/capacity_bound.hpp>  // first: proves it is self-contained
 
-#include "../support/constrained_optimum.hpp"
-#include "../support/direct_problem.hpp"
-#include "../support/instances.hpp"
+#include "../../../support/constrained_optimum.hpp"
+#include "../../../support/direct_problem.hpp"
+#include "../../../support/instances.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ballast::ratio;
 ratio bound_of(ballast_test::direct_problem const& given)
 {
   ballast::workspace memory;
-  return ballast::capacity_bound(given.view(), memory);
+  return ballast::detail::capacity_bound(given.view(), memory);
 }
 
 TEST(CapacityBound, IsNeverAboveTheOptimum)  // Ensures (1)

@@ -1,0 +1,16 @@
+#include <ballast/partition/priced_sample.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using ballast::priced_sample;
+
+TEST(PricedSample, IsASampleAndItsCost)
+{
+  EXPECT_EQ(priced_sample{}, (priced_sample{0, ballast::sample_id{0}}));
+  EXPECT_NE((priced_sample{3, ballast::sample_id{1}}), (priced_sample{3, ballast::sample_id{2}}));
+  EXPECT_NE((priced_sample{3, ballast::sample_id{1}}), (priced_sample{4, ballast::sample_id{1}}));
+}
+
+}  // namespace
