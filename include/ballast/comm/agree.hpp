@@ -5,7 +5,6 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cstddef>

@@ -2,8 +2,6 @@
 #ifndef BALLAST_CORE_CONTRACT_HPP
 #define BALLAST_CORE_CONTRACT_HPP
 
-#include <ballast/core/config.hpp>
-
 #include <cstdio>
 #include <cstdlib>
 

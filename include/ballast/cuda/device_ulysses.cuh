@@ -2,6 +2,7 @@
 #ifndef BALLAST_CUDA_DEVICE_ULYSSES_CUH
 #define BALLAST_CUDA_DEVICE_ULYSSES_CUH
 
+#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>

@@ -9,6 +9,7 @@
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/pack_heads.cuh>
+#include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/gpu/detail/cuda_failure.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_CUDA_ROW_TABLES_HPP
 #define BALLAST_CUDA_ROW_TABLES_HPP
 
-#include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/route/route_plan.hpp>

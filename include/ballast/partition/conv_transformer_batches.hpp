@@ -8,6 +8,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>

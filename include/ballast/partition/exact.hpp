@@ -8,6 +8,7 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/detail/search/makespan_search.hpp>

@@ -3,6 +3,9 @@
 #define BALLAST_PARTITION_KARMARKAR_KARP_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/differenced_groups.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>

@@ -5,8 +5,10 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
-#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>

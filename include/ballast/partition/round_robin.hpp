@@ -3,6 +3,9 @@
 #define BALLAST_PARTITION_ROUND_ROBIN_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 
 #include <cstddef>

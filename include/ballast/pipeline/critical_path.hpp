@@ -3,7 +3,6 @@
 #define BALLAST_PIPELINE_CRITICAL_PATH_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 

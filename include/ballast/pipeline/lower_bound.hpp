@@ -18,7 +18,6 @@
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/detail/bounds/waiting_bound.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
-#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #define BALLAST_ROUTE_ROW_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
 
 #include <concepts>
 #include <cstddef>

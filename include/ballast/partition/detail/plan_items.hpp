@@ -3,7 +3,12 @@
 #define BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 #define BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 

@@ -4,6 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 
 #include <algorithm>

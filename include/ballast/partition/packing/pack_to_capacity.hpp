@@ -7,6 +7,7 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>

@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
 #include <algorithm>

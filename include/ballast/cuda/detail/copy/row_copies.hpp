@@ -7,6 +7,7 @@
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/pack_rows.hpp>
+#include <ballast/route/route_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>

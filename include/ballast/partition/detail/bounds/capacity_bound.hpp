@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>

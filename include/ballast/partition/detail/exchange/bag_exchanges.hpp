@@ -8,7 +8,6 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>

@@ -6,6 +6,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
+#include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <cstddef>
 

@@ -8,7 +8,6 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_BINS_BY_ROOM_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_BINS_BY_ROOM_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/detail/bit_hierarchy.hpp>

@@ -3,7 +3,9 @@
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_BIN_CONTENTS_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>

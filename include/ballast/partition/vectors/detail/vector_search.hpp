@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/bins_by_load.hpp>
 #include <ballast/partition/vectors/detail/vector_bin_contents.hpp>

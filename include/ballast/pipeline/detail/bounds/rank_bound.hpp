@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_BOUND_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_BOUND_HPP
 
-#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/disjoint_sums.hpp>
@@ -10,6 +9,7 @@
 #include <ballast/pipeline/detail/bounds/rank_ends.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
+#include <ballast/pipeline/schedule.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,6 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>

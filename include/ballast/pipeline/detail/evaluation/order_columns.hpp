@@ -3,7 +3,6 @@
 #define BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_COLUMNS_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/evaluation/order_program.hpp>

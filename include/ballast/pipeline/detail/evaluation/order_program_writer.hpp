@@ -3,7 +3,6 @@
 #define BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_PROGRAM_WRITER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
