@@ -150,7 +150,7 @@ std::vector<document> draw(std::size_t count, tokens text, tokens visual, std::u
 }
 
 // Documents one after the other, each in the sequence that is open or else in a new one, cut where
-// it is longer than a sequence. Answers the visual tokens of each sequence.
+// it is longer than a sequence. Returns the visual tokens of each sequence.
 std::vector<tokens> pack(std::span<document const> documents)
 {
   std::vector<tokens> sequences;

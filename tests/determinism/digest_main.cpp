@@ -5,6 +5,7 @@
 #include <ballast/ballast.hpp>
 #include <ballast/by_name.hpp>
 #include <ballast/core.hpp>
+#include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/workload.hpp>
