@@ -4,26 +4,30 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-Usage: cmake/setup.sh demo|test
+Usage: cmake/setup.sh demo|test|check
 
   demo   build the program `ballast` and plan a demonstration batch with it
          (and the lengths of BALLAST_TRACE=<file.csv> under BALLAST_LENGTH=<expression>)
-  test   build everything and run every test
+  test   build and run the tests: units, the command line, examples, pages, MPI
+  check  what takes longer: compilers, sanitizers, fuzzers, consumers, CUDA, LibTorch, benchmarks, style
 
 On Debian 12 what is missing is installed first with apt-get, as root or through sudo. Elsewhere
-install what the message lists. Results go to build/demo and build/test.
+install what the message lists. Results go to build/demo, build/test and build/check.
 END
 }
 
 demo_packages=(g++ cmake ninja-build libexpected-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libarchive-dev)
-test_packages=("${demo_packages[@]}" make pkgconf clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
-  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev librange-v3-dev libboost-dev
-  libopenmpi-dev openmpi-bin libtorch-dev coinor-libcbc-dev chromium fonts-dejavu-core)
+test_packages=("${demo_packages[@]}" make pkgconf libgtest-dev libgmock-dev librapidcheck-dev
+  librange-v3-dev libboost-dev libopenmpi-dev openmpi-bin coinor-libcbc-dev chromium
+  fonts-dejavu-core)
+check_packages=("${test_packages[@]}" clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
+  libbenchmark-dev libtorch-dev)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;
   test) packages=("${test_packages[@]}") ;;
+  check) packages=("${check_packages[@]}") ;;
   -h | --help) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;
 esac

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# What takes longer than a developer waits: every header by itself under three compilers, sanitizers,
+# consumers, benchmarks, what needs nvcc or LibTorch, and the checks of style.
+
+add_subdirectory(headers)
+add_subdirectory(compile_fail)
+add_subdirectory(trainers)
+add_subdirectory(device)
+add_subdirectory(determinism)
+
+if(TARGET ballast_bench)
+  add_test(NAME bench
+    COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-samples:(1000000|65536)|evaluations:[0-9]{7}")
+endif()
+if(TARGET ballast_mpi_bench AND MPIEXEC_EXECUTABLE)
+  add_test(NAME bench_mpi
+    COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 4 $<TARGET_FILE:ballast_mpi_bench>
+      --benchmark_filter=row_bytes:64/)
+  set_tests_properties(bench_mpi PROPERTIES
+    PROCESSORS 2 TIMEOUT 120 ENVIRONMENT "${mpi_environment}")
+endif()
+
+# One build serves as the second compiler, as the sanitizers' run and as the one without a precompiled
+# header: clang compiles sanitized code in half of g++'s time. Without optimisation it does so in half
+# of that again.
+if(BALLAST_CLANGXX)
+  add_test(NAME clang_sanitized
+    COMMAND ${CMAKE_CTEST_COMMAND}
+      --build-and-test ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/clang_sanitized
+      --build-generator ${CMAKE_GENERATOR} --build-noclean
+      --build-options
+        -DCMAKE_CXX_COMPILER=${BALLAST_CLANGXX} -DCMAKE_BUILD_TYPE=
+        "-DCMAKE_CXX_FLAGS=-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -DBALLAST_AUDIT_ENABLED"
+        -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+        -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=ON -DBALLAST_BUILD_BENCHMARKS=OFF
+      --test-command ${CMAKE_CTEST_COMMAND} -j 2 --output-on-failure)
+  set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2)
+else()
+  skipped_test(clang_sanitized "clang++-19 not found")
+endif()
+
+# What runs as threads, once more under the thread sanitizer. Its run-time library does not bear the
+# forks of death tests.
+if(BALLAST_CLANGXX)
+  set(threaded unit_comm unit_route)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13.0)
+    list(APPEND threaded unit_copy_engine)
+  endif()
+  if(TARGET nccl::nccl)
+    list(APPEND threaded unit_nccl)
+  endif()
+  set(targets ${threaded})
+  list(TRANSFORM targets PREPEND "--build-target;")
+  list(JOIN threaded "|" threaded)
+  add_test(NAME thread_sanitized
+    COMMAND ${CMAKE_CTEST_COMMAND}
+      --build-and-test ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/thread_sanitized
+      --build-generator ${CMAKE_GENERATOR} --build-noclean ${targets}
+      --build-options
+        -DCMAKE_CXX_COMPILER=${BALLAST_CLANGXX} -DCMAKE_BUILD_TYPE=
+        "-DCMAKE_CXX_FLAGS=-g1 -O1 -fsanitize=thread"
+        -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=OFF -DBALLAST_BUILD_BENCHMARKS=OFF
+      --test-command ${CMAKE_COMMAND} -E env GTEST_FILTER=-*Death*
+        ${CMAKE_CTEST_COMMAND} -R "^(${threaded})$" --no-tests=error --output-on-failure)
+  set_tests_properties(thread_sanitized PROPERTIES PROCESSORS 2)
+else()
+  skipped_test(thread_sanitized "clang++-19 not found")
+endif()
+
+if(BALLAST_CLANG_FORMAT)
+  file(GLOB_RECURSE formatted CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/include/*.hpp ${PROJECT_SOURCE_DIR}/include/*.cuh
+    ${PROJECT_SOURCE_DIR}/tests/*.[ch]pp ${PROJECT_SOURCE_DIR}/tests/*.cu
+    ${PROJECT_SOURCE_DIR}/tests/*.cuh ${PROJECT_SOURCE_DIR}/bench/*.[ch]pp
+    ${PROJECT_SOURCE_DIR}/bench/*.cu ${PROJECT_SOURCE_DIR}/bench/*.cuh
+    ${PROJECT_SOURCE_DIR}/examples/*.[ch]pp ${PROJECT_SOURCE_DIR}/examples/*.cu)
+  add_test(NAME format COMMAND ${BALLAST_CLANG_FORMAT} --dry-run -Werror ${formatted})
+else()
+  skipped_test(format "clang-format-19 not found")
+endif()
+
+if(BALLAST_CLANG_TIDY)
+  file(GLOB umbrellas CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/include/ballast/*.hpp)
+  list(TRANSFORM umbrellas REPLACE ".+" "#include <\\0>")
+  list(JOIN umbrellas "\n" umbrellas)
+  file(CONFIGURE OUTPUT tidy.cpp CONTENT "${umbrellas}\n")
+  get_target_property(expected_include tl::expected INTERFACE_INCLUDE_DIRECTORIES)
+  add_test(NAME tidy
+    COMMAND ${BALLAST_CLANG_TIDY} --quiet --config-file=${PROJECT_SOURCE_DIR}/.clang-tidy
+      ${CMAKE_CURRENT_BINARY_DIR}/tidy.cpp -- -std=c++20 -I${PROJECT_SOURCE_DIR}/include
+      "-I$<JOIN:${expected_include},;-I>"
+    COMMAND_EXPAND_LISTS)
+else()
+  skipped_test(tidy "clang-tidy-19 not found")
+endif()
