@@ -5,10 +5,12 @@
 #include "job.hpp"
 #include "steps.hpp"
 
+#include <ballast/core/workspace.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,21 @@
 
 #include "pricing.hpp"
 
+#include <ballast/by_name/any_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/text/csv.hpp>
+#include <ballast/text/read_file.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/length_trace.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

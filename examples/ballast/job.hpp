@@ -4,14 +4,14 @@
 
 #include "outcome.hpp"
 
-#include <ballast/by_name.hpp>
+#include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
-#include <ballast/comm.hpp>
-#include <ballast/cost.hpp>
-#include <ballast/partition.hpp>
-#include <ballast/route.hpp>
-#include <ballast/topology.hpp>
-#include <ballast/workload.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/workload/data_code.hpp>
 
 #include <cstddef>
 #include <cstdint>

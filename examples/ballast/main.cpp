@@ -7,6 +7,7 @@
 #include "route_command.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/version.hpp>
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ordering.hpp"
 
+#include <ballast/by_name/any_schedule.hpp>
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_schedule.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <fmt/format.h>
 

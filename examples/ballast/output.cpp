@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
+#include <ballast/topology/cluster.hpp>
+
 #include <fmt/format.h>
 
 #include <array>

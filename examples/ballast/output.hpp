@@ -5,6 +5,8 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
+#include <ballast/topology/cluster.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <cstddef>

@@ -5,10 +5,13 @@
 #include "output.hpp"
 #include "progress.hpp"
 
-#include <ballast/by_name.hpp>
 #include <ballast/by_name/parse_policy.hpp>
-#include <ballast/partition.hpp>
-#include <ballast/text.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,8 +4,11 @@
 #include "output_paths.hpp"
 #include "progress.hpp"
 
+#include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/read_pipeline_times.hpp>
 #include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>

@@ -3,8 +3,10 @@
 #include "pipeline_command.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/pipeline/activation_memory.hpp>
+#include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/pipeline_page.hpp>

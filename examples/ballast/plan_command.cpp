@@ -7,6 +7,13 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
+#include <ballast/core/units.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/report/metrics.hpp>
+#include <ballast/report/plan_page_step.hpp>
+#include <ballast/report/step_bars.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
 #include <unistd.h>
 
 #include <fmt/format.h>

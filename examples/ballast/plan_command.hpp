@@ -7,15 +7,12 @@
 #include "outcome.hpp"
 #include "step_pipelines.hpp"
 
-#include <ballast/by_name.hpp>
-#include <ballast/cost.hpp>
-#include <ballast/partition.hpp>
-#include <ballast/pipeline.hpp>
-#include <ballast/report.hpp>
-#include <ballast/route.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/report/gantt_bar.hpp>
+#include <ballast/report/plan_page_step.hpp>
 #include <ballast/route/route_volume.hpp>
-#include <ballast/topology.hpp>
-#include <ballast/workload.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
 #include <optional>

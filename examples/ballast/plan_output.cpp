@@ -2,7 +2,21 @@
 #include "output.hpp"
 #include "plan_command.hpp"
 
-#include <ballast/text.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/report/chart_style.hpp>
+#include <ballast/report/chrome_trace.hpp>
+#include <ballast/report/gantt_bar.hpp>
+#include <ballast/report/html_page.hpp>
+#include <ballast/report/load_chart.hpp>
+#include <ballast/report/metrics.hpp>
+#include <ballast/report/number_text.hpp>
+#include <ballast/report/plan_page.hpp>
+#include <ballast/report/plan_page_step.hpp>
+#include <ballast/report/step_bars.hpp>
+#include <ballast/text/write_file.hpp>
+#include <ballast/workload/length_histogram.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

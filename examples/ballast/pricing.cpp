@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pricing.hpp"
 
+#include <ballast/core/result.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/latency_fit.hpp>
+#include <ballast/text/csv.hpp>
+#include <ballast/text/read_file.hpp>
+
 #include <fmt/format.h>
 
 #include <charconv>

@@ -6,6 +6,8 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
+#include <ballast/route/exchange_cost.hpp>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -6,9 +6,7 @@
 #include "job.hpp"
 #include "outcome.hpp"
 
-#include <ballast/partition.hpp>
-#include <ballast/report.hpp>
-#include <ballast/route.hpp>
+#include <ballast/core/digest.hpp>
 
 #include <cstdint>
 #include <string>

@@ -4,8 +4,12 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/pipeline/module_times.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <fmt/format.h>
 

@@ -7,9 +7,14 @@
 #include "outcome.hpp"
 #include "steps.hpp"
 
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>

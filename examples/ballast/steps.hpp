@@ -5,6 +5,16 @@
 #include "job.hpp"
 #include "progress.hpp"
 
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/workload/batch_sampler.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
 #include <fmt/format.h>
 
 #include <chrono>
