@@ -138,7 +138,7 @@ TEST(WithLowerBound, ComputesTheBoundOnlyWhereTheProblemHasNone)
   ballast_test::direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
   ballast::workspace memory;
   auto const computed =
-      ballast::with_lower_bound(given.view(), std::vector<cost_units>{0, 6}, memory);
+      ballast::with_lower_bound(given.view(), std::vector<ballast::cost_units>{0, 6}, memory);
   EXPECT_EQ(computed.lower_bound, (ballast::ratio{7, 1}));
   EXPECT_EQ(computed.costs.data(), given.step.costs.data());
   ballast::partition_problem known = given.view();

@@ -97,7 +97,7 @@ TEST(SettleLatest, DoesNothingAtTheLimitOrWithoutWork)
   fluid_plan done{{40, 20}, {1, 1}, 1000};
   settle(done, {40, 1});
   EXPECT_TRUE(done.made.empty());
-  fluid_plan tired{{40, 20}, {1, 1}, 1000, 0};
+  fluid_plan tired{{40, 20}, {1, 1}, 1000, ballast::detail::work_budget(0)};
   settle(tired, {30, 1});
   EXPECT_TRUE(tired.made.empty());
   fluid_plan alone{{40}, {1}, 1000};

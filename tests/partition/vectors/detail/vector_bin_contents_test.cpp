@@ -30,7 +30,7 @@ std::vector<std::uint32_t> sorted(std::vector<cost_vector<2>> const& costs,
   std::ranges::sort(samples, [&](std::uint32_t a, std::uint32_t b) {
     return std::tuple(-costs[a][d], a) < std::tuple(-costs[b][d], b);
   });
-  samples.resize(places, place::nobody);
+  samples.resize(places, place::no_sample);
   return samples;
 }
 
@@ -55,7 +55,7 @@ TEST(VectorBinContents, StaysInOrderWhenPlacesAreExchanged)  // Ensures (1)
           for (place const& each : places) {
             samples.push_back(each.sample);
             ASSERT_EQ(each.cost,
-                      each.sample == place::nobody ? (cost_vector<2>{}) : costs[each.sample]);
+                      each.sample == place::no_sample ? (cost_vector<2>{}) : costs[each.sample]);
           }
           ASSERT_EQ(samples, sorted(costs, owner, bin, d, places.size())) << "step " << step;
         }
@@ -65,8 +65,8 @@ TEST(VectorBinContents, StaysInOrderWhenPlacesAreExchanged)  // Ensures (1)
       place const here = held.places(bin, 1)[random.below(held.places(bin, 1).size())];
       place const there = held.places(other, 0)[random.below(held.places(other, 0).size())];
       held.exchange(bin, here, other, there);
-      if (here.sample != place::nobody) { owner[here.sample] = ballast::to_id<bin_id>(other); }
-      if (there.sample != place::nobody) { owner[there.sample] = ballast::to_id<bin_id>(bin); }
+      if (here.sample != place::no_sample) { owner[here.sample] = ballast::to_id<bin_id>(other); }
+      if (there.sample != place::no_sample) { owner[there.sample] = ballast::to_id<bin_id>(bin); }
     }
   }
 }
