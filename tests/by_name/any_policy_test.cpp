@@ -1,10 +1,31 @@
 #include <ballast/by_name/any_policy.hpp>  // first: proves it is self-contained
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include "../support/policy_checks.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -71,6 +92,32 @@ TEST(AnyPolicy, IsAValue)
   any_policy const moved = std::move(changed);
   EXPECT_EQ(moved, lpt);
   EXPECT_EQ(changed, lpt);  // NOLINT(bugprone-use-after-move): a policy is never left without one
+}
+
+// All to the last bag, so that it cannot be taken for one of the library's.
+struct last_bag {
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace&) const
+  {
+    for (std::size_t sample = 0; sample < problem.costs.size(); ++sample) {
+      owner[sample] = ballast::to_id<ballast::bag_id>(loads.size() - 1);
+      loads.back() += problem.costs[sample];
+    }
+  }
+  friend bool operator==(last_bag const&, last_bag const&) = default;
+};
+
+TEST(AnyPolicy, HoldsTheCallersOwnPolicy)  // Ensures (2)
+{
+  any_policy const own(last_bag{});
+  EXPECT_EQ(own, any_policy(last_bag{}));
+  EXPECT_NE(own, any_policy{});
+  std::vector<ballast::tokens> const lengths = {3, 2, 1};
+  ballast::bag_layout const bags(
+      std::array{ballast::bag{ballast::rank_id{0}, 1}, ballast::bag{ballast::rank_id{1}, 1}});
+  auto const plan = ballast::partition(lengths, bags, own, std::identity{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->loads, (std::vector<ballast::cost_units>{0, 6}));
 }
 
 TEST(AnyPolicy, PlacesEverySampleInABagItFits)

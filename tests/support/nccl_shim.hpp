@@ -10,7 +10,7 @@
 #include <cstdint>
 
 /// NCCL for machines without a GPU: nccl_shim.cpp defines the functions that
-/// <ballast/comm/nccl_*.hpp> calls, and cuda_shim.cpp the streams. Ranks are threads and memory is
+/// <ballast/gpu/nccl_*.hpp> calls, and cuda_shim.cpp the streams. Ranks are threads and memory is
 /// the host's.
 ///
 /// It keeps what makes NCCL hard to use right. What one group holds proceeds together, and what is
