@@ -5,7 +5,6 @@
 #include "outcome.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
-#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -2,40 +2,68 @@
 #ifndef BALLAST_BY_NAME_ANY_ORDER_POLICY_HPP
 #define BALLAST_BY_NAME_ANY_ORDER_POLICY_HPP
 
+#include <ballast/by_name/detail/held_value.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/exact_order.hpp>
 #include <ballast/pipeline/given_order.hpp>
-#include <ballast/pipeline/insertion.hpp>
-#include <ballast/pipeline/interval_filling.hpp>
-#include <ballast/pipeline/local_search.hpp>
 
+#include <concepts>
+#include <memory>
 #include <span>
-#include <variant>
+#include <utility>
 
 namespace ballast::inline v0 {
 
 /// An order policy chosen at run time, for command lines and benchmarks. Trainers write the type
-/// instead, so that the compiler sees through it.
+/// instead, so that the compiler sees through it. Copies share the policy, which never changes.
 ///
 /// Ensures     (1) its orders and lower bounds are those of the policy that it holds
-struct any_order_policy {
-  std::variant<given_order, ascending_order, interval_filling, insertion, local_search<>,
-               exact_order<>>
-      policy;
+///             (2) two are equal when they hold equal policies of the same type
+class any_order_policy {
+ public:
+  any_order_policy() : any_order_policy(given_order{}) {}
+
+  template <class Policy>
+    requires(!std::same_as<Policy, any_order_policy> && order_policy<Policy>)
+  explicit any_order_policy(Policy policy)
+      : held_(std::make_shared<holder<Policy>>(std::move(policy)))
+  {}
+
+  // There is no move, which would leave an any_order_policy without a policy.
+  any_order_policy(any_order_policy const&) = default;
+  any_order_policy& operator=(any_order_policy const&) = default;
 
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
                         workspace& memory) const
   {
-    return std::visit(
-        [&](auto const& held) { return detail::run_order_policy(held, problem, order, memory); },
-        policy);
+    return held_->run(problem, order, memory);
   }
 
-  friend bool operator==(any_order_policy const&, any_order_policy const&) = default;
+  friend bool operator==(any_order_policy const& a, any_order_policy const& b)
+  {
+    return a.held_->equals(*b.held_);
+  }
+
+ private:
+  struct held_policy : detail::comparable_interface<held_policy> {
+    virtual time_units run(order_problem const& problem, std::span<microbatch_id> order,
+                           workspace& memory) const = 0;
+  };
+
+  template <class Policy>
+  struct holder final : detail::held_value<held_policy, Policy> {
+    using detail::held_value<held_policy, Policy>::held_value;
+
+    time_units run(order_problem const& problem, std::span<microbatch_id> order,
+                   workspace& memory) const override
+    {
+      return detail::run_order_policy(this->value, problem, order, memory);
+    }
+  };
+
+  std::shared_ptr<held_policy const> held_;
 };
 
 }  // namespace ballast::inline v0

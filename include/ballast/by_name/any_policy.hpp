@@ -2,6 +2,7 @@
 #ifndef BALLAST_BY_NAME_ANY_POLICY_HPP
 #define BALLAST_BY_NAME_ANY_POLICY_HPP
 
+#include <ballast/by_name/detail/held_value.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
@@ -52,37 +53,24 @@ class any_policy {
   }
 
  private:
-  struct held_policy {
-    held_policy() = default;
-    held_policy(held_policy const&) = delete;
-    held_policy& operator=(held_policy const&) = delete;
-    virtual ~held_policy() = default;
-
+  struct held_policy : detail::comparable_interface<held_policy> {
     virtual ratio run(partition_problem const& problem, std::span<cost_units> loads,
                       std::span<bag_id> owner, workspace& memory) const = 0;
     [[nodiscard]] virtual bool restricts() const = 0;
     [[nodiscard]] virtual batching batches() const = 0;
-    [[nodiscard]] virtual bool equals(held_policy const& other) const = 0;
   };
 
   template <class Policy>
-  struct holder final : held_policy {
-    explicit holder(Policy held) : policy(std::move(held)) {}
+  struct holder final : detail::held_value<held_policy, Policy> {
+    using detail::held_value<held_policy, Policy>::held_value;
 
     ratio run(partition_problem const& problem, std::span<cost_units> loads,
               std::span<bag_id> owner, workspace& memory) const override
     {
-      return run_policy(policy, problem, loads, owner, memory);
+      return run_policy(this->value, problem, loads, owner, memory);
     }
-    [[nodiscard]] bool restricts() const override { return restricts_plans(policy); }
-    [[nodiscard]] batching batches() const override { return batching_of(policy); }
-    [[nodiscard]] bool equals(held_policy const& other) const override
-    {
-      auto const* const same = dynamic_cast<holder const*>(&other);
-      return same != nullptr && policy == same->policy;
-    }
-
-    Policy policy;
+    [[nodiscard]] bool restricts() const override { return restricts_plans(this->value); }
+    [[nodiscard]] batching batches() const override { return batching_of(this->value); }
   };
 
   std::shared_ptr<held_policy const> held_;
