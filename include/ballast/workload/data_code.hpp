@@ -83,8 +83,9 @@ struct data_code_options {
     data_code& code = codes.emplace_back();
     for (part const& next : parts) {
       if (at == text.size() || text[at] != next.letter) {
-        return refuse(error_code::syntax,
-                      std::string("expected '") + next.letter + "' and " + next.meaning);
+        return refuse(
+            error_code::syntax,
+            std::string("expected '").append(1, next.letter).append("' and ") + next.meaning);
       }
       ++at;
       char const* const end = text.data() + text.size();
