@@ -22,7 +22,9 @@
 #include <ballast/pipeline/module_times.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_plan.hpp>
 #include <ballast/pipeline/pass_costs.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/read_pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -7,6 +7,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/interop/simulate_by_graph.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -121,17 +121,6 @@ TEST(OrderMicrobatches, RefusesTimesThatCannotBeSimulated)
   EXPECT_FALSE(order_microbatches(schedule, ballast::pipeline_times(3, 1), given_order{}));
 }
 
-TEST(OrderPlan, HasNoGapWhereThereIsNothingToDo)
-{
-  auto const plan = order_microbatches(ballast_test::chain_schedule(3, 0),
-                                       ballast::pipeline_times(0, 3), given_order{})
-                        .value();
-  EXPECT_TRUE(plan.order.empty());
-  EXPECT_EQ(plan.makespan, 0);
-  EXPECT_EQ(plan.gap(), 0.0);
-  EXPECT_TRUE(plan.proven_optimal());
-}
-
 struct lying_order {
   time_units operator()(ballast::order_problem const&, std::span<microbatch_id>,
                         ballast::workspace&) const

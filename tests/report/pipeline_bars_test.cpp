@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <cstddef>
 #include <vector>

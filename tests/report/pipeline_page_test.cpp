@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
 
 #include <cstddef>
 #include <set>

@@ -6,8 +6,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 
 #include <algorithm>
 #include <cstddef>

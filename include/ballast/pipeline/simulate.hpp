@@ -8,6 +8,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -20,36 +21,6 @@
 #include <vector>
 
 namespace ballast::inline v0 {
-
-/// When each task of a schedule runs, and how long each rank computes.
-///
-/// Shapes      start[tasks], end[tasks], numbered as tasks() of the schedule; busy[ranks].
-struct pipeline_timeline {
-  std::vector<time_units> start;
-  std::vector<time_units> end;
-  std::vector<time_units> busy;  ///< how long each rank computes
-  time_units makespan = 0;       ///< the end of the last task
-
-  /// 1 - busy / (ranks x makespan): the share of the paid time in which nothing is computed; 0
-  /// where there is nothing to do.
-  [[nodiscard]] double idle_share() const
-  {
-    if (makespan == 0) { return 0; }
-    double share = 0;
-    for (time_units const time : busy) {
-      share += static_cast<double>(time) / static_cast<double>(makespan);
-    }
-    return 1 - share / static_cast<double>(busy.size());
-  }
-
-  /// The same of one rank.
-  [[nodiscard]] double idle_share(pipeline_rank rank) const
-  {
-    BALLAST_EXPECTS(to_index(rank) < busy.size());
-    if (makespan == 0) { return 0; }
-    return 1 - static_cast<double>(busy[to_index(rank)]) / static_cast<double>(makespan);
-  }
-};
 
 namespace detail {
 

@@ -5,8 +5,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/schedule.hpp>
-#include <ballast/pipeline/simulate.hpp>
 #include <ballast/report/pipeline_bar.hpp>
 
 #include <cstddef>

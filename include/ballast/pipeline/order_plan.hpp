@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_ORDER_PLAN_HPP
+#define BALLAST_PIPELINE_ORDER_PLAN_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// In which order a pipeline computes its microbatches, and how good that order is.
+///
+/// Ensures     (1) order is a permutation
+///             (2) lower_bound <= makespan, and no order takes less than lower_bound
+struct order_plan {
+  std::vector<microbatch_id> order;  ///< the microbatch at each position of the schedule
+  time_units makespan = 0;
+  time_units makespan_given = 0;  ///< of the microbatches as they were numbered
+  time_units lower_bound = 0;
+
+  /// How far above the best order this one can be: makespan / lower_bound - 1; 0 where both are 0.
+  [[nodiscard]] double gap() const noexcept
+  {
+    return gap_above(ratio{makespan}, ratio{lower_bound});
+  }
+  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+
+  /// What ranks compare before they start: equal orders of equal makespans give equal values.
+  [[nodiscard]] std::uint64_t digest() const
+  {
+    return ballast::digest()
+        .add(std::span<microbatch_id const>(order))
+        .add(static_cast<std::uint64_t>(makespan))
+        .value();
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PIPELINE_ORDER_PLAN_HPP
