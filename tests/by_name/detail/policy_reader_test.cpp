@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/detail/policy_reader.hpp>  // first: proves it is self-contained
+#include <ballast/core/result.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/round_robin.hpp>
+#include <ballast/text/detail/policy_expression.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
