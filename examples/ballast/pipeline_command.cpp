@@ -4,6 +4,7 @@
 #include "output_paths.hpp"
 #include "progress.hpp"
 
+#include <ballast/by_name/any_order_policy.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/local_search.hpp>
@@ -17,8 +18,8 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
 
 namespace cli {
 namespace {
@@ -28,19 +29,20 @@ outcome<ordering> ordering_of(pipeline_options const& options)
 {
   auto chosen = read_ordering(options.ordering);
   if (!chosen || (!options.evaluations && !options.seed)) { return chosen; }
-  auto* const search = std::get_if<ballast::local_search<>>(&chosen->policy.policy);
-  if (search == nullptr) {
+  std::string_view const order = options.ordering.order;
+  std::string_view const name = order.substr(0, order.find_first_of(":("));
+  if (name != "search") {
     return usage(fmt::format("{} is for --order search, and the order is {}; leave one of them out",
-                             options.evaluations ? "--evaluations" : "--seed",
-                             options.ordering.order));
+                             options.evaluations ? "--evaluations" : "--seed", order));
   }
-  if (options.ordering.order.find(':') != std::string::npos) {
-    return usage(fmt::format("--order {} has its parameters already; write {} there too",
-                             options.ordering.order,
+  if (name != order) {
+    return usage(fmt::format("--order {} has its parameters already; write {} there too", order,
                              options.evaluations ? "evaluations=N" : "seed=S"));
   }
-  search->evaluations = options.evaluations.value_or(search->evaluations);
-  search->seed = options.seed.value_or(search->seed);
+  ballast::local_search<> search;
+  search.evaluations = options.evaluations.value_or(search.evaluations);
+  search.seed = options.seed.value_or(search.seed);
+  chosen->policy = ballast::any_order_policy(search);
   return chosen;
 }
 
