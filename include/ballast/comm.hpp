@@ -9,6 +9,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/run_ranks.hpp>

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -54,19 +53,6 @@ TEST(CommFailure, SaysWhatRanksDisagreeOn)
       comm_failure::mismatch("agree", "the plan", {}).value().message,
       "agree: ranks disagree on the plan; nothing was sent. Make every rank plan from the same "
       "gathered lengths and settings");
-}
-
-TEST(CommFailure, SaysWhoIsMissingAndForHowLong)
-{
-  EXPECT_EQ(comm_failure::timed_out("barrier", std::chrono::seconds(2), {rank_id{5}}).value(),
-            (error{error_code::timed_out,
-                   0,
-                   "barrier: rank 5 did not arrive within 2000 ms; look for what holds them up, or "
-                   "raise the deadline",
-                   {rank_id{5}}}));
-  EXPECT_EQ(comm_failure::timed_out("barrier", std::chrono::milliseconds(1), {}).value().message,
-            "barrier: some ranks did not arrive within 1 ms; look for what holds them up, or raise "
-            "the deadline");
 }
 
 TEST(CommFailure, SaysWhoLeft)

@@ -2,7 +2,7 @@
 #include <ballast/comm/mpi_communicator_options.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 
 #include <limits>
 

@@ -5,7 +5,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -13,10 +12,6 @@
 #include <vector>
 
 namespace ballast::inline v0 {
-
-/// How long a rank waits for the others by default: long enough for a checkpoint to be written,
-/// short enough for a failure to be noticed the same night.
-inline constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
 
 /// The errors of communicators, so that all of them report the same failure in the same words. For
 /// authors of communicators.
@@ -69,18 +64,6 @@ namespace comm_failure {
                                                             std::vector<rank_id> differing)
 {
   return mismatch(operation, "the size of messages", std::move(differing));
-}
-
-/// The deadline passed. `missing` is empty if the communicator cannot tell which ranks are missing.
-[[nodiscard]] inline tl::unexpected<error> timed_out(std::string_view operation,
-                                                     std::chrono::milliseconds deadline,
-                                                     std::vector<rank_id> missing)
-{
-  std::string message = std::string(operation).append(": ");
-  message += missing.empty() ? "some ranks" : ranks_text(missing);
-  message += " did not arrive within " + std::to_string(deadline.count()) +
-             " ms; look for what holds them up, or raise the deadline";
-  return with_ranks(error_code::timed_out, std::move(message), std::move(missing));
 }
 
 /// Ranks ended, or gave up, before the operation was complete.

@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_MPI_COMMUNICATOR_OPTIONS_HPP
 #define BALLAST_COMM_MPI_COMMUNICATOR_OPTIONS_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 
 #include <chrono>
 #include <cstddef>

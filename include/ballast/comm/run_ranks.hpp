@@ -2,7 +2,7 @@
 #ifndef BALLAST_COMM_RUN_RANKS_HPP
 #define BALLAST_COMM_RUN_RANKS_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 
 #include <chrono>

@@ -3,7 +3,7 @@
 #define BALLAST_COMM_THREAD_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>

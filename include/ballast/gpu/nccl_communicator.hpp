@@ -4,6 +4,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>

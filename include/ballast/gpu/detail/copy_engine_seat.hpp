@@ -2,7 +2,7 @@
 #ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
 #define BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
 
-#include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/copy_engine_options.hpp>

@@ -3,6 +3,7 @@
 #define BALLAST_GPU_DETAIL_NCCL_STREAM_HPP
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/cuda_failure.hpp>

@@ -3,6 +3,7 @@
 #define BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/mpi/mpi_roll_call.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
