@@ -48,7 +48,7 @@ inline void descending_order_into(std::span<priced_sample> order, std::span<cost
     for (std::size_t sample = 0; sample < costs.size(); ++sample) {
       order[sample] = {costs[sample], to_id<sample_id>(sample)};
     }
-    std::ranges::sort(order, heavier);
+    std::sort(order.begin(), order.end(), heavier);
     return;
   }
 
@@ -81,7 +81,11 @@ inline void descending_order_into(std::span<priced_sample> order, std::span<cost
   bool in_order = true;
   for (std::size_t place = 0; place <= order.size(); ++place) {
     if (place == order.size() || key_of(sorted[place]) != key_of(sorted[run])) {
-      if (!in_order) { std::ranges::sort(order.subspan(run, place - run), heavier); }
+      if (!in_order) {
+        auto const begin = order.begin();
+        std::sort(begin + static_cast<std::ptrdiff_t>(run),
+                  begin + static_cast<std::ptrdiff_t>(place), heavier);
+      }
       run = place;
       in_order = true;
     }

@@ -18,7 +18,6 @@
 #include <functional>
 #include <numeric>
 #include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -46,10 +45,10 @@ struct started_bags {
     std::ranges::copy(starting_loads, starts.begin());
     least_starts[0] = 0;
     std::ranges::copy(starts, least_starts.begin() + 1);
-    std::ranges::sort(least_starts.subspan(1));
+    std::sort(least_starts.begin() + 1, least_starts.end());
     std::partial_sum(least_starts.begin(), least_starts.end(), least_starts.begin());
     std::ranges::copy(problem.speeds, fastest_first.begin());
-    std::ranges::sort(fastest_first, std::greater{});
+    std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
   }
 
   [[nodiscard]] bool one_speed() const noexcept
@@ -75,8 +74,8 @@ struct started_bags {
   std::size_t const count = problem.gpus.size();
   std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(count);
   std::iota(largest_first.begin(), largest_first.end(), std::uint32_t{0});
-  std::ranges::sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(problem.gpus[a], a) > std::pair(problem.gpus[b], b);
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return problem.gpus[a] != problem.gpus[b] ? problem.gpus[a] > problem.gpus[b] : a > b;
   });
   // A sample that is too short for the k largest bags can use `largest_first` from the k-th on:
   // work[k] is the work of all such samples, heaviest[k] the largest cost of one.

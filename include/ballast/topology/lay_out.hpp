@@ -95,7 +95,7 @@ namespace detail {
   // Larger first: a smaller bag laid before could cut every gap that a larger one fits.
   std::vector<std::size_t> largest_first(bags.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::ranges::sort(largest_first, [&](std::size_t a, std::size_t b) {
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
     return bags[a].gpus > bags[b].gpus || (bags[a].gpus == bags[b].gpus && a < b);
   });
   std::vector<bool> taken(gpus, false);

@@ -73,7 +73,7 @@ inline void radix_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> 
   // Below this size, counting costs more than comparisons do.
   constexpr std::size_t radix_pays_from = 32;
   if (words.size() < radix_pays_from) {
-    std::ranges::sort(words);
+    std::sort(words.begin(), words.end());
     return;
   }
   std::uint64_t least = words.front();
@@ -99,7 +99,8 @@ inline void radix_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> 
     std::uint64_t const key = key_of(words[place]);
     while (first > 0 && key_of(words[first - 1]) == key) { --first; }
     while (place < words.size() && key_of(words[place]) == key) { ++place; }
-    std::ranges::sort(words.subspan(first, place - first));
+    std::sort(words.begin() + static_cast<std::ptrdiff_t>(first),
+              words.begin() + static_cast<std::ptrdiff_t>(place));
   }
 }
 

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -53,8 +52,8 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
   BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);
   std::span<std::uint32_t> const by_key = scratch.take<std::uint32_t>(count);
   std::iota(by_key.begin(), by_key.end(), std::uint32_t{0});
-  std::ranges::sort(by_key, [keys](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(keys[a], a) < std::tuple(keys[b], b);
+  std::sort(by_key.begin(), by_key.end(), [keys](std::uint32_t a, std::uint32_t b) {
+    return keys[a] != keys[b] ? keys[a] < keys[b] : a < b;
   });
   std::span<std::uint32_t> const first_of = scratch.take<std::uint32_t>(count);
   for (std::size_t place = 0; place < count; ++place) {
@@ -90,8 +89,9 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
   std::span<bag_id> const home = scratch.take<bag_id>(items);
   std::span<tokens> const most = scratch.take<tokens>(items);
   std::ranges::fill(most, -1);
-  std::ranges::sort(by_key, [&](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(item_of[a], samples.home[a], a) < std::tuple(item_of[b], samples.home[b], b);
+  std::sort(by_key.begin(), by_key.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (item_of[a] != item_of[b]) { return item_of[a] < item_of[b]; }
+    return samples.home[a] != samples.home[b] ? samples.home[a] < samples.home[b] : a < b;
   });
   tokens held = 0;
   for (std::size_t place = 0; place < count; ++place) {

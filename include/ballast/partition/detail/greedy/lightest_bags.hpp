@@ -12,7 +12,6 @@
 #include <iterator>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -96,20 +95,23 @@ class lightest_bags {
     for (std::size_t index = 0; index < loads.size(); ++index) {
       bags_[index] = {loads[index], static_cast<std::uint32_t>(index)};
     }
+    // Sizes above speeds in one word, which compares as the pair does.
     auto const kind_of = [&problem](loaded_bag bag) {
-      return std::pair(problem.gpus[bag.index], problem.speeds[bag.index]);
+      return std::uint64_t{problem.gpus[bag.index]} << 32U | problem.speeds[bag.index];
     };
-    std::ranges::sort(bags_, [&kind_of](loaded_bag a, loaded_bag b) {
-      auto const kind_a = kind_of(a);
-      auto const kind_b = kind_of(b);
+    std::sort(bags_.begin(), bags_.end(), [&kind_of](loaded_bag a, loaded_bag b) {
+      std::uint64_t const kind_a = kind_of(a);
+      std::uint64_t const kind_b = kind_of(b);
       return kind_a < kind_b || (kind_a == kind_b && a < b);
     });
     // A sorted run already is a heap.
     for (std::size_t first = 0; first < bags_.size();) {
-      auto const kind = kind_of(bags_[first]);
+      std::uint64_t const kind = kind_of(bags_[first]);
       std::size_t last = first;
       while (last < bags_.size() && kind_of(bags_[last]) == kind) { ++last; }
-      kinds_[count_++] = {kind.first, kind.second, bags_.subspan(first, last - first)};
+      std::uint32_t const bag = bags_[first].index;
+      kinds_[count_++] = {problem.gpus[bag], problem.speeds[bag],
+                          bags_.subspan(first, last - first)};
       first = last;
     }
   }
