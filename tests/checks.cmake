@@ -94,3 +94,15 @@ if(BALLAST_CLANG_TIDY)
 else()
   skipped_test(tidy "clang-tidy-19 not found")
 endif()
+
+# What an include costs: how many templates it instantiates does not depend on the machine's load.
+if(BALLAST_CLANGXX)
+  get_target_property(expected_include tl::expected INTERFACE_INCLUDE_DIRECTORIES)
+  list(JOIN expected_include " -I" expected_flags)
+  add_test(NAME include_counts
+    COMMAND bash ${PROJECT_SOURCE_DIR}/bench/compile_time/includes.sh --count)
+  set_tests_properties(include_counts PROPERTIES
+    ENVIRONMENT "CLANGXX=${BALLAST_CLANGXX};CXXFLAGS=-I${expected_flags}")
+else()
+  skipped_test(include_counts "clang++-19 not found")
+endif()
