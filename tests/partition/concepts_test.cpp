@@ -12,8 +12,8 @@ using ballast::batching_of;
 using ballast::cost_units;
 using ballast::partition_policy;
 using ballast::partition_problem;
-using ballast::run_policy;
 using ballast::restricts_plans;
+using ballast::run_policy;
 using ballast::workspace;
 
 // The least that is a policy.
