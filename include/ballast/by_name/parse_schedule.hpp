@@ -61,7 +61,7 @@ inline constexpr std::array named_schedules = {
   }
   auto const parsed = detail::parse_policy_expression(text);
   if (!parsed) { return tl::unexpected(parsed.error()); }
-  auto const schedule = detail::read_named(detail::named_schedules, *parsed, "schedule");
+  auto schedule = detail::read_named(detail::named_schedules, *parsed, "schedule");
   if (schedule && schedule->virtual_stages == 0) {
     return tl::unexpected(detail::text_error(
         error_code::syntax, text, text.size(),

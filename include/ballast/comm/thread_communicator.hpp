@@ -17,7 +17,6 @@
 #include <memory>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {

@@ -2,7 +2,6 @@
 #ifndef BALLAST_CORE_DIGEST_HPP
 #define BALLAST_CORE_DIGEST_HPP
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>

@@ -7,7 +7,6 @@
 #include <ballast/core/ids.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <span>
 #include <vector>

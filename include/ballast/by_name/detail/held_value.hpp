@@ -8,14 +8,18 @@ namespace ballast::inline v0::detail {
 
 /// What the interface of a value of unknown type begins with: it can be compared with another.
 template <class Interface>
-struct comparable_interface {
-  comparable_interface() = default;
+class comparable_interface {
+ public:
   comparable_interface(comparable_interface const&) = delete;
   comparable_interface& operator=(comparable_interface const&) = delete;
   virtual ~comparable_interface() = default;
 
   /// Whether both hold equal values of the same type.
   [[nodiscard]] virtual bool equals(Interface const& other) const = 0;
+
+ private:
+  friend Interface;
+  comparable_interface() = default;
 };
 
 /// A value behind an interface that derives from comparable_interface.

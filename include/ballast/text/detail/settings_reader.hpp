@@ -192,8 +192,9 @@ class settings_reader {
   [[nodiscard]] static std::optional<Number> whole_text_as(std::string_view text)
   {
     Number number{};
-    char const* const end = text.data() + text.size();
-    auto const [stopped, problem] = std::from_chars(text.data(), end, number);
+    char const* const begin = text.data();
+    char const* const end = begin + text.size();
+    auto const [stopped, problem] = std::from_chars(begin, end, number);
     if (problem != std::errc{} || stopped != end) { return std::nullopt; }
     return number;
   }
