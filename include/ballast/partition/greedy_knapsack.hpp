@@ -11,7 +11,6 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

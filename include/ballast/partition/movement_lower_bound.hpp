@@ -13,9 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0 {
 

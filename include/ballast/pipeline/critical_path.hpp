@@ -7,7 +7,6 @@
 #include <ballast/pipeline/pipeline_timeline.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

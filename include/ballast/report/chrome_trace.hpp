@@ -8,7 +8,6 @@
 #include <ballast/text/detail/text_escape.hpp>
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

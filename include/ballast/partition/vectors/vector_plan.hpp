@@ -10,7 +10,6 @@
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -6,7 +6,6 @@
 #include <ballast/report/detail/numbers.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>

@@ -6,7 +6,6 @@
 #include <ballast/core/units.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0::detail {

@@ -6,7 +6,6 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
