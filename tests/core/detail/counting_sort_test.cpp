@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -23,7 +24,8 @@ TEST(CountingSort, IsAStableSortByKey)  // Ensures (1) (2)
     for (std::size_t& each : key) { ++offsets[(each = random() % keys) + 1]; }
     std::vector<std::size_t> expected(key.size());
     std::iota(expected.begin(), expected.end(), 0U);
-    std::ranges::stable_sort(expected, {}, [&](std::size_t index) { return key[index]; });
+    std::ranges::sort(expected, {},
+                      [&](std::size_t index) { return std::pair(key[index], index); });
 
     std::vector<std::size_t> sorted(key.size());
     std::size_t next = 0;
