@@ -47,7 +47,7 @@ class any_order_policy {
   }
 
  private:
-  struct held_policy : detail::comparable_interface<held_policy> {
+  struct held_policy : detail::comparable_interface {
     virtual time_units run(order_problem const& problem, std::span<microbatch_id> order,
                            workspace& memory) const = 0;
   };

@@ -53,7 +53,7 @@ class any_policy {
   }
 
  private:
-  struct held_policy : detail::comparable_interface<held_policy> {
+  struct held_policy : detail::comparable_interface {
     virtual ratio run(partition_problem const& problem, std::span<cost_units> loads,
                       std::span<bag_id> owner, workspace& memory) const = 0;
     [[nodiscard]] virtual bool restricts() const = 0;

@@ -11,13 +11,11 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
-
 /// The errors of communicators, so that all of them report the same failure in the same words. For
 /// authors of communicators.
 ///
 /// `operation` is the name of the call, such as "all_to_all_v".
-namespace comm_failure {
+namespace ballast::inline v0::comm_failure {
 
 /// Returns "rank 3", "ranks 0, 2 and 5", or of more than ten "ranks 0, 1, ..., 9 and 22 more".
 [[nodiscard]] inline std::string ranks_text(std::vector<rank_id> const& ranks)
@@ -89,8 +87,6 @@ namespace comm_failure {
                   .append(text));
 }
 
-}  // namespace comm_failure
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::comm_failure
 
 #endif  // BALLAST_COMM_COMM_FAILURE_HPP

@@ -5,7 +5,7 @@
 
 namespace {
 
-struct shape : ballast::detail::comparable_interface<shape> {};
+struct shape : ballast::detail::comparable_interface {};
 
 template <class Value>
 using held = ballast::detail::held_value<shape, Value>;

@@ -7,19 +7,14 @@
 namespace ballast::inline v0::detail {
 
 /// What the interface of a value of unknown type begins with: it can be compared with another.
-template <class Interface>
-class comparable_interface {
- public:
+struct comparable_interface {
+  comparable_interface() = default;
   comparable_interface(comparable_interface const&) = delete;
   comparable_interface& operator=(comparable_interface const&) = delete;
   virtual ~comparable_interface() = default;
 
   /// Whether both hold equal values of the same type.
-  [[nodiscard]] virtual bool equals(Interface const& other) const = 0;
-
- private:
-  friend Interface;
-  comparable_interface() = default;
+  [[nodiscard]] virtual bool equals(comparable_interface const& other) const = 0;
 };
 
 /// A value behind an interface that derives from comparable_interface.
@@ -27,7 +22,7 @@ template <class Interface, class Value>
 struct held_value : Interface {
   explicit held_value(Value held) : value(std::move(held)) {}
 
-  [[nodiscard]] bool equals(Interface const& other) const final
+  [[nodiscard]] bool equals(comparable_interface const& other) const final
   {
     auto const* const same = dynamic_cast<held_value const*>(&other);
     return same != nullptr && value == same->value;

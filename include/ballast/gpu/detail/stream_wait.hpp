@@ -30,7 +30,8 @@ template <class Done>
 {
   using namespace std::chrono;
   auto const begin = steady_clock::now();
-  auto const patience = std::min<milliseconds>(deadline, hours(24 * 365));  // more overflows the clock
+  auto const patience =
+      std::min<milliseconds>(deadline, hours(24 * 365));  // more overflows the clock
   for (;;) {
     if (done()) { return true; }
     auto const waited = steady_clock::now() - begin;
