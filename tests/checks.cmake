@@ -34,7 +34,7 @@ if(BALLAST_CLANGXX)
         -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=ON -DBALLAST_BUILD_BENCHMARKS=OFF
       --test-command ${CMAKE_CTEST_COMMAND} -j 2 --output-on-failure)
-  set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2)
+  set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600)
 else()
   skipped_test(clang_sanitized "clang++-19 not found")
 endif()
@@ -62,7 +62,7 @@ if(BALLAST_CLANGXX)
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=OFF -DBALLAST_BUILD_BENCHMARKS=OFF
       --test-command ${CMAKE_COMMAND} -E env GTEST_FILTER=-*Death*
         ${CMAKE_CTEST_COMMAND} -R "^(${threaded})$" --no-tests=error --output-on-failure)
-  set_tests_properties(thread_sanitized PROPERTIES PROCESSORS 2)
+  set_tests_properties(thread_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600)
 else()
   skipped_test(thread_sanitized "clang++-19 not found")
 endif()
