@@ -36,7 +36,7 @@ class workspace {
 
     /// An array of `count` elements that lives as long as this frame. Its content is unspecified.
     template <class T>
-      requires(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>)
+      requires(std::is_trivially_copyable_v<T>)
     [[nodiscard]] std::span<T> take(std::size_t count)
     {
       static_assert(alignof(T) <= alignment);

@@ -119,7 +119,7 @@ class interpolated_throughput {
     interpolated_throughput curve;
     return detail::fix_throughputs(per_second, curve.per_picosecond_)
         .map([&](std::uint32_t fraction_bits) {
-          std::ranges::copy(lengths, curve.lengths_);
+          std::copy(lengths.begin(), lengths.end(), curve.lengths_);
           curve.size_ = static_cast<std::uint32_t>(lengths.size());
           curve.fraction_bits_ = fraction_bits;
           return curve;

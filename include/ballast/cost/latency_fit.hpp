@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -79,8 +78,10 @@ struct gamma_fit {
                       " has no positive, finite time in seconds; measure it again or remove it");
     }
   }
-  if (std::ranges::adjacent_find(measurements, std::ranges::not_equal_to{},
-                                 &latency_measurement::length) == measurements.end()) {
+  bool const one_length = std::all_of(
+      measurements.begin(), measurements.end(),
+      [&](latency_measurement const& each) { return each.length == measurements.front().length; });
+  if (one_length) {
     return fail(error_code::infeasible, 0,
                 "two unknowns need measurements of at least two different lengths");
   }

@@ -59,8 +59,8 @@ class throughput_grid {
     throughput_grid grid;
     return detail::fix_throughputs(per_second, grid.per_picosecond_)
         .map([&](std::uint32_t fraction_bits) {
-          std::ranges::copy(lengths, grid.lengths_);
-          std::ranges::copy(degrees, grid.degrees_);
+          std::copy(lengths.begin(), lengths.end(), grid.lengths_);
+          std::copy(degrees.begin(), degrees.end(), grid.degrees_);
           grid.length_count_ = static_cast<std::uint32_t>(lengths.size());
           grid.degree_count_ = static_cast<std::uint32_t>(degrees.size());
           grid.fraction_bits_ = fraction_bits;

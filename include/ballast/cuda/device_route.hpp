@@ -92,7 +92,7 @@ class device_route {
                                static_cast<std::uint32_t>(kept)};
     write(plan.sent, at.sent, at.sent_rows);
     write(plan.received, at.received, at.received_rows);
-    std::ranges::copy(plan.kept, in<kept_rows>(pinned_, at.kept));
+    std::copy(plan.kept.begin(), plan.kept.end(), in<kept_rows>(pinned_, at.kept));
     rank_ = plan.rank;
     ranks_ = plan.ranks();
     rows_before_ = plan.rows_before;
@@ -193,7 +193,8 @@ class device_route {
         *next++ = {range.first, static_cast<std::uint32_t>(range.count), peer};
       }
     }
-    auto* const end = std::ranges::copy(table.rows(), in<tokens>(pinned_, rows)).out;
+    auto* const end =
+        std::copy(table.rows().begin(), table.rows().end(), in<tokens>(pinned_, rows));
     std::fill(end, in<tokens>(pinned_, rows) + bound_.ranks, tokens{0});
   }
 

@@ -185,7 +185,7 @@ class device_ulysses {
 
   void write_lengths()
   {
-    auto* const end = std::ranges::copy(plan_.lengths(), pinned_).out;
+    auto* const end = std::copy(plan_.lengths().begin(), plan_.lengths().end(), pinned_);
     std::fill(end, pinned_ + bound_.sequences + 1, tokens{0});
   }
 

@@ -152,7 +152,7 @@ struct graph_timeline {
     }
   }
   for (; last != nothing; last = last_wait[last]) { timeline.critical_path.push_back(last); }
-  std::ranges::reverse(timeline.critical_path);
+  std::reverse(timeline.critical_path.begin(), timeline.critical_path.end());
   return timeline;
 }
 

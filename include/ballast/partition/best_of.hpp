@@ -57,7 +57,7 @@ struct best_of {
     std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
     std::span<cost_units> const tried_loads = scratch.take<cost_units>(loads.size());
     std::span<bag_id> const tried_owner = scratch.take<bag_id>(owner.size());
-    std::ranges::copy(loads, starts.begin());
+    std::copy(loads.begin(), loads.end(), starts.begin());
     partition_problem const bounded = with_lower_bound(problem, starts, memory);
     ratio const bound = bounded.lower_bound;
 
@@ -67,15 +67,15 @@ struct best_of {
       return best <= std::pair(false, restricted ? bound : std::max(bound, proven));
     };
     auto const improve = [&](auto const& policy) {
-      std::ranges::copy(starts, tried_loads.begin());
-      std::ranges::fill(tried_owner, to_id<bag_id>(loads.size()));
+      std::copy(starts.begin(), starts.end(), tried_loads.begin());
+      std::fill(tried_owner.begin(), tried_owner.end(), to_id<bag_id>(loads.size()));
       ratio const more = run_policy(policy, bounded, tried_loads, tried_owner, memory);
       proven = restricted ? std::min(proven, more) : std::max(proven, more);
       auto const tried = overrun_and_makespan(problem, tried_loads, tried_owner, memory);
       if (tried < best) {
         best = tried;
-        std::ranges::copy(tried_loads, loads.begin());
-        std::ranges::copy(tried_owner, owner.begin());
+        std::copy(tried_loads.begin(), tried_loads.end(), loads.begin());
+        std::copy(tried_owner.begin(), tried_owner.end(), owner.begin());
       }
       return optimal();
     };
@@ -101,7 +101,7 @@ struct best_of {
     ratio const makespan = makespan_of(loads, problem.speeds);
     auto scratch = memory.open();
     std::span<std::int64_t> const room = scratch.take<std::int64_t>(problem.capacities.size());
-    std::ranges::copy(problem.capacities, room.begin());
+    std::copy(problem.capacities.begin(), problem.capacities.end(), room.begin());
     for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
       std::size_t const bag = to_index(owner[sample]);
       if (bag == room.size() || room[bag] < problem.weights[sample]) { return {true, makespan}; }

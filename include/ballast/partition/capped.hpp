@@ -53,7 +53,7 @@ struct capped {
   {
     auto scratch = memory.open();
     std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
-    std::ranges::copy(loads, starts.begin());
+    std::copy(loads.begin(), loads.end(), starts.begin());
     partition_problem without_limits = problem;
     without_limits.weights = {};
     without_limits.capacities = {};

@@ -51,7 +51,7 @@ struct conv_transformer_batches {
     uint128 const time = time_without_padding(problem, loads, owner, times, memory);
 
     std::span<batch> const batches = scratch.take<batch>(loads.size());
-    std::ranges::fill(batches, batch{});
+    std::fill(batches.begin(), batches.end(), batch{});
     auto const filled = bags.fill(time, [&](detail::padded_batch const& full) {
       for (auto const [cost, sample] : full.samples) {
         owner[to_index(sample)] = to_id<bag_id>(full.bag);
@@ -102,7 +102,7 @@ struct conv_transformer_batches {
   {
     auto scratch = memory.open();
     std::span<cost_units> const packed = scratch.take<cost_units>(loads.size());
-    std::ranges::copy(loads, packed.begin());
+    std::copy(loads.begin(), loads.end(), packed.begin());
     longest_processing_time{}(problem, packed, owner, memory);
     uint128 time = 0;
     for (std::size_t bag = 0; bag < loads.size(); ++bag) {

@@ -37,7 +37,7 @@ inline void descending_order_into(std::span<priced_sample> order, std::span<cost
 {
   BALLAST_EXPECTS(order.size() == costs.size());
   BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32));
-  BALLAST_AUDIT(std::ranges::none_of(costs, [](cost_units cost) { return cost < 0; }));
+  BALLAST_AUDIT(std::none_of(costs.begin(), costs.end(), [](cost_units cost) { return cost < 0; }));
   auto const heavier = [](priced_sample a, priced_sample b) {
     return a.cost > b.cost || (a.cost == b.cost && a.sample < b.sample);
   };

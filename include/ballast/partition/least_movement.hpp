@@ -65,9 +65,11 @@ struct least_movement {
 
     auto scratch = memory.open();
     std::span<cost_units> const starting_loads = scratch.take<cost_units>(loads.size());
-    std::ranges::copy(loads, starting_loads.begin());
+    std::copy(loads.begin(), loads.end(), starting_loads.begin());
     ratio const proven = run_policy(inner, problem, loads, owner, memory);
-    if (std::ranges::find(owner, to_id<bag_id>(loads.size())) != owner.end()) { return proven; }
+    if (std::find(owner.begin(), owner.end(), to_id<bag_id>(loads.size())) != owner.end()) {
+      return proven;
+    }
 
     ratio const makespan = makespan_of(loads, problem.speeds);
     std::span<cost_units> const limits = scratch.take<cost_units>(loads.size());
@@ -111,7 +113,7 @@ struct least_movement {
       if (!detail::shed_excess(bags, left, memory)) {
         auto scratch = memory.open();
         std::span<bag_id> const relabelled = scratch.take<bag_id>(owner.size());
-        std::ranges::copy(owner, relabelled.begin());
+        std::copy(owner.begin(), owner.end(), relabelled.begin());
         detail::relabel_bags(problem, starting_loads, relabelled, memory);
         bags.place(relabelled);
         left = half_of_work();

@@ -41,13 +41,13 @@ struct started_bags {
         least_starts(scratch.take<cost_units>(problem.gpus.size() + 1)),
         fastest_first(scratch.take<std::uint32_t>(problem.gpus.size()))
   {
-    std::ranges::fill(starts, 0);
-    std::ranges::copy(starting_loads, starts.begin());
+    std::fill(starts.begin(), starts.end(), 0);
+    std::copy(starting_loads.begin(), starting_loads.end(), starts.begin());
     least_starts[0] = 0;
-    std::ranges::copy(starts, least_starts.begin() + 1);
+    std::copy(starts.begin(), starts.end(), least_starts.begin() + 1);
     std::sort(least_starts.begin() + 1, least_starts.end());
     std::partial_sum(least_starts.begin(), least_starts.end(), least_starts.begin());
-    std::ranges::copy(problem.speeds, fastest_first.begin());
+    std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
     std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
   }
 
@@ -81,15 +81,16 @@ struct started_bags {
   // work[k] is the work of all such samples, heaviest[k] the largest cost of one.
   std::span<cost_units> const work = scratch.take<cost_units>(count);
   std::span<cost_units> const heaviest = scratch.take<cost_units>(count);
-  std::ranges::fill(work, 0);
-  std::ranges::fill(heaviest, 0);
+  std::fill(work.begin(), work.end(), 0);
+  std::fill(heaviest.begin(), heaviest.end(), 0);
   bool const one_size = problem.gpus[largest_first.front()] == problem.gpus[largest_first.back()];
   for (std::size_t sample = 0; sample < problem.costs.size(); ++sample) {
     std::size_t place = 0;
     if (!one_size) {
-      auto const usable = std::ranges::partition_point(largest_first, [&](std::uint32_t bag) {
-        return !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
-      });
+      auto const usable =
+          std::partition_point(largest_first.begin(), largest_first.end(), [&](std::uint32_t bag) {
+            return !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
+          });
       place = static_cast<std::size_t>(usable - largest_first.begin());
     }
     work[place] += problem.costs[sample];
@@ -163,7 +164,9 @@ struct started_bags {
 {
   constexpr unsigned degree = 5;
   std::span<cost_units> const costs = scratch.take<cost_units>(problem.costs.size());
-  std::ranges::transform(problem.heaviest_first, costs.begin(), &priced_sample::cost);
+  for (std::size_t place = 0; place < costs.size(); ++place) {
+    costs[place] = problem.heaviest_first[place].cost;
+  }
   auto const refuted = [&](cost_units load) {
     return cannot_pack(costs, load - bags.least_starts[1], bags.starts.size(), degree);
   };

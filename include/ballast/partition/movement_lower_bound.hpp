@@ -52,14 +52,15 @@ namespace ballast::inline v0 {
     }
   }
   by_work_per_token = by_work_per_token.first(staying);
-  std::ranges::sort(by_work_per_token, [&](std::uint32_t a, std::uint32_t b) {
-    // length / cost: samples without tokens come first and those without work last.
-    auto const price = [&](std::uint32_t sample) {
-      cost_units const cost = problem.costs[sample];
-      return cost > 0 ? ratio{problem.tokens_of(sample), cost} : ratio{no_cost, 1};
-    };
-    return price(a) < price(b) || (price(a) == price(b) && a < b);
-  });
+  std::sort(by_work_per_token.begin(), by_work_per_token.end(),
+            [&](std::uint32_t a, std::uint32_t b) {
+              // length / cost: samples without tokens come first and those without work last.
+              auto const price = [&](std::uint32_t sample) {
+                cost_units const cost = problem.costs[sample];
+                return cost > 0 ? ratio{problem.tokens_of(sample), cost} : ratio{no_cost, 1};
+              };
+              return price(a) < price(b) || (price(a) == price(b) && a < b);
+            });
   for (std::uint32_t const sample : by_work_per_token) {
     cost_units& over = excess[to_index(problem.home[sample])];
     if (over <= 0) { continue; }

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_MULTIFIT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0 {
 
@@ -58,13 +58,14 @@ struct multifit {
 
     std::span<std::uint32_t> const order = scratch.take<std::uint32_t>(loads.size());
     std::iota(order.begin(), order.end(), std::uint32_t{0});
-    std::ranges::sort(order, {}, [&problem](std::uint32_t bag) {
-      return std::tuple(problem.gpus[bag], problem.speeds[bag], bag);
+    std::sort(order.begin(), order.end(), [&problem](std::uint32_t a, std::uint32_t b) {
+      return detail::precedes(problem.gpus[a], problem.gpus[b], problem.speeds[a],
+                              problem.speeds[b], a, b);
     });
     detail::first_fit_tree rooms(loads.size(), scratch);
     std::span<bag_id> const tried = scratch.take<bag_id>(owner.size());
 
-    std::uint32_t const fastest = std::ranges::max(problem.speeds);
+    std::uint32_t const fastest = *std::max_element(problem.speeds.begin(), problem.speeds.end());
     cost_units least = work_at(bound, fastest);
     cost_units found = work_at(makespan_of(loads, problem.speeds), fastest);
     for (std::uint32_t left = iterations; left > 0 && least < found; --left) {
@@ -74,7 +75,7 @@ struct multifit {
         least = middle + 1;
         continue;
       }
-      std::ranges::copy(tried, owner.begin());
+      std::copy(tried.begin(), tried.end(), owner.begin());
       for (std::size_t place = 0; place < order.size(); ++place) {
         std::uint32_t const bag = order[place];
         loads[bag] = detail::work_until(time, problem.speeds[bag]) - rooms.room(place);

@@ -109,7 +109,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
     return checked;
   }
-  std::uint32_t const smallest_bag = std::ranges::min(bags.sizes());
+  std::uint32_t const smallest_bag = *std::min_element(bags.sizes().begin(), bags.sizes().end());
 
   auto scratch = memory.open();
   std::span<tokens> const lengths = scratch.take<tokens>(count);
@@ -135,8 +135,8 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   plan.bags_digest = bags.digest();
 
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
-  std::ranges::transform(constraints.home, home.begin(),
-                         [&bags](rank_id rank) { return bags.bag_of(rank); });
+  std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
+                 [&bags](rank_id rank) { return bags.bag_of(rank); });
   std::span<std::int64_t const> weights;
   if (constraints.most_per_gpu != constraints.no_limit) {
     weights = constraints.weights.empty() ? lengths : constraints.weights;
@@ -152,7 +152,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     }
     items = detail::join_samples(constraints.together, items, item_of, scratch);
     owner = scratch.take<bag_id>(items.costs.size());
-    std::ranges::fill(owner, to_id<bag_id>(bags.size()));
+    std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
   }
   auto const bound =
       detail::plan_items(items, bags, policy, constraints.most_per_gpu, plan.loads, owner, memory);

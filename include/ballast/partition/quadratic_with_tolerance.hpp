@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_QUADRATIC_WITH_TOLERANCE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -56,8 +56,8 @@ struct quadratic_with_tolerance {
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {
       bags[bag] = {0, 0, 0, problem.speeds[bag], static_cast<std::uint32_t>(bag)};
     }
-    std::ranges::sort(bags, [&problem](packed_bag const& a, packed_bag const& b) {
-      return std::pair(problem.gpus[a.index], a.index) < std::pair(problem.gpus[b.index], b.index);
+    std::sort(bags.begin(), bags.end(), [&problem](packed_bag const& a, packed_bag const& b) {
+      return detail::precedes(problem.gpus[a.index], problem.gpus[b.index], a.index, b.index);
     });
     std::span<std::span<packed_bag>> heaps = scratch.take<std::span<packed_bag>>(bags.size());
     std::size_t sizes = 0;
@@ -77,11 +77,11 @@ struct quadratic_with_tolerance {
         if (!partition_problem::fits(length, problem.gpus[other.front().index])) { break; }
         if (goes_after(heap.front(), other.front())) { heap = other; }
       }
-      std::ranges::pop_heap(heap, goes_after);
+      std::pop_heap(heap.begin(), heap.end(), goes_after);
       heap.back().add(length, tolerance);
       owner[to_index(sample)] = to_id<bag_id>(heap.back().index);
       loads[heap.back().index] += cost;
-      std::ranges::push_heap(heap, goes_after);
+      std::push_heap(heap.begin(), heap.end(), goes_after);
     }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_ASCENDING_ORDER_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -29,8 +29,8 @@ struct ascending_order {
     BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
     auto scratch = memory.open();
     std::span<time_units const> const total = detail::total_times(problem, scratch);
-    std::ranges::sort(order, {}, [total](microbatch_id microbatch) {
-      return std::pair(total[to_index(microbatch)], microbatch);
+    std::sort(order.begin(), order.end(), [total](microbatch_id a, microbatch_id b) {
+      return detail::precedes(total[to_index(a)], total[to_index(b)], a, b);
     });
   }
 

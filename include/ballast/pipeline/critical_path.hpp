@@ -32,19 +32,20 @@ namespace ballast::inline v0 {
   BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size());
   std::vector<std::uint32_t> path;
   if (timeline.end.empty()) { return path; }
-  auto task =
-      static_cast<std::uint32_t>(std::ranges::max_element(timeline.end) - timeline.end.begin());
+  auto task = static_cast<std::uint32_t>(
+      std::max_element(timeline.end.begin(), timeline.end.end()) - timeline.end.begin());
   for (;;) {
     path.push_back(task);
     auto const waits = schedule.waits_for(task);
     if (waits.empty()) { break; }
-    auto const last = std::ranges::find_if(waits, [&](compiled_schedule::wait const& wait) {
-      return timeline.end[wait.task] + wait.transfer == timeline.start[task];
-    });
+    auto const last =
+        std::find_if(waits.begin(), waits.end(), [&](compiled_schedule::wait const& wait) {
+          return timeline.end[wait.task] + wait.transfer == timeline.start[task];
+        });
     BALLAST_EXPECTS(last != waits.end());  // otherwise it could have started earlier
     task = last->task;
   }
-  std::ranges::reverse(path);
+  std::reverse(path.begin(), path.end());
   return path;
 }
 

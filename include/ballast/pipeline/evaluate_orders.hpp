@@ -31,7 +31,7 @@ namespace detail {
                                                  workspace::frame& scratch)
 {
   std::span<stage_time> const longest = scratch.take<stage_time>(times.stages);
-  std::ranges::fill(longest, stage_time{});
+  std::fill(longest.begin(), longest.end(), stage_time{});
   for (std::size_t row = 0; row < times.rows.size(); ++row) {
     stage_time& of_stage = longest[row % times.stages];
     of_stage.forward = std::max(of_stage.forward, times.rows[row].forward);
@@ -148,13 +148,14 @@ class order_evaluator {
   void run_into(std::span<time_units> makespans, detail::order_memory<T>& memory,
                 std::span<microbatch_id const> orders)
   {
-    BALLAST_AUDIT(std::ranges::all_of(
-        orders, [this](microbatch_id microbatch) { return to_index(microbatch) <= positions_; }));
+    BALLAST_AUDIT(std::all_of(orders.begin(), orders.end(), [this](microbatch_id microbatch) {
+      return to_index(microbatch) <= positions_;
+    }));
     memory.orders = orders.data();
     if (makespans.size() < Lanes) {  // the lanes that are left repeat the last order
-      auto end = std::ranges::copy(orders, filled_up_.begin()).out;
+      auto end = std::copy(orders.begin(), orders.end(), filled_up_.begin());
       for (std::size_t lane = makespans.size(); lane < Lanes; ++lane) {
-        end = std::ranges::copy(orders.last(positions_), end).out;
+        end = std::copy(orders.end() - static_cast<std::ptrdiff_t>(positions_), orders.end(), end);
       }
       memory.orders = filled_up_.data();
     }

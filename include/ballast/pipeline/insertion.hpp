@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_INSERTION_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -15,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -47,21 +47,23 @@ struct insertion {
     auto scratch = memory.open();
     auto const total = detail::total_times(problem, scratch);
     auto const longest_first = scratch.take<microbatch_id>(count);
-    std::ranges::copy(order, longest_first.begin());
-    std::ranges::sort(longest_first, [total](microbatch_id a, microbatch_id b) {
-      return std::pair(total[to_index(b)], a) < std::pair(total[to_index(a)], b);
-    });
+    std::copy(order.begin(), order.end(), longest_first.begin());
+    std::sort(longest_first.begin(), longest_first.end(),
+              [total](microbatch_id a, microbatch_id b) {
+                return detail::precedes(total[to_index(b)], total[to_index(a)], a, b);
+              });
 
     order_evaluator evaluator(problem.schedule, problem.times, scratch);
     std::size_t const most = positions_per_round(count);
     auto const candidates = scratch.take<microbatch_id>(most * count);
     auto const makespans = scratch.take<time_units>(most);
-    std::ranges::fill(candidates, to_id<microbatch_id>(count));  // no microbatch
+    std::fill(candidates.begin(), candidates.end(), to_id<microbatch_id>(count));  // no microbatch
     detail::work_budget budget(evaluations);
     for (std::size_t placed = 0; placed < count; ++placed) {
       auto const tried = makespans.first(std::min(placed + 1, most));
       if (budget.left() < tried.size()) {
-        std::ranges::copy(longest_first.subspan(placed), order.subspan(placed).begin());
+        auto const unplaced = longest_first.subspan(placed);
+        std::copy(unplaced.begin(), unplaced.end(), order.subspan(placed).begin());
         return;
       }
       budget.spend(tried.size());
@@ -69,14 +71,17 @@ struct insertion {
         std::size_t const position =
             tried.size() == placed + 1 ? number : number * placed / (tried.size() - 1);
         auto const candidate = candidates.subspan(number * count, placed + 1);
-        std::ranges::copy(order.first(position), candidate.begin());
-        candidate[position] = longest_first[placed];
-        std::ranges::copy(order.subspan(position, placed - position),
-                          candidate.subspan(position + 1).begin());
+        auto const before = order.first(position);
+        auto const behind = order.subspan(position, placed - position);
+        auto const rest = std::copy(before.begin(), before.end(), candidate.begin());
+        *rest = longest_first[placed];
+        std::copy(behind.begin(), behind.end(), rest + 1);
       }
       evaluator.evaluate_into(tried, candidates.first(tried.size() * count));
-      auto const best = static_cast<std::size_t>(std::ranges::min_element(tried) - tried.begin());
-      std::ranges::copy(candidates.subspan(best * count, placed + 1), order.begin());
+      auto const best =
+          static_cast<std::size_t>(std::min_element(tried.begin(), tried.end()) - tried.begin());
+      auto const chosen = candidates.subspan(best * count, placed + 1);
+      std::copy(chosen.begin(), chosen.end(), order.begin());
     }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_INTERVAL_FILLING_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0 {
 
@@ -45,9 +45,13 @@ inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced
 {
   for (std::size_t at = 0; at < order.size(); ++at) {
     time_units const wanted = time / static_cast<time_units>(order.size() - at);
-    auto const closest = std::ranges::min_element(left, {}, [wanted](auto const& each) {
+    auto const distance = [wanted](unplaced_microbatch const& each) {
       return each.forward > wanted ? each.forward - wanted : wanted - each.forward;
-    });
+    };
+    auto const closer = [distance](unplaced_microbatch const& a, unplaced_microbatch const& b) {
+      return distance(a) < distance(b);
+    };
+    auto const closest = std::min_element(left.begin(), left.end(), closer);
     order[at] = closest->microbatch;
     time -= closest->forward;
     std::copy(closest + 1, left.end(), closest);
@@ -98,8 +102,8 @@ struct interval_filling {
       auto const row = problem.times[order[at]];
       left[at] = {row[to_index(stage)].forward, detail::total_time(problem, order[at]), order[at]};
     }
-    std::ranges::sort(left, {}, [](auto const& each) {
-      return std::tuple(each.forward, each.total, each.microbatch);
+    std::sort(left.begin(), left.end(), [](auto const& a, auto const& b) {
+      return detail::precedes(a.forward, b.forward, a.total, b.total, a.microbatch, b.microbatch);
     });
 
     std::span<time_units> const ends = scratch.take<time_units>(schedule.tasks().size());

@@ -106,7 +106,7 @@ struct local_search {
     std::size_t const count = order.size();
     auto scratch = memory.open();
     std::span<microbatch_id> const present = scratch.take<microbatch_id>(count);
-    std::ranges::copy(order, present.begin());
+    std::copy(order.begin(), order.end(), present.begin());
     time_units const proven = detail::run_order_policy(inner, problem, present, memory);
     if (count < 2) { return proven; }
     time_units const bound = std::max(problem.lower_bound, proven);
@@ -115,17 +115,17 @@ struct local_search {
     std::span<microbatch_id> const tried = scratch.take<microbatch_id>(group * count);
     std::span<detail::order_move> const moves = scratch.take<detail::order_move>(group);
     std::span<time_units> const makespans = scratch.take<time_units>(group);
-    std::ranges::copy(order, tried.begin());
-    std::ranges::copy(present, tried.subspan(count).begin());
+    std::copy(order.begin(), order.end(), tried.begin());
+    std::copy(present.begin(), present.end(), tried.subspan(count).begin());
     evaluator.evaluate_into(makespans.first(2), tried.first(2 * count));
     time_units best = makespans[0];
     time_units now = makespans[1];
     if (now < best) {
       best = now;
-      std::ranges::copy(present, order.begin());
+      std::copy(present.begin(), present.end(), order.begin());
     } else {
       now = best;
-      std::ranges::copy(order, present.begin());
+      std::copy(order.begin(), order.end(), present.begin());
     }
 
     random_source random(seed);
@@ -138,22 +138,22 @@ struct local_search {
       auto const size = static_cast<std::size_t>(std::min<std::uint64_t>(group, budget.left()));
       for (std::size_t each = 0; each < size; ++each) {
         std::span<microbatch_id> const row = tried.subspan(each * count, count);
-        std::ranges::copy(present, row.begin());
+        std::copy(present.begin(), present.end(), row.begin());
         moves[each] = detail::order_move::draw(random, count);
         moves[each].apply(row);
       }
       evaluator.evaluate_into(makespans.first(size), tried.first(size * count));
-      auto const shortest = std::ranges::min_element(makespans.first(size));
+      auto const* const shortest = std::min_element(makespans.data(), makespans.data() + size);
       if (done >= cooled_until) {
         threshold = detail::cooled(widest, done, evaluations);
         cooled_until = done + evaluations / coolings;
       }
       if (*shortest - now <= threshold) {
         now = *shortest;
-        moves[static_cast<std::size_t>(shortest - makespans.begin())].apply(present);
+        moves[static_cast<std::size_t>(shortest - makespans.data())].apply(present);
         if (now < best) {
           best = now;
-          std::ranges::copy(present, order.begin());
+          std::copy(present.begin(), present.end(), order.begin());
         }
       }
       budget.spend(size);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 #define BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -16,7 +17,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -39,8 +39,8 @@ namespace detail {
   };
   written_time const* twice = nullptr;  // of the rows that repeat one above them, the first
   for (std::size_t at = 1; at < rows.size(); ++at) {
-    bool const again = std::tie(rows[at].microbatch, rows[at].stage) ==
-                       std::tie(rows[at - 1].microbatch, rows[at - 1].stage);
+    bool const again =
+        rows[at].microbatch == rows[at - 1].microbatch && rows[at].stage == rows[at - 1].stage;
     if (again && (twice == nullptr || rows[at].line < twice->line)) { twice = &rows[at]; }
   }
   if (twice != nullptr) {
@@ -52,7 +52,8 @@ namespace detail {
     if (at < rows.size() && rows[at].microbatch == at / stages && rows[at].stage == at % stages) {
       continue;
     }
-    std::size_t const line = std::ranges::max(rows, {}, &written_time::line).line;
+    std::size_t line = 0;
+    for (written_time const& row : rows) { line = std::max(line, row.line); }
     return fail(error_code::bad_row, line,
                 "there is no row for " + named(at / stages, at % stages) + " up to line " +
                     std::to_string(line) +
@@ -105,9 +106,10 @@ namespace detail {
       }
     }
   }
-  std::ranges::sort(*rows, {}, [](detail::written_time const& row) {
-    return std::tuple(row.microbatch, row.stage, row.line);
-  });
+  auto const above = [](detail::written_time const& a, detail::written_time const& b) {
+    return detail::precedes(a.microbatch, b.microbatch, a.stage, b.stage, a.line, b.line);
+  };
+  std::sort(rows->begin(), rows->end(), above);
   if (auto done = detail::check_complete(*rows, stages); !done) {
     return tl::unexpected(done.error());
   }

@@ -96,7 +96,7 @@ time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule cons
 {
   BALLAST_EXPECTS(order.size() == schedule.microbatches());
   BALLAST_EXPECTS(times.stages == schedule.stages().stages());
-  BALLAST_AUDIT(std::ranges::all_of(order, [&](microbatch_id microbatch) {
+  BALLAST_AUDIT(std::all_of(order.begin(), order.end(), [&](microbatch_id microbatch) {
     return to_index(microbatch) < times.microbatches();
   }));
   std::span<pipeline_task const> const tasks = schedule.tasks();

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_STAGE_GRAPH_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -13,7 +14,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -95,15 +95,13 @@ class stage_graph {
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
   {
-    auto const found = std::ranges::equal_range(by_target_, stage, {}, &stage_link::to);
-    return {found.begin(), found.end()};
+    return sorted_links(by_target_, &stage_link::to, stage);
   }
 
   /// The links that a stage feeds, by the stage that they enter.
   [[nodiscard]] std::span<stage_link const> links_out_of(stage_id stage) const
   {
-    auto const found = std::ranges::equal_range(by_source_, stage, {}, &stage_link::from);
-    return {found.begin(), found.end()};
+    return sorted_links(by_source_, &stage_link::from, stage);
   }
 
   friend bool operator==(stage_graph const&, stage_graph const&) = default;
@@ -148,12 +146,24 @@ class stage_graph {
     return {};
   }
 
+  /// The links with this stage at the end by which they are sorted.
+  [[nodiscard]] static std::span<stage_link const> sorted_links(std::span<stage_link const> links,
+                                                                stage_id stage_link::* end,
+                                                                stage_id stage)
+  {
+    auto const first = std::partition_point(
+        links.begin(), links.end(), [&](stage_link const& link) { return link.*end < stage; });
+    auto const last = std::partition_point(
+        first, links.end(), [&](stage_link const& link) { return link.*end == stage; });
+    return {first, last};
+  }
+
   [[nodiscard]] result<void> sort_links(std::vector<stage_link> const& links)
   {
     std::vector<std::size_t> sorted(links.size());
     std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-    std::ranges::sort(sorted, {}, [&](std::size_t number) {
-      return std::tuple(links[number].from, links[number].to, number);
+    std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+      return detail::precedes(links[a].from, links[b].from, links[a].to, links[b].to, a, b);
     });
     std::size_t repeat = links.size();
     for (std::size_t at = 0; at < sorted.size(); ++at) {
@@ -168,8 +178,9 @@ class stage_graph {
                   name_of(links[repeat], repeat) + " repeats another; leave one out");
     }
     by_target_ = by_source_;
-    std::ranges::sort(by_target_, {},
-                      [](stage_link const& link) { return std::pair(link.to, link.from); });
+    std::sort(by_target_.begin(), by_target_.end(), [](stage_link const& a, stage_link const& b) {
+      return detail::precedes(a.to, b.to, a.from, b.from);
+    });
     return {};
   }
 
@@ -184,7 +195,8 @@ class stage_graph {
       ranks = std::max(ranks, to_index(stage.rank) + 1);
       if (to_index(stage.rank) < stages()) { used[to_index(stage.rank)] = true; }
     }
-    auto const unused = static_cast<std::size_t>(std::ranges::find(used, false) - used.begin());
+    auto const unused =
+        static_cast<std::size_t>(std::find(used.begin(), used.end(), false) - used.begin());
     if (unused < ranks) {
       return fail(error_code::infeasible, unused,
                   "pipeline rank " + std::to_string(unused) +

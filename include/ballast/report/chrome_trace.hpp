@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_CHROME_TRACE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/text/detail/text_escape.hpp>
@@ -14,7 +15,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0::report {
@@ -100,9 +100,10 @@ class chrome_trace {
   {
     std::vector<std::size_t> order(intervals_.size());
     for (std::size_t place = 0; place < order.size(); ++place) { order[place] = place; }
-    std::ranges::sort(order, {}, [this](std::size_t number) {
-      interval const& of = intervals_[number];
-      return std::tuple(of.on, of.start, -of.end, number);
+    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+      interval const& of_a = intervals_[a];
+      interval const& of_b = intervals_[b];
+      return ballast::detail::precedes(of_a.on, of_b.on, of_a.start, of_b.start, of_b.end, of_a.end, a, b);
     });
 
     std::string out = R"({"displayTimeUnit":"ms","traceEvents":[)";

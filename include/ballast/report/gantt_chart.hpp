@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_GANTT_CHART_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
@@ -18,7 +19,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -44,7 +44,7 @@ namespace ballast::inline v0::detail {
   std::vector<std::size_t> gpus(finish.size());
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
   if (gpus.size() <= rows) { return gpus; }
-  std::ranges::sort(gpus, [finish](std::size_t a, std::size_t b) {
+  std::sort(gpus.begin(), gpus.end(), [finish](std::size_t a, std::size_t b) {
     return finish[a] > finish[b] || (finish[a] == finish[b] && a < b);
   });
   std::vector<std::size_t> picked(rows);
@@ -125,18 +125,23 @@ namespace ballast::inline v0::report {
   for (bool const balanced : {false, true}) {
     std::vector<double> const& finish = balanced ? finish_after : finish_before;
     std::vector<std::size_t> const shown = detail::shown_gpus(finish, most_rows);
-    double const end = finish.empty() ? 0 : std::ranges::max(finish);
+    double const end = finish.empty() ? 0 : *std::max_element(finish.begin(), finish.end());
     detail::plot_frame const frame{
         {x, top, panel, body}, detail::axis::linear(latest, 4), detail::axis::linear(1, 1)};
 
     std::vector<gantt_bar const*> ordered;
     for (gantt_bar const& bar : balanced ? after : before) { ordered.push_back(&bar); }
-    std::ranges::sort(ordered, [](gantt_bar const* a, gantt_bar const* b) {
-      return std::tie(a->gpu, a->start, a) < std::tie(b->gpu, b->start, b);
+    std::sort(ordered.begin(), ordered.end(), [](gantt_bar const* a, gantt_bar const* b) {
+      return ballast::detail::precedes(a->gpu, b->gpu, a->start, b->start, a, b);
     });
     for (std::size_t row = 0; row < shown.size(); ++row) {
       auto const owner = to_id<rank_id>(shown[row]);
-      auto const bars = std::ranges::equal_range(ordered, owner, {}, &gantt_bar::gpu);
+      auto const first =
+          std::partition_point(ordered.begin(), ordered.end(),
+                               [owner](gantt_bar const* bar) { return bar->gpu < owner; });
+      auto const last = std::partition_point(
+          first, ordered.end(), [owner](gantt_bar const* bar) { return bar->gpu == owner; });
+      std::span const bars(first, last);
       svg_drawing::box const place{x, top + pitch * static_cast<double>(row) + 1,
                                    panel * frame.across.fraction(end), pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");

@@ -28,7 +28,7 @@ namespace ballast::inline v0::detail {
 
 [[nodiscard]] inline double highest_of(std::span<double const> values)
 {
-  return values.empty() ? 0 : std::ranges::max(values);
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
 /// Draws one bar per GPU, in rank order.
@@ -56,7 +56,7 @@ inline void draw_sorted_loads(report::svg_drawing& drawing, plot_frame const& fr
                               std::span<double const> loads, std::string_view css_class)
 {
   std::vector<double> sorted(loads.begin(), loads.end());
-  std::ranges::sort(sorted, std::greater{});
+  std::sort(sorted.begin(), sorted.end(), std::greater{});
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
   for (std::size_t stair = 0; stair < stairs; ++stair) {

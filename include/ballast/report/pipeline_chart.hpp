@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_PIPELINE_CHART_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/report/detail/axis.hpp>
@@ -19,7 +20,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -148,13 +148,18 @@ namespace ballast::inline v0::report {
     double const scale = detail::plot_width / time.highest();
     std::vector<pipeline_bar const*> sorted;
     for (pipeline_bar const& bar : bars) { sorted.push_back(&bar); }
-    std::ranges::sort(sorted, [](pipeline_bar const* a, pipeline_bar const* b) {
-      return std::tie(a->rank, a->start, a) < std::tie(b->rank, b->start, b);
+    std::sort(sorted.begin(), sorted.end(), [](pipeline_bar const* a, pipeline_bar const* b) {
+      return ballast::detail::precedes(a->rank, b->rank, a->start, b->start, a, b);
     });
     for (std::size_t row = 0; row < rows.shown; ++row) {
       std::size_t const rank = rows.rank_of(row);
-      auto const of_rank =
-          std::ranges::equal_range(sorted, to_id<pipeline_rank>(rank), {}, &pipeline_bar::rank);
+      auto const first = std::partition_point(
+          sorted.begin(), sorted.end(),
+          [rank](pipeline_bar const* bar) { return to_index(bar->rank) < rank; });
+      auto const last = std::partition_point(first, sorted.end(), [rank](pipeline_bar const* bar) {
+        return to_index(bar->rank) == rank;
+      });
+      std::span const of_rank(first, last);
       svg_drawing::box const place{detail::plot_left, y + rows.pitch * static_cast<double>(row) + 1,
                                    end * scale, rows.pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");

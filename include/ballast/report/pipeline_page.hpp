@@ -136,7 +136,7 @@ namespace ballast::inline v0::report {
   constexpr std::size_t most_rows = 64;
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<microbatch_id> numbered = plan.order;
-  std::ranges::sort(numbered);
+  std::sort(numbered.begin(), numbered.end());
   pipeline_timeline const given = simulate(schedule, times, numbered);
   pipeline_timeline const ordered = simulate(schedule, times, plan.order);
 

@@ -60,7 +60,7 @@ inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& 
                                 std::span<traffic_bar const> bars)
 {
   std::vector<traffic_bar> sorted(bars.begin(), bars.end());
-  std::ranges::sort(sorted, [](traffic_bar const& a, traffic_bar const& b) {
+  std::sort(sorted.begin(), sorted.end(), [](traffic_bar const& a, traffic_bar const& b) {
     return a.all > b.all || (a.all == b.all && a.within_node > b.within_node);
   });
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));

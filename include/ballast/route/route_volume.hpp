@@ -90,7 +90,7 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
   // A sample in a and in b pieces overlaps in at most a + b - 1.
   auto const transfers = scratch.take<transfer>(from.pieces().size() + to.pieces().size());
   auto const first = scratch.take<std::size_t>(from.ranks());  // transfer of each sender
-  std::ranges::fill(first, none);
+  std::fill(first.begin(), first.end(), none);
   std::size_t found = 0;
 
   volume.ranks.assign(from.ranks(), {});
@@ -110,7 +110,7 @@ inline void measure_route_into(route_volume& volume, workspace& memory, placemen
   });
 
   auto const last_sender = scratch.take<std::size_t>(from.ranks());  // that each receiver met
-  std::ranges::fill(last_sender, none);
+  std::fill(last_sender.begin(), last_sender.end(), none);
   for (std::size_t rank = 0; rank < from.ranks(); ++rank) {
     for (std::size_t at = first[rank]; at != none; at = transfers[at].next) {
       std::size_t const peer = transfers[at].to;

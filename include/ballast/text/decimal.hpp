@@ -59,7 +59,7 @@ class decimal {
       digits += static_cast<char>('0' + static_cast<int>(rest % 10));
     }
     digits.insert(most_decimals, 1, '.');
-    std::ranges::reverse(digits);
+    std::reverse(digits.begin(), digits.end());
     digits.erase(digits.size() - (most_decimals - std::max(least, decimals())));
     if (digits.back() == '.') { digits.pop_back(); }
     return digits;

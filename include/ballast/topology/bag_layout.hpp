@@ -114,8 +114,8 @@ class bag_layout {
     speeds_ = sizes_;
     if (gpu_speeds.empty()) { return; }
     for (std::size_t index = 0; index < size(); ++index) {
-      std::uint32_t const slowest =
-          std::ranges::min(gpu_speeds.subspan(to_index(first_[index]), sizes_[index]));
+      auto const of_bag = gpu_speeds.subspan(to_index(first_[index]), sizes_[index]);
+      std::uint32_t const slowest = *std::min_element(of_bag.begin(), of_bag.end());
       std::uint64_t const speed = std::uint64_t{slowest} * sizes_[index];
       BALLAST_EXPECTS(speed >= 1 && speed <= std::numeric_limits<std::uint32_t>::max());
       speeds_[index] = static_cast<std::uint32_t>(speed);

@@ -45,7 +45,7 @@ class length_histogram {
   {
     BALLAST_EXPECTS(!sorted_.empty());
     BALLAST_EXPECTS(sorted_.size() < (std::uint64_t{1} << 32));
-    std::ranges::sort(sorted_);
+    std::sort(sorted_.begin(), sorted_.end());
     BALLAST_EXPECTS(min() >= 0 && max() <= longest_sample);
   }
 

@@ -93,9 +93,10 @@ class thread_meeting {
 
   [[nodiscard]] place place_in_part(std::size_t self)
   {
-    auto const before = std::ranges::count_if(
-        std::span(seats_).first(self),
-        [&](seat const& other) { return other.offer.colour == seats_[self].offer.colour; });
+    seat const* const own = seats_.data() + self;
+    auto const before = std::count_if(std::as_const(seats_).data(), own, [own](seat const& other) {
+      return other.offer.colour == own->offer.colour;
+    });
     return {std::move(seats_[self].part), static_cast<std::size_t>(before)};
   }
 
@@ -178,8 +179,8 @@ class thread_meeting {
   [[nodiscard]] bool all_agree() const
   {
     collective_call const& first = seats_.front().offer.call;
-    bool agreed =
-        std::ranges::all_of(seats_, [&](seat const& each) { return each.offer.call == first; });
+    bool agreed = std::all_of(seats_.begin(), seats_.end(),
+                              [&](seat const& each) { return each.offer.call == first; });
     if (first.operation != collective::all_to_all_v) { return agreed; }
     for (std::size_t from = 0; from < size() && agreed; ++from) {
       for (std::size_t to = 0; to < size() && agreed; ++to) { agreed = counts_agree(from, to); }
@@ -211,7 +212,8 @@ class thread_meeting {
     for (seat& first : seats_) {
       if (first.part) { continue; }
       auto const same = [&](seat const& other) { return other.offer.colour == first.offer.colour; };
-      auto const ranks = static_cast<std::size_t>(std::ranges::count_if(seats_, same));
+      auto const ranks =
+          static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), same));
       auto const part = std::make_shared<thread_meeting>(ranks, deadline_);
       for (seat& each : seats_) {
         if (same(each)) { each.part = part; }

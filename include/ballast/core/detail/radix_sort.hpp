@@ -36,7 +36,7 @@ template <int Digits, class KeyOf>
   std::uint64_t const mask = digit_values - 1;
 
   std::array<std::array<std::uint32_t, std::size_t{1} << most_digit_bits>, Digits> counts;
-  for (auto& of_digit : counts) { std::ranges::fill(std::span(of_digit).first(digit_values), 0U); }
+  for (auto& of_digit : counts) { std::fill_n(of_digit.begin(), digit_values, 0U); }
   for (std::uint64_t const word : words) {
     std::uint64_t key = key_of(word);
     for (auto& of_digit : counts) {
@@ -91,7 +91,7 @@ inline void radix_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> 
     return (word - least) >> dropped;
   };
   auto const sorted = radix_sort_by_key<digits>(words, spare, key_bits, key_of);
-  if (sorted.data() != words.data()) { std::ranges::copy(sorted, words.begin()); }
+  if (sorted.data() != words.data()) { std::copy(sorted.begin(), sorted.end(), words.begin()); }
 
   for (std::size_t place = 1; place < words.size(); ++place) {
     if (words[place - 1] <= words[place]) { continue; }

@@ -54,12 +54,12 @@ class nccl_roll_call {
         .sum = check_word(to_id<rank_id>(rank_), ranks, call, send_bytes, receive_bytes),
         .call = call.word(),
         .sent_or_colour = colour};
-    std::ranges::fill(told, common);
+    std::fill(told.begin(), told.end(), common);
     for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
       told[peer].sent_or_colour = send_bytes[peer];
       told[peer].received = receive_bytes[peer];
     }
-    std::ranges::fill(heard, word{.sent_or_colour = not_heard});
+    std::fill(heard.begin(), heard.end(), word{.sent_or_colour = not_heard});
 
     std::string_view const operation = name_of(call.operation);
     if (auto queued = queue.exchange(operation, std::as_bytes(told).data(), bytes_,

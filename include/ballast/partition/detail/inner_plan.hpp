@@ -30,7 +30,7 @@ template <partition_policy Inner>
                                           workspace& memory, workspace::frame& scratch)
 {
   std::span<cost_units> const starts = scratch.take<cost_units>(loads.size());
-  std::ranges::copy(loads, starts.begin());
+  std::copy(loads.begin(), loads.end(), starts.begin());
   partition_problem const bounded = with_lower_bound(problem, starts, memory);
   ratio const proven = run_policy(inner, bounded, loads, owner, memory);
   return {starts, std::max(proven, bounded.lower_bound)};

@@ -71,10 +71,10 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
       scratch.take<std::int64_t>(samples.weights.empty() ? 0 : items);
   std::span<std::uint32_t> const first_sample = scratch.take<std::uint32_t>(items);
   std::span<tokens> const joint_lengths = scratch.take<tokens>(items);
-  std::ranges::fill(costs, 0);
-  std::ranges::fill(lengths, 0);
-  std::ranges::fill(joint_lengths, 0);
-  std::ranges::fill(weights, 0);
+  std::fill(costs.begin(), costs.end(), 0);
+  std::fill(lengths.begin(), lengths.end(), 0);
+  std::fill(joint_lengths.begin(), joint_lengths.end(), 0);
+  std::fill(weights.begin(), weights.end(), 0);
   for (std::size_t sample = 0; sample < count; ++sample) {
     std::uint32_t const item = item_of[sample];
     tokens const length = samples.lengths[sample];
@@ -88,7 +88,7 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
 
   std::span<bag_id> const home = scratch.take<bag_id>(items);
   std::span<tokens> const most = scratch.take<tokens>(items);
-  std::ranges::fill(most, -1);
+  std::fill(most.begin(), most.end(), -1);
   std::sort(by_key.begin(), by_key.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (item_of[a] != item_of[b]) { return item_of[a] < item_of[b]; }
     return samples.home[a] != samples.home[b] ? samples.home[a] < samples.home[b] : a < b;

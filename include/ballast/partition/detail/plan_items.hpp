@@ -39,9 +39,9 @@ namespace ballast::inline v0::detail {
   std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
   std::span<cost_units> const heaviest = scratch.take<cost_units>(bags);
   std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
-  std::ranges::fill(recomputed, 0);
-  std::ranges::fill(heaviest, 0);
-  std::ranges::fill(held, 0);
+  std::fill(recomputed.begin(), recomputed.end(), 0);
+  std::fill(heaviest.begin(), heaviest.end(), 0);
+  std::fill(held.begin(), held.end(), 0);
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
     if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
@@ -58,7 +58,8 @@ namespace ballast::inline v0::detail {
   if (batches == batching::padded) {
     for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] *= heaviest[bag]; }
   }
-  BALLAST_EXPECTS(std::ranges::equal(loads, recomputed));  // the policy added up costs correctly
+  BALLAST_EXPECTS(std::equal(loads.begin(), loads.end(), recomputed.begin(),
+                             recomputed.end()));  // the policy added up costs correctly
   return {};
 }
 

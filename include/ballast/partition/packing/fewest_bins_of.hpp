@@ -34,7 +34,7 @@ struct fewest_bins_of {
     std::span<bin_id> const other = scratch.take<bin_id>(owner.size());
     std::size_t const other_bins = second(problem, other, memory);
     if (other_bins >= bins) { return bins; }
-    std::ranges::copy(other, owner.begin());
+    std::copy(other.begin(), other.end(), owner.begin());
     return other_bins;
   }
 

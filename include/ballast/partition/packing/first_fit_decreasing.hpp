@@ -48,7 +48,7 @@ struct first_fit_decreasing {
     std::size_t const leaves = std::bit_ceil(std::max<std::size_t>(most, 1));
     auto scratch = memory.open();
     std::span<std::int64_t> const room = scratch.take<std::int64_t>(2 * leaves);
-    std::ranges::fill(room, problem.capacity);
+    std::fill(room.begin(), room.end(), problem.capacity);
 
     std::size_t bins = 0;
     for (auto const [weight, sample] : problem.heaviest_first) {

@@ -49,9 +49,11 @@ struct minimum_bin_slack {
       return first_fit_decreasing{}(problem, owner, memory);
     }
     auto scratch = memory.open();
-    auto const weightless = std::ranges::find(problem.heaviest_first, 0, &priced_sample::cost);
+    auto const weightless =
+        std::find_if(problem.heaviest_first.begin(), problem.heaviest_first.end(),
+                     [](priced_sample const& each) { return each.cost == 0; });
     std::span const heavy(problem.heaviest_first.begin(), weightless);
-    std::ranges::fill(owner, bin_id{0});  // where samples of no weight stay
+    std::fill(owner.begin(), owner.end(), bin_id{0});  // where samples of no weight stay
     if (heavy.empty()) { return owner.empty() ? 0 : 1; }
 
     detail::samples_by_weight waiting(problem.capacity, heavy, owner.size(), scratch);

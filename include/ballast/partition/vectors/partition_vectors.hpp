@@ -125,7 +125,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
       for (std::size_t d = 0; d < D; ++d) { load[d] += plan.costs[to_index(sample)][d]; }
     }
     BALLAST_EXPECTS(plan.loads[bin] == load);
-    plan.makespan = std::max(plan.makespan, std::ranges::max(load));
+    plan.makespan = std::max(plan.makespan, *std::max_element(load.begin(), load.end()));
   }
   plan.lower_bound = vector_lower_bound(problem, bins, memory);
   return {};

@@ -39,8 +39,9 @@ struct vector_longest_processing_time {
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
     auto scratch = memory.open();
     std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
-    std::ranges::transform(problem.costs, largest.begin(),
-                           [](cost_vector<D> const& cost) { return std::ranges::max(cost); });
+    std::transform(
+        problem.costs.begin(), problem.costs.end(), largest.begin(),
+        [](cost_vector<D> const& cost) { return *std::max_element(cost.begin(), cost.end()); });
     std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
     descending_order_into(order, largest, memory);
 

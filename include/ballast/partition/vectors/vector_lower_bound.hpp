@@ -40,8 +40,8 @@ template <std::size_t D>
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
   std::span<tokens> const lengths = scratch.take<tokens>(samples);
   std::span<std::uint32_t> const ones = scratch.take<std::uint32_t>(bins);
-  std::ranges::fill(lengths, 0);  // samples fit every bin
-  std::ranges::fill(ones, 1);
+  std::fill(lengths.begin(), lengths.end(), 0);  // samples fit every bin
+  std::fill(ones.begin(), ones.end(), 1);
   auto const bound_of_costs = [&] {
     descending_order_into(heaviest_first, costs, memory);
     partition_problem const one{costs, lengths, heaviest_first, ones, ones};
@@ -51,18 +51,19 @@ template <std::size_t D>
   cost_units bound = 0;
   cost_units room = no_cost - 1;  // for the sum of everything
   for (std::size_t d = 0; d < D; ++d) {
-    std::ranges::transform(problem.costs, costs.begin(),
-                           [d](cost_vector<D> const& cost) { return cost[d]; });
+    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
+                   [d](cost_vector<D> const& cost) { return cost[d]; });
     bound = std::max(bound, bound_of_costs());
     for (cost_units const cost : costs) { room -= std::min(room, cost); }
   }
   if constexpr (D > 1) {
     if (room == 0) { return bound; }  // the sums might overflow
-    std::ranges::transform(problem.costs, costs.begin(), [](cost_vector<D> const& cost) {
-      cost_units sum = 0;
-      for (cost_units const part : cost) { sum += part; }
-      return sum;
-    });
+    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
+                   [](cost_vector<D> const& cost) {
+                     cost_units sum = 0;
+                     for (cost_units const part : cost) { sum += part; }
+                     return sum;
+                   });
     constexpr auto dimensions = static_cast<cost_units>(D);
     cost_units const sum = bound_of_costs();
     bound = std::max(bound, sum / dimensions + (sum % dimensions != 0 ? 1 : 0));

@@ -71,7 +71,7 @@ struct vector_refine {
       for (std::size_t d = 0; d < D; ++d) { total[d] += load[d]; }
     }
     for (cost_vector<D> const& cost : problem.costs) {
-      least = std::max(least, std::ranges::max(cost));
+      least = std::max(least, *std::max_element(cost.begin(), cost.end()));
     }
     for (cost_units const work : total) {
       least = std::max(least, work / bins + (work % bins != 0 ? 1 : 0));

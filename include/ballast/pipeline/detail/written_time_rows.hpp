@@ -82,15 +82,16 @@ class time_row_reader {
     if (columns_ == 0) { return refuse("there is no header; write " + header_row()); }
     line_ = header->line;
     for (std::size_t name = 0; name < names.size(); ++name) {
-      auto const count = std::ranges::count(header->fields, names[name]);
+      auto const count = std::count(header->fields.begin(), header->fields.end(), names[name]);
       if (count != 1) {
         return refuse(std::string(count == 0 ? "there is no column '" : "there are two columns '")
                           .append(names[name])
                           .append("'; write the header ")
                           .append(header_row()));
       }
-      at_[name] = static_cast<std::uint32_t>(std::ranges::find(header->fields, names[name]) -
-                                             header->fields.begin());
+      at_[name] = static_cast<std::uint32_t>(
+          std::find(header->fields.begin(), header->fields.end(), names[name]) -
+          header->fields.begin());
     }
     return {};
   }

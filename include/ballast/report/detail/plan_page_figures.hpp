@@ -40,7 +40,7 @@ template <class Ratio>
   std::vector<double> seconds;
   seconds.reserve(steps.size());
   for (report::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
-  std::ranges::sort(seconds);
+  std::sort(seconds.begin(), seconds.end());
   std::size_t const half = seconds.size() / 2;
   return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
 }

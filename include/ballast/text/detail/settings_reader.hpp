@@ -141,7 +141,7 @@ class settings_reader {
     auto const& settings = text_.settings;
     for (auto each = settings.begin(); each != settings.end(); ++each) {
       auto const same_key = [each](auto const& other) { return other.key == each->key; };
-      if (std::ranges::find(known, each->key) == known.end()) {
+      if (std::find(known.begin(), known.end(), each->key) == known.end()) {
         refuse(error_code::unknown_name, each->position,
                excerpt(each->key) + " is no parameter of " + what_it_takes());
       } else if (std::any_of(settings.begin(), each, same_key)) {
@@ -202,7 +202,8 @@ class settings_reader {
   [[nodiscard]] setting const* find(std::string_view key)
   {
     keys_read_.push_back(key);
-    auto const found = std::ranges::find(text_.settings, key, &setting::key);
+    auto const found = std::find_if(text_.settings.begin(), text_.settings.end(),
+                                    [key](setting const& each) { return each.key == key; });
     return found == text_.settings.end() ? nullptr : &*found;
   }
 

@@ -77,7 +77,8 @@ class mpi_group {
     }
     // MPI's colours end at 2^31 - 1, so the number of the first rank that gave a colour stands for
     // it.
-    auto const first = std::ranges::find(words_, std::uint64_t{colour}) - words_.begin();
+    auto const first =
+        std::find(words_.begin(), words_.end(), std::uint64_t{colour}) - words_.begin();
     return make(options_, [&](mpi_group& made) {
       int const code =
           MPI_Comm_split(data_, static_cast<int>(first), static_cast<int>(rank_), &made.data_);

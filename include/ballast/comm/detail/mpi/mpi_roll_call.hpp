@@ -93,8 +93,8 @@ class mpi_roll_call {
   /// the late one, and a peer's message that says so may still be on its way.
   [[nodiscard]] bool is_settled() const
   {
-    return std::ranges::count(roll_, presence::unheard) == 0 &&
-           std::ranges::count(roll_, presence::late) > 0;
+    return std::count(roll_.begin(), roll_.end(), presence::unheard) == 0 &&
+           std::count(roll_.begin(), roll_.end(), presence::late) > 0;
   }
 
   /// Returns the ranks that are not here, after sending each of them that it is missing.

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
@@ -43,18 +44,19 @@ namespace ballast::inline v0::detail {
   auto scratch = memory.open();
   auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
 
-  std::span<std::uint32_t> const cheapest_first = scratch.take<std::uint32_t>(samples);
+  std::span<std::uint32_t> cheapest_first = scratch.take<std::uint32_t>(samples);
   std::size_t weighty = 0;
   for (std::size_t sample = 0; sample < samples; ++sample) {
     if (problem.weights[sample] > 0) {
       cheapest_first[weighty++] = static_cast<std::uint32_t>(sample);
     }
   }
-  std::ranges::sort(cheapest_first.first(weighty), [&](std::uint32_t a, std::uint32_t b) {
+  cheapest_first = cheapest_first.first(weighty);
+  std::sort(cheapest_first.begin(), cheapest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
     auto const cross = [&](std::uint32_t x, std::uint32_t y) {
       return uint128{unsigned_of(problem.costs[x])} * unsigned_of(problem.weights[y]);
     };
-    return cross(a, b) < cross(b, a) || (cross(a, b) == cross(b, a) && a < b);
+    return precedes(cross(a, b), cross(b, a), a, b);
   });
   std::span<std::int64_t> const weight_before = scratch.take<std::int64_t>(weighty + 1);
   std::span<cost_units> const cost_before = scratch.take<cost_units>(weighty + 1);
@@ -65,7 +67,7 @@ namespace ballast::inline v0::detail {
     cost_before[place + 1] = cost_before[place] + problem.costs[cheapest_first[place]];
   }
   auto const cover = [&](std::int64_t weight) {
-    auto const first = std::ranges::upper_bound(weight_before, weight) - 1;
+    auto const first = std::upper_bound(weight_before.begin(), weight_before.end(), weight) - 1;
     auto const whole = static_cast<std::size_t>(first - weight_before.begin());
     if (whole == weighty) { return cost_before[weighty]; }
     std::uint32_t const last = cheapest_first[whole];
@@ -77,10 +79,10 @@ namespace ballast::inline v0::detail {
 
   std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
   std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
-  std::ranges::copy(problem.capacities, smallest_first.begin());
-  std::ranges::copy(problem.speeds, fastest_first.begin());
-  std::ranges::sort(smallest_first);
-  std::ranges::sort(fastest_first, std::greater{});
+  std::copy(problem.capacities.begin(), problem.capacities.end(), smallest_first.begin());
+  std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
+  std::sort(smallest_first.begin(), smallest_first.end());
+  std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
   uint128 elsewhere = 0;  // capacity of the bags that are not among the q
   for (std::int64_t const capacity : smallest_first) { elsewhere += unsigned_of(capacity); }
 

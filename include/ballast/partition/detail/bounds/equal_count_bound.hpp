@@ -40,10 +40,10 @@ namespace ballast::inline v0::detail {
   auto scratch = memory.open();
   std::span<std::uint32_t> const fewest_first = scratch.take<std::uint32_t>(bags);
   std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
-  std::ranges::copy(counts, fewest_first.begin());
-  std::ranges::copy(problem.speeds, fastest_first.begin());
-  std::ranges::sort(fewest_first);
-  std::ranges::sort(fastest_first, std::greater{});
+  std::copy(counts.begin(), counts.end(), fewest_first.begin());
+  std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
+  std::sort(fewest_first.begin(), fewest_first.end());
+  std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
   std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
   before[0] = 0;
   for (std::size_t place = 0; place < samples; ++place) {

@@ -42,12 +42,12 @@ namespace ballast::inline v0::detail {
     heap[bag] = {{next + 1, speeds[bag]}, speeds[bag]};
   }
   auto const later = [](next_unit const& a, next_unit const& b) { return a.time > b.time; };
-  if (done < static_cast<uint128>(work)) { std::ranges::make_heap(heap, later); }
+  if (done < static_cast<uint128>(work)) { std::make_heap(heap.begin(), heap.end(), later); }
   for (; done < static_cast<uint128>(work); ++done) {
-    std::ranges::pop_heap(heap, later);
+    std::pop_heap(heap.begin(), heap.end(), later);
     bound = heap.back().time;
     ++heap.back().time.numerator;
-    std::ranges::push_heap(heap, later);
+    std::push_heap(heap.begin(), heap.end(), later);
   }
   return bound;
 }

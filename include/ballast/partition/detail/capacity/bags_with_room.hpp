@@ -36,7 +36,7 @@ class bags_with_room {
   {
     BALLAST_EXPECTS(problem.capacities.size() == loads.size());
     BALLAST_EXPECTS(problem.weights.size() == owner.size());
-    std::ranges::fill(held_, 0);
+    std::fill(held_.begin(), held_.end(), 0);
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       if (to_index(owner[sample]) < held_.size()) {
         held_[to_index(owner[sample])] += problem.weights[sample];
@@ -62,9 +62,9 @@ class bags_with_room {
   /// Takes all samples out; bags have what they had at the start.
   void clear(std::span<cost_units const> starting_loads) const
   {
-    std::ranges::copy(starting_loads, loads_.begin());
-    std::ranges::fill(owner_, to_id<bag_id>(loads_.size()));
-    std::ranges::fill(held_, 0);
+    std::copy(starting_loads.begin(), starting_loads.end(), loads_.begin());
+    std::fill(owner_.begin(), owner_.end(), to_id<bag_id>(loads_.size()));
+    std::fill(held_.begin(), held_.end(), 0);
   }
 
   void put(std::size_t sample, std::size_t bag) const noexcept

@@ -197,7 +197,7 @@ class capped_exchanges {
     };
     for (auto rank = first; rank != bag_contents::none; rank = next(rank)) { ++count; }
     std::span<item> const items = scratch.take<item>(count);
-    std::ranges::fill(items.last(blanks), item{0, 0, bag_contents::none});
+    std::fill_n(items.rbegin(), blanks, item{0, 0, bag_contents::none});
     std::size_t place = count - blanks;
     for (auto rank = first; rank != bag_contents::none; rank = next(rank)) {
       items[--place] = {contents_.cost(rank), weight(rank), rank};

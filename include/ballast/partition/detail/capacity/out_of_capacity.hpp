@@ -84,7 +84,7 @@ struct bags_needed {
   }
 
   std::size_t const bags = problem.capacities.size();
-  std::int64_t const most = std::ranges::max(problem.capacities);
+  std::int64_t const most = *std::max_element(problem.capacities.begin(), problem.capacities.end());
   bags_needed const needed = count_bags_needed(problem.weights, most);
   std::string why = named(item).append(" and found no bag with room: all samples weigh ");
   why.append(std::to_string(std::reduce(problem.weights.begin(), problem.weights.end())))

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_PLACE_WITHIN_CAPACITY_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_PLACE_WITHIN_CAPACITY_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/uint128.hpp>
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -33,7 +33,7 @@ inline bool shed_overrun(partition_problem const& problem, bags_with_room const&
                          std::span<bag_id const> owner, workspace& memory)
 {
   auto scratch = memory.open();
-  std::span<std::uint32_t> const members = scratch.take<std::uint32_t>(owner.size());
+  std::span<std::uint32_t> members = scratch.take<std::uint32_t>(owner.size());
   std::size_t count = 0;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     if (problem.weights[sample] > 0 && bags.is_overrun(to_index(owner[sample]))) {
@@ -44,8 +44,8 @@ inline bool shed_overrun(partition_problem const& problem, bags_with_room const&
     return uint128{static_cast<std::uint64_t>(problem.costs[a])} *
            static_cast<std::uint64_t>(problem.weights[b]);
   };
-  std::ranges::sort(members.first(count), [&](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(owner[a], per_weight(a, b), a) < std::tuple(owner[b], per_weight(b, a), b);
+  std::sort(members.data(), members.data() + count, [&](std::uint32_t a, std::uint32_t b) {
+    return precedes(owner[a], owner[b], per_weight(a, b), per_weight(b, a), a, b);
   });
 
   std::size_t shed = 0;
@@ -65,11 +65,12 @@ inline bool shed_overrun(partition_problem const& problem, bags_with_room const&
     }
     while (place < count && to_index(owner[members[place]]) == bag) { ++place; }
   }
-  std::ranges::sort(members.first(shed), [&](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(problem.weights[b], problem.costs[b], a) <
-           std::tuple(problem.weights[a], problem.costs[a], b);
+  members = members.first(shed);
+  std::sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return precedes(problem.weights[b], problem.weights[a], problem.costs[b], problem.costs[a], a,
+                    b);
   });
-  return std::ranges::all_of(members.first(shed), [&](std::uint32_t sample) {
+  return std::all_of(members.begin(), members.end(), [&](std::uint32_t sample) {
     return bags.place(sample, room_choice::earliest);
   });
 }
@@ -84,15 +85,15 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
                                 workspace& memory)
 {
   auto scratch = memory.open();
-  auto const weightless =
-      std::ranges::partition_point(by_weight, [](priced_sample each) { return each.cost > 0; });
+  auto const weightless = std::partition_point(by_weight.begin(), by_weight.end(),
+                                               [](priced_sample each) { return each.cost > 0; });
   auto const heavy = by_weight.first(static_cast<std::size_t>(weightless - by_weight.begin()));
   std::int64_t const total =
       std::reduce(problem.weights.begin(), problem.weights.end(), std::int64_t{0});
-  std::uint32_t const largest = std::ranges::max(problem.gpus);
-  bool const all_fit = std::ranges::all_of(problem.lengths, [largest](tokens length) {
-    return partition_problem::fits(length, largest);
-  });
+  std::uint32_t const largest = *std::max_element(problem.gpus.begin(), problem.gpus.end());
+  bool const all_fit =
+      std::all_of(problem.lengths.begin(), problem.lengths.end(),
+                  [largest](tokens length) { return partition_problem::fits(length, largest); });
   std::span<open_bag> const open = scratch.take<open_bag>(problem.capacities.size());
   uint128 rooms = 0;
   for (std::size_t bag = 0; bag < open.size(); ++bag) {
@@ -101,8 +102,8 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
     rooms += static_cast<std::uint64_t>(open[bag].room);
   }
   if (rooms >= uint128{static_cast<std::uint64_t>(no_cost)}) { return false; }  // not its range
-  std::ranges::sort(open, [](open_bag a, open_bag b) {
-    return std::tuple(b.gpus, a.room, a.index) < std::tuple(a.gpus, b.room, b.index);
+  std::sort(open.begin(), open.end(), [](open_bag a, open_bag b) {
+    return precedes(b.gpus, a.gpus, a.room, b.room, a.index, b.index);
   });
   bag_completion fill(heavy, problem.lengths, open.size(), scratch);
   if (fill(open, nodes) != completion::found) { return false; }

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_COUNTS_BALANCED_COUNTS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -12,7 +13,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -44,20 +44,20 @@ inline void balanced_counts_into(std::span<std::uint32_t> counts, partition_prob
 
   std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(bags);
   std::iota(largest_first.begin(), largest_first.end(), std::uint32_t{0});
-  std::ranges::sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
-    return std::tuple(problem.gpus[b], problem.speeds[a], loads[b], b) <
-           std::tuple(problem.gpus[a], problem.speeds[b], loads[a], a);
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return precedes(problem.gpus[b], problem.gpus[a], problem.speeds[a], problem.speeds[b],
+                    loads[b], loads[a], b, a);
   });
   // fitting[p]: the samples that fit the first p bags, for every p at which a size ends.
   std::span<std::uint64_t> const fitting = scratch.take<std::uint64_t>(bags + 1);
-  std::ranges::fill(fitting, 0);
+  std::fill(fitting.begin(), fitting.end(), 0);
   if (problem.gpus[largest_first.front()] == problem.gpus[largest_first.back()]) {
     fitting[bags] = problem.lengths.size();
   } else {
     for (tokens const length : problem.lengths) {
-      auto const usable = std::ranges::partition_point(largest_first, [&](std::uint32_t bag) {
-        return !partition_problem::fits(length, problem.gpus[bag]);
-      });
+      auto const usable = std::partition_point(
+          largest_first.begin(), largest_first.end(),
+          [&](std::uint32_t bag) { return !partition_problem::fits(length, problem.gpus[bag]); });
       ++fitting[static_cast<std::size_t>(usable - largest_first.begin()) + 1];
     }
     for (std::size_t place = 0; place < bags; ++place) { fitting[place + 1] += fitting[place]; }

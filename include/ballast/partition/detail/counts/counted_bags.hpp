@@ -51,7 +51,7 @@ class counted_bags {
     }
     BALLAST_EXPECTS(first_.back() == members_.size());
     std::span<std::uint32_t> const next = scratch.take<std::uint32_t>(counts.size());
-    std::ranges::copy(first_.first(counts.size()), next.begin());
+    std::copy_n(first_.begin(), next.size(), next.begin());
 
     // What bag b ends with at least. A bag without a free place gets a load above all others, so
     // that it is never the lightest.
@@ -65,7 +65,7 @@ class counted_bags {
     std::span<identical_bags> const kinds = bags.kinds();
     // spare[k]: samples to come that fit kind k, less the free places of kinds k and larger.
     std::span<std::int64_t> const spare = scratch.take<std::int64_t>(kinds.size());
-    std::ranges::fill(spare, 0);
+    std::fill(spare.begin(), spare.end(), 0);
     if (kinds.size() > 1) {
       for (tokens const length : problem.lengths) { ++spare[largest_kind(kinds, length)]; }
       for (std::size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -157,7 +157,7 @@ inline void swap_extremes(counted_exchanges& plan, ratio limit, workspace& memor
     return ratio{plan.loads()[bag], plan.speed(bag)};
   };
   for (bool swapped = true; swapped;) {
-    std::ranges::sort(latest_first, [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(latest_first.begin(), latest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
       return finish(a) > finish(b) || (finish(a) == finish(b) && a < b);
     });
     swapped = false;

@@ -35,7 +35,7 @@ class bag_contents {
         lightest_(scratch.take<rank>(problem.gpus.size())),
         heavier_(scratch.take<rank>(owner.size()))
   {
-    std::ranges::fill(lightest_, none);
+    std::fill(lightest_.begin(), lightest_.end(), none);
     for (std::size_t place = 0; place < problem_.heaviest_first.size(); ++place) {
       auto const [cost, sample] = problem_.heaviest_first[place];
       std::size_t const bag = to_index(owner_[to_index(sample)]);

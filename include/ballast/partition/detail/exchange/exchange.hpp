@@ -93,7 +93,7 @@ template <class Accept = accept_any>
     std::size_t const subsets = std::size_t{1} << costs.size();
     std::span<std::uint64_t> const words = frame.take<std::uint64_t>(1 + subsets + merge_stretches);
     words.front() = subset_sum::end;
-    std::ranges::fill(words.last(merge_stretches), subset_sum::end);
+    std::fill_n(words.rbegin(), merge_stretches, subset_sum::end);
     subset_sums_into(words.subspan(1, subsets), std::span(searched).first(costs.size()),
                      frame.take<std::uint64_t>((subsets + 1) / 2));
     work.spend(subsets);

@@ -38,11 +38,11 @@ class surplus_queue {
   void push(surplus_bag bag) noexcept
   {
     bags_[size_++] = bag;
-    std::ranges::push_heap(bags_.first(size_), later);
+    std::push_heap(bags_.data(), bags_.data() + size_, later);
   }
   surplus_bag pop() noexcept
   {
-    std::ranges::pop_heap(bags_.first(size_), later);
+    std::pop_heap(bags_.data(), bags_.data() + size_, later);
     return bags_[--size_];
   }
 

@@ -68,7 +68,7 @@ class settle_latest {
     if (best_finish_ <= limit_) { return false; }
     plan_.work().spend(limits_.size());
     if (plan_.work().spent()) { return false; }
-    std::ranges::sort(partners_, [this](std::uint32_t a, std::uint32_t b) {
+    std::sort(partners_.begin(), partners_.end(), [this](std::uint32_t a, std::uint32_t b) {
       return room(a) > room(b) || (room(a) == room(b) && a < b);
     });
     if (swaps_help_ || !search(candidates, few_partners)) {

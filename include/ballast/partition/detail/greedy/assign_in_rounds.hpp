@@ -83,8 +83,9 @@ namespace ballast::inline v0::detail {
     left = left.subspan(given);
     if (left.empty()) { break; }
     // Bags above all that got a sample are in order, among them the few with a giant sample.
-    auto const above = std::ranges::upper_bound(words.subspan(given), heaviest_given);
-    auto const end = static_cast<std::size_t>(above - words.begin());
+    auto const* const above =
+        std::upper_bound(words.data() + given, words.data() + words.size(), heaviest_given);
+    auto const end = static_cast<std::size_t>(above - words.data());
     radix_sort(words.first(end), spare.first(end));
 
     if (given < bags / 8) {

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_GREEDY_DIFFERENCED_GROUPS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -15,7 +16,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <tuple>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -100,7 +100,7 @@ class differenced_groups {
   /// The order of the heap: the largest difference in front, of equal ones the oldest.
   [[nodiscard]] static bool after(partial_plan a, partial_plan b) noexcept
   {
-    return std::tuple(a.difference, b.place) < std::tuple(b.difference, a.place);
+    return precedes(a.difference, b.difference, b.place, a.place);
   }
   [[nodiscard]] static bool lighter(loaded_bag a, loaded_bag b) noexcept { return a < b; }
   [[nodiscard]] static bool heavier(loaded_bag a, loaded_bag b) noexcept { return b < a; }
@@ -134,21 +134,21 @@ class differenced_groups {
 
   [[nodiscard]] partial_plan take_plan() noexcept
   {
-    std::ranges::pop_heap(heap_.first(plans_), after);
+    std::pop_heap(heap_.data(), heap_.data() + plans_, after);
     return heap_[--plans_];
   }
 
   void put_plan(std::uint32_t place, cost_units heaviest) noexcept
   {
     heap_[plans_++] = {heaviest - groups_of(place).front().load, place};
-    std::ranges::push_heap(heap_.first(plans_), after);
+    std::push_heap(heap_.data(), heap_.data() + plans_, after);
   }
 
   /// Takes the groups behind the last plan's as a new plan.
   void store_new()
   {
     std::span<loaded_bag> const groups = groups_of(stored_);
-    std::ranges::sort(groups, lighter);  // which makes them a heap
+    std::sort(groups.begin(), groups.end(), lighter);  // which makes them a heap
     put_plan(stored_++, groups.back().load);
   }
 
@@ -176,13 +176,16 @@ class differenced_groups {
     }
     std::size_t in_heap = bags_;
     for (auto const [cost, sample] : run) {
-      std::ranges::pop_heap(groups.first(in_heap), heavier);
+      std::pop_heap(groups.data(), groups.data() + in_heap, heavier);
       loaded_bag& lightest = groups[--in_heap];
       lightest.load += cost;
       join_rings(lightest.index, static_cast<std::uint32_t>(sample));
       heaviest = std::max(heaviest, lightest.load);
     }
-    while (in_heap < bags_) { std::ranges::push_heap(groups.first(++in_heap), heavier); }
+    while (in_heap < bags_) {
+      ++in_heap;
+      std::push_heap(groups.data(), groups.data() + in_heap, heavier);
+    }
     put_plan(plan.place, heaviest);
   }
 
@@ -192,8 +195,8 @@ class differenced_groups {
     if (other.place < plan.place) { std::swap(plan, other); }
     std::span<loaded_bag> const groups = groups_of(plan.place);
     std::span<loaded_bag> const others = groups_of(other.place);
-    std::ranges::sort(groups, lighter);
-    std::ranges::sort(others, lighter);
+    std::sort(groups.begin(), groups.end(), lighter);
+    std::sort(others.begin(), others.end(), lighter);
     cost_units heaviest = 0;
     for (std::size_t place = 0; place < bags_; ++place) {
       loaded_bag const partner = others[bags_ - 1 - place];
@@ -201,7 +204,7 @@ class differenced_groups {
       join_rings(groups[place].index, partner.index);
       heaviest = std::max(heaviest, groups[place].load);
     }
-    std::ranges::make_heap(groups, heavier);
+    std::make_heap(groups.begin(), groups.end(), heavier);
     put_plan(plan.place, heaviest);
   }
 

@@ -20,7 +20,7 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline bool one_kind_of_bags(partition_problem const& problem) noexcept
 {
   auto const all_like_the_first = [](std::span<std::uint32_t const> values) {
-    return std::ranges::count(values, values.front()) == std::ssize(values);
+    return std::count(values.begin(), values.end(), values.front()) == std::ssize(values);
   };
   return all_like_the_first(problem.gpus) && all_like_the_first(problem.speeds);
 }

@@ -81,10 +81,10 @@ class limited_bags {
   /// fit, goes where there is most room.
   void place(std::span<bag_id const> owner)
   {
-    std::ranges::fill(first_, none);
-    std::ranges::fill(last_put_, none);
-    std::ranges::copy(starting_loads_, loads_.begin());
-    std::ranges::fill(weights_, 0);
+    std::fill(first_.begin(), first_.end(), none);
+    std::fill(last_put_.begin(), last_put_.end(), none);
+    std::copy(starting_loads_.begin(), starting_loads_.end(), loads_.begin());
+    std::fill(weights_.begin(), weights_.end(), 0);
     moved_ = 0;
     auto const bags = static_cast<std::uint32_t>(loads_.size());
     for (auto sample = static_cast<std::uint32_t>(samples_.size()); sample-- > 0;) {
@@ -93,7 +93,7 @@ class limited_bags {
       if (bag < bags && fits(sample, bag)) { put(sample, bag); }  // in front of its bag
     }
     for (std::uint32_t bag = 0; bag < bags; ++bag) { by_room_[bag] = {room(bag), bag}; }
-    std::ranges::sort(by_room_, std::less{});
+    std::sort(by_room_.begin(), by_room_.end());
     for (std::uint32_t sample = 0; sample < samples_.size(); ++sample) {
       if (samples_[sample].bag != none) { continue; }
       auto place = by_room_.size() - 1;
@@ -126,7 +126,8 @@ class limited_bags {
   [[nodiscard]] std::size_t first_with_room(cost_units work) const noexcept
   {
     return static_cast<std::size_t>(
-        std::ranges::lower_bound(by_room_, bag_room{work, 0}, std::less{}) - by_room_.begin());
+        std::lower_bound(by_room_.begin(), by_room_.end(), bag_room{work, 0}, std::less{}) -
+        by_room_.begin());
   }
   [[nodiscard]] tokens moved() const noexcept { return moved_; }
 
@@ -156,14 +157,14 @@ class limited_bags {
   /// Whether no bag has more work or weight than it may.
   [[nodiscard]] bool within_limits() const noexcept
   {
-    return by_room_.front().room >= 0 &&
-           std::ranges::equal(weights_, problem_.capacities, std::less_equal{});
+    return by_room_.front().room >= 0 && std::equal(weights_.begin(), weights_.end(),
+                                                    problem_.capacities.begin(), std::less_equal{});
   }
 
   void store(std::span<bag_id> owner, std::span<cost_units> loads) const noexcept
   {
     for (held_sample const& each : samples_) { owner[to_index(each.id)] = bag_id{each.bag}; }
-    std::ranges::copy(loads_, loads.begin());
+    std::copy(loads_.begin(), loads_.end(), loads.begin());
   }
 
  private:
@@ -221,10 +222,11 @@ class limited_bags {
   template <class Change>
   void reorder(std::uint32_t bag, Change const& change)
   {
-    auto const before = std::ranges::lower_bound(by_room_, bag_room{room(bag), bag}, std::less{});
+    auto const before =
+        std::lower_bound(by_room_.begin(), by_room_.end(), bag_room{room(bag), bag}, std::less{});
     change();
     bag_room const changed{room(bag), bag};
-    auto const after = std::ranges::lower_bound(by_room_, changed, std::less{});
+    auto const after = std::lower_bound(by_room_.begin(), by_room_.end(), changed, std::less{});
     if (after <= before) {
       std::move_backward(after, before, before + 1);
       *after = changed;

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_RELABEL_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -45,8 +45,8 @@ inline void relabel_bags(partition_problem const& problem,
     overlaps[sample] = {problem.tokens_of(sample), static_cast<std::uint32_t>(owner[sample]),
                         static_cast<std::uint32_t>(problem.home[sample])};
   }
-  std::ranges::sort(overlaps, [](overlap const& a, overlap const& b) {
-    return std::tuple(a.content, a.bag) < std::tuple(b.content, b.bag);
+  std::sort(overlaps.begin(), overlaps.end(), [](overlap const& a, overlap const& b) {
+    return precedes(a.content, b.content, a.bag, b.bag);
   });
   std::size_t pairs = 0;
   for (overlap const& each : overlaps) {
@@ -59,22 +59,23 @@ inline void relabel_bags(partition_problem const& problem,
     }
   }
   overlaps = overlaps.first(pairs);
-  std::ranges::sort(overlaps, [](overlap const& a, overlap const& b) {
-    return std::tuple(b.length, a.content, a.bag) < std::tuple(a.length, b.content, b.bag);
+  std::sort(overlaps.begin(), overlaps.end(), [](overlap const& a, overlap const& b) {
+    return precedes(b.length, a.length, a.content, b.content, a.bag, b.bag);
   });
 
   std::size_t const bags = starting_loads.size();
   auto const nobody = to_id<bag_id>(bags);
-  auto const kind_of = [&](std::uint32_t bag) {
-    return std::tuple(problem.gpus[bag], problem.speeds[bag], starting_loads[bag]);
+  auto const kind_precedes = [&](std::uint32_t a, std::uint32_t b, auto... more) {
+    return precedes(problem.gpus[a], problem.gpus[b], problem.speeds[a], problem.speeds[b],
+                    starting_loads[a], starting_loads[b], more...);
   };
   std::span<bag_id> const bag_of = scratch.take<bag_id>(bags);
   std::span<bool> const taken = scratch.take<bool>(bags);
-  std::ranges::fill(bag_of, nobody);
-  std::ranges::fill(taken, false);
+  std::fill(bag_of.begin(), bag_of.end(), nobody);
+  std::fill(taken.begin(), taken.end(), false);
   for (overlap const& each : overlaps) {
     if (bag_of[each.content] == nobody && !taken[each.bag] &&
-        kind_of(each.content) == kind_of(each.bag)) {
+        !kind_precedes(each.content, each.bag) && !kind_precedes(each.bag, each.content)) {
       bag_of[each.content] = bag_id{each.bag};
       taken[each.bag] = true;
     }
@@ -84,11 +85,10 @@ inline void relabel_bags(partition_problem const& problem,
   auto const left = [&](auto const& is_left) {
     std::span<std::uint32_t> all = scratch.take<std::uint32_t>(bags);
     std::iota(all.begin(), all.end(), std::uint32_t{0});
-    all = all.first(
-        static_cast<std::size_t>(std::ranges::partition(all, is_left).begin() - all.begin()));
-    std::ranges::sort(all, [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(kind_of(a), a) < std::tuple(kind_of(b), b);
-    });
+    auto const end = std::partition(all.begin(), all.end(), is_left);
+    all = all.first(static_cast<std::size_t>(end - all.begin()));
+    std::sort(all.begin(), all.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return kind_precedes(a, b, a, b); });
     return all;
   };
   auto const contents = left([&](std::uint32_t content) { return bag_of[content] == nobody; });

@@ -173,8 +173,8 @@ class relief_search {
   [[nodiscard]] tokens to_complete(cost_units rest) const noexcept
   {
     if (rest <= 0) { return 0; }
-    auto const lighter = std::ranges::partition_point(
-        held_, [rest](candidate const& each) { return each.cost >= rest; });
+    auto const lighter = std::partition_point(
+        held_.begin(), held_.end(), [rest](candidate const& each) { return each.cost >= rest; });
     if (lighter != held_.begin()) { return (lighter - 1)->shortest; }
     candidate const& heaviest = held_.front();
     return static_cast<tokens>(uint128{static_cast<std::uint64_t>(rest)} *

@@ -35,8 +35,8 @@ class finishing_times {
       : loads_(scratch.take<cost_units>(starting_loads.size())), speeds_(problem.speeds)
   {
     BALLAST_EXPECTS(!loads_.empty() && loads_.size() == speeds_.size());
-    std::ranges::copy(starting_loads, loads_.begin());
-    std::uint32_t const fastest = std::ranges::max(speeds_);
+    std::copy(starting_loads.begin(), starting_loads.end(), loads_.begin());
+    std::uint32_t const fastest = *std::max_element(speeds_.begin(), speeds_.end());
     for (std::uint32_t const speed : speeds_) {
       if (unit_ % speed == 0) { continue; }
       std::uint64_t const multiple = std::lcm(unit_, std::uint64_t{speed});

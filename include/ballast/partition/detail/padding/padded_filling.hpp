@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_PADDED_FILLING_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_FILLING_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -17,7 +18,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -72,9 +72,8 @@ class padded_filling {
         sizes_(scratch.take<bags_of_size>(problem.gpus.size()))
   {
     std::iota(bags_.begin(), bags_.end(), std::uint32_t{0});
-    std::ranges::sort(bags_, [&problem](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(problem.gpus[b], problem.speeds[b], a) <
-             std::tuple(problem.gpus[a], problem.speeds[a], b);
+    std::sort(bags_.begin(), bags_.end(), [&problem](std::uint32_t a, std::uint32_t b) {
+      return precedes(problem.gpus[b], problem.gpus[a], problem.speeds[b], problem.speeds[a], a, b);
     });
     std::size_t sizes = 0;
     for (std::size_t first = 0; first < bags_.size();) {
@@ -105,7 +104,8 @@ class padded_filling {
       } else if (!size.fitting.empty()) {
         std::span<priced_sample> const merged =
             merged_[into_first ? 0 : 1].first(waiting.size() + size.fitting.size());
-        std::ranges::merge(waiting, size.fitting, merged.begin(), heavier);
+        std::merge(waiting.begin(), waiting.end(), size.fitting.begin(), size.fitting.end(),
+                   merged.begin(), heavier);
         waiting = merged;
         into_first = !into_first;
       }
@@ -130,8 +130,8 @@ class padded_filling {
   /// Whether every sample fits every bag, so that sizes are no obstacle.
   [[nodiscard]] bool all_fit() const noexcept
   {
-    return std::ranges::all_of(sizes_.subspan(1),
-                               [](bags_of_size const& size) { return size.fitting.empty(); });
+    return std::all_of(sizes_.begin() + 1, sizes_.end(),
+                       [](bags_of_size const& size) { return size.fitting.empty(); });
   }
 
  private:
@@ -154,12 +154,13 @@ class padded_filling {
     std::span<priced_sample> const grouped = scratch.take<priced_sample>(samples);
     std::span<std::uint32_t> const size_of = scratch.take<std::uint32_t>(samples);
     std::span<std::uint32_t> const first = scratch.take<std::uint32_t>(sizes_.size() + 1);
-    std::ranges::fill(first, 0);
+    std::fill(first.begin(), first.end(), 0);
     for (std::size_t place = 0; place < samples; ++place) {
       tokens const length = problem.lengths[to_index(problem.heaviest_first[place].sample)];
-      auto const fitting = std::ranges::partition_point(sizes_, [length](bags_of_size const& size) {
-        return !partition_problem::fits(length, size.gpus);
-      });
+      auto const fitting =
+          std::partition_point(sizes_.begin(), sizes_.end(), [length](bags_of_size const& size) {
+            return !partition_problem::fits(length, size.gpus);
+          });
       size_of[place] = static_cast<std::uint32_t>(fitting - sizes_.begin());
       ++first[size_of[place] + 1];
     }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_PADDED_ORDERS_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_ORDERS_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -16,7 +17,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -52,9 +52,9 @@ class padded_orders {
         kinds_(scratch.take<bags_of_kind>(problem.gpus.size()))
   {
     std::iota(bags_.begin(), bags_.end(), std::uint32_t{0});
-    std::ranges::sort(bags_, [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(problem.speeds[b], times.finish(a, 0), a) <
-             std::tuple(problem.speeds[a], times.finish(b, 0), b);
+    std::sort(bags_.begin(), bags_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(problem.speeds[b], problem.speeds[a], times.finish(a, 0), times.finish(b, 0),
+                      a, b);
     });
     std::size_t kinds = 0;
     std::size_t entries = 1;

@@ -72,7 +72,7 @@ class bag_completion {
     bags_ = bags;
     depth_ = 0;
     fillings_.reset();
-    std::ranges::fill(owners_, nobody());
+    std::fill(owners_.begin(), owners_.end(), nobody());
     identical_from_ = bags.size() - 1;
     while (identical_from_ > 0 && bags[identical_from_ - 1].identical_to(bags.back())) {
       --identical_from_;
@@ -137,7 +137,8 @@ class bag_completion {
     }
     std::size_t from = 0;
     if (depth_ > 1 && bag.identical_to(bags_[depth_ - 2])) {
-      auto const later = std::ranges::upper_bound(places, levels_[depth_ - 2].first_place);
+      auto const later =
+          std::upper_bound(places.begin(), places.end(), levels_[depth_ - 2].first_place);
       from = static_cast<std::size_t>(later - places.begin());
     }
     levels_[depth_ - 1].filling = {.room = bag.room,

@@ -102,9 +102,10 @@ class bag_fillings {
         if (!heavier) { return false; }
         continue;
       }
-      auto const fits = std::ranges::partition_point(
-          costs().subspan(next_), [this](cost_units cost) { return cost > room_; });
-      auto const heaviest = static_cast<std::size_t>(fits - costs().begin());
+      std::span<cost_units const> const left = costs().subspan(next_);
+      auto const fits = std::partition_point(left.begin(), left.end(),
+                                             [this](cost_units cost) { return cost > room_; });
+      std::size_t const heaviest = next_ + static_cast<std::size_t>(fits - left.begin());
       if (is_worth(bag, heaviest, slack_)) {
         take(heaviest, slack_, slack_);
       } else if (heaviest == count_ && is_filling(bag)) {

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -37,9 +37,9 @@ class makespan_search {
         samples_(costly(problem.heaviest_first)),
         bags_(scratch.take<open_bag>(starts.size())),
         fill_(samples_, problem.lengths, starts.size(), scratch),
-        fastest_(std::ranges::max(problem.speeds))
+        fastest_(*std::max_element(problem.speeds.begin(), problem.speeds.end()))
   {
-    std::uint32_t const largest = std::ranges::max(problem.gpus);
+    std::uint32_t const largest = *std::max_element(problem.gpus.begin(), problem.gpus.end());
     for (priced_sample const each : samples_) {
       short_samples_ |= !partition_problem::fits(problem.lengths[to_index(each.sample)], largest);
     }
@@ -92,8 +92,8 @@ class makespan_search {
   [[nodiscard]] static std::span<priced_sample const> costly(
       std::span<priced_sample const> heaviest_first)
   {
-    auto const free = std::ranges::partition_point(
-        heaviest_first, [](priced_sample each) { return each.cost > 0; });
+    auto const free = std::partition_point(heaviest_first.begin(), heaviest_first.end(),
+                                           [](priced_sample each) { return each.cost > 0; });
     return heaviest_first.first(static_cast<std::size_t>(free - heaviest_first.begin()));
   }
 
@@ -134,8 +134,8 @@ class makespan_search {
       bags_[bag] = {work_until(time, problem_.speeds[bag]) - starts_[bag],
                     short_samples_ ? problem_.gpus[bag] : 1, static_cast<std::uint32_t>(bag)};
     }
-    std::ranges::sort(bags_, [](open_bag a, open_bag b) {
-      return std::tuple(b.gpus, a.room, a.index) < std::tuple(a.gpus, b.room, b.index);
+    std::sort(bags_.begin(), bags_.end(), [](open_bag a, open_bag b) {
+      return precedes(b.gpus, a.gpus, a.room, b.room, a.index, b.index);
     });
     return fill_(bags_, nodes);
   }
@@ -143,7 +143,7 @@ class makespan_search {
   /// Makes the plan of what was found.
   void store(std::span<cost_units> loads, std::span<bag_id> owner) const
   {
-    std::ranges::copy(starts_, loads.begin());
+    std::copy(starts_.begin(), starts_.end(), loads.begin());
     for (std::size_t place = 0; place < samples_.size(); ++place) {
       std::size_t const bag = bags_[fill_.owners()[place]].index;
       owner[to_index(samples_[place].sample)] = to_id<bag_id>(bag);

@@ -27,8 +27,9 @@ class bit_hierarchy {
   {
     do {
       size = (size + 63) / 64;
-      levels_[height_] = scratch.take<std::uint64_t>(size);
-      std::ranges::fill(levels_[height_++], 0);
+      auto const level = scratch.take<std::uint64_t>(size);
+      std::fill(level.begin(), level.end(), 0);
+      levels_[height_++] = level;
     } while (size > 1);
   }
 

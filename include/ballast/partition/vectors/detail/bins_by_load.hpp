@@ -28,7 +28,7 @@ class bins_by_load {
     for (std::size_t d = 0; d < D; ++d) {
       order_[d] = scratch.take<std::uint32_t>(loads.size());
       std::iota(order_[d].begin(), order_[d].end(), std::uint32_t{0});
-      std::ranges::sort(order_[d], lighter{loads_, d});
+      std::sort(order_[d].begin(), order_[d].end(), lighter{loads_, d});
     }
   }
 
@@ -76,7 +76,7 @@ class bins_by_load {
   void reload(std::uint32_t bin, std::size_t d, cost_units load) noexcept
   {
     auto const& order = order_[d];
-    auto const from = std::ranges::lower_bound(order, bin, lighter{loads_, d});
+    auto const from = std::lower_bound(order.begin(), order.end(), bin, lighter{loads_, d});
     bool const grows = load > loads_[bin][d];
     loads_[bin][d] = load;
     if (grows) {

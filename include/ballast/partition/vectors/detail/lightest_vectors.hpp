@@ -32,7 +32,7 @@ class lightest_vectors {
   {
     node everything;  // what the unused leaves carry, and more than any bin does
     everything.fill(std::numeric_limits<std::int64_t>::max());
-    std::ranges::fill(least_, everything);
+    std::fill(least_.begin(), least_.end(), everything);
     for (std::size_t bin = 0; bin < loads.size(); ++bin) {
       for (std::size_t d = 0; d < D; ++d) {
         least_[leaves_ + bin][d] = static_cast<std::uint64_t>(loads[bin][d]);

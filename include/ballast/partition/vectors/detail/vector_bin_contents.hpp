@@ -46,7 +46,7 @@ class vector_bin_contents {
                       workspace& memory)
       : first_(scratch.take<std::size_t>(bins + 1))
   {
-    std::ranges::fill(first_, 0);
+    std::fill(first_.begin(), first_.end(), 0);
     for (bin_id const bin : owner) { ++first_[to_index(bin) + 1]; }
     for (std::size_t bin = 0; bin < bins; ++bin) { first_[bin + 1] += first_[bin] + free_places; }
     for (auto& each : places_) { each = scratch.take<place>(first_[bins]); }
@@ -56,11 +56,11 @@ class vector_bin_contents {
     std::span<priced_sample> const order = sorting.take<priced_sample>(owner.size());
     std::span<std::size_t> const next = sorting.take<std::size_t>(bins);
     for (std::size_t d = 0; d < D; ++d) {
-      std::ranges::transform(problem.costs, costs.begin(),
-                             [d](cost_vector<D> const& cost) { return cost[d]; });
+      std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
+                     [d](cost_vector<D> const& cost) { return cost[d]; });
       descending_order_into(order, costs, memory);
-      std::ranges::fill(places_[d], place{});
-      std::ranges::copy(first_.first(bins), next.begin());
+      std::fill(places_[d].begin(), places_[d].end(), place{});
+      std::copy_n(first_.begin(), bins, next.begin());
       for (priced_sample const each : order) {
         std::size_t const sample = to_index(each.sample);
         places_[d][next[to_index(owner[sample])]++] = {problem.costs[sample],

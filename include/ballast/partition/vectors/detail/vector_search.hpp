@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_SEARCH_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_SEARCH_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -17,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <tuple>
 
 namespace ballast::inline v0::detail {
 
@@ -128,8 +128,8 @@ class vector_search {
     }
     work_.spend(count);
     std::span<bundle> const all = memory.first(count);
-    std::ranges::sort(all, [d](bundle const& a, bundle const& b) {
-      return std::tuple(b.cost[d], a.first, a.second) < std::tuple(a.cost[d], b.first, b.second);
+    std::sort(all.begin(), all.end(), [d](bundle const& a, bundle const& b) {
+      return precedes(b.cost[d], a.cost[d], a.first, b.first, a.second, b.second);
     });
     return all;
   }

@@ -34,9 +34,9 @@ class microbatch_paths {
         after_(scratch.take<time_units>(2 * stages.stages() * microbatches_)),
         between_(scratch.take<time_units>(stages.stages() * microbatches_))
   {
-    std::ranges::fill(before_, 0);
-    std::ranges::fill(after_, 0);
-    std::ranges::fill(between_, 0);
+    std::fill(before_.begin(), before_.end(), 0);
+    std::fill(after_.begin(), after_.end(), 0);
+    std::fill(between_.begin(), between_.end(), 0);
     // Links are sorted by the stage that they leave, which is below the one that they enter. So a
     // loop upwards finds the lower stage complete, and a loop downwards the upper one.
     std::span<stage_link const> const links = stages.links();

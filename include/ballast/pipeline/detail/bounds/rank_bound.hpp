@@ -61,7 +61,8 @@ class rank_bound {
       if (!starts_detour(kind)) { continue; }
       std::span<time_units const> const trips = trips_after(kind);
       fixed_microbatch fixed;
-      fixed.microbatch = static_cast<std::size_t>(std::ranges::max_element(trips) - trips.begin());
+      fixed.microbatch =
+          static_cast<std::size_t>(std::max_element(trips.begin(), trips.end()) - trips.begin());
       time_units least = most_time;
       for (fixed.position = 0; fixed.position < trips.size() && least > found; ++fixed.position) {
         least = std::min(least, longest_path(fixed, least));

@@ -55,14 +55,15 @@ class rank_ends {
       std::size_t const column = time_columns::column_of(task);
       time_units const any = head ? bounds.heads()[number] : bounds.tails()[number];
       std::span<time_units> const own = scratch.take<time_units>(columns.microbatches());
-      std::ranges::copy(head ? paths.before(column) : paths.after(column), own.begin());
+      std::copy_n(head ? paths.before(column).begin() : paths.after(column).begin(), own.size(),
+                  own.begin());
       for (std::size_t kind = 0; kind < tasks.kinds(); ++kind) {
         std::size_t const other = tasks.index_of(kind, task.position);
         if (head ? other >= index : other <= index) { continue; }
         std::span<time_units const> const times = columns[tasks.columns()[kind]];
         for (std::size_t at = 0; at < own.size(); ++at) { own[at] -= times[at]; }
       }
-      time_units const least = *std::ranges::min_element(own);
+      time_units const least = *std::min_element(own.begin(), own.end());
       bool const whole = index == (head ? 0 : tasks.size() - 1);
       auto& ends = head ? heads_ : tails_;
       std::size_t& count = head ? head_count_ : tail_count_;

@@ -41,12 +41,11 @@ class rank_tasks {
     columns_ = columns_.first(kinds);
     counts_ = scratch.take<std::uint32_t>((numbers_.size() + 1) * kinds);
     indices_ = scratch.take<std::uint32_t>(kinds * microbatches_);
-    std::ranges::fill(counts_.first(kinds), 0U);
+    std::fill_n(counts_.begin(), kinds, 0U);
     for (std::size_t index = 0; index < numbers_.size(); ++index) {
       pipeline_task const& task = (*this)[index];
       std::size_t const kind = kind_of(task);
-      std::ranges::copy(counts_.subspan(index * kinds, kinds),
-                        counts_.subspan((index + 1) * kinds).begin());
+      std::copy_n(counts_.data() + index * kinds, kinds, counts_.data() + (index + 1) * kinds);
       ++counts_[(index + 1) * kinds + kind];
       indices_[kind * microbatches_ + task.position] = static_cast<std::uint32_t>(index);
     }
@@ -65,7 +64,8 @@ class rank_tasks {
   [[nodiscard]] std::size_t kinds() const noexcept { return columns_.size(); }
   [[nodiscard]] std::size_t kind_of(pipeline_task const& task) const
   {
-    auto const found = std::ranges::lower_bound(columns_, time_columns::column_of(task));
+    auto const found =
+        std::lower_bound(columns_.begin(), columns_.end(), time_columns::column_of(task));
     return static_cast<std::size_t>(found - columns_.begin());
   }
 

@@ -66,7 +66,7 @@ namespace ballast::inline v0::detail {
     trips[at] = columns[tasks.columns()[forward]][at] + paths.between(stage)[at] +
                 columns[tasks.columns()[backward]][at];
   }
-  std::ranges::sort(trips);
+  std::sort(trips.begin(), trips.end());
   std::partial_sum(trips.begin(), trips.end(), trips.begin());
 
   time_units bound = 0;

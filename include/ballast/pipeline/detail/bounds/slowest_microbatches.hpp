@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -43,13 +44,12 @@ class slowest_microbatches {
       lengths[at] = paths.longest_of(at, columns);
     }
     count = std::min(count, slowest_.size());
-    std::ranges::partial_sort(slowest_, slowest_.begin() + static_cast<std::ptrdiff_t>(count),
-                              [&](std::uint32_t a, std::uint32_t b) {
-                                return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
-                              });
+    std::partial_sort(
+        slowest_.data(), slowest_.data() + count, slowest_.data() + slowest_.size(),
+        [&](std::uint32_t a, std::uint32_t b) { return precedes(lengths[b], lengths[a], a, b); });
     slowest_ = slowest_.first(count);
-    std::ranges::fill(down_, no_path);
-    std::ranges::fill(up_, no_path);
+    std::fill(down_.begin(), down_.end(), no_path);
+    std::fill(up_.begin(), up_.end(), no_path);
     for (std::size_t one = 0; one < count; ++one) {
       for (std::size_t from = 0; from < stages_; ++from) { walk(stages, columns, one, from); }
     }

@@ -45,8 +45,9 @@ class synchronised_steps {
     std::span<std::uint32_t const> const one = schedule.tasks_on(first);
     std::span<std::uint32_t const> const two = schedule.tasks_on(second);
     auto const waits_for = [&](std::uint32_t task, std::uint32_t other) {
-      return std::ranges::any_of(schedule.waits_for(task),
-                                 [&](auto const& wait) { return wait.task == other; });
+      auto const waits = schedule.waits_for(task);
+      return std::any_of(waits.begin(), waits.end(),
+                         [&](auto const& wait) { return wait.task == other; });
     };
     auto scratch = memory.open();
     std::span<sync_point> const found = scratch.take<sync_point>(one.size());

@@ -45,8 +45,10 @@ class task_bounds {
     std::span<time_units> const least_before = scratch.take<time_units>(2 * stages.stages());
     std::span<time_units> const least_after = scratch.take<time_units>(2 * stages.stages());
     for (std::size_t column = 0; column < least_before.size(); ++column) {
-      least_before[column] = *std::ranges::min_element(paths.before(column));
-      least_after[column] = *std::ranges::min_element(paths.after(column));
+      auto const before = paths.before(column);
+      auto const after = paths.after(column);
+      least_before[column] = *std::min_element(before.begin(), before.end());
+      least_after[column] = *std::min_element(after.begin(), after.end());
     }
     // Raises a bound to what the runs of the rank give, and adds the task to them.
     auto const advance = [&](std::size_t task, time_units& bound, pass turn) {
@@ -62,8 +64,8 @@ class task_bounds {
       if (turned.begun) { turned.add(columns, column, counts[2 * column + 1]); }
     };
 
-    std::ranges::fill(runs, run{});
-    std::ranges::fill(counts, 0U);
+    std::fill(runs.begin(), runs.end(), run{});
+    std::fill(counts.begin(), counts.end(), 0U);
     for (std::size_t task = 0; task < tasks.size(); ++task) {
       time_units head = least_before[time_columns::column_of(tasks[task])];
       for (auto const& [other, transfer] : schedule.waits_for(task)) {
@@ -75,9 +77,9 @@ class task_bounds {
       heads_[task] = head;
     }
 
-    std::ranges::fill(runs, run{});
-    std::ranges::fill(counts, 0U);
-    std::ranges::fill(tails_, 0);
+    std::fill(runs.begin(), runs.end(), run{});
+    std::fill(counts.begin(), counts.end(), 0U);
+    std::fill(tails_.begin(), tails_.end(), 0);
     for (std::size_t task = tasks.size(); task-- > 0;) {
       std::size_t const column = time_columns::column_of(tasks[task]);
       time_units tail = std::max(tails_[task], least_after[column]);

@@ -43,8 +43,8 @@ class time_columns {
       std::span<time_units> const sums =
           most_.subspan(column * (microbatches_ + 1), microbatches_ + 1);
       sums[0] = 0;
-      std::ranges::copy((*this)[column], sums.begin() + 1);
-      std::ranges::sort(sums.subspan(1), std::greater{});
+      std::copy_n((*this)[column].begin(), microbatches_, sums.begin() + 1);
+      std::sort(sums.begin() + 1, sums.end(), std::greater{});
       std::partial_sum(sums.begin(), sums.end(), sums.begin());
     }
   }

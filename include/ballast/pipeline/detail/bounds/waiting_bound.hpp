@@ -45,7 +45,7 @@ enum class step_tasks : std::uint8_t {
     for (std::size_t at = 0; at < all; ++at) {
       into[at] = columns[side.columns[0]][at] + columns[side.columns[1]][at];
     }
-    std::ranges::sort(into);
+    std::sort(into.begin(), into.end());
     return into.subspan(longest ? all - steps : 0, steps);
   }
   std::span<time_units> const times = into.first(steps);
@@ -57,7 +57,7 @@ enum class step_tasks : std::uint8_t {
                                      opposite ? shortest + 1 - steps + step : shortest - step);
     }
   }
-  if (opposite) { std::ranges::sort(times); }
+  if (opposite) { std::sort(times.begin(), times.end()); }
   return times;
 }
 
@@ -112,7 +112,7 @@ enum class step_tasks : std::uint8_t {
   std::span<time_units> const owns = extreme(own, step_tasks::longest_similar);
   time_units const top = std::max(others.back(), owns.back());
   for (std::span<time_units> const times : {others, owns}) {
-    std::ranges::reverse(times);
+    std::reverse(times.begin(), times.end());
     for (time_units& time : times) { time = top - time; }
   }
   return std::max(below, most_shortfall(others, owns));

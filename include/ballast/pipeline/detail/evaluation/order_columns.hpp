@@ -51,7 +51,7 @@ struct order_columns {
                                                   workspace::frame& scratch)
 {
   order_columns columns{scratch.take<std::uint32_t>(2 * times.stages)};
-  std::ranges::fill(columns.numbers, no_column);
+  std::fill(columns.numbers.begin(), columns.numbers.end(), no_column);
   auto const firsts = scratch.take<pipeline_task>(columns.numbers.size());
   for (std::uint32_t const number : tasks) {
     pipeline_task const& task = schedule.tasks()[number];

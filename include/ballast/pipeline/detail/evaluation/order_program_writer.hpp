@@ -61,7 +61,8 @@ class order_program_writer {
     program_.loads = loads_;
     program_.steps = steps_.first(written_);
     auto const transfers = transfers_.first(written_);
-    bool const is_free = std::ranges::count(transfers, time_units{0}) == std::ssize(transfers);
+    bool const is_free =
+        std::count(transfers.begin(), transfers.end(), time_units{0}) == std::ssize(transfers);
     if (!is_free) { program_.transfers = transfers; }
     program_.columns = columns_.numbers;
     return program_;
@@ -71,7 +72,7 @@ class order_program_writer {
   // Sorts 0, 1, 2, ... by their beats. Those of beat b end at end_[b + 1].
   void sort_into(std::span<std::uint32_t> sorted, std::span<std::uint32_t const> beats)
   {
-    std::ranges::fill(end_, std::size_t{0});
+    std::fill(end_.begin(), end_.end(), std::size_t{0});
     for (std::uint32_t const beat : beats) { ++end_[beat]; }
     std::partial_sum(end_.begin(), end_.end(), end_.begin());
     for (auto at = static_cast<std::uint32_t>(beats.size()); at-- > 0;) {
@@ -86,7 +87,7 @@ class order_program_writer {
     readers_ = scratch_.take<std::uint32_t>(count);
     end_of_ = scratch_.take<time_slot>(count);
     tasks_ = scratch_.take<std::uint32_t>(count);
-    std::ranges::fill(readers_, 0U);
+    std::fill(readers_.begin(), readers_.end(), 0U);
     std::size_t beats = 0;
     std::size_t most_steps = schedule_.stages().ranks();  // at most one task of each ends a chain
     for (std::size_t task = 0; task < count; ++task) {
@@ -115,8 +116,8 @@ class order_program_writer {
     auto const begin = scratch_.take<std::uint32_t>(count);
     auto const sorted = scratch_.take<std::uint32_t>(count);
     users_ = scratch_.take<std::uint32_t>(columns_per_load * count);
-    std::ranges::fill(begin, no_column);
-    std::ranges::fill(users_, 0U);
+    std::fill(begin.begin(), begin.end(), no_column);
+    std::fill(users_.begin(), users_.end(), 0U);
     for (std::uint32_t const number : tasks_) {
       pipeline_task const& task = schedule_.tasks()[number];
       std::uint32_t& beat = begin[load_index(task)];

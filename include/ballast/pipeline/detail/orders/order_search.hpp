@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 #define BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -53,7 +54,7 @@ class order_search {
     time_columns const columns(problem.times, scratch);
     microbatch_paths const paths(problem.schedule.stages(), columns, scratch);
     tails_ = task_bounds(problem.schedule, columns, paths, scratch).tails();
-    std::ranges::fill(is_placed_, false);
+    std::fill(is_placed_.begin(), is_placed_.end(), false);
     find_equal(scratch);
     measure_ranks(columns);
   }
@@ -87,7 +88,7 @@ class order_search {
         continue;
       }
       limit = bound;
-      std::ranges::copy(path_, order.begin());
+      std::copy(path_.begin(), path_.end(), order.begin());
       if (limit <= problem_.lower_bound) { return true; }
     }
   }
@@ -119,7 +120,7 @@ class order_search {
     partial_order const known{problem_, path_.first(depth + 1), ends_};
     auto const before = known_.subspan(depth * ranks_, ranks_);
     auto const after = known_.subspan((depth + 1) * ranks_, ranks_);
-    std::ranges::copy(before, after.begin());
+    std::copy(before.begin(), before.end(), after.begin());
     time_units bound = bounds_[depth];
     std::size_t const last = schedule.tasks_before(depth + 1);
     for (std::size_t task = schedule.tasks_before(depth); task < last; ++task) {
@@ -140,17 +141,20 @@ class order_search {
   {
     auto const row = [this](microbatch_id microbatch) { return problem_.times[microbatch]; };
     auto const by_times = [&row](microbatch_id a, microbatch_id b) {
-      auto const [of_a, of_b] = std::ranges::mismatch(row(a), row(b));
-      if (of_a == row(a).end()) { return a < b; }
-      return std::pair(of_a->forward, of_a->backward) < std::pair(of_b->forward, of_b->backward);
+      std::span<stage_time const> const of_a = row(a);
+      auto const [in_a, in_b] = std::mismatch(of_a.begin(), of_a.end(), row(b).begin());
+      if (in_a == of_a.end()) { return a < b; }
+      return precedes(in_a->forward, in_b->forward, in_a->backward, in_b->backward);
     };
     auto const sorted = scratch.take<microbatch_id>(microbatches_);
     for (std::size_t index = 0; index < microbatches_; ++index) {
       sorted[index] = to_id<microbatch_id>(index);
     }
-    std::ranges::sort(sorted, by_times);
+    std::sort(sorted.begin(), sorted.end(), by_times);
     for (std::size_t at = 0; at < microbatches_; ++at) {
-      bool const equal = at > 0 && std::ranges::equal(row(sorted[at - 1]), row(sorted[at]));
+      std::span<stage_time const> const times = row(sorted[at]);
+      bool const equal =
+          at > 0 && std::equal(times.begin(), times.end(), row(sorted[at - 1]).begin());
       equal_before_[to_index(sorted[at])] = equal ? to_index(sorted[at - 1]) : none;
     }
   }
