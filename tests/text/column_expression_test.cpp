@@ -26,12 +26,12 @@ using testing::HasSubstr;
 
 constexpr std::array<std::string_view, 5> header = {"text", "visual", "image tokens", "_x1",
                                                     "label"};
-constexpr std::array<std::string_view, 5> row = {"7", "100", "-3", "0", "cat"};
+constexpr std::array<std::string_view, 5> example_row = {"7", "100", "-3", "0", "cat"};
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t value(std::string_view text)
 {
-  return parse_column_expression(text, header).value().evaluate({17, row}).value();
+  return parse_column_expression(text, header).value().evaluate({17, example_row}).value();
 }
 
 error parse_error(std::string_view text)
@@ -43,7 +43,7 @@ error parse_error(std::string_view text)
 
 error row_error(std::string_view text)
 {
-  auto const evaluated = parse_column_expression(text, header).value().evaluate({17, row});
+  auto const evaluated = parse_column_expression(text, header).value().evaluate({17, example_row});
   EXPECT_FALSE(evaluated) << text;
   return evaluated ? error{} : evaluated.error();
 }
@@ -89,7 +89,8 @@ expression random_expression(int depth, int binding = 0)
 RC_GTEST_PROP(ColumnExpression, HasTheValueOfItsTree, ())  // Ensures (1)
 {
   expression const random = random_expression(4);
-  auto const evaluated = parse_column_expression(random.text, header).value().evaluate({17, row});
+  auto const evaluated =
+      parse_column_expression(random.text, header).value().evaluate({17, example_row});
   RC_ASSERT(evaluated.has_value() == random.value.has_value());
   if (random.value) { RC_ASSERT(*evaluated == *random.value); }
 }
@@ -209,7 +210,8 @@ TEST(ColumnExpression, NestsThirtyTwoDeepAndNoDeeper)
 TEST(ColumnExpressionDeathTest, RejectsARowWithoutItsColumn)
 {
   auto const label = parse_column_expression("label", header).value();
-  EXPECT_DEATH((void)label.evaluate({1, std::span(row).first(4)}), "column < row.fields.size");
+  EXPECT_DEATH((void)label.evaluate({1, std::span(example_row).first(4)}),
+               "column < row.fields.size");
 }
 
 }  // namespace

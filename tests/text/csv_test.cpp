@@ -32,7 +32,7 @@ struct table {
   friend bool operator==(table const&, table const&) = default;
 };
 
-table read(std::string_view text)
+table read_table(std::string_view text)
 {
   table all;
   csv_reader reader(text);
@@ -51,7 +51,7 @@ table read(std::string_view text)
 
 std::vector<std::vector<std::string>> fields(std::string_view text)
 {
-  table const all = read(text);
+  table const all = read_table(text);
   EXPECT_EQ(all.error_line, 0U) << text;
   std::vector<std::vector<std::string>> rows;
   for (table_row const& row : all.rows) { rows.push_back(row.fields); }
@@ -118,7 +118,7 @@ RC_GTEST_PROP(CsvReader, AgreesWithReadingCharacterByCharacter, ())  // Ensures 
 {
   auto const text =
       *rc::gen::container<std::string>(rc::gen::elementOf(std::string("aab,,\"\"\"\n\n\r")));
-  RC_ASSERT(read(text) == read_slowly(text));
+  RC_ASSERT(read_table(text) == read_slowly(text));
 }
 
 RC_GTEST_PROP(CsvReader, ReadsBackWhatWasWrittenInQuotes,  // Ensures (1)
@@ -175,7 +175,7 @@ TEST(CsvReader, SkipsTheByteOrderMarkAndEmptyLines)
 
 TEST(CsvReader, CountsLinesFromOneWhereRowsStart)
 {
-  table const all = read("\na\n\"b\n\nb\",\"c\n\"\r\n\r\nd");
+  table const all = read_table("\na\n\"b\n\nb\",\"c\n\"\r\n\r\nd");
   ASSERT_EQ(all.rows.size(), 3U);
   EXPECT_EQ(all.rows[0].line, 2U);
   EXPECT_EQ(all.rows[1].line, 3U);
@@ -196,9 +196,9 @@ TEST(CsvReader, KeepsAllFieldsOfARowValidTogether)
 
 TEST(CsvReader, NamesTheLineOfBadQuoting)  // Errors
 {
-  EXPECT_EQ(read("a\n\nb,\"c\nd\n").error_line, 3U);
-  EXPECT_EQ(read("a\n\"b\nc\",\"d\"e\n").error_line, 3U);
-  EXPECT_EQ(read("\"a\"\rb").error_line, 1U);
+  EXPECT_EQ(read_table("a\n\nb,\"c\nd\n").error_line, 3U);
+  EXPECT_EQ(read_table("a\n\"b\nc\",\"d\"e\n").error_line, 3U);
+  EXPECT_EQ(read_table("\"a\"\rb").error_line, 1U);
 
   csv_reader never_closed("a,\"b");
   EXPECT_THAT(never_closed.next().error().message, HasSubstr("line 1: the quote"));

@@ -16,7 +16,7 @@ using ballast::error_code;
 using ballast::parse_decimal;
 using testing::HasSubstr;
 
-std::string read(std::string_view text)
+std::string read_decimal(std::string_view text)
 {
   auto const number = parse_decimal(text);
   return number ? number->text() : name_of(number.error().code);
@@ -24,37 +24,37 @@ std::string read(std::string_view text)
 
 TEST(Decimal, IsWhatIsWritten)  // Ensures (1)
 {
-  EXPECT_EQ(read("0"), "0");
-  EXPECT_EQ(read("12"), "12");
-  EXPECT_EQ(read("007"), "7");
-  EXPECT_EQ(read("0.125"), "0.125");
-  EXPECT_EQ(read("12.50"), "12.5");
-  EXPECT_EQ(read(".5"), "0.5");
-  EXPECT_EQ(read("5."), "5");
-  EXPECT_EQ(read("1.5e-3"), "0.0015");
-  EXPECT_EQ(read("1.5E+3"), "1500");
-  EXPECT_EQ(read("0.000012e6"), "12");
-  EXPECT_EQ(read("0e999"), "0");
-  EXPECT_EQ(read("9223372036854775807.999999999"), "9223372036854775807.999999999");
+  EXPECT_EQ(read_decimal("0"), "0");
+  EXPECT_EQ(read_decimal("12"), "12");
+  EXPECT_EQ(read_decimal("007"), "7");
+  EXPECT_EQ(read_decimal("0.125"), "0.125");
+  EXPECT_EQ(read_decimal("12.50"), "12.5");
+  EXPECT_EQ(read_decimal(".5"), "0.5");
+  EXPECT_EQ(read_decimal("5."), "5");
+  EXPECT_EQ(read_decimal("1.5e-3"), "0.0015");
+  EXPECT_EQ(read_decimal("1.5E+3"), "1500");
+  EXPECT_EQ(read_decimal("0.000012e6"), "12");
+  EXPECT_EQ(read_decimal("0e999"), "0");
+  EXPECT_EQ(read_decimal("9223372036854775807.999999999"), "9223372036854775807.999999999");
 }
 
 TEST(Decimal, IsRoundedAtTheNinthDecimal)  // Ensures (1)
 {
-  EXPECT_EQ(read("0.1234567894999"), "0.123456789");
-  EXPECT_EQ(read("0.1234567895"), "0.12345679");
-  EXPECT_EQ(read("0.0000000004"), "0");
-  EXPECT_EQ(read("5e-10"), "0.000000001");
-  EXPECT_EQ(read("49e-11"), "0");
-  EXPECT_EQ(read("9e-999"), "0");
-  EXPECT_EQ(read("1." + std::string(1000, '9')), "2");
-  EXPECT_EQ(read("0." + std::string(1000, '0') + "1e900"), "0");
+  EXPECT_EQ(read_decimal("0.1234567894999"), "0.123456789");
+  EXPECT_EQ(read_decimal("0.1234567895"), "0.12345679");
+  EXPECT_EQ(read_decimal("0.0000000004"), "0");
+  EXPECT_EQ(read_decimal("5e-10"), "0.000000001");
+  EXPECT_EQ(read_decimal("49e-11"), "0");
+  EXPECT_EQ(read_decimal("9e-999"), "0");
+  EXPECT_EQ(read_decimal("1." + std::string(1000, '9')), "2");
+  EXPECT_EQ(read_decimal("0." + std::string(1000, '0') + "1e900"), "0");
 }
 
 TEST(Decimal, RefusesWhatIsNoNumberOfZeroOrMore)
 {
   for (std::string const text : {"", ".", "e5", ".e5", "-1", "-0", "+1", " 1", "1 ", "1,5", "1.2.3",
                                  "1e", "1e+", "1e+-5", "1e5.", "0x10", "nan", "inf", "1_000"}) {
-    EXPECT_EQ(read(text), "syntax") << text;
+    EXPECT_EQ(read_decimal(text), "syntax") << text;
   }
   EXPECT_THAT(parse_decimal("-1").error().message,
               HasSubstr("'-1' is no number of 0 or more; write it as"));
@@ -65,7 +65,7 @@ TEST(Decimal, RefusesWhatIsTooLarge)
   for (std::string const text :
        {"9223372036854775808", "9223372036854775807.9999999996", "1e19", "1e1000", "1e-1000",
         "1e99999999999", "0.001e22", "99999999999999999999999999999999999999999999"}) {
-    EXPECT_EQ(read(text), "out_of_range") << text;
+    EXPECT_EQ(read_decimal(text), "out_of_range") << text;
   }
 }
 
