@@ -12,22 +12,22 @@
 namespace {
 
 using ballast::ratio;
-using exact = boost::multiprecision::cpp_rational;
+using rational = boost::multiprecision::cpp_rational;
 
-constexpr auto greatest = std::numeric_limits<std::int64_t>::max();
+constexpr auto greatest_term = std::numeric_limits<std::int64_t>::max();
 
 static_assert(std::is_trivially_copyable_v<ratio>);
 static_assert(ratio{1, 3} < ratio{1, 2} && ratio{1, 2} == ratio{2, 4});
 
-exact exactly(ratio of)
+rational exactly(ratio of)
 {
-  return exact(of.numerator, of.denominator);
+  return rational(of.numerator, of.denominator);
 }
 
 bool compares_as_rationals_do(ratio a, ratio b)  // Ensures (1)
 {
-  exact const x = exactly(a);
-  exact const y = exactly(b);
+  rational const x = exactly(a);
+  rational const y = exactly(b);
   return (a < b) == (x < y) && (a == b) == (x == y) && (a > b) == (x > y) && (a <= b) == (x <= y) &&
          (a >= b) == (x >= y) && (a != b) == (x != y);
 }
@@ -35,12 +35,14 @@ bool compares_as_rationals_do(ratio a, ratio b)  // Ensures (1)
 // Half of the denominators and of the differences are small, where ties and near misses live.
 rc::Gen<ratio> any_ratio()
 {
-  auto const numerator = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 10),
-                                        rc::gen::inRange<std::int64_t>(greatest - 10, greatest),
-                                        rc::gen::inRange<std::int64_t>(0, greatest));
-  auto const denominator = rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 10),
-                                          rc::gen::inRange<std::int64_t>(greatest - 10, greatest),
-                                          rc::gen::inRange<std::int64_t>(1, greatest));
+  auto const numerator =
+      rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 10),
+                     rc::gen::inRange<std::int64_t>(greatest_term - 10, greatest_term),
+                     rc::gen::inRange<std::int64_t>(0, greatest_term));
+  auto const denominator =
+      rc::gen::oneOf(rc::gen::inRange<std::int64_t>(1, 10),
+                     rc::gen::inRange<std::int64_t>(greatest_term - 10, greatest_term),
+                     rc::gen::inRange<std::int64_t>(1, greatest_term));
   return rc::gen::construct<ratio>(numerator, denominator);
 }
 
@@ -65,11 +67,12 @@ TEST(Ratio, ComparesSmallFractionsAsRationalsDo)
 
 TEST(Ratio, ComparesTheExtremesWithoutOverflow)  // Ensures (2)
 {
-  EXPECT_LT((ratio{0, greatest}), (ratio{1, greatest}));
-  EXPECT_LT((ratio{greatest - 1, greatest}), (ratio{greatest, greatest}));
-  EXPECT_LT((ratio{greatest - 2, greatest - 1}), (ratio{greatest - 1, greatest}));
-  EXPECT_EQ((ratio{greatest, greatest}), (ratio{1, 1}));
-  EXPECT_GT((ratio{greatest, 1}), (ratio{greatest - 1, 1}));
+  EXPECT_LT((ratio{0, greatest_term}), (ratio{1, greatest_term}));
+  EXPECT_LT((ratio{greatest_term - 1, greatest_term}), (ratio{greatest_term, greatest_term}));
+  EXPECT_LT((ratio{greatest_term - 2, greatest_term - 1}),
+            (ratio{greatest_term - 1, greatest_term}));
+  EXPECT_EQ((ratio{greatest_term, greatest_term}), (ratio{1, 1}));
+  EXPECT_GT((ratio{greatest_term, 1}), (ratio{greatest_term - 1, 1}));
 }
 
 TEST(Ratio, IsZeroAtFirst)
@@ -81,7 +84,7 @@ TEST(Ratio, IsZeroAtFirst)
 TEST(Ratio, HasAValueForDisplay)
 {
   EXPECT_EQ((ratio{3, 4}.value()), 0.75);
-  EXPECT_EQ((ratio{greatest, 1}.value()), 0x1p63);
+  EXPECT_EQ((ratio{greatest_term, 1}.value()), 0x1p63);
 }
 
 TEST(Ratio, SaysHowFarItIsAboveABound)
@@ -90,7 +93,7 @@ TEST(Ratio, SaysHowFarItIsAboveABound)
   EXPECT_EQ(gap_above(ratio{6, 4}, ratio{3, 2}), 0.0);
   EXPECT_EQ(gap_above(ratio{}, ratio{}), 0.0);
   // Quotients of these differ by less than a double can hold.
-  EXPECT_EQ(gap_above(ratio{greatest, 1}, ratio{greatest - 1, 1}), 0x1p-63);
+  EXPECT_EQ(gap_above(ratio{greatest_term, 1}, ratio{greatest_term - 1, 1}), 0x1p-63);
 }
 
 }  // namespace

@@ -16,18 +16,18 @@ namespace {
 
 using ballast::detail::radix_sort;
 using ballast::detail::radix_sort_by_key;
-using words = std::vector<std::uint64_t>;
+using word_list = std::vector<std::uint64_t>;
 
-constexpr auto greatest = std::numeric_limits<std::uint64_t>::max();
+constexpr auto greatest_word = std::numeric_limits<std::uint64_t>::max();
 
-words sorted_by_radix(words of)
+word_list sorted_by_radix(word_list of)
 {
-  words spare(of.size());
+  word_list spare(of.size());
   radix_sort(of, spare);
   return of;
 }
 
-words sorted(words of)
+word_list sorted(word_list of)
 {
   std::ranges::sort(of);
   return of;
@@ -39,7 +39,7 @@ TEST(RadixSort, SortsAtEverySizeAndMagnitude)
   for (std::size_t const size : {0U, 1U, 2U, 31U, 32U, 33U, 500U, 5000U, 70'000U}) {
     for (int const bits : {0, 1, 2, 7, 21, 22, 23, 40, 63, 64}) {
       SCOPED_TRACE(testing::Message() << size << " words of " << bits << " bits");
-      words of(size);
+      word_list of(size);
       for (std::uint64_t& word : of) { word = bits == 0 ? 9 : random() >> (64 - bits); }
       ASSERT_EQ(sorted_by_radix(of), sorted(of));
     }
@@ -50,8 +50,8 @@ TEST(RadixSort, SortsAtEverySizeAndMagnitude)
 TEST(RadixSort, ComparesWhatTheHighestBitsDoNotTellApart)
 {
   ballast::random_source random(7);
-  words of{0, greatest};
-  for (int word = 0; word < 5000; ++word) { of.push_back(greatest / 2 + random.below(1000)); }
+  word_list of{0, greatest_word};
+  for (int word = 0; word < 5000; ++word) { of.push_back(greatest_word / 2 + random.below(1000)); }
   EXPECT_EQ(sorted_by_radix(of), sorted(of));
 }
 
@@ -59,8 +59,8 @@ RC_GTEST_PROP(RadixSort, SortsWhatever, ())
 {
   auto const distinct = *rc::gen::inRange<std::uint64_t>(1, 1000);
   auto const scale = *rc::gen::inRange(0, 54);
-  words of =
-      *rc::gen::scale(20, rc::gen::container<words>(rc::gen::inRange<std::uint64_t>(0, distinct)));
+  word_list of = *rc::gen::scale(
+      20, rc::gen::container<word_list>(rc::gen::inRange<std::uint64_t>(0, distinct)));
   for (std::uint64_t& word : of) { word <<= scale; }
   RC_ASSERT(sorted_by_radix(of) == sorted(of));
 }
@@ -73,18 +73,18 @@ void expect_stable(int key_bits)
   ballast::random_source random(11);
   auto const key_of = [](std::uint64_t word) { return word >> 32; };
   std::multimap<std::uint64_t, std::uint64_t> oracle;
-  words of;
+  word_list of;
   for (std::uint64_t number = 0; number < 3000; ++number) {
     std::uint64_t const key = random.below(std::uint64_t{1} << key_bits) & ~std::uint64_t{1};
     of.push_back(key << 32 | number);
     oracle.emplace(key, of.back());
   }
-  words expected;
+  word_list expected;
   for (auto const& [key, word] : oracle) { expected.push_back(word); }
-  words spare(of.size());
+  word_list spare(of.size());
   auto const result = radix_sort_by_key<Digits>(of, spare, key_bits, key_of);
   EXPECT_TRUE(result.data() == of.data() || result.data() == spare.data());
-  EXPECT_EQ(words(result.begin(), result.end()), expected);
+  EXPECT_EQ(word_list(result.begin(), result.end()), expected);
 }
 
 TEST(RadixSortByKey, KeepsTheOrderOfEqualKeys)  // Ensures (1)
@@ -96,19 +96,19 @@ TEST(RadixSortByKey, KeepsTheOrderOfEqualKeys)  // Ensures (1)
 
 TEST(RadixSortByKey, LeavesWordsAsTheyAreWhereAllKeysAreEqual)
 {
-  words of{3, 1, 2};
-  words spare(of.size());
+  word_list of{3, 1, 2};
+  word_list spare(of.size());
   auto const result = radix_sort_by_key<2>(of, spare, 0, [](std::uint64_t) { return 0U; });
-  EXPECT_EQ(words(result.begin(), result.end()), (words{3, 1, 2}));
+  EXPECT_EQ(word_list(result.begin(), result.end()), (word_list{3, 1, 2}));
 }
 
 TEST(RadixSortDeathTest, RefusesTooLittleRoomAndTooLongKeys)
 {
-  words of{3, 1, 2};
-  words spare(2);
+  word_list of{3, 1, 2};
+  word_list spare(2);
   auto const key_of = [](std::uint64_t word) { return word; };
   EXPECT_DEATH((void)radix_sort_by_key<2>(of, spare, 2, key_of), "spare.size");
-  words room(3);
+  word_list room(3);
   EXPECT_DEATH((void)radix_sort_by_key<2>(of, room, 23, key_of), "most_digit_bits");
 }
 
