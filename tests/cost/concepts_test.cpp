@@ -12,7 +12,7 @@ using ballast::cost_model;
 using ballast::cost_units;
 using ballast::tokens;
 
-struct document {
+struct priced_document {
   std::string text;
 };
 
@@ -22,7 +22,7 @@ class archetype {
   archetype() = delete;
   archetype(archetype const&) = default;
   archetype& operator=(archetype const&) = default;
-  cost_units operator()(document const& sample) const
+  cost_units operator()(priced_document const& sample) const
   {
     return static_cast<cost_units>(sample.text.size());
   }
@@ -36,21 +36,21 @@ struct changes_itself {
   cost_units operator()(tokens length) { return length; }
 };
 
-static_assert(cost_model<archetype, document>);
+static_assert(cost_model<archetype, priced_document>);
 static_assert(!cost_model<archetype>);
 static_assert(cost_model<ballast::quadratic_cost>);
-static_assert(!cost_model<ballast::quadratic_cost, document>);
+static_assert(!cost_model<ballast::quadratic_cost, priced_document>);
 static_assert(!cost_model<answers_a_double>);
 static_assert(!cost_model<changes_itself>);
 
 TEST(CostModel, MayBeALambdaOverTheCallersSamples)
 {
-  auto const by_size = [](document const& sample) {
+  auto const by_size = [](priced_document const& sample) {
     return static_cast<cost_units>(sample.text.size());
   };
-  static_assert(cost_model<decltype(by_size), document> == false);  // const: not assignable
-  static_assert(cost_model<std::remove_const_t<decltype(by_size)>, document>);
-  EXPECT_EQ(by_size(document{"four"}), 4);
+  static_assert(cost_model<decltype(by_size), priced_document> == false);  // const: not assignable
+  static_assert(cost_model<std::remove_const_t<decltype(by_size)>, priced_document>);
+  EXPECT_EQ(by_size(priced_document{"four"}), 4);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using ballast_test::cpp_int;
 
 static_assert(std::regular<flop_polynomial>);
 
-constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+constexpr auto most_coefficient = std::numeric_limits<std::uint64_t>::max();
 
 RC_GTEST_PROP(Flops, AreTheFormulaExactly, (std::uint64_t linear, std::uint64_t quadratic))
 {
@@ -34,15 +34,16 @@ RC_GTEST_PROP(Flops, AreTheFormulaExactly, (std::uint64_t linear, std::uint64_t 
 TEST(Flops, OfTheLargestPolynomialAndLengthFit)
 {
   cpp_int const l = longest_sample;
-  EXPECT_EQ(cpp_int(exact_flops({most, most}, longest_sample)), most * l + most * l * l);
-  EXPECT_EQ(exact_flops({most, most}, 0), 0U);
+  EXPECT_EQ(cpp_int(exact_flops({most_coefficient, most_coefficient}, longest_sample)),
+            most_coefficient * l + most_coefficient * l * l);
+  EXPECT_EQ(exact_flops({most_coefficient, most_coefficient}, 0), 0U);
 }
 
 TEST(Flops, AsADoubleAreTheNearest)
 {
   EXPECT_DOUBLE_EQ(ballast::flops({24, 4}, 10), 640);
   constexpr double l = longest_sample;
-  EXPECT_DOUBLE_EQ(ballast::flops({0, most}, longest_sample), 0x1p64 * l * l);
+  EXPECT_DOUBLE_EQ(ballast::flops({0, most_coefficient}, longest_sample), 0x1p64 * l * l);
 }
 
 RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
@@ -50,7 +51,7 @@ RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
 {
   auto const expect = [](ballast::result<flop_polynomial> const& found, cpp_int const& linear,
                          cpp_int const& quadratic) {
-    if (linear > most || quadratic > most) {
+    if (linear > most_coefficient || quadratic > most_coefficient) {
       RC_ASSERT(!found.has_value());
       RC_ASSERT(found.error().code == error_code::out_of_range);
     } else {
@@ -67,8 +68,9 @@ RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
 
 TEST(Flops, SayWhatToDoWhenTheyDoNotFit)
 {
-  EXPECT_EQ(ballast::add({most, most}, {0, 0}).value(), (flop_polynomial{most, most}));
-  EXPECT_THAT(ballast::add({most, 0}, {1, 0}).error().message,
+  EXPECT_EQ(ballast::add({most_coefficient, most_coefficient}, {0, 0}).value(),
+            (flop_polynomial{most_coefficient, most_coefficient}));
+  EXPECT_THAT(ballast::add({most_coefficient, 0}, {1, 0}).error().message,
               testing::HasSubstr("do not fit 64 bits; check its dimensions"));
 }
 

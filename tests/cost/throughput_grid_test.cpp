@@ -26,15 +26,15 @@ using testing::HasSubstr;
 static_assert(std::regular<throughput_grid>);
 
 // Rows are degrees, columns are lengths.
-std::vector<tokens> const lengths = {1000, 2000, 4000};
-std::vector<std::int64_t> const degrees = {1, 2, 8};
-std::vector<double> const per_second = {1e12, 2e12,  3e12,  //
-                                        2e12, 4e12,  5e12,  //
-                                        5e12, 10e12, 17e12};
+std::vector<tokens> const grid_lengths = {1000, 2000, 4000};
+std::vector<std::int64_t> const grid_degrees = {1, 2, 8};
+std::vector<double> const grid_throughputs = {1e12, 2e12,  3e12,  //
+                                              2e12, 4e12,  5e12,  //
+                                              5e12, 10e12, 17e12};
 
 throughput_grid grid()
 {
-  return throughput_grid::from(lengths, degrees, per_second).value();
+  return throughput_grid::from(grid_lengths, grid_degrees, grid_throughputs).value();
 }
 
 cost_units time_of(tokens length, std::int64_t degree)
@@ -44,10 +44,10 @@ cost_units time_of(tokens length, std::int64_t degree)
 
 TEST(ThroughputGrid, IsWhatWasMeasuredAtItsKnots)  // Ensures (1)
 {
-  for (std::size_t row = 0; row < degrees.size(); ++row) {
-    for (std::size_t column = 0; column < lengths.size(); ++column) {
-      cpp_rational const speed = exact(per_second[row * lengths.size() + column]);
-      EXPECT_EQ(time_of(lengths[column], degrees[row]),
+  for (std::size_t row = 0; row < grid_degrees.size(); ++row) {
+    for (std::size_t column = 0; column < grid_lengths.size(); ++column) {
+      cpp_rational const speed = exact(grid_throughputs[row * grid_lengths.size() + column]);
+      EXPECT_EQ(time_of(grid_lengths[column], grid_degrees[row]),
                 ballast_test::as_cost(cpp_rational(840'000'000) * 1'000'000'000'000 / speed));
     }
   }
@@ -67,7 +67,8 @@ TEST(ThroughputGrid, HoldsTheNearestMeasurementOutside)  // Ensures (1)
   EXPECT_EQ(time_of(9000, 64), time_of(4000, 8));
   EXPECT_EQ(time_of(3000, 64), time_of(3000, 8));
   std::vector<std::int64_t> const from_four = {4};
-  auto const one = throughput_grid::from(lengths, from_four, std::vector{1e12, 2e12, 3e12}).value();
+  auto const one =
+      throughput_grid::from(grid_lengths, from_four, std::vector{1e12, 2e12, 3e12}).value();
   for (std::int64_t const degree : {1, 4, 9}) {
     EXPECT_EQ(one.at(degree).picoseconds(1000, 2000), 500);
   }

@@ -38,7 +38,7 @@ using testing::HasSubstr;
 static_assert(std::regular<data_code>);
 
 // No chance: every sample has exactly the visual tokens of its code.
-constexpr data_code_options exact = {
+constexpr data_code_options exact_options = {
     .smallest_aspect = 1'000'000, .largest_aspect = 1'000'000, .longest_text = 0};
 
 std::vector<tokens> lengths(std::string_view codes, data_code_options const& options)
@@ -93,15 +93,15 @@ TEST(DataCode, PointsAtTheByteThatIsWrong)
 
 TEST(DrawBatch, GivesEachSampleTheTokensOfItsCode)  // Ensures (1)
 {
-  EXPECT_THAT(lengths("g1b1i256f1s0,g1b1i512f1s0,g1b1i1024f1s0,g1b1i2048f1s0", exact),
+  EXPECT_THAT(lengths("g1b1i256f1s0,g1b1i512f1s0,g1b1i1024f1s0,g1b1i2048f1s0", exact_options),
               ElementsAre(256, 1024, 4096, 16384));
-  EXPECT_THAT(lengths("g1b1i256f4s0,g1b1i256f4s1,g1b1i256f85s1,g1b1i512f85s1", exact),
+  EXPECT_THAT(lengths("g1b1i256f4s0,g1b1i256f4s1,g1b1i256f85s1,g1b1i512f85s1", exact_options),
               ElementsAre(1024, 256, 6400, 25600));
-  EXPECT_THAT(lengths("g1b1i16f3s1,g1b1i16f6s1,g1b1i16f7s2,g1b1i16f0s1,g1b1i16f0s0", exact),
+  EXPECT_THAT(lengths("g1b1i16f3s1,g1b1i16f6s1,g1b1i16f7s2,g1b1i16f0s1,g1b1i16f0s0", exact_options),
               ElementsAre(1, 1, 2, 1, 0));
-  EXPECT_THAT(lengths("g1b1i15f9s0,g1b1i31f9s0", exact), ElementsAre(0, 9));
+  EXPECT_THAT(lengths("g1b1i15f9s0,g1b1i31f9s0", exact_options), ElementsAre(0, 9));
 
-  data_code_options other = exact;
+  data_code_options other = exact_options;
   other.pixels_per_token = 8;
   other.frames_per_token = {4, 1};
   other.smallest_aspect = other.largest_aspect = 1'500'000;
@@ -113,7 +113,7 @@ TEST(DrawBatch, RepeatsTheCodesOverTheJob)
 {
   auto const codes = parse_data_codes("g2b1i16f1s0,g1b0i16f1s0,g1b2i32f1s0").value();
   random_source random(1);
-  sample_batch const batch = draw_batch(codes, 8, exact, random).value();
+  sample_batch const batch = draw_batch(codes, 8, exact_options, random).value();
   EXPECT_THAT(batch.lengths, ElementsAre(1, 1, 4, 4, 1, 1, 4, 4));
   EXPECT_THAT(batch.source, ElementsAre(rank_id{0}, rank_id{1}, rank_id{3}, rank_id{3}, rank_id{4},
                                         rank_id{5}, rank_id{7}, rank_id{7}));
@@ -144,7 +144,7 @@ TEST(DrawBatch, DrawsOneAspectPerGpuAndOneTextPerSample)  // Ensures (2) (3)
 
 TEST(DrawBatch, ReachesBothBoundsOfTheAspectAndTheText)  // Ensures (2)
 {
-  data_code_options options = exact;
+  data_code_options options = exact_options;
   options.smallest_aspect = 999'999;
   options.largest_aspect = 1'000'001;
   std::map<tokens, int> seen;
@@ -158,7 +158,7 @@ TEST(DrawBatch, ReachesBothBoundsOfTheAspectAndTheText)  // Ensures (2)
     EXPECT_NEAR(samples, 10'000, tolerance);
   }
 
-  options = exact;
+  options = exact_options;
   options.longest_text = 392;
   auto const texts = lengths("g1b20000i0f1s0", options);
   EXPECT_EQ(std::ranges::min(texts), 0);
@@ -182,7 +182,7 @@ TEST(DrawBatch, RefusesGpusThatAreNoMultiple)  // Errors
 TEST(DrawBatch, RefusesSamplesThatCouldBeTooLong)  // Errors
 {
   // 46340^2 < 2^31 - 1 < 46341^2
-  data_code_options options = exact;
+  data_code_options options = exact_options;
   options.pixels_per_token = 1;
   std::vector<data_code> codes = {{1, 1, 1, 1, 0}, {1, 1, 46340, 1, 0}};
   random_source random(1);
