@@ -21,13 +21,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-using lines = std::vector<std::string>;
+using code_lines = std::vector<std::string>;
 
 // What a path of the repository holds, or nothing where there is no such file.
 using repository = std::function<std::optional<std::string>(std::string const&)>;
 
 // Takes away the indentation that all lines share; empty lines have none to share.
-lines flush_left(lines block)
+code_lines flush_left(code_lines block)
 {
   std::size_t common = std::string::npos;
   for (std::string const& line : block) { common = std::min(common, line.find_first_not_of(' ')); }
@@ -36,10 +36,10 @@ lines flush_left(lines block)
 }
 
 // The lines between the two that read `// [name]`; nothing unless there are exactly two.
-std::optional<lines> region(std::string const& text, std::string const& name)
+std::optional<code_lines> region(std::string const& text, std::string const& name)
 {
   std::string const marker = "// [" + name + "]";
-  lines found;
+  code_lines found;
   int markers = 0;
   for (std::string const& line : structure::lines_of(text)) {
     std::size_t const first = line.find_first_not_of(' ');
@@ -57,7 +57,7 @@ struct snippet {
   std::size_t line;  // of the opening fence, from 1
   std::string path;  // of its source; empty where the document does not say
   std::string name;
-  lines text;
+  code_lines text;
 };
 
 std::vector<snippet> snippets_of(source_file const& document)

@@ -97,7 +97,7 @@ std::string const good_text =
     "inline constexpr int one = 1;\n}  // namespace ballast::inline v0\n\n"
     "#endif  // BALLAST_CORE_A_HPP\n";
 
-source_file with(std::string const& from, std::string const& to)
+source_file good_header_with(std::string const& from, std::string const& to)
 {
   std::string text = good_text;
   text.replace(text.find(from), from.size(), to);
@@ -121,21 +121,22 @@ TEST(HeaderForm, AcceptsMacrosWithoutANamespace)
 TEST(HeaderForm, AcceptsNamespacesInTheVersionedOne)
 {
   for (std::string const inner : {"report", "detail", "literals"}) {
-    EXPECT_THAT(of_form(with("inline v0 {", "inline v0::" + inner + " {")), IsEmpty());
+    EXPECT_THAT(of_form(good_header_with("inline v0 {", "inline v0::" + inner + " {")), IsEmpty());
   }
 }
 
 TEST(HeaderForm, ReportsEachFault)
 {
-  EXPECT_THAT(of_form(with("SPDX", "spdx")), ElementsAre(HasSubstr("licence")));
-  EXPECT_THAT(of_form(with("#ifndef BALLAST_CORE_A", "#ifndef CORE_A")),
+  EXPECT_THAT(of_form(good_header_with("SPDX", "spdx")), ElementsAre(HasSubstr("licence")));
+  EXPECT_THAT(of_form(good_header_with("#ifndef BALLAST_CORE_A", "#ifndef CORE_A")),
               ElementsAre(HasSubstr("guarded by BALLAST_CORE_A_HPP")));
-  EXPECT_THAT(of_form(with("#endif  // BALLAST_CORE_A_HPP\n", "#endif\n")),
+  EXPECT_THAT(of_form(good_header_with("#endif  // BALLAST_CORE_A_HPP\n", "#endif\n")),
               ElementsAre(HasSubstr("guarded")));
-  EXPECT_THAT(of_form(with("/// One.", "// One.")), ElementsAre(HasSubstr("documents nothing")));
-  EXPECT_THAT(of_form(with("ballast::inline v0 {", "ballast {")),
+  EXPECT_THAT(of_form(good_header_with("/// One.", "// One.")),
+              ElementsAre(HasSubstr("documents nothing")));
+  EXPECT_THAT(of_form(good_header_with("ballast::inline v0 {", "ballast {")),
               Contains(HasSubstr("instead of ballast::inline v0")));
-  EXPECT_THAT(of_form(with("namespace ballast::inline v0 {", "")),
+  EXPECT_THAT(of_form(good_header_with("namespace ballast::inline v0 {", "")),
               ElementsAre(HasSubstr("declares names outside")));
   EXPECT_THAT(of_form({"ballast/core/a.hpp", ""}), Contains(HasSubstr("licence")));
 }

@@ -4,6 +4,7 @@
 #include "libraries.hpp"
 #include "own_includes.hpp"
 #include "rooms.hpp"
+#include "sample_code.hpp"
 #include "source_tree.hpp"
 
 #include <gmock/gmock.h>
@@ -19,19 +20,20 @@
 
 namespace {
 
+using structure::in;
 using structure::problems;
 using structure::source_file;
 using testing::ElementsAre;
 
-using tree = std::vector<source_file>;
-using rule = problems (*)(tree const&);
+using source_files = std::vector<source_file>;
+using rule = problems (*)(source_files const&);
 
 constexpr auto rules = std::to_array<rule>(
     {structure::misplaced_headers, structure::leaked_internals, structure::crowded_folders,
      structure::stray_libraries, structure::upward_includes_of_all, structure::unclean_includes});
 
 // What each rule finds.
-std::array<problems, rules.size()> check(tree const& files)
+std::array<problems, rules.size()> check(source_files const& files)
 {
   std::array<problems, rules.size()> found;
   for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -41,14 +43,14 @@ std::array<problems, rules.size()> check(tree const& files)
   return found;
 }
 
-tree const& sound()
+source_files const& sound()
 {
-  static tree const files = structure::whole_tree();
+  static source_files const files = structure::whole_tree();
   return files;
 }
 
 // "rule 3: ..." for all that the rules find in the copy and not in the tree itself.
-problems new_faults(tree const& copy)
+problems new_faults(source_files const& copy)
 {
   static auto const before = check(sound());
   auto const after = check(copy);
@@ -63,18 +65,18 @@ problems new_faults(tree const& copy)
   return found;
 }
 
-tree with(std::string const& path, std::string const& before, std::string const& after = "")
+source_files with(std::string const& path, std::string const& before, std::string const& after = "")
 {
-  tree copy = sound();
+  source_files copy = sound();
   auto const file = std::ranges::find(copy, path, &source_file::path);
   if (file == copy.end()) { throw std::runtime_error("no file " + path); }
   file->text = before + file->text + after;
   return copy;
 }
 
-tree without(std::string const& path, std::string const& text)
+source_files without(std::string const& path, std::string const& text)
 {
-  tree copy = sound();
+  source_files copy = sound();
   auto const file = std::ranges::find(copy, path, &source_file::path);
   if (file == copy.end()) { throw std::runtime_error("no file " + path); }
   file->text.erase(file->text.find(text), text.size());
@@ -84,17 +86,12 @@ tree without(std::string const& path, std::string const& text)
 std::string const ids = "ballast/core/ids.hpp";
 std::string const sorting = "ballast/core/detail/radix_sort.hpp";
 
-std::string in(std::string const& space, std::string const& text)
-{
-  return "\nnamespace ballast::inline v0" + space + " {\n" + text + "\n}\n";
-}
-
 TEST(BrokenCopies, OfRule1HaveADoorAmongInternalsOrTheReverse)
 {
   EXPECT_THAT(new_faults(with(sorting, "", in("", "using stray = int;"))),
               ElementsAre("rule 1: " + sorting +
                           ": lies under detail/ and declares the public name stray"));
-  tree copy = sound();
+  source_files copy = sound();
   copy.push_back({"ballast/core/stray.hpp", in("::detail", "using stray = int;")});
   EXPECT_THAT(new_faults(copy),
               ElementsAre("rule 1: ballast/core/stray.hpp: has no public name and does not lie "
@@ -116,7 +113,7 @@ TEST(BrokenCopies, OfRule2NameAnInternalOutsideOfTheLibrary)
 
 TEST(BrokenCopies, OfRule3HaveACrowdedFolder)
 {
-  tree copy = sound();
+  source_files copy = sound();
   auto const crowd = std::ranges::count_if(
       copy, [](source_file const& file) { return file.path.starts_with("ballast/core/detail/"); });
   for (auto i = crowd; i < 31; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "own_includes.hpp"
+#include "sample_code.hpp"
 #include "source_tree.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 
 namespace {
 
+using structure::in;
 using structure::source_file;
 using structure::unclean_includes;
 using testing::ElementsAre;
@@ -21,11 +23,6 @@ TEST(OwnIncludes, AreWhatHeadersUse)
 }
 
 // From here on: the checks themselves, on headers that are wrong.
-
-std::string in(std::string const& space, std::string const& text)
-{
-  return "namespace ballast::inline v0" + space + " {\n" + text + "\n}\n";
-}
 
 structure::problems of_header(std::string const& text)
 {

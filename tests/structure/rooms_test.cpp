@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rooms.hpp"
+#include "sample_code.hpp"
 #include "source_tree.hpp"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 namespace {
 
 using structure::crowded_folders;
+using structure::in;
 using structure::leaked_internals;
 using structure::misplaced_headers;
 using structure::source_file;
@@ -35,11 +37,6 @@ TEST(Rooms, HoldNoCrowd)
 }
 
 // From here on: the checks themselves, on trees that are wrong.
-
-std::string in(std::string const& space, std::string const& text)
-{
-  return "namespace ballast::inline v0" + space + " {\n" + text + "\n}\n";
-}
 
 TEST(MisplacedHeaders, AreInternalsWithAPublicName)
 {
