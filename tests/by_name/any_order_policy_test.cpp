@@ -10,7 +10,9 @@
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 
+#include "../support/compiled_schedules.hpp"
 #include "../support/order_checks.hpp"
+#include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 

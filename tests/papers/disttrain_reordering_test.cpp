@@ -3,11 +3,13 @@
 // Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025: a plain transcription
 // of its pseudocode, with GETINTERVAL read off whole simulations, next to interval_filling.
 
-#include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/interval_filling.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
 
 #include <algorithm>
 #include <cstddef>

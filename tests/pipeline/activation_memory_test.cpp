@@ -1,5 +1,6 @@
 #include <ballast/pipeline/activation_memory.hpp>  // first: proves it is self-contained
 
+#include "../support/numbered_order.hpp"
 #include "../support/random_schedules.hpp"
 
 #include <gmock/gmock.h>
@@ -29,16 +30,8 @@ using ballast::pipeline_times;
 using ballast::stage_graph;
 using ballast::stage_id;
 using ballast::time_units;
+using ballast_test::numbered_order;
 using testing::ElementsAre;
-
-std::vector<microbatch_id> as_given(std::size_t microbatches)
-{
-  std::vector<microbatch_id> order(microbatches);
-  for (std::size_t at = 0; at < microbatches; ++at) {
-    order[at] = ballast::to_id<microbatch_id>(at);
-  }
-  return order;
-}
 
 // The activations of one microbatch on one stage.
 struct lifetime {
@@ -104,7 +97,7 @@ TEST(ActivationMemory, IsWhatASweepOverAllTimesSees)  // Ensures (1) (2) (3)
     }
     std::vector<std::uint64_t> bytes(times.rows.size());
     for (auto& size : bytes) { size = random.below(4); }
-    auto order = as_given(listed.microbatches);
+    auto order = numbered_order(listed.microbatches);
     random.shuffle(std::span(order));
     auto const timeline = ballast::simulate(schedule, times, order);
     auto const memory = activation_memory(schedule, timeline, order, bytes);
@@ -145,7 +138,7 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
       pipeline_times times(microbatches, stages);
       std::ranges::fill(times.rows, ballast::stage_time{2, 3});
       std::vector<std::uint64_t> const one(times.rows.size(), 1);
-      auto const order = as_given(microbatches);
+      auto const order = numbered_order(microbatches);
       auto const peaks = [&](auto const& policy) {
         auto const schedule =
             compiled_schedule::make(chain, policy(chain, microbatches).value()).value();
@@ -171,7 +164,7 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
           .value();
   pipeline_times times(2, 2);
   std::ranges::fill(times.rows, ballast::stage_time{5, 8});
-  auto const order = as_given(2);
+  auto const order = numbered_order(2);
   // [activation_memory]
   std::vector<std::uint64_t> const bytes{100, 7,   // of microbatch 0, on the stages 0 and 1
                                          200, 9};  // of microbatch 1
@@ -190,7 +183,7 @@ TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
   auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}(chain, 3).value()).value();
-  auto const order = as_given(3);
+  auto const order = numbered_order(3);
   std::vector<std::uint64_t> const bytes{1, 2, 4};
   auto const memory = activation_memory(
       schedule, ballast::simulate(schedule, pipeline_times(3, 1), order), order, bytes);
@@ -205,7 +198,7 @@ TEST(ActivationMemory, FillsAllOf64Bits)
   pipeline_times times(2, 1);
   std::ranges::fill(times.rows, ballast::stage_time{1, 1});
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  auto const order = as_given(2);
+  auto const order = numbered_order(2);
   std::vector<std::uint64_t> const bytes{most - 1, 1};
   auto const memory =
       activation_memory(schedule, ballast::simulate(schedule, times, order), order, bytes);
@@ -218,7 +211,7 @@ TEST(ActivationMemoryDeathTest, RefusesBytesOfAnotherShape)
 {
   auto const chain = ballast::chain_of_stages(2, 2);
   auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}(chain, 2).value()).value();
-  auto const order = as_given(2);
+  auto const order = numbered_order(2);
   auto const timeline = ballast::simulate(schedule, pipeline_times(2, 2), order);
   std::vector<std::uint64_t> const bytes(3);
   EXPECT_DEATH((void)activation_memory(schedule, timeline, order, bytes), "bytes.size\\(\\)");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/ascending_order.hpp>  // first: proves it is self-contained
 
+#include "../support/compiled_schedules.hpp"
 #include "../support/order_checks.hpp"
 
 #include <gtest/gtest.h>

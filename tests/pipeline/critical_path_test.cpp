@@ -1,5 +1,6 @@
 #include <ballast/pipeline/critical_path.hpp>  // first: proves it is self-contained
 
+#include "../support/pipeline_tasks.hpp"
 #include "../support/random_schedules.hpp"
 
 #include <gmock/gmock.h>
@@ -24,6 +25,8 @@ using ballast::pipeline_task;
 using ballast::pipeline_times;
 using ballast::stage_id;
 using ballast::time_units;
+using ballast_test::backward;
+using ballast_test::forward;
 using testing::ElementsAre;
 
 compiled_schedule one_forward_one_backward_chain(std::size_t microbatches, std::size_t stages,
@@ -41,15 +44,6 @@ std::vector<pipeline_task> tasks_of(compiled_schedule const& schedule,
   std::vector<pipeline_task> tasks;
   for (std::uint32_t const task : path) { tasks.push_back(schedule.tasks()[task]); }
   return tasks;
-}
-
-constexpr pipeline_task forward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::forward};
-}
-constexpr pipeline_task backward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::backward};
 }
 
 TEST(CriticalPath, LeadsToTheEndWithoutAGap)  // Ensures (1) (2)

@@ -1,8 +1,11 @@
 #include <ballast/pipeline/evaluate_orders.hpp>  // first: proves it is self-contained
 
+#include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/random_schedules.hpp"
+#include "../support/random_times.hpp"
+#include "../support/simd_levels.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -23,30 +26,9 @@ using ballast::pipeline_times;
 using ballast::stage_graph;
 using ballast::time_units;
 using ballast::detail::simd_level;
-
-std::vector<simd_level> levels()
-{
-  std::vector<simd_level> all{simd_level::portable};
-  if (ballast::detail::best_simd_level() != simd_level::portable) {
-    all.push_back(ballast::detail::best_simd_level());
-  }
-  return all;
-}
-
-compiled_schedule chain(std::size_t stages, std::size_t microbatches, time_units transfer = 0)
-{
-  auto const graph = ballast::chain_of_stages(stages, stages, transfer);
-  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
-  return compiled_schedule::make(graph, schedule).value();
-}
-
-pipeline_times random_times(ballast::random_source& random, compiled_schedule const& schedule,
-                            time_units longest)
-{
-  pipeline_times times(schedule.microbatches(), schedule.stages().stages());
-  for (auto& time : times.rows) { time = {random.between(0, longest), random.between(0, longest)}; }
-  return times;
-}
+using ballast_test::chain_schedule;
+using ballast_test::random_times;
+using ballast_test::simd_levels;
 
 std::vector<microbatch_id> random_orders(ballast::random_source& random, std::size_t orders,
                                          std::size_t microbatches)
@@ -91,7 +73,7 @@ void expect_exact(compiled_schedule const& schedule, pipeline_times const& times
                   std::span<microbatch_id const> orders, std::size_t count)
 {
   auto const expected = simulate_all(schedule, times, orders, count);
-  for (simd_level const level : levels()) {
+  for (simd_level const level : simd_levels()) {
     ASSERT_EQ(evaluate(schedule, times, orders, count, level), expected)
         << "level " << static_cast<int>(level);
   }
@@ -122,7 +104,7 @@ TEST(OrderEvaluator, AgreesWithTheSimulatorOnLongPipelines)
   ballast::random_source random(2);
   for (auto const& [family, name] : ballast_test::named_families) {
     SCOPED_TRACE(name);
-    auto const schedule = chain(16, 200, 300);
+    auto const schedule = chain_schedule(16, 200, 1, 300);
     auto const times = ballast_test::times_of(family, 200, 16, 1);
     expect_exact(schedule, times, random_orders(random, 50, 200), 50);
   }
@@ -131,7 +113,7 @@ TEST(OrderEvaluator, AgreesWithTheSimulatorOnLongPipelines)
 // One microbatch on one stage takes exactly as long as its two times together.
 TEST(OrderEvaluator, ChangesTo64BitsBeforeATimeNeedsThem)
 {
-  auto const schedule = chain(1, 1);
+  auto const schedule = chain_schedule(1, 1);
   for (time_units const bits : {31, 32, 33, 53}) {
     for (time_units const sum : {(time_units{1} << bits) - 1, time_units{1} << bits}) {
       pipeline_times times(1, 1);
@@ -152,7 +134,7 @@ TEST(OrderEvaluator, CountsTransfersAmongTheTimesThatNeed64Bits)
   constexpr time_units most = (time_units{1} << 31) - 1;
   for (time_units const transfer :
        {most / 6 - 1, most / 6, most / 6 + 1, most - 1, most, most + 1}) {
-    auto const schedule = chain(4, 6, transfer);
+    auto const schedule = chain_schedule(4, 6, 1, transfer);
     auto const times = random_times(random, schedule, 3);
     expect_exact(schedule, times, random_orders(random, 20, 6), 20);
   }
@@ -160,7 +142,7 @@ TEST(OrderEvaluator, CountsTransfersAmongTheTimesThatNeed64Bits)
 
 TEST(OrderEvaluator, IsExactBeyondWhatADoubleCounts)
 {
-  auto const schedule = chain(3, 40);
+  auto const schedule = chain_schedule(3, 40);
   pipeline_times times(40, 3);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const odd = static_cast<time_units>(at % 7);
@@ -179,7 +161,7 @@ TEST(OrderEvaluator, TakesNoTimeForNone)
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const count = 1 + random.below(9);
-    auto const schedule = chain(1 + random.below(6), count, random.between(0, 5));
+    auto const schedule = chain_schedule(1 + random.below(6), count, 1, random.between(0, 5));
     auto const times = random_times(random, schedule, longest_times[random.below(5)]);
     // Another microbatch that takes no time, in the place of the one that some positions named.
     auto padded = times;
@@ -191,7 +173,7 @@ TEST(OrderEvaluator, TakesNoTimeForNone)
     std::ranges::replace(with_none, ballast::to_id<microbatch_id>(gone),
                          ballast::to_id<microbatch_id>(count));
     auto const expected = simulate_all(schedule, padded, orders, 20);
-    for (simd_level const level : levels()) {
+    for (simd_level const level : simd_levels()) {
       ASSERT_EQ(evaluate(schedule, times, with_none, 20, level), expected);
     }
     std::vector<microbatch_id> const nothing(count, ballast::to_id<microbatch_id>(count));
@@ -204,7 +186,7 @@ TEST(OrderEvaluator, TakesNoTimeForNone)
 TEST(OrderEvaluator, LetsAnOrderNameAMicrobatchOftenOrNever)
 {
   ballast::random_source random(8);
-  auto const schedule = chain(4, 12);
+  auto const schedule = chain_schedule(4, 12);
   auto const times = random_times(random, schedule, 100);
   std::vector<microbatch_id> orders(30 * 12);
   for (auto& microbatch : orders) { microbatch = ballast::to_id<microbatch_id>(random.below(12)); }
@@ -213,16 +195,16 @@ TEST(OrderEvaluator, LetsAnOrderNameAMicrobatchOftenOrNever)
 
 TEST(OrderEvaluator, EvaluatesNoOrderAndOrdersOfNoMicrobatch)
 {
-  auto const some = chain(3, 2);
+  auto const some = chain_schedule(3, 2);
   EXPECT_TRUE(evaluate(some, pipeline_times(2, 3), {}, 0).empty());
-  auto const none = chain(3, 0);
+  auto const none = chain_schedule(3, 0);
   EXPECT_EQ(evaluate(none, pipeline_times(0, 3), {}, 20), std::vector<time_units>(20, 0));
 }
 
 TEST(OrderEvaluator, AllocatesNothingInMemoryThatHasSeenTheSame)  // Ensures (2)
 {
   ballast::random_source random(9);
-  auto const schedule = chain(8, 64);
+  auto const schedule = chain_schedule(8, 64);
   auto const times = random_times(random, schedule, 1000);
   auto const orders = random_orders(random, 50, 64);
   std::vector<time_units> makespans(50);
@@ -241,7 +223,7 @@ TEST(OrderEvaluator, AllocatesNothingInMemoryThatHasSeenTheSame)  // Ensures (2)
 
 TEST(OrderEvaluator, FindsTheBestOfManyOrders)
 {
-  auto const schedule = chain(4, 5);
+  auto const schedule = chain_schedule(4, 5);
   pipeline_times times(5, 4);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const time = static_cast<time_units>(1 + at * at % 7);
@@ -266,7 +248,7 @@ TEST(OrderEvaluator, FindsTheBestOfManyOrders)
 
 TEST(OrderEvaluatorDeathTest, RefusesMismatchedSpans)
 {
-  auto const schedule = chain(2, 3);
+  auto const schedule = chain_schedule(2, 3);
   pipeline_times const times(3, 2);
   ballast::workspace memory;
   auto scratch = memory.open();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/exact_order.hpp>  // first: proves it is self-contained
 
+#include "../support/compiled_schedules.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/ascending_order.hpp>
@@ -72,15 +75,16 @@ TEST(ExactOrder, KeepsTheInnerOrderOrABetterOneWithoutNodesToProveIt)  // Ensure
 }
 
 // Proves that no order takes less than 1; there is none that takes nothing.
-struct proving_order {
+struct order_proving_one {
   time_units operator()(ballast::order_problem const&, std::span<ballast::microbatch_id>,
                         ballast::workspace&) const
   {
     return 1;
   }
-  friend bool operator==(proving_order, proving_order) = default;
+  friend bool operator==(order_proving_one, order_proving_one) = default;
 };
-static_assert(ballast::order_policy<proving_order> && proving_order{} == proving_order{});
+static_assert(ballast::order_policy<order_proving_one> &&
+              order_proving_one{} == order_proving_one{});
 
 TEST(ExactOrder, KeepsWhatTheInnerPolicyProves)
 {
@@ -89,7 +93,7 @@ TEST(ExactOrder, KeepsWhatTheInnerPolicyProves)
   for (auto& time : times.rows) { time = {1, 1}; }
   ballast::workspace memory;
   auto order = ballast_test::numbered_order(3);
-  exact_order const policy{proving_order{}, 0};
+  exact_order const policy{order_proving_one{}, 0};
   EXPECT_EQ(policy({schedule, times}, order, memory), 1);
 }
 

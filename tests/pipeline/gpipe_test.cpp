@@ -1,5 +1,6 @@
 #include <ballast/pipeline/gpipe.hpp>  // first: proves it is self-contained
 
+#include "../support/pipeline_tasks.hpp"
 #include "../support/random_schedules.hpp"
 #include "../support/schedule_checks.hpp"
 
@@ -16,18 +17,11 @@ using ballast::gpipe;
 using ballast::pass;
 using ballast::pipeline_task;
 using ballast::stage_id;
+using ballast_test::backward;
+using ballast_test::forward;
 using testing::ElementsAre;
 
 static_assert(ballast::schedule_policy<gpipe>);
-
-pipeline_task forward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::forward};
-}
-pipeline_task backward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::backward};
-}
 
 TEST(Gpipe, DoesAllForwardsThenAllBackwardsInTheSameOrder)  // Ensures (2)
 {

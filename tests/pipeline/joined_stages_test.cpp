@@ -1,5 +1,7 @@
 #include <ballast/pipeline/joined_stages.hpp>  // first: proves it is self-contained
 
+#include "../support/stage_links.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -16,13 +18,9 @@ using ballast::joined_modules;
 using ballast::joined_stages;
 using ballast::pipeline_rank;
 using ballast::stage_id;
+using ballast_test::link;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-ballast::stage_link link(std::uint32_t from, std::uint32_t to, ballast::time_units transfer = 0)
-{
-  return {stage_id{from}, stage_id{to}, transfer};
-}
 
 TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
 {

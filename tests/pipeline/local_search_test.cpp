@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/random_schedules.hpp"
@@ -6,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <ballast/pipeline/given_order.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 
 #include <algorithm>
@@ -26,6 +26,7 @@ using ballast::order_microbatches;
 using ballast::pipeline_times;
 using ballast::time_units;
 using ballast::detail::order_move;
+using ballast_test::chain_schedule;
 
 static_assert(ballast::order_policy<local_search<>>);
 static_assert(ballast::order_policy<local_search<local_search<given_order>>>);
@@ -37,13 +38,6 @@ std::vector<microbatch_id> first_orders(std::size_t microbatches)
     order[at] = ballast::to_id<microbatch_id>(at);
   }
   return order;
-}
-
-compiled_schedule chain(std::size_t stages, std::size_t microbatches, time_units transfer = 0)
-{
-  auto const graph = ballast::chain_of_stages(stages, stages, transfer);
-  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
-  return compiled_schedule::make(graph, schedule).value();
 }
 
 time_units shortest_of_all(compiled_schedule const& schedule, pipeline_times const& times)
@@ -137,7 +131,7 @@ TEST(LocalSearch, FindsTheShortestOfAllOrdersNearlyAlways)
   for (auto const& [family, name] : ballast_test::named_families) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       std::size_t const microbatches = 3 + seed % 4;
-      auto const schedule = chain(4, microbatches, seed % 2 == 0 ? 0 : 2000);
+      auto const schedule = chain_schedule(4, microbatches, 1, seed % 2 == 0 ? 0 : 2000);
       auto const times = ballast_test::times_of(family, microbatches, 4, seed);
       auto const plan =
           order_microbatches(schedule, times, local_search<>{.evaluations = 4000}).value();
@@ -152,7 +146,7 @@ TEST(LocalSearch, FindsTheShortestOfAllOrdersNearlyAlways)
 
 TEST(LocalSearch, DependsOnTheSeedAndOnNothingElse)  // Ensures (2)
 {
-  auto const schedule = chain(4, 24);
+  auto const schedule = chain_schedule(4, 24);
   auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 24, 4, 1);
   auto const digest_of = [&](std::uint64_t seed) {
     return order_microbatches(schedule, times, local_search{insertion{}, 2000, seed})
@@ -165,7 +159,7 @@ TEST(LocalSearch, DependsOnTheSeedAndOnNothingElse)  // Ensures (2)
 
 TEST(LocalSearch, LeavesAnOrderThatIsProvenOptimal)
 {
-  auto const schedule = chain(4, 12);
+  auto const schedule = chain_schedule(4, 12);
   auto const times = ballast_test::times_of(ballast_test::time_family::proportional, 12, 4, 5);
   auto const given = first_orders(12);
   ballast::workspace memory;
@@ -178,9 +172,9 @@ TEST(LocalSearch, LeavesAnOrderThatIsProvenOptimal)
 TEST(LocalSearch, HasNothingToDoForFewerThanTwoMicrobatchesOrNoTime)
 {
   for (std::size_t const microbatches : {0U, 1U, 2U, 7U}) {
-    auto const plan =
-        order_microbatches(chain(3, microbatches), pipeline_times(microbatches, 3), local_search{})
-            .value();
+    auto const plan = order_microbatches(chain_schedule(3, microbatches),
+                                         pipeline_times(microbatches, 3), local_search{})
+                          .value();
     EXPECT_EQ(plan.order, first_orders(microbatches));
     EXPECT_EQ(plan.makespan, 0);
   }
@@ -188,7 +182,7 @@ TEST(LocalSearch, HasNothingToDoForFewerThanTwoMicrobatchesOrNoTime)
 
 TEST(LocalSearch, AllocatesNothingInTheSteadyState)
 {
-  auto const schedule = chain(4, 16);
+  auto const schedule = chain_schedule(4, 16);
   auto const times = ballast_test::times_of(ballast_test::time_family::both_ends, 16, 4, 3);
   ballast::order_plan plan;
   ballast::workspace memory;

@@ -2,7 +2,9 @@
 #include <ballast/pipeline/lower_bound.hpp>  // first: proves it is self-contained
 
 #include "../support/bound_cases.hpp"
+#include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +24,7 @@ using ballast_test::chain_schedule;
 using ballast_test::least_makespan;
 using ballast_test::small_step;
 
-time_units bound_of(small_step const& step)
+time_units order_bound_of(small_step const& step)
 {
   ballast::workspace memory;
   return order_lower_bound(step.schedule, step.times, memory);
@@ -37,7 +39,7 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_small_step(random, trial % 8 == 0 ? 6 : 5);
     time_units const least = least_makespan(step);
-    time_units const bound = bound_of(step);
+    time_units const bound = order_bound_of(step);
     ASSERT_LE(bound, least);
     proven += bound == least ? 1 : 0;
   }
@@ -55,7 +57,7 @@ TEST(OrderLowerBound, IsNotAboveAnyOrderOfTheFamilies)  // Ensures (1)
         time_units const transfer = seed % 4 == 3 ? 15'000 : 0;
         small_step const step{chain_schedule(ranks, 6, chunks, transfer),
                               ballast_test::times_of(family, 6, ranks * chunks, seed)};
-        ASSERT_LE(bound_of(step), least_makespan(step));
+        ASSERT_LE(order_bound_of(step), least_makespan(step));
       }
     }
   }
@@ -71,7 +73,7 @@ TEST(OrderLowerBound, IsWhatMicrobatchesTakeThatAreAlike)
       step.times.rows[at] = step.times.rows[at % step.times.stages];
     }
     auto const order = ballast_test::numbered_order(step.schedule.microbatches());
-    ASSERT_EQ(bound_of(step), simulate(step.schedule, step.times, order).makespan);
+    ASSERT_EQ(order_bound_of(step), simulate(step.schedule, step.times, order).makespan);
   }
 }
 
@@ -86,7 +88,7 @@ TEST(OrderLowerBound, AddsUpWhatNeighboursWaitForEachOther)
   }
   // The last rank has work for 180, and a microbatch takes 10 to it and 20 from it. Three of its
   // microbatches take 3 and not 57, so it waits in one of four steps at least, until 30.
-  EXPECT_EQ(bound_of(step), 237);
+  EXPECT_EQ(order_bound_of(step), 237);
   EXPECT_EQ(least_makespan(step), 261);
 }
 
@@ -113,20 +115,20 @@ TEST(OrderLowerBound, IsTheLongestWayOfOneMicrobatchWhereThereIsNoOther)
 {
   small_step step{chain_schedule(3, 1, 1, 5), pipeline_times(1, 3)};
   step.times.rows = {{1, 2}, {10, 20}, {100, 200}};
-  EXPECT_EQ(bound_of(step), 353);
+  EXPECT_EQ(order_bound_of(step), 353);
 }
 
 TEST(OrderLowerBound, IsTheWorkOfASingleRank)
 {
   small_step step{chain_schedule(1, 3), pipeline_times(3, 1)};
   step.times.rows = {{1, 2}, {10, 20}, {100, 200}};
-  EXPECT_EQ(bound_of(step), 333);
+  EXPECT_EQ(order_bound_of(step), 333);
 }
 
 TEST(OrderLowerBound, IsNoneWhereThereIsNothingToDo)
 {
-  EXPECT_EQ(bound_of({chain_schedule(3, 0), pipeline_times(0, 3)}), 0);
-  EXPECT_EQ(bound_of({chain_schedule(3, 7), pipeline_times(7, 3)}), 0);
+  EXPECT_EQ(order_bound_of({chain_schedule(3, 0), pipeline_times(0, 3)}), 0);
+  EXPECT_EQ(order_bound_of({chain_schedule(3, 7), pipeline_times(7, 3)}), 0);
 }
 
 TEST(OrderLowerBound, WorksUpToTheLongestTimes)
@@ -140,13 +142,13 @@ TEST(OrderLowerBound, WorksUpToTheLongestTimes)
     auto const order = ballast_test::numbered_order(microbatches);
     ASSERT_TRUE(check_times(step.times, step.schedule));
     time_units const makespan = simulate(step.schedule, step.times, order).makespan;
-    time_units const bound = bound_of(step);
+    time_units const bound = order_bound_of(step);
     EXPECT_LE(bound, makespan);
     EXPECT_GE(bound, 2 * longest * static_cast<time_units>(microbatches) - longest);
     // A single long time among none: products of it and the number of steps are beyond 64 bits.
     std::ranges::fill(step.times.rows, ballast::stage_time{0, 0});
     step.times.rows.back() = {longest, longest};
-    EXPECT_EQ(bound_of(step), 2 * longest);
+    EXPECT_EQ(order_bound_of(step), 2 * longest);
   }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/makespan_formulas.hpp"  // first: proves it is self-contained
+#include "../support/compiled_schedules.hpp"
 
-#include "../support/order_checks.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <array>
 #include <cstddef>

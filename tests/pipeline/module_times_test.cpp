@@ -38,7 +38,7 @@ using ballast::time_units;
 using ballast::to_id;
 using layers_of_modules = std::vector<std::vector<std::uint32_t>>;
 
-constexpr time_units longest = std::numeric_limits<time_units>::max();
+constexpr time_units longest_time = std::numeric_limits<time_units>::max();
 
 using two_modules = std::array<stage_time, 2>;
 
@@ -91,7 +91,8 @@ TEST(SumOverSamples, NamesTheSampleThatHasNoTime)  // Errors
     EXPECT_EQ(whole.error().position, 1U);
     EXPECT_NE(whole.error().message.find("sample 1 on module 1"), std::string::npos);
   }
-  samples = {{{{longest / 2, 0}, {0, 0}}}, {{{longest / 2, 0}, {0, 0}}}};  // together no_cost - 1
+  samples = {{{{longest_time / 2, 0}, {0, 0}}},
+             {{{longest_time / 2, 0}, {0, 0}}}};  // together no_cost - 1
   EXPECT_TRUE(sum_over_samples(one, samples).has_value());
   samples[1][0].forward += 1;
   EXPECT_EQ(sum_over_samples(one, samples).error().position, 1U);
@@ -135,7 +136,7 @@ RC_GTEST_PROP(SplitOverStages, LosesNothingAndRoundsByLessThanOne, ())  // Ensur
   layers[*rc::gen::inRange<std::size_t>(0, size)] |= 1U;
   auto const time = [] {
     return *rc::gen::oneOf(rc::gen::inRange<time_units>(0, 1000),
-                           rc::gen::inRange<time_units>(longest - 1000, longest));
+                           rc::gen::inRange<time_units>(longest_time - 1000, longest_time));
   };
   pipeline_times whole(1, 1);
   whole.rows[0] = {time(), time()};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_microbatches.hpp>  // first: proves it is self-contained
 
+#include "../support/compiled_schedules.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
+#include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/exact_order.hpp>

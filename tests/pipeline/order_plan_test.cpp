@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/order_plan.hpp>  // first: proves it is self-contained
 
-#include "../support/order_checks.hpp"
+#include "../support/compiled_schedules.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/given_order.hpp>

@@ -28,11 +28,11 @@ ballast::result<quadratic_cost> as_they_are(flop_polynomial flops)
   return quadratic_cost{.linear = flops.linear, .quadratic = flops.quadratic};
 }
 
-constexpr flop_polynomial forward{.linear = 1000, .quadratic = 10};
+constexpr flop_polynomial forward_pass{.linear = 1000, .quadratic = 10};
 
 TEST(PassCosts, OfATrainedModuleAreTwiceAsHighBackward)
 {
-  auto const costs = price_passes(forward, {}, as_they_are).value();
+  auto const costs = price_passes(forward_pass, {}, as_they_are).value();
   EXPECT_EQ(costs(7), (stage_time{7490, 14980}));
   EXPECT_EQ(costs(0), stage_time{});
   EXPECT_EQ(costs(-1), (stage_time{ballast::no_cost, ballast::no_cost}));
@@ -58,14 +58,14 @@ TEST(PassCosts, AddUpToTheStep)  // Ensures (1)
 TEST(PassCosts, OfAFrozenFrontHaveNoBackward)  // Ensures (2)
 {
   auto const passes = frozen({.recompute = 1}, frozen_gradient::stops);
-  auto const costs = price_passes(forward, passes, as_they_are).value();
+  auto const costs = price_passes(forward_pass, passes, as_they_are).value();
   EXPECT_FALSE(costs.has_backward());
   EXPECT_EQ(costs(7), (stage_time{7490, 0}));
 
   // Nor in picoseconds, where no FLOP are a coefficient of 0 with many fraction bits.
   ballast::gamma_fit const fit{.seconds_per_flop = 1e-12, .gamma = 2};
-  auto const timed =
-      price_passes(forward, passes, [&](flop_polynomial all) { return latency_cost(fit, all); });
+  auto const timed = price_passes(forward_pass, passes,
+                                  [&](flop_polynomial all) { return latency_cost(fit, all); });
   ASSERT_TRUE(timed);
   EXPECT_FALSE(timed->has_backward());
   EXPECT_EQ((*timed)(7), (stage_time{7000 + 2 * 490, 0}));
@@ -74,7 +74,7 @@ TEST(PassCosts, OfAFrozenFrontHaveNoBackward)  // Ensures (2)
 TEST(PassCosts, OfAFrozenModuleThatPassesGradientsOnKeepItsAttention)
 {
   auto const costs =
-      price_passes(forward, frozen({}, frozen_gradient::passes_through), as_they_are).value();
+      price_passes(forward_pass, frozen({}, frozen_gradient::passes_through), as_they_are).value();
   EXPECT_EQ(costs(7), (stage_time{7490, 7000 + 2 * 490}));
 }
 

@@ -1,6 +1,7 @@
 #include <ballast/pipeline/simulate.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
 
 #include <gmock/gmock.h>
@@ -29,6 +30,7 @@ using ballast::pipeline_times;
 using ballast::stage_graph;
 using ballast::stage_id;
 using ballast::time_units;
+using ballast_test::numbered_order;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -43,15 +45,6 @@ pipeline_times equal_times(std::size_t microbatches, std::size_t stages, ballast
   pipeline_times times(microbatches, stages);
   std::ranges::fill(times.rows, time);
   return times;
-}
-
-std::vector<microbatch_id> as_given(std::size_t microbatches)
-{
-  std::vector<microbatch_id> order(microbatches);
-  for (std::size_t at = 0; at < microbatches; ++at) {
-    order[at] = ballast::to_id<microbatch_id>(at);
-  }
-  return order;
 }
 
 // The starts of a rank's tasks, in the order in which it does them.
@@ -106,7 +99,7 @@ TEST(Simulate, JoinsEncodersAndLetsAFrozenOneGoOn)
     row[1] = {6, 12};
     row[2] = {5, 7};
   }
-  auto const timeline = ballast::simulate(schedule, times, as_given(2));
+  auto const timeline = ballast::simulate(schedule, times, numbered_order(2));
   EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{0}), ElementsAre(0, 4));
   EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{1}), ElementsAre(0, 6, 27, 39));
   EXPECT_THAT(starts_on(schedule, timeline, pipeline_rank{2}), ElementsAre(14, 19, 26, 31));
@@ -127,7 +120,7 @@ TEST(Simulate, TakesTheClosedFormsForEqualTimes)
         SCOPED_TRACE(testing::Message() << ranks << " ranks, " << microbatches
                                         << " microbatches, transfer " << transfer);
         auto const l = static_cast<time_units>(microbatches);
-        auto const order = as_given(microbatches);
+        auto const order = numbered_order(microbatches);
         auto const times = equal_times(microbatches, ranks, {forward, backward});
         auto const all =
             ballast::simulate(compile(stages, microbatches, ballast::gpipe{}), times, order);
@@ -163,7 +156,8 @@ TEST(Simulate, DividesTheBubbleByTheVirtualStages)
         auto const stages = chain_of_stages(ranks * chunks, ranks);
         auto const timeline = ballast::simulate(
             compile(stages, microbatches, ballast::interleaved_one_forward_one_backward{}),
-            equal_times(microbatches, ranks * chunks, {forward, backward}), as_given(microbatches));
+            equal_times(microbatches, ranks * chunks, {forward, backward}),
+            numbered_order(microbatches));
         auto const work = static_cast<time_units>(microbatches * chunks) * (forward + backward);
         auto const bubble = static_cast<time_units>(ranks - 1) * (forward + backward);
         EXPECT_EQ(timeline.makespan, work + bubble);
@@ -177,7 +171,7 @@ TEST(Simulate, KeepsOneStageBusyWhateverTheOrder)
   auto const stages = chain_of_stages(1, 1);
   auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 9, 1, 1);
   auto const schedule = compile(stages, 9, one_forward_one_backward{});
-  auto order = as_given(9);
+  auto order = numbered_order(9);
   ballast::random_source(3).shuffle(std::span(order));
   auto const timeline = ballast::simulate(schedule, times, order);
   time_units work = 0;
@@ -199,7 +193,7 @@ TEST(Simulate, TakesNoTimeForNothing)
   EXPECT_EQ(ballast::pipeline_timeline().idle_share(), 0);
 
   auto const instant = ballast::simulate(compile(stages, 2, one_forward_one_backward{}),
-                                         pipeline_times(2, 3), as_given(2));
+                                         pipeline_times(2, 3), numbered_order(2));
   EXPECT_EQ(instant.makespan, 4 * 9);  // transfers alone
   EXPECT_EQ(instant.idle_share(), 1);
 }
@@ -208,14 +202,14 @@ TEST(Simulate, SpeaksOfThePositionsOfAnOrder)
 {
   auto const schedule = compile(chain_of_stages(4, 4), 6, one_forward_one_backward{});
   auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 6, 4, 1);
-  auto order = as_given(6);
+  auto order = numbered_order(6);
   ballast::random_source(4).shuffle(std::span(order));
   pipeline_times moved(6, 4);
   for (std::size_t at = 0; at < 6; ++at) {
     std::ranges::copy(times[order[at]], moved[ballast::to_id<microbatch_id>(at)].begin());
   }
   auto const timeline = ballast::simulate(schedule, times, order);
-  auto const expected = ballast::simulate(schedule, moved, as_given(6));
+  auto const expected = ballast::simulate(schedule, moved, numbered_order(6));
   EXPECT_EQ(timeline.start, expected.start);
   EXPECT_EQ(timeline.end, expected.end);
   EXPECT_EQ(timeline.busy, expected.busy);
@@ -229,7 +223,7 @@ TEST(Simulate, OverwritesATimelineWithoutAllocation)  // Ensures (2)
   auto const large_times =
       ballast_test::times_of(ballast_test::time_family::proportional, 16, 4, 1);
   auto const small_times = ballast_test::times_of(ballast_test::time_family::proportional, 5, 2, 2);
-  auto const order = as_given(16);
+  auto const order = numbered_order(16);
   auto const expected = ballast::simulate(small, small_times, std::span(order).first(5));
 
   ballast::pipeline_timeline timeline;
@@ -289,7 +283,7 @@ TEST(CheckTimes, AllowsATotalOfTwoToThe62AndNotMore)
   auto times = equal_times(256, 1, {longest, longest});
   auto const schedule = compile(stages, 256, ballast::gpipe{});
   ASSERT_TRUE(ballast::check_times(times, schedule));
-  EXPECT_EQ(ballast::simulate(schedule, times, as_given(256)).makespan, time_units{1} << 62);
+  EXPECT_EQ(ballast::simulate(schedule, times, numbered_order(256)).makespan, time_units{1} << 62);
 
   times.rows.push_back({1, 0});
   auto const checked = ballast::check_times(times, compile(stages, 257, ballast::gpipe{}));
@@ -334,10 +328,11 @@ TEST(SimulateDeathTest, RefusesAnOrderOfAnotherSizeAndTimesOfOtherStages)
 {
   auto const schedule = compile(chain_of_stages(2, 2), 3, one_forward_one_backward{});
   ballast::workspace memory;
-  EXPECT_DEATH((void)ballast::simulate(schedule, pipeline_times(3, 2), as_given(2)),
+  EXPECT_DEATH((void)ballast::simulate(schedule, pipeline_times(3, 2), numbered_order(2)),
                "order.size\\(\\) == schedule.microbatches");
-  EXPECT_DEATH((void)ballast::makespan_of(schedule, pipeline_times(3, 3), as_given(3), memory),
-               "times.stages == schedule.stages");
+  EXPECT_DEATH(
+      (void)ballast::makespan_of(schedule, pipeline_times(3, 3), numbered_order(3), memory),
+      "times.stages == schedule.stages");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
 
+#include "../support/stage_links.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +21,7 @@ using ballast::pipeline_stage;
 using ballast::stage_graph;
 using ballast::stage_id;
 using ballast::stage_link;
+using ballast_test::link;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -30,11 +33,6 @@ std::vector<pipeline_stage> on_ranks(std::vector<std::uint32_t> const& ranks)
   std::vector<pipeline_stage> stages;
   for (std::uint32_t const rank : ranks) { stages.push_back({pipeline_rank{rank}}); }
   return stages;
-}
-
-stage_link link(std::uint32_t from, std::uint32_t to, ballast::time_units transfer = 0)
-{
-  return {stage_id{from}, stage_id{to}, transfer};
 }
 
 TEST(StageGraph, FindsTheLinksOfAStage)

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
 #define BALLAST_TESTS_SUPPORT_BOUND_CASES_HPP
 
-#include "order_checks.hpp"
+#include "numbered_order.hpp"
 #include "random_schedules.hpp"
 
 #include <ballast/core/random.hpp>

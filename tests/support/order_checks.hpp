@@ -2,8 +2,11 @@
 #ifndef BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
 #define BALLAST_TESTS_SUPPORT_ORDER_CHECKS_HPP
 
+#include "compiled_schedules.hpp"
 #include "counted_allocations.hpp"
+#include "numbered_order.hpp"
 #include "random_schedules.hpp"
+#include "random_times.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
@@ -11,9 +14,6 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/gpipe.hpp>
-#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -22,43 +22,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace ballast_test {
-
-/// Microbatches in the order in which they are numbered.
-[[nodiscard]] inline std::vector<ballast::microbatch_id> numbered_order(std::size_t microbatches)
-{
-  std::vector<ballast::microbatch_id> order(microbatches);
-  for (std::size_t at = 0; at < microbatches; ++at) {
-    order[at] = ballast::to_id<ballast::microbatch_id>(at);
-  }
-  return order;
-}
-
-/// A schedule of a chain in which each rank has `chunks` stages: 1F1B, interleaved where several.
-[[nodiscard]] inline ballast::compiled_schedule chain_schedule(std::size_t ranks,
-                                                               std::size_t microbatches,
-                                                               std::size_t chunks = 1,
-                                                               ballast::time_units transfer = 0)
-{
-  auto const stages = ballast::chain_of_stages(ranks * chunks, ranks, transfer);
-  auto const schedule =
-      ballast::interleaved_one_forward_one_backward{}(stages, microbatches).value();
-  return ballast::compiled_schedule::make(stages, schedule).value();
-}
-
-/// Every time drawn for itself from 0 to `longest`.
-[[nodiscard]] inline ballast::pipeline_times random_times(ballast::random_source& random,
-                                                          std::size_t microbatches,
-                                                          std::size_t stages,
-                                                          ballast::time_units longest)
-{
-  ballast::pipeline_times times(microbatches, stages);
-  for (auto& time : times.rows) { time = {random.between(0, longest), random.between(0, longest)}; }
-  return times;
-}
 
 /// Oracle: of all orders that take the least time, the first in lexicographic order.
 [[nodiscard]] inline std::vector<ballast::microbatch_id> first_best_order(

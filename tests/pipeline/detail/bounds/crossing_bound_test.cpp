@@ -2,9 +2,10 @@
 #include <ballast/pipeline/detail/bounds/crossing_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bound_cases.hpp"
+#include "../../../support/compiled_schedules.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/gpipe.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,15 +15,10 @@ namespace {
 using ballast::time_units;
 using ballast::detail::crossing_bound;
 using ballast_test::chain_schedule;
+using ballast_test::gpipe_of;
 using ballast_test::small_step;
 
-ballast::compiled_schedule gpipe_of(ballast::stage_graph const& stages, std::size_t microbatches)
-{
-  return ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, microbatches).value())
-      .value();
-}
-
-time_units bound_of(small_step const& step, time_units found = 0)
+time_units crossing_bound_of(small_step const& step, time_units found = 0)
 {
   ballast_test::bound_parts parts(step);
   return crossing_bound(step.schedule, parts.columns, parts.paths, parts.bounds, parts.scratch)
@@ -50,7 +46,7 @@ TEST(CrossingBound, IsNotAboveAnyOrder)  // Ensures (1)
         step.times.rows[at] = step.times.rows[at - 1];
       }
     }
-    ASSERT_LE(bound_of(step), ballast_test::least_makespan(step));
+    ASSERT_LE(crossing_bound_of(step), ballast_test::least_makespan(step));
   }
 }
 
@@ -62,8 +58,8 @@ TEST(CrossingBound, IsExactInGPipeWhereAllStagesAreAlike)
     auto const time = static_cast<time_units>(1 + at / 4);
     step.times.rows[at] = {time, 2 * time};
   }
-  EXPECT_EQ(bound_of(step), 3 * (1 + 2 + 3 + 4 + 5) + 3 * 3 * 5 + 6 * 3);
-  EXPECT_EQ(ballast_test::least_makespan(step), bound_of(step));
+  EXPECT_EQ(crossing_bound_of(step), 3 * (1 + 2 + 3 + 4 + 5) + 3 * 3 * 5 + 6 * 3);
+  EXPECT_EQ(ballast_test::least_makespan(step), crossing_bound_of(step));
 }
 
 // Two long microbatches: the backwards of one reach the first stage one after the other, and only
@@ -77,17 +73,17 @@ TEST(CrossingBound, SeesWhatBackwardsHoldUpIn1F1B)
   }
   // The path of a short one to the last stage, the work of a rank, two backwards of 100 more, and
   // less the forwards of 50 and 10.
-  EXPECT_EQ(bound_of(step), 2 * 10 + 420 + 2 * 100 - 50 - 10);
+  EXPECT_EQ(crossing_bound_of(step), 2 * 10 + 420 + 2 * 100 - 50 - 10);
   EXPECT_EQ(ballast_test::least_makespan(step), 660);
 }
 
 TEST(CrossingBound, KeepsWhatWasFoundBefore)
 {
   small_step const step{chain_schedule(3, 4), ballast::pipeline_times(4, 3)};
-  EXPECT_EQ(bound_of(step, 5), 5);
+  EXPECT_EQ(crossing_bound_of(step, 5), 5);
   small_step long_one{chain_schedule(65, 1), ballast::pipeline_times(1, 65)};
   std::ranges::fill(long_one.times.rows, ballast::stage_time{1, 1});
-  EXPECT_EQ(bound_of(long_one, 5), 5);
+  EXPECT_EQ(crossing_bound_of(long_one, 5), 5);
 }
 
 }  // namespace

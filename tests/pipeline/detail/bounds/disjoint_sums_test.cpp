@@ -13,11 +13,11 @@ namespace {
 
 using ballast::time_units;
 using ballast::detail::disjoint_sums;
-using times = std::vector<time_units>;
+using time_list = std::vector<time_units>;
 
 // Oracle: every microbatch goes to the first tasks, to the second, or to neither.
-time_units most_of_all(times const& first, times const& second, std::size_t n, std::size_t k,
-                       std::size_t without, std::size_t at = 0)
+time_units most_of_all(time_list const& first, time_list const& second, std::size_t n,
+                       std::size_t k, std::size_t without, std::size_t at = 0)
 {
   if (at == first.size()) { return n + k == 0 ? 0 : std::numeric_limits<time_units>::min() / 2; }
   time_units most = most_of_all(first, second, n, k, without, at + 1);
@@ -37,8 +37,8 @@ TEST(DisjointSums, AreTheMostOfAllChoices)
   for (int trial = 0; trial < 200; ++trial) {
     std::size_t const microbatches = 1 + random.below(7);
     time_units const longest = trial % 2 == 0 ? 3 : 1000;
-    times first(microbatches);
-    times second(microbatches);
+    time_list first(microbatches);
+    time_list second(microbatches);
     for (auto& time : first) { time = random.between(0, longest); }
     for (auto& time : second) { time = random.between(0, longest); }
     ballast::workspace memory;
@@ -58,7 +58,7 @@ TEST(DisjointSums, AreTheMostOfAllChoices)
 
 TEST(DisjointSumsDeathTest, RefusesMoreTasksThanMicrobatches)
 {
-  times const two{1, 2};
+  time_list const two{1, 2};
   ballast::workspace memory;
   auto scratch = memory.open();
   disjoint_sums sums(two, two, scratch);

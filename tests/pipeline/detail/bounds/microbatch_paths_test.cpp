@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>  // first: proves it is self-contained
 
-#include "../../../support/order_checks.hpp"
 #include "../../../support/random_schedules.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <array>

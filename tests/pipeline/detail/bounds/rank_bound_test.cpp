@@ -2,6 +2,7 @@
 #include <ballast/pipeline/detail/bounds/rank_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bound_cases.hpp"
+#include "../../../support/compiled_schedules.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using ballast::detail::rank_tasks;
 using ballast_test::small_step;
 
 /// The bound of one rank, with nothing known before.
-time_units bound_of(small_step const& step, std::size_t rank, time_units* whole = nullptr)
+time_units rank_bound_of(small_step const& step, std::size_t rank, time_units* whole = nullptr)
 {
   ballast_test::bound_parts parts(step);
   rank_tasks const tasks(step.schedule, ballast::to_id<ballast::pipeline_rank>(rank),
@@ -38,7 +39,7 @@ TEST(RankBound, IsNotAboveAnyOrder)  // Ensures (1)
     time_units const least = ballast_test::least_makespan(step);
     for (std::size_t rank = 0; rank < step.schedule.stages().ranks(); ++rank) {
       time_units whole = 0;
-      time_units const bound = bound_of(step, rank, &whole);
+      time_units const bound = rank_bound_of(step, rank, &whole);
       ASSERT_LE(bound, least) << "rank " << rank;
       ASSERT_LE(whole, bound) << "rank " << rank;
     }
@@ -52,7 +53,7 @@ TEST(RankBound, SeesThatNothingFillsTheWindowOfALongMicrobatch)
   std::ranges::fill(step.times.rows, ballast::stage_time{10, 20});
   std::fill_n(step.times.rows.begin() + 12, 4, ballast::stage_time{100, 200});
   // The work of a rank, 510, and the path of a short microbatch to it and back, 90, are far below.
-  EXPECT_EQ(bound_of(step, 0), 1350);
+  EXPECT_EQ(rank_bound_of(step, 0), 1350);
   EXPECT_EQ(ballast_test::least_makespan(step), 1350);
 }
 

@@ -2,6 +2,7 @@
 #include <ballast/pipeline/detail/bounds/rank_ends.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bound_cases.hpp"
+#include "../../../support/compiled_schedules.hpp"
 
 #include <gtest/gtest.h>
 

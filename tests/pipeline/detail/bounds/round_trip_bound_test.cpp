@@ -2,6 +2,7 @@
 #include <ballast/pipeline/detail/bounds/round_trip_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bound_cases.hpp"
+#include "../../../support/compiled_schedules.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/gpipe.hpp>
@@ -19,7 +20,7 @@ using ballast::detail::window_of;
 using ballast_test::bound_parts;
 using ballast_test::small_step;
 
-time_units bound_of(small_step const& step, ballast::stage_id stage)
+time_units round_trip_bound_of(small_step const& step, ballast::stage_id stage)
 {
   bound_parts parts(step);
   auto const rank = step.schedule.stages()[stage].rank;
@@ -70,7 +71,7 @@ TEST(RoundTripBound, IsNotAboveAnyOrder)  // Ensures (1)
     auto const& stages = step.schedule.stages();
     for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
       auto const id = ballast::to_id<ballast::stage_id>(stage);
-      if (stages[id].backward) { ASSERT_LE(bound_of(step, id), least); }
+      if (stages[id].backward) { ASSERT_LE(round_trip_bound_of(step, id), least); }
     }
   }
 }
@@ -82,7 +83,7 @@ TEST(RoundTripBound, CountsTransfersOnceForEveryTrip)
 {
   small_step step{ballast_test::chain_schedule(2, 6, 1, 100), ballast::pipeline_times(6, 2)};
   std::ranges::fill(step.times.rows, ballast::stage_time{10, 20});
-  EXPECT_EQ(bound_of(step, ballast::stage_id{0}), 3 * 260 + (10 + 30) / 2);
+  EXPECT_EQ(round_trip_bound_of(step, ballast::stage_id{0}), 3 * 260 + (10 + 30) / 2);
   EXPECT_EQ(ballast_test::least_makespan(step), 3 * 260 + 30);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/bounds/slowest_microbatches.hpp>  // first: proves it is self-contained
 
-#include "../../../support/order_checks.hpp"
 #include "../../../support/random_schedules.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/bounds/stage_lead.hpp>  // first: proves it is self-contained
 
-#include "../../../support/order_checks.hpp"
+#include "../../../support/compiled_schedules.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/pipeline/gpipe.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +15,7 @@ namespace {
 using ballast::stage_id;
 using ballast::detail::lead_of;
 using ballast_test::chain_schedule;
-
-ballast::compiled_schedule gpipe_of(ballast::stage_graph const& stages, std::size_t microbatches)
-{
-  return ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, microbatches).value())
-      .value();
-}
+using ballast_test::gpipe_of;
 
 TEST(LeadOf, IsTheNumberOfStagesBehindIn1F1B)
 {

@@ -2,6 +2,7 @@
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bound_cases.hpp"
+#include "../../../support/numbered_order.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/gpipe.hpp>

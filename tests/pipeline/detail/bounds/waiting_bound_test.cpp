@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/bounds/waiting_bound.hpp>  // first: proves it is self-contained
 
-#include "../../../support/order_checks.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,14 @@ using ballast::time_units;
 using ballast::detail::most_shortfall;
 using ballast::detail::waiting_bound;
 using side = ballast::detail::synchronised_steps::side;
-using times = std::vector<time_units>;
+using time_list = std::vector<time_units>;
 
 TEST(MostShortfall, IsThatOfTheBestLevel)
 {
   ballast::random_source random(9);
   for (int trial = 0; trial < 500; ++trial) {
-    times a(1 + random.below(6));
-    times b(a.size());
+    time_list a(1 + random.below(6));
+    time_list b(a.size());
     for (auto* of : {&a, &b}) {
       for (auto& time : *of) { time = random.between(0, 12); }
       std::ranges::sort(*of);
@@ -48,14 +48,14 @@ time_units least_waiting(std::array<side, 2> const& sides, std::size_t steps,
   std::size_t const all = columns.microbatches();
   std::array<std::vector<std::size_t>, 2> picks;  // of the first and second column of one side
   auto const each_side = [&](side const& of) {
-    std::vector<times> found;
+    std::vector<time_list> found;
     for (auto& pick : picks) {
       pick.resize(all);
       for (std::size_t at = 0; at < all; ++at) { pick[at] = at; }
     }
     bool more = true;
     while (more) {
-      times sums(steps);
+      time_list sums(steps);
       for (std::size_t step = 0; step < steps; ++step) {
         sums[step] = columns[of.columns[0]][picks[0][step]];
         if (of.tasks == 2) {
@@ -72,8 +72,8 @@ time_units least_waiting(std::array<side, 2> const& sides, std::size_t steps,
   time_units least = std::numeric_limits<time_units>::max();
   auto const owns = each_side(sides[0]);
   auto const others = each_side(sides[1]);
-  for (times const& own : owns) {
-    for (times const& other : others) {
+  for (time_list const& own : owns) {
+    for (time_list const& other : others) {
       time_units waiting = 0;
       for (std::size_t step = 0; step < steps; ++step) {
         waiting += std::max<time_units>(0, other[step] - own[step]);

@@ -1,5 +1,7 @@
 #include <ballast/pipeline/detail/evaluation/order_columns.hpp>  // first: proves it is self-contained
 
+#include "../../../support/compiled_schedules.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 
@@ -14,6 +16,7 @@ namespace {
 using ballast::compiled_schedule;
 using ballast::pipeline_times;
 using ballast::detail::no_column;
+using ballast_test::chain_schedule;
 
 std::vector<std::uint32_t> numbers(compiled_schedule const& schedule, pipeline_times const& times)
 {
@@ -35,13 +38,6 @@ std::vector<std::uint32_t> numbers(compiled_schedule const& schedule, pipeline_t
   return {columns.numbers.begin(), columns.numbers.end()};
 }
 
-compiled_schedule chain(std::size_t stages, std::size_t microbatches)
-{
-  auto const graph = ballast::chain_of_stages(stages, stages);
-  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
-  return compiled_schedule::make(graph, schedule).value();
-}
-
 TEST(OrderColumns, GiveEveryPassANumberInTheOrderOfUse)
 {
   auto const stages =
@@ -61,16 +57,16 @@ TEST(OrderColumns, AreSharedByPassesThatAreAlikeForEveryMicrobatch)
   pipeline_times times(2, 3);
   times.rows = {{1, 2}, {3, 4}, {3, 4},  //
                 {5, 6}, {7, 8}, {7, 8}};
-  EXPECT_EQ(numbers(chain(3, 2), times), (std::vector<std::uint32_t>{0, 3, 1, 2, 1, 2}));
+  EXPECT_EQ(numbers(chain_schedule(3, 2), times), (std::vector<std::uint32_t>{0, 3, 1, 2, 1, 2}));
   times.rows.back().backward = 7;  // the last microbatch tells the last two stages apart
-  EXPECT_EQ(numbers(chain(3, 2), times), (std::vector<std::uint32_t>{0, 4, 1, 3, 1, 2}));
+  EXPECT_EQ(numbers(chain_schedule(3, 2), times), (std::vector<std::uint32_t>{0, 4, 1, 3, 1, 2}));
   times.rows = std::vector(6, ballast::stage_time{9, 9});
-  EXPECT_EQ(numbers(chain(3, 2), times), std::vector<std::uint32_t>(6, 0));
+  EXPECT_EQ(numbers(chain_schedule(3, 2), times), std::vector<std::uint32_t>(6, 0));
 }
 
 TEST(OrderColumns, AreNoneWithoutAMicrobatch)
 {
-  EXPECT_EQ(numbers(chain(2, 0), pipeline_times(0, 2)), std::vector(4, no_column));
+  EXPECT_EQ(numbers(chain_schedule(2, 0), pipeline_times(0, 2)), std::vector(4, no_column));
 }
 
 }  // namespace

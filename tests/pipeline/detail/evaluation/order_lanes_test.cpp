@@ -1,5 +1,7 @@
 #include <ballast/pipeline/detail/evaluation/order_lanes.hpp>  // first: proves it is self-contained
 
+#include "../../../support/simd_levels.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
@@ -16,21 +18,13 @@ namespace {
 
 namespace detail = ballast::detail;
 using ballast::microbatch_id;
+using ballast_test::simd_levels;
 using detail::simd_level;
 
-std::vector<simd_level> levels()
-{
-  std::vector<simd_level> all{simd_level::portable};
-  if (detail::best_simd_level() != simd_level::portable) {
-    all.push_back(detail::best_simd_level());
-  }
-  return all;
-}
-
-constexpr std::size_t positions = 5;
-constexpr std::size_t rows = positions + 1;  // one is for none
-constexpr std::size_t groups = 3;
-constexpr std::size_t slots = 24;
+constexpr std::size_t program_positions = 5;
+constexpr std::size_t program_rows = program_positions + 1;  // one is for none
+constexpr std::size_t program_groups = 3;
+constexpr std::size_t program_slots = 24;
 constexpr std::size_t loaded_slots = 12;  // from 1 on; steps end in the others
 constexpr std::int64_t most_steps = 72;
 
@@ -53,12 +47,13 @@ struct random_program {
         std::array<std::uint32_t, loaded_slots> to{};
         for (std::uint32_t i = 0; i < loaded_slots; ++i) { to[i] = 1 + i; }
         random.shuffle(std::span<std::uint32_t>(to));
-        loads.push_back({any(positions), any(groups), {to[0], to[1], to[2], to[3]}});
+        loads.push_back(
+            {any(program_positions), any(program_groups), {to[0], to[1], to[2], to[3]}});
       }
       for (auto left = random.below(12); left > 0; --left) {
-        detail::order_step step{any(slots), any(slots), any(1 + loaded_slots), 0};
+        detail::order_step step{any(program_slots), any(program_slots), any(1 + loaded_slots), 0};
         do {
-          step.end = 1 + loaded_slots + any(slots - loaded_slots - 1);
+          step.end = 1 + loaded_slots + any(program_slots - loaded_slots - 1);
         } while (step.end == step.first || step.end == step.second);
         steps.push_back(step);
         if (!is_free) { transfers.push_back(random.between(0, 3)); }
@@ -74,8 +69,8 @@ struct random_program {
     program.loads = loads;
     program.steps = steps;
     program.transfers = transfers;
-    program.groups = groups;
-    program.slots = slots;
+    program.groups = program_groups;
+    program.slots = program_slots;
     return program;
   }
 };
@@ -90,9 +85,9 @@ void run_lane(random_program const& program, std::vector<T> const& table, std::s
   for (auto const& beat : program.beats) {
     for (; loaded < beat.loads; ++loaded) {
       auto const& load = program.loads[loaded];
-      std::size_t const row = to_index(orders[lane * positions + load.position]);
+      std::size_t const row = to_index(orders[lane * program_positions + load.position]);
       for (std::size_t i = 0; i < 4; ++i) {
-        of[load.to[i] * lanes + lane] = table[4 * (load.group * rows + row) + i];
+        of[load.to[i] * lanes + lane] = table[4 * (load.group * program_rows + row) + i];
       }
     }
     for (; done < beat.steps; ++done) {
@@ -128,23 +123,23 @@ void expect_lanes_computed(std::int64_t longest)
   for (int trial = 0; trial < 300; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     random_program const program(random);
-    std::vector<T> table(4 * groups * rows);
+    std::vector<T> table(4 * program_groups * program_rows);
     for (T& time : table) { time = static_cast<T>(random.between(0, longest)); }
-    std::vector<microbatch_id> orders(positions * Lanes);
+    std::vector<microbatch_id> orders(program_positions * Lanes);
     for (auto& microbatch : orders) {
-      microbatch = ballast::to_id<microbatch_id>(random.below(rows));
+      microbatch = ballast::to_id<microbatch_id>(random.below(program_rows));
     }
-    std::vector<T> const before(slots * Lanes, 0);
+    std::vector<T> const before(program_slots * Lanes, 0);
     std::vector<T> expected = before;
     for (std::size_t lane = 0; lane < Lanes; ++lane) {
       run_lane(program, table, Lanes, lane, orders, expected);
     }
-    for (simd_level const level : levels()) {
+    for (simd_level const level : simd_levels()) {
       aligned_copy<T> times(table);
       aligned_copy<T> memory(before);
       detail::run_program<Lanes>(
           level, program.view(),
-          detail::order_memory<T>{times.data(), memory.data(), orders.data(), positions});
+          detail::order_memory<T>{times.data(), memory.data(), orders.data(), program_positions});
       ASSERT_EQ(std::vector<T>(memory.data(), memory.data() + expected.size()), expected)
           << "level " << static_cast<int>(level);
     }

@@ -1,6 +1,8 @@
 #include <ballast/pipeline/detail/evaluation/order_program_writer.hpp>  // first: proves it is self-contained
 
+#include "../../../support/compiled_schedules.hpp"
 #include "../../../support/random_schedules.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -22,6 +24,8 @@ using ballast::time_units;
 using ballast::detail::no_time;
 using ballast::detail::order_program;
 using ballast::detail::order_program_writer;
+using ballast_test::chain_schedule;
+using ballast_test::random_times;
 
 std::vector<microbatch_id> random_order(ballast::random_source& random, std::size_t count)
 {
@@ -29,14 +33,6 @@ std::vector<microbatch_id> random_order(ballast::random_source& random, std::siz
   for (std::size_t at = 0; at < count; ++at) { order[at] = ballast::to_id<microbatch_id>(at); }
   random.shuffle(std::span(order));
   return order;
-}
-
-ballast::pipeline_times random_times(ballast::random_source& random,
-                                     compiled_schedule const& schedule, time_units longest)
-{
-  ballast::pipeline_times times(schedule.microbatches(), schedule.stages().stages());
-  for (auto& time : times.rows) { time = {random.between(0, longest), random.between(0, longest)}; }
-  return times;
 }
 
 // Gives some stages the times of another, forward as backward or not.
@@ -121,18 +117,11 @@ TEST(OrderProgramWriter, WritesWhatComputesTheMakespan)  // Ensures (1) (2) (3)
   }
 }
 
-compiled_schedule chain(std::size_t stages, std::size_t microbatches, time_units transfer = 0)
-{
-  auto const graph = ballast::chain_of_stages(stages, stages, transfer);
-  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
-  return compiled_schedule::make(graph, schedule).value();
-}
-
 TEST(OrderProgramWriter, LoadsTimesThatAreAlikeOnce)  // Ensures (5)
 {
   ballast::random_source random(5);
   ballast::workspace memory;
-  auto const schedule = chain(4, 6);
+  auto const schedule = chain_schedule(4, 6);
   auto const writes = [&](ballast::pipeline_times const& times) {
     auto scratch = memory.open();
     auto const program = order_program_writer(schedule, times, scratch)();
@@ -157,8 +146,8 @@ TEST(OrderProgramWriter, HasTransfersWhereSomeTakeTime)
   ballast::workspace memory;
   auto scratch = memory.open();
   ballast::pipeline_times const times(5, 3);
-  EXPECT_TRUE(order_program_writer(chain(3, 5), times, scratch)().transfers.empty());
-  auto const program = order_program_writer(chain(3, 5, 7), times, scratch)();
+  EXPECT_TRUE(order_program_writer(chain_schedule(3, 5), times, scratch)().transfers.empty());
+  auto const program = order_program_writer(chain_schedule(3, 5, 1, 7), times, scratch)();
   EXPECT_EQ(program.transfers.size(), program.steps.size());
 }
 
@@ -168,7 +157,7 @@ TEST(OrderProgramWriter, JoinsBeatsOfFewSteps)
   for (std::size_t const microbatches : {0U, 1U, 3U, 64U}) {
     auto scratch = memory.open();
     ballast::pipeline_times const times(microbatches, 4);
-    auto const program = order_program_writer(chain(4, microbatches), times, scratch)();
+    auto const program = order_program_writer(chain_schedule(4, microbatches), times, scratch)();
     std::size_t begin = 0;
     for (auto const& beat : program.beats) {
       EXPECT_TRUE(beat.steps - begin >= 64 || beat.steps == program.steps.size());
@@ -185,7 +174,7 @@ TEST(OrderProgramWriter, UsesSlotsAgain)  // Ensures (4)
   for (std::size_t const stages : {1U, 4U, 8U, 32U}) {
     std::array<std::size_t, 2> slots{};
     for (std::size_t i = 0; i < 2; ++i) {
-      auto const schedule = chain(stages, i == 0 ? 64 : 640);
+      auto const schedule = chain_schedule(stages, i == 0 ? 64 : 640);
       auto const times = random_times(random, schedule, 1000);
       auto scratch = memory.open();
       slots[i] = order_program_writer(schedule, times, scratch)().slots;

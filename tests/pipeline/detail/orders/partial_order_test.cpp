@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/orders/partial_order.hpp>  // first: proves it is self-contained
 
-#include "../../../support/order_checks.hpp"
+#include "../../../support/numbered_order.hpp"
+#include "../../../support/random_schedules.hpp"
+#include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
 
 #include <cstddef>
 #include <span>

@@ -1,5 +1,6 @@
 #include <ballast/pipeline/detail/schedule/task_list.hpp>  // first: proves it is self-contained
 
+#include "../../../support/pipeline_tasks.hpp"
 #include "../../../support/random_schedules.hpp"
 #include "../../../support/schedule_checks.hpp"
 
@@ -25,19 +26,12 @@ using ballast::stage_graph;
 using ballast::stage_id;
 using ballast::detail::list_tasks;
 using ballast::detail::sort_tasks;
+using ballast_test::backward;
+using ballast_test::forward;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
-
-pipeline_task forward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::forward};
-}
-pipeline_task backward(std::uint32_t position, std::uint32_t stage)
-{
-  return {position, stage_id{stage}, pass::backward};
-}
 
 TEST(TaskList, FindsEveryTaskWhereItIsListed)
 {
