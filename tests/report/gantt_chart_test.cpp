@@ -16,14 +16,15 @@ using ballast::report::gantt_bar;
 using ballast::report::gantt_chart;
 using testing::HasSubstr;
 
-std::vector<gantt_bar> const before = {{rank_id{1}, 0, 10, "sample 1"},
-                                       {rank_id{0}, 2, 1, "sample 2"},
-                                       {rank_id{0}, 0, 2, "sample 0"}};
-std::vector<gantt_bar> const after = {{rank_id{0}, 0, 4, "sample 0"}, {rank_id{1}, 0, 5, "<b>"}};
+std::vector<gantt_bar> const bars_before = {{rank_id{1}, 0, 10, "sample 1"},
+                                            {rank_id{0}, 2, 1, "sample 2"},
+                                            {rank_id{0}, 0, 2, "sample 0"}};
+std::vector<gantt_bar> const bars_after = {{rank_id{0}, 0, 4, "sample 0"},
+                                           {rank_id{1}, 0, 5, "<b>"}};
 
 TEST(GanttChart, SharesOneTimeScale)  // Ensures (1)
 {
-  auto const elements = markup::parse(gantt_chart(before, after, 2, "s"));
+  auto const elements = markup::parse(gantt_chart(bars_before, bars_after, 2, "s"));
   auto const left = markup::having_class(elements, "before");
   auto const right = markup::having_class(elements, "after");
   ASSERT_EQ(left.size(), 3U);
@@ -38,7 +39,7 @@ TEST(GanttChart, SharesOneTimeScale)  // Ensures (1)
 TEST(GanttChart, ShowsWaitingUntilTheLastGpuIsDone)
 {
   auto const waiting =
-      markup::having_class(markup::parse(gantt_chart(before, after, 3, "s")), "waiting");
+      markup::having_class(markup::parse(gantt_chart(bars_before, bars_after, 3, "s")), "waiting");
   ASSERT_EQ(waiting.size(), 6U);  // the third GPU has no bars and waits all the time
   for (std::size_t row = 0; row < 3; ++row) {
     EXPECT_NEAR(waiting[row].number("width"), 392, 0.0051);
@@ -48,7 +49,7 @@ TEST(GanttChart, ShowsWaitingUntilTheLastGpuIsDone)
 
 TEST(GanttChart, SaysWhatABarStandsForAndHowLongItIs)
 {
-  auto const elements = markup::parse(gantt_chart(before, after, 2, "s"));
+  auto const elements = markup::parse(gantt_chart(bars_before, bars_after, 2, "s"));
   EXPECT_THAT(markup::named(elements, "title").back().text, HasSubstr("GPU 1, <b>: 5\u00A0s"));
   auto const bars = markup::having_class(elements, "before");
   EXPECT_TRUE(bars[1].has_class("tone-0"));
@@ -106,7 +107,7 @@ TEST(GanttChart, IsDrawnWithoutGpusBarsAndWork)
 
 TEST(GanttChartDeathTest, RefusesAGpuThatDoesNotExist)
 {
-  EXPECT_DEATH((void)gantt_chart(before, after, 1, "s"), "bar.gpu");
+  EXPECT_DEATH((void)gantt_chart(bars_before, bars_after, 1, "s"), "bar.gpu");
 }
 
 }  // namespace

@@ -16,16 +16,17 @@ using ballast::report::html_page;
 using testing::HasSubstr;
 using testing::Not;
 
-std::string const hostile = "</title><script>alert(\"1\")</script> & 'more'";
+std::string const hostile_text = "</title><script>alert(\"1\")</script> & 'more'";
 
 html_page page_of_everything()
 {
-  html_page page(hostile, hostile);
+  html_page page(hostile_text, hostile_text);
   page.add_figures(std::array<html_page::figure, 2>{
-      {{hostile, hostile, hostile}, {"Waiting", "2 %", "less is better", "40 %"}}});
-  page.add_chart(hostile, hostile, "<svg viewBox=\"0 0 1 1\"></svg>");
-  page.add_section(hostile, hostile, "<p>body</p>");
-  page.add_settings(hostile, hostile, std::array<html_page::setting, 1>{{{hostile, hostile}}});
+      {{hostile_text, hostile_text, hostile_text}, {"Waiting", "2 %", "less is better", "40 %"}}});
+  page.add_chart(hostile_text, hostile_text, "<svg viewBox=\"0 0 1 1\"></svg>");
+  page.add_section(hostile_text, hostile_text, "<p>body</p>");
+  page.add_settings(hostile_text, hostile_text,
+                    std::array<html_page::setting, 1>{{{hostile_text, hostile_text}}});
   return page;
 }
 
@@ -44,7 +45,7 @@ TEST(HtmlPage, TakesTextForText)  // Ensures (2)
   auto const elements = markup::parse(page_of_everything().markup());
   EXPECT_TRUE(markup::named(elements, "script").empty());
   for (char const* const name : {"title", "h1", "h2", "dt", "dd"}) {
-    EXPECT_EQ(markup::named(elements, name).front().text, hostile) << name;
+    EXPECT_EQ(markup::named(elements, name).front().text, hostile_text) << name;
   }
 }
 

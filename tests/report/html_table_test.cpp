@@ -12,11 +12,11 @@
 
 namespace {
 
-std::array<std::string_view, 2> const columns = {"Policy", "Gap < 1"};
+std::array<std::string_view, 2> const table_columns = {"Policy", "Gap < 1"};
 
 TEST(HtmlTable, IsOneWellFormedElement)  // Ensures (1)
 {
-  ballast::report::html_table table(columns);
+  ballast::report::html_table table(table_columns);
   table.add_row(std::array<std::string, 2>{"a", "1"});
   table.add_row(std::array<std::string, 2>{"b", "2"});
   auto const elements = markup::parse(table.markup());
@@ -29,7 +29,7 @@ TEST(HtmlTable, IsOneWellFormedElement)  // Ensures (1)
 
 TEST(HtmlTable, EscapesHeadingsAndCells)  // Ensures (2)
 {
-  ballast::report::html_table table(columns);
+  ballast::report::html_table table(table_columns);
   table.add_row(std::array<std::string, 2>{"</td><script>", "&"});
   auto const elements = markup::parse(table.markup());
   EXPECT_EQ(markup::named(elements, "th").at(1).text, "Gap < 1");
@@ -39,12 +39,12 @@ TEST(HtmlTable, EscapesHeadingsAndCells)  // Ensures (2)
 
 TEST(HtmlTable, MayHaveNoRows)
 {
-  EXPECT_NO_THROW((void)markup::parse(ballast::report::html_table(columns).markup()));
+  EXPECT_NO_THROW((void)markup::parse(ballast::report::html_table(table_columns).markup()));
 }
 
 TEST(HtmlTableDeathTest, RefusesARowOfAnotherWidth)
 {
-  ballast::report::html_table table(columns);
+  ballast::report::html_table table(table_columns);
   EXPECT_DEATH(table.add_row(std::array<std::string, 1>{"a"}), "columns_");
 }
 

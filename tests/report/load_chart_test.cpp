@@ -16,7 +16,7 @@
 namespace {
 
 using ballast::report::load_chart;
-using loads = std::vector<double>;
+using gpu_loads = std::vector<double>;
 using testing::HasSubstr;
 
 std::vector<markup::element> bars(std::string const& chart, char const* css_class)
@@ -26,10 +26,10 @@ std::vector<markup::element> bars(std::string const& chart, char const* css_clas
 
 RC_GTEST_PROP(LoadChart, DrawsOneBarPerGpuInProportionToItsLoad, ())  // Ensures (1) (2)
 {
-  auto const draw = rc::gen::container<loads>(
+  auto const draw = rc::gen::container<gpu_loads>(
       rc::gen::map(rc::gen::inRange(0, 1000), [](int load) { return load * 0.37; }));
-  loads before = *draw;
-  loads after = *draw;
+  gpu_loads before = *draw;
+  gpu_loads after = *draw;
   before.resize(std::clamp<std::size_t>(before.size(), 1, 128), 1.0);
   after.resize(std::clamp<std::size_t>(after.size(), 1, 128), 1.0);
   std::string const chart = load_chart(before, after, "s");
@@ -47,7 +47,7 @@ RC_GTEST_PROP(LoadChart, DrawsOneBarPerGpuInProportionToItsLoad, ())  // Ensures
 
 TEST(LoadChart, SaysWhatABarStandsFor)
 {
-  std::string const chart = load_chart(loads{3, 1}, loads{2, 2}, "s");
+  std::string const chart = load_chart(gpu_loads{3, 1}, gpu_loads{2, 2}, "s");
   auto const elements = markup::parse(chart);
   EXPECT_EQ(elements.front().attributes.at("aria-label"),
             "Work per GPU before and after balancing: the busiest has 1.50 times the mean, then "
@@ -57,11 +57,11 @@ TEST(LoadChart, SaysWhatABarStandsFor)
 
 TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
 {
-  loads values(1024);
+  gpu_loads values(1024);
   for (std::size_t gpu = 0; gpu < values.size(); ++gpu) {
     values[gpu] = static_cast<double>(gpu * 37 % 1024);
   }
-  std::string const chart = load_chart(values, loads(128, 1.0), "");
+  std::string const chart = load_chart(values, gpu_loads(128, 1.0), "");
   EXPECT_TRUE(bars(chart, "before").empty());
   EXPECT_EQ(bars(chart, "after").size(), 128U);
   auto const areas = markup::named(markup::parse(chart), "polygon");
@@ -79,26 +79,26 @@ TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
 
 TEST(LoadChart, BoundsItsSizeForManyGpus)
 {
-  EXPECT_LT(load_chart(loads(100'000, 1.0), loads(100'000, 2.0), "s").size(), 60'000U);
+  EXPECT_LT(load_chart(gpu_loads(100'000, 1.0), gpu_loads(100'000, 2.0), "s").size(), 60'000U);
 }
 
 TEST(LoadChart, IsDrawnWithoutGpusAndWithoutWork)
 {
   EXPECT_NO_THROW((void)markup::parse(load_chart({}, {}, "s")));
-  for (auto const& bar : bars(load_chart(loads{0, 0}, loads{0, 0}, "s"), "before")) {
+  for (auto const& bar : bars(load_chart(gpu_loads{0, 0}, gpu_loads{0, 0}, "s"), "before")) {
     EXPECT_EQ(bar.number("height"), 0);
   }
 }
 
 TEST(LoadChart, IsLegibleForOneGpu)
 {
-  auto const bar = bars(load_chart(loads{5}, loads{5}, "s"), "after").front();
+  auto const bar = bars(load_chart(gpu_loads{5}, gpu_loads{5}, "s"), "after").front();
   EXPECT_EQ(bar.number("width"), 48);
 }
 
 TEST(LoadChartDeathTest, RefusesLoadsThatAreNone)
 {
-  loads const endless = {std::numeric_limits<double>::infinity()};
+  gpu_loads const endless = {std::numeric_limits<double>::infinity()};
   EXPECT_DEATH((void)load_chart(endless, endless, "s"), "is_finite|in_range");
 }
 

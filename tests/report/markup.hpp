@@ -168,6 +168,13 @@ class parser {
   return found;
 }
 
+[[nodiscard]] inline std::vector<std::string> texts(std::vector<element> const& elements)
+{
+  std::vector<std::string> found;
+  for (element const& each : elements) { found.push_back(each.text); }
+  return found;
+}
+
 }  // namespace markup
 
 #endif  // BALLAST_TESTS_REPORT_MARKUP_HPP

@@ -12,13 +12,13 @@ namespace {
 using ballast::cost_units;
 using ballast::report::measure_balance;
 
-using loads = std::vector<cost_units>;
+using bag_loads = std::vector<cost_units>;
 using sizes = std::vector<std::uint32_t>;
 
 TEST(BalanceMetrics, CountsEveryGpuOfABagAlike)
 {
   // Per GPU: 30, 20, 20, 10, 10, 10, 10; mean 110 / 7.
-  auto const metrics = measure_balance(loads{30, 40, 40}, sizes{1, 2, 4});
+  auto const metrics = measure_balance(bag_loads{30, 40, 40}, sizes{1, 2, 4});
   EXPECT_DOUBLE_EQ(metrics.heaviest, 30.0);
   EXPECT_DOUBLE_EQ(metrics.lightest, 10.0);
   EXPECT_DOUBLE_EQ(metrics.mean, 110.0 / 7.0);
@@ -29,7 +29,7 @@ TEST(BalanceMetrics, CountsEveryGpuOfABagAlike)
 
 TEST(BalanceMetrics, IsOneAndIdleFreeWhenEven)
 {
-  auto const metrics = measure_balance(loads{8, 16, 32}, sizes{1, 2, 4});
+  auto const metrics = measure_balance(bag_loads{8, 16, 32}, sizes{1, 2, 4});
   EXPECT_DOUBLE_EQ(metrics.imbalance_ratio().value(), 1.0);
   EXPECT_DOUBLE_EQ(metrics.balance_ratio(), 1.0);
   EXPECT_DOUBLE_EQ(metrics.idle_share(), 0.0);
@@ -37,7 +37,7 @@ TEST(BalanceMetrics, IsOneAndIdleFreeWhenEven)
 
 TEST(BalanceMetrics, HasNoFiniteImbalanceRatioWhenAGpuHasNoWork)
 {
-  auto const metrics = measure_balance(loads{8, 0}, sizes{1, 1});
+  auto const metrics = measure_balance(bag_loads{8, 0}, sizes{1, 1});
   EXPECT_EQ(metrics.imbalance_ratio(), std::nullopt);
   EXPECT_DOUBLE_EQ(metrics.balance_ratio(), 2.0);
   EXPECT_DOUBLE_EQ(metrics.idle_share(), 0.5);
@@ -45,7 +45,7 @@ TEST(BalanceMetrics, HasNoFiniteImbalanceRatioWhenAGpuHasNoWork)
 
 TEST(BalanceMetrics, IsEvenWhenThereIsNoWorkAtAll)
 {
-  auto const metrics = measure_balance(loads{0, 0}, sizes{1, 2});
+  auto const metrics = measure_balance(bag_loads{0, 0}, sizes{1, 2});
   EXPECT_EQ(metrics.imbalance_ratio(), 1.0);
   EXPECT_EQ(metrics.balance_ratio(), 1.0);
   EXPECT_EQ(metrics.idle_share(), 0.0);
@@ -56,24 +56,24 @@ TEST(BalanceMetrics, CountsTheSamplesThatEveryGpuReadBeforeBalancing)
   using ballast::rank_id;
   ballast::sample_batch const batch{.lengths = {1, 1, 1, 1},
                                     .source = {rank_id{0}, rank_id{0}, rank_id{1}, rank_id{2}}};
-  auto const metrics = ballast::report::measure_as_read(batch, loads{5, 7, 4, 2}, 3);
+  auto const metrics = ballast::report::measure_as_read(batch, bag_loads{5, 7, 4, 2}, 3);
   EXPECT_DOUBLE_EQ(metrics.heaviest, 12.0);
   EXPECT_DOUBLE_EQ(metrics.lightest, 2.0);
   EXPECT_DOUBLE_EQ(metrics.mean, 6.0);
-  EXPECT_DOUBLE_EQ(ballast::report::measure_as_read(batch, loads{5, 7, 4, 2}, 4).lightest, 0.0);
+  EXPECT_DOUBLE_EQ(ballast::report::measure_as_read(batch, bag_loads{5, 7, 4, 2}, 4).lightest, 0.0);
 }
 
 TEST(BalanceMetricsDeathTest, NeedsAGpuForEverySampleAndACostForEach)
 {
   ballast::sample_batch const batch{.lengths = {1}, .source = {ballast::rank_id{2}}};
-  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, loads{5}, 2), "gpus");
-  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, loads{}, 3), "costs.size");
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{5}, 2), "gpus");
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{}, 3), "costs.size");
 }
 
 TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
 {
-  EXPECT_DEATH((void)measure_balance(loads{}, sizes{}), "!loads.empty");
-  EXPECT_DEATH((void)measure_balance(loads{1}, sizes{1, 1}), "loads.size");
+  EXPECT_DEATH((void)measure_balance(bag_loads{}, sizes{}), "!loads.empty");
+  EXPECT_DEATH((void)measure_balance(bag_loads{1}, sizes{1, 1}), "loads.size");
 }
 
 TEST(FlopsUtilization, CountsThreeForwardPassesAndFourWithRecomputation)

@@ -32,13 +32,6 @@ std::vector<pipeline_bar> const ordered = {
     {pipeline_rank{0}, stage_id{0}, microbatch_id{7}, pass::forward, 0, 8},
     {pipeline_rank{1}, stage_id{1}, microbatch_id{7}, pass::forward, 0, 8}};
 
-std::vector<std::string> texts(std::vector<markup::element> const& elements)
-{
-  std::vector<std::string> found;
-  for (auto const& each : elements) { found.push_back(each.text); }
-  return found;
-}
-
 TEST(PipelineChart, SharesOneTimeScale)  // Ensures (1)
 {
   auto const elements = markup::parse(pipeline_chart(given, ordered, 2, "s"));
@@ -64,7 +57,7 @@ TEST(PipelineChart, TellsForwardsFromBackwardsAndNamesMicrobatches)
   EXPECT_EQ(markup::having_class(elements, "inside").size(), 5U);
   EXPECT_EQ(markup::having_class(elements, "on-ink").size(), 1U);
   for (auto const& label : markup::having_class(elements, "inside")) { EXPECT_EQ(label.text, "7"); }
-  EXPECT_THAT(texts(markup::named(elements, "title")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "title")),
               testing::Contains("rank 0, stage 0, backward of microbatch 7: 2\u00A0s"));
 }
 
@@ -106,7 +99,7 @@ TEST(PipelineChart, DoesNotGrowWithRanksAndMicrobatches)
   }
   std::string const chart = pipeline_chart(many, many, 100, "");
   auto const elements = markup::parse(chart);
-  auto const names = texts(markup::having_class(elements, "end"));
+  auto const names = markup::texts(markup::having_class(elements, "end"));
   EXPECT_EQ(names.size(), 64U);
   EXPECT_EQ(names.front(), "rank 0");
   EXPECT_EQ(names[31], "rank 99");

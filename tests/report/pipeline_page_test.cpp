@@ -27,13 +27,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<std::string> texts(std::vector<markup::element> const& elements)
-{
-  std::vector<std::string> found;
-  for (auto const& each : elements) { found.push_back(each.text); }
-  return found;
-}
-
 compiled_schedule schedule_of(std::size_t microbatches, std::size_t stages)
 {
   auto const chain = ballast::chain_of_stages(stages, stages);
@@ -80,7 +73,7 @@ TEST(PipelinePage, ShowsAnOrderThatWasFound)
   data.settings = {{"Schedule", "1F1B"}, {"Policy", "insertion"}};
   std::string const page = ballast::report::pipeline_page(data, schedule, times, plan);
   // [page]
-  EXPECT_THAT(texts(markup::having_class(markup::parse(page), "value")),
+  EXPECT_THAT(markup::texts(markup::having_class(markup::parse(page), "value")),
               Contains(HasSubstr(
                   ballast::report::si_text(static_cast<double>(plan.makespan) * 1e-4, "s"))));
 }
@@ -88,12 +81,12 @@ TEST(PipelinePage, ShowsAnOrderThatWasFound)
 TEST(PipelinePage, HasItsSectionsInOrder)  // Ensures (1)
 {
   auto const elements = markup::parse(example().page());
-  EXPECT_THAT(texts(markup::named(elements, "h2")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "h2")),
               ElementsAre("Pipeline timeline", "Ranks", "Settings"));
   EXPECT_EQ(markup::named(elements, "svg").size(), 1U);
   EXPECT_EQ(markup::having_class(elements, "before").size(), 4U);
-  EXPECT_THAT(texts(markup::named(elements, "dd")), Contains("<example>.csv"));
-  EXPECT_THAT(texts(markup::named(elements, "dd")), Contains("1 0"));
+  EXPECT_THAT(markup::texts(markup::named(elements, "dd")), Contains("<example>.csv"));
+  EXPECT_THAT(markup::texts(markup::named(elements, "dd")), Contains("1 0"));
 }
 
 TEST(PipelinePage, IsTheSameEveryTime)  // Ensures (2)
@@ -120,14 +113,14 @@ TEST(PipelinePage, SaysWhatTheOrderGains)
 TEST(PipelinePage, ShowsTheFiguresOfThePlan)
 {
   auto const elements = markup::parse(example().page());
-  auto const values = texts(markup::having_class(elements, "value"));
+  auto const values = markup::texts(markup::having_class(elements, "value"));
   ASSERT_EQ(values.size(), 4U);
   EXPECT_THAT(values[0], HasSubstr("4\u00A0s"));
   EXPECT_THAT(values[1], HasSubstr("12\u00A0%"));  // 14 of 16 are computed
   EXPECT_THAT(values[2], HasSubstr("\u2264\u00A00\u00A0%"));
-  EXPECT_THAT(texts(markup::named(elements, "span")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "span")),
               ElementsAre("6.5\u00A0s \u2192", "46\u00A0% \u2192"));
-  EXPECT_THAT(texts(markup::named(elements, "td")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "td")),
               ElementsAre("3.5\u00A0s", "46\u00A0% \u2192 12\u00A0%", "2", "3.5\u00A0s",
                           "46\u00A0% \u2192 12\u00A0%", "1"));
 }

@@ -49,17 +49,10 @@ plan_page_data two_gpus()
   return data;
 }
 
-std::vector<std::string> texts(std::vector<markup::element> const& elements)
-{
-  std::vector<std::string> found;
-  for (auto const& each : elements) { found.push_back(each.text); }
-  return found;
-}
-
 TEST(PlanPage, HasItsSectionsInOrder)  // Ensures (1)
 {
   auto const elements = markup::parse(plan_page(two_gpus()));
-  EXPECT_THAT(texts(markup::named(elements, "h2")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "h2")),
               ElementsAre("Work per GPU", "Step timeline", "Sample lengths", "Cost of a sample",
                           "Steps", "Settings"));
   EXPECT_EQ(markup::named(elements, "svg").size(), 4U);
@@ -84,15 +77,16 @@ TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
   data.moved.ranks[1].received = {.within_node = 0, .between_nodes = 1000, .messages = 1};
   std::string const page = plan_page(data);
   auto const elements = markup::parse(page);
-  EXPECT_THAT(texts(markup::named(elements, "h2")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "h2")),
               ElementsAre("Work per GPU", "Step timeline", "Bytes moved", "Sample lengths",
                           "Cost of a sample", "Steps", "Settings"));
   EXPECT_EQ(markup::named(elements, "svg").size(), 5U);
-  EXPECT_THAT(texts(markup::having_class(elements, "value")), Contains("3\u00A0MB"));
+  EXPECT_THAT(markup::texts(markup::having_class(elements, "value")), Contains("3\u00A0MB"));
   EXPECT_THAT(page, HasSubstr("an array of 6.14\u00A0kB per token"));
   EXPECT_THAT(page, HasSubstr("computes for 600\u00A0ms: the forward pass."));
   EXPECT_THAT(page, HasSubstr("with 2 GPUs."));
-  EXPECT_THAT(texts(markup::named(elements, "title")), Contains(HasSubstr("GPU 1 receives")));
+  EXPECT_THAT(markup::texts(markup::named(elements, "title")),
+              Contains(HasSubstr("GPU 1 receives")));
 }
 
 TEST(PlanPage, IsTheSameEveryTime)  // Ensures (2)
@@ -132,13 +126,13 @@ TEST(PlanPage, ShowsFiguresOfAllSteps)
   data.steps.back().gap = 0.00012301;
   data.steps.back().plan_seconds = 33e-6;
   auto const elements = markup::parse(plan_page(data));
-  EXPECT_THAT(texts(markup::named(elements, "span")),
+  EXPECT_THAT(markup::texts(markup::named(elements, "span")),
               ElementsAre("1.70 \u2192", "5.50 \u2192", "41\u00A0% \u2192"));
   EXPECT_THAT(
-      texts(markup::having_class(elements, "value")),
+      markup::texts(markup::having_class(elements, "value")),
       ElementsAre(" 1.20", " 1.50", " 17\u00A0%", "\u2264\u00A020\u00A0%", "32\u00A0\u00B5s"));
   // A certified bound is never rounded down.
-  EXPECT_THAT(texts(markup::named(elements, "td")), Contains("\u2264\u00A00.013\u00A0%"));
+  EXPECT_THAT(markup::texts(markup::named(elements, "td")), Contains("\u2264\u00A00.013\u00A0%"));
 }
 
 TEST(PlanPage, ShowsAnIdleGpuAsInfiniteImbalance)
@@ -160,7 +154,8 @@ TEST(PlanPage, EscapesWhatUsersSupply)
   data.length_marks = {{3000, hostile}};
   auto const elements = markup::parse(plan_page(data));
   EXPECT_TRUE(markup::named(elements, "script").empty());
-  EXPECT_THAT(texts(markup::named(elements, "title")), Contains(HasSubstr("GPU 0, " + hostile)));
+  EXPECT_THAT(markup::texts(markup::named(elements, "title")),
+              Contains(HasSubstr("GPU 0, " + hostile)));
 }
 
 TEST(PlanPage, IsWellFormedWithoutData)

@@ -16,13 +16,13 @@ struct bar {
   double duration = 0;
 };
 
-using drawn = ballast::detail::visible_bar<bar>;
+using drawn_bar = ballast::detail::visible_bar<bar>;
 
-std::vector<drawn> visible(std::vector<bar const*> const& row, double thinnest)
+std::vector<drawn_bar> visible(std::vector<bar const*> const& row, double thinnest)
 {
-  std::vector<drawn> all;
+  std::vector<drawn_bar> all;
   ballast::detail::for_each_visible_bar(std::span<bar const* const>(row), thinnest,
-                                        [&](drawn const& each) { all.push_back(each); });
+                                        [&](drawn_bar const& each) { all.push_back(each); });
   return all;
 }
 
