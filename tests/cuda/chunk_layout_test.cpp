@@ -18,20 +18,20 @@ using ballast::chunk_of;
 using ballast::chunks_to_ranks;
 using ballast::ranks_to_chunks;
 using ballast::strided_copy;
-using row = std::vector<std::byte>;
+using row_value = std::vector<std::byte>;
 
 static_assert(ballast::copy_list<chunks_to_ranks> && ballast::copy_list<ranks_to_chunks>);
 
 /// No two rows have the same bytes in the first four.
-row row_of(std::uint32_t rank, std::int64_t index, std::size_t bytes)
+row_value row_of(std::uint32_t rank, std::int64_t index, std::size_t bytes)
 {
-  row value(bytes);
+  row_value value(bytes);
   auto const word = static_cast<std::uint32_t>(1000 * index + rank);
   std::memcpy(value.data(), &word, std::min(bytes, sizeof word));
   return value;
 }
 
-void append(std::vector<std::byte>& to, row const& value)
+void append(std::vector<std::byte>& to, row_value const& value)
 {
   to.insert(to.end(), value.begin(), value.end());
 }

@@ -18,10 +18,10 @@ using ballast::heads_of;
 using testing::ElementsAre;
 
 template <class T>
-concept can_travel =
+concept can_travel_as_heads =
     requires(std::span<T const> from, std::span<T> to) { ballast::heads_of(from, to, 1, 1); };
-static_assert(can_travel<float>);
-static_assert(!can_travel<std::string>);  // bytes of a string are not the string
+static_assert(can_travel_as_heads<float>);
+static_assert(!can_travel_as_heads<std::string>);  // bytes of a string are not the string
 
 // As trainers have them: 16 bits, and a sum that is rounded back by an explicit conversion.
 struct brain_float {

@@ -109,20 +109,20 @@ training train(block::shape const& shape, block::parameters const& weights, step
   return all;
 }
 
-std::vector<tokens> const lengths{9, 31, 4, 0, 16, 7, 40, 5, 12, 4, 23};
+std::vector<tokens> const sample_lengths{9, 31, 4, 0, 16, 7, 40, 5, 12, 4, 23};
 
 step on_one_rank()
 {
-  return {lengths, std::vector<rank_id>(lengths.size()), std::vector<bag_id>(lengths.size()),
-          ballast::one_gpu_bags(1)};
+  return {sample_lengths, std::vector<rank_id>(sample_lengths.size()),
+          std::vector<bag_id>(sample_lengths.size()), ballast::one_gpu_bags(1)};
 }
 
 // Rank 1 reads nothing.
 std::vector<rank_id> read_by(std::size_t ranks)
 {
   std::vector<rank_id> source;
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    std::size_t const rank = sample * ranks / lengths.size();
+  for (std::size_t sample = 0; sample < sample_lengths.size(); ++sample) {
+    std::size_t const rank = sample * ranks / sample_lengths.size();
     source.push_back(to_id<rank_id>(rank == 1 ? 0 : rank));
   }
   return source;
@@ -132,16 +132,16 @@ step in_bags(std::string const& spec)
 {
   auto const bags = ballast::parse_bags(spec).value();
   auto const layout = ballast::lay_out(bags, ballast::cluster_of(bags.gpus()).value()).value();
-  auto plan = ballast::partition(lengths, layout, ballast::longest_processing_time{},
+  auto plan = ballast::partition(sample_lengths, layout, ballast::longest_processing_time{},
                                  ballast::quadratic_cost{.linear = 1})
                   .value();
-  return {lengths, read_by(layout.gpus()), plan.owner, layout};
+  return {sample_lengths, read_by(layout.gpus()), plan.owner, layout};
 }
 
 // No balancer: every rank computes what it read.
 step as_read(std::size_t ranks)
 {
-  step data{lengths, read_by(ranks), {}, ballast::one_gpu_bags(ranks)};
+  step data{sample_lengths, read_by(ranks), {}, ballast::one_gpu_bags(ranks)};
   for (rank_id const rank : data.source) { data.owner.push_back(static_cast<bag_id>(rank)); }
   return data;
 }

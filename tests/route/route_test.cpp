@@ -32,7 +32,7 @@ struct bf16 {
   std::uint16_t bits;
 };
 
-constexpr std::size_t width = 3;
+constexpr std::size_t activation_width = 3;
 
 struct rank_arrays {
   std::vector<bf16> activations;
@@ -40,7 +40,7 @@ struct rank_arrays {
   std::vector<float> positions;
 
   explicit rank_arrays(tokens rows)
-      : activations(static_cast<std::size_t>(rows) * width),
+      : activations(static_cast<std::size_t>(rows) * activation_width),
         tags(static_cast<std::size_t>(rows)),
         positions(static_cast<std::size_t>(rows) * 2)
   {}
@@ -49,8 +49,8 @@ struct rank_arrays {
       : rank_arrays(static_cast<tokens>(names.size()))
   {
     for (std::size_t row = 0; row < names.size(); ++row) {
-      for (std::size_t at = 0; at < width; ++at) {
-        activations[row * width + at] = {
+      for (std::size_t at = 0; at < activation_width; ++at) {
+        activations[row * activation_width + at] = {
             static_cast<std::uint16_t>(names[row] * 31 + static_cast<std::int64_t>(at))};
       }
       tags[row] = static_cast<std::int32_t>(names[row]);
@@ -73,7 +73,8 @@ struct rank_arrays {
 auto forward(thread_communicator& comm, ballast::route_plan const& plan, ballast::workspace& memory,
              rank_arrays const& from, rank_arrays& to)
 {
-  return ballast::route(comm, plan, memory, rows_of(from.activations, to.activations, width),
+  return ballast::route(comm, plan, memory,
+                        rows_of(from.activations, to.activations, activation_width),
                         rows_of(from.tags, to.tags), rows_of(from.positions, to.positions, 2));
 }
 
@@ -81,7 +82,7 @@ auto backward(thread_communicator& comm, ballast::route_plan const& plan,
               ballast::workspace& memory, rank_arrays const& from, rank_arrays& to)
 {
   return ballast::reverse_route(
-      comm, plan, memory, rows_of(from.activations, to.activations, width),
+      comm, plan, memory, rows_of(from.activations, to.activations, activation_width),
       rows_of(from.tags, to.tags), rows_of(from.positions, to.positions, 2));
 }
 

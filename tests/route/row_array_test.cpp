@@ -13,10 +13,10 @@
 namespace {
 
 template <class T>
-concept can_travel =
+concept can_travel_as_rows =
     requires(std::span<T const> from, std::span<T> to) { ballast::rows_of(from, to); };
-static_assert(can_travel<float>);
-static_assert(!can_travel<std::string>);  // bytes of a string are not the string
+static_assert(can_travel_as_rows<float>);
+static_assert(!can_travel_as_rows<std::string>);  // bytes of a string are not the string
 
 TEST(RowArray, CountsBytesPerToken)
 {

@@ -26,12 +26,12 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-using names = std::vector<std::string>;
+using call_names = std::vector<std::string>;
 
 // Notes what it is asked to do, sends its rank in each byte, and fails where it is told to.
 class noting_mover : public ballast::detail::host_messages<thread_communicator> {
  public:
-  noting_mover(thread_communicator& comm, names& done, std::vector<std::byte>& came,
+  noting_mover(thread_communicator& comm, call_names& done, std::vector<std::byte>& came,
                std::string failing = "")
       : host_messages(comm), rank_(comm.rank()), done_(done), came_(came), failing_(failing)
   {}
@@ -62,7 +62,7 @@ class noting_mover : public ballast::detail::host_messages<thread_communicator> 
   }
 
   ballast::rank_id rank_;
-  names& done_;
+  call_names& done_;
   std::vector<std::byte>& came_;
   std::string failing_;
 };
@@ -81,7 +81,7 @@ TEST(Exchange, RunsItsOperationsInOrderAndBringsTheMessages)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
-    names done;
+    call_names done;
     std::vector<std::byte> came;
     workspace memory;
     EXPECT_TRUE(run_exchange(comm, memory, three_to_one(rank), noting_mover(comm, done, came)));
@@ -93,24 +93,25 @@ TEST(Exchange, RunsItsOperationsInOrderAndBringsTheMessages)
 
 TEST(Exchange, EndsWithTheFirstFailureOfTheMover)
 {
-  names const all{"pack", "keep", "arrive", "unpack"};
+  call_names const all{"pack", "keep", "arrive", "unpack"};
   for (std::size_t failing = 0; failing < all.size(); ++failing) {
     auto comms = thread_communicator::make(1);
-    names done;
+    call_names done;
     std::vector<std::byte> came;
     workspace memory;
     auto const moved = run_exchange(comms[0], memory, three_to_one(2),
                                     noting_mover(comms[0], done, came, all[failing]));
     ASSERT_FALSE(moved);
     EXPECT_EQ(moved.error().message, all[failing]);
-    EXPECT_EQ(done, names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(failing) + 1));
+    EXPECT_EQ(done,
+              call_names(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(failing) + 1));
   }
 }
 
 TEST(Exchange, UnpacksNothingWhereSizesDiffer)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
-    names done;
+    call_names done;
     std::vector<std::byte> came;
     workspace memory;
     auto const moved = run_exchange(comm, memory, three_to_one(0), noting_mover(comm, done, came));

@@ -23,7 +23,7 @@ using ballast_test::kinds;
 using ballast_test::listed_copies;
 using ballast_test::random_bytes;
 
-using any_copies = listed_copies<kinds::all>;
+using all_copies = listed_copies<kinds::all>;
 
 // All lanes of all warps, one after another: what the kernel does.
 template <copy_list List>
@@ -81,14 +81,14 @@ TEST(CopyShare, PassesLongRunsOfEmptyCopies)
     copies[index] = strided_copy::contiguous(from.data(), to.data(), 25'000);
     copies[count - 1 - index] =
         strided_copy::contiguous(from.data() + 25'000, to.data() + 25'000, 25'000);
-    make_copies(any_copies{copies.data(), count}, count, 4096, 7);
+    make_copies(all_copies{copies.data(), count}, count, 4096, 7);
     EXPECT_EQ(to, from);
   }
 }
 
 TEST(CopyShare, OfEmptyCopiesIsNothing)
 {
-  make_copies(any_copies{nullptr, 0}, 1000, 4096, 3);
+  make_copies(all_copies{nullptr, 0}, 1000, 4096, 3);
 }
 
 // More warps than tiles: those that make one are evenly spread over the others.
@@ -101,8 +101,8 @@ TEST(CopyShare, GivesWarpsAsMuchAsTheyCanHave)
   for (std::uint64_t warp = 0; warp < 20; ++warp) {
     auto const before = to;
     for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-      any_copies const list{&copy, 1};
-      copy_share(tiled_list<any_copies>{list, &tiles, 1, 4096}, warp, 20, lane);
+      all_copies const list{&copy, 1};
+      copy_share(tiled_list<all_copies>{list, &tiles, 1, 4096}, warp, 20, lane);
     }
     EXPECT_EQ(to != before, warp % 4 == 3) << "warp " << warp;
   }

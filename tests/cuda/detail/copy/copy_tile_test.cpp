@@ -23,11 +23,11 @@ using ballast::detail::warp_lanes;
 using ballast_test::copy_shape;
 using ballast_test::made_copy;
 
-struct any_copies {
+struct tiled_copies {
   strided_copy operator()(std::uint32_t) const { return {}; }
 };
 
-struct contiguous_copies : any_copies {
+struct contiguous_tiled_copies : tiled_copies {
   static constexpr bool contiguous = true;
 };
 
@@ -59,14 +59,14 @@ RC_GTEST_PROP(CopyTile, WritesEveryByteOfAContiguousCopyOnce, ())  // Ensures (1
 {
   auto const shape = *ballast_test::contiguous_shapes(4000);
   auto const tile_bytes = *rc::gen::element(64U, 256U, 1024U, 4096U);
-  expect_every_byte_once<contiguous_copies>(shape, tile_bytes);
-  expect_every_byte_once<any_copies>(shape, tile_bytes);
+  expect_every_byte_once<contiguous_tiled_copies>(shape, tile_bytes);
+  expect_every_byte_once<tiled_copies>(shape, tile_bytes);
 }
 
 RC_GTEST_PROP(CopyTile, WritesEveryByteOfAStridedCopyOnce, ())  // Ensures (1) (2)
 {
   auto const shape = *ballast_test::strided_shapes();
-  expect_every_byte_once<any_copies>(shape, *rc::gen::element(64U, 256U, 1024U, 4096U));
+  expect_every_byte_once<tiled_copies>(shape, *rc::gen::element(64U, 256U, 1024U, 4096U));
 }
 
 // The lengths at which heads, vectors and tails begin to exist, at all pairs of places.
@@ -81,7 +81,7 @@ TEST(CopyTile, WritesEveryByteOfShortCopiesOnce)
         made_copy made(copy_shape{from, to, bytes, bytes, bytes, 1});
         for (std::size_t tile = 0; tile < tiles_of(made.copy(), 64); ++tile) {
           for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-            copy_tile<any_copies>(joined(made.copy()), tile, 64, lane);
+            copy_tile<tiled_copies>(joined(made.copy()), tile, 64, lane);
           }
         }
         ASSERT_EQ(made.to(), made.expected());
@@ -113,7 +113,7 @@ TEST(CopyTile, ReachesFarIntoHugeCopies)
                             run,
                             row + 2 + tile_bytes / run};
     for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-      copy_tile<any_copies>(joined(copy), tile, tile_bytes, lane);
+      copy_tile<tiled_copies>(joined(copy), tile, tile_bytes, lane);
     }
     std::vector<std::byte> expected(to.size());
     for (std::size_t i = 0; i < tile_bytes; ++i) {

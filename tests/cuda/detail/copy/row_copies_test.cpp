@@ -30,13 +30,13 @@ using ballast::tokens;
 using ballast_test::rank_bytes;
 using ballast_test::route_memory;
 
-using bytes = std::vector<std::byte>;
+using byte_array = std::vector<std::byte>;
 
-bytes unwritten_messages(route_table const& table, std::span<row_array const> arrays)
+byte_array unwritten_messages(route_table const& table, std::span<row_array const> arrays)
 {
   std::vector<std::size_t> sizes(table.rows().size());
   ballast::message_bytes(table.rows(), arrays, sizes);
-  return bytes(std::reduce(sizes.begin(), sizes.end()), std::byte{0xee});
+  return byte_array(std::reduce(sizes.begin(), sizes.end()), std::byte{0xee});
 }
 
 // Ranks of a random step, one after another in one device_route: what an earlier plan has left
@@ -74,8 +74,8 @@ TEST_F(RowCopies, PackTheHostsMessagesToTheLastByte)
 {
   for_random_plans([&](route_plan const& plan, rank_bytes& own) {
     auto const arrays = own.arrays();
-    bytes expected = unwritten_messages(plan.sent, arrays);
-    bytes messages = expected;
+    byte_array expected = unwritten_messages(plan.sent, arrays);
+    byte_array messages = expected;
     ballast::pack_rows(plan.sent, arrays, expected);
     ballast_test::pack_by_lists(there.sent(), device_rows(arrays), messages.data());
     EXPECT_EQ(messages, expected);
@@ -86,10 +86,10 @@ TEST_F(RowCopies, UnpackAsTheHostAndTouchNothingElse)
 {
   for_random_plans([&](route_plan const& plan, rank_bytes& own) {
     auto const arrays = own.arrays();
-    bytes const messages =
+    byte_array const messages =
         ballast_test::random_bytes(unwritten_messages(plan.received, arrays).size(), random);
     ballast::unpack_rows(plan.received, arrays, messages);
-    std::vector<bytes> to;
+    std::vector<byte_array> to;
     ballast_test::unpack_by_lists(there.received(), device_rows(own.arrays_to(to)),
                                   messages.data());
     EXPECT_EQ(to, own.to());
@@ -106,15 +106,15 @@ TEST_F(RowCopies, KeepRowsAndBringThemBack)
                     static_cast<std::size_t>(count) * array.row_bytes);
       }
     }
-    std::vector<bytes> to;
+    std::vector<byte_array> to;
     auto const arrays = own.arrays_to(to);
     ballast_test::keep_by_list(there.kept(), device_rows(arrays), false);
     EXPECT_EQ(to, own.to());
 
     // Backwards, into where the rows come from.
     for (row_array const& array : arrays) {
-      bytes back(array.from.size(), std::byte{0xee});
-      bytes expected = back;
+      byte_array back(array.from.size(), std::byte{0xee});
+      byte_array expected = back;
       for (auto const [from, there_row, count] : plan.kept) {
         auto const first = static_cast<std::size_t>(from) * array.row_bytes;
         std::memcpy(&expected[first], &array.from[first],
