@@ -14,9 +14,9 @@ namespace {
 using ballast::communicator;
 using ballast::rank_id;
 using ballast::result;
-using bytes = std::span<std::byte>;
-using const_bytes = std::span<std::byte const>;
-using counts = std::span<std::size_t const>;
+using byte_span = std::span<std::byte>;
+using const_byte_span = std::span<std::byte const>;
+using size_span = std::span<std::size_t const>;
 
 // The least that is a communicator: it moves; it is not copied, compared, or made by default.
 struct archetype {
@@ -25,13 +25,13 @@ struct archetype {
   archetype& operator=(archetype&&) = default;
   rank_id rank() const { return {}; }
   std::size_t size() const { return 1; }
-  result<void> all_gather(const_bytes, bytes) { return {}; }
-  result<void> all_to_all_v(const_bytes, counts, bytes, counts) { return {}; }
-  result<void> broadcast(bytes, rank_id) { return {}; }
+  result<void> all_gather(const_byte_span, byte_span) { return {}; }
+  result<void> all_to_all_v(const_byte_span, size_span, byte_span, size_span) { return {}; }
+  result<void> broadcast(byte_span, rank_id) { return {}; }
   result<void> barrier() { return {}; }
   result<archetype> split(std::uint32_t) { return archetype(0); }
   result<void> wait() { return {}; }
-  bytes scratch(std::size_t) { return {}; }
+  byte_span scratch(std::size_t) { return {}; }
 };
 static_assert(communicator<archetype>);
 static_assert(!std::copyable<archetype> && !std::equality_comparable<archetype> &&
@@ -64,17 +64,17 @@ struct rank_changes_it : all_but<rank_changes_it> {
 static_assert(!communicator<rank_changes_it>);
 
 struct sends_from_writable_memory_only : all_but<sends_from_writable_memory_only> {
-  result<void> all_gather(bytes, bytes);
+  result<void> all_gather(byte_span, byte_span);
 };
 static_assert(!communicator<sends_from_writable_memory_only>);
 
 struct counts_in_int : all_but<counts_in_int> {
-  result<void> all_to_all_v(const_bytes, std::span<int const>, bytes, std::span<int const>);
+  result<void> all_to_all_v(const_byte_span, std::span<int const>, byte_span, std::span<int const>);
 };
 static_assert(!communicator<counts_in_int>);
 
 struct root_is_a_number : all_but<root_is_a_number> {
-  result<void> broadcast(bytes, int);
+  result<void> broadcast(byte_span, int);
 };
 static_assert(!communicator<root_is_a_number>);
 

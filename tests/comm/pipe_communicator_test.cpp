@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipe_communicator.hpp"
+#include "../support/time_limits.hpp"
 
 #include <gtest/gtest.h>
 #include "conformance.hpp"  // defines: ballast_test::conformance
@@ -19,15 +20,14 @@ namespace {
 
 using ballast::rank_id;
 using ballast_test::pipe_communicator;
-using suite = ballast_test::conformance<pipe_communicator>;
+using ballast_test::time_bound;
+using pipe_conformance = ballast_test::conformance<pipe_communicator>;
 
 static_assert(ballast::communicator<pipe_communicator>);
 
-constexpr auto bound = std::chrono::seconds(60);  // for a test that fails
-
 void run_all(pipe_communicator& comm)
 {
-  for (auto const& [name, run] : suite::data_checks()) {
+  for (auto const& [name, run] : pipe_conformance::data_checks()) {
     SCOPED_TRACE(testing::Message() << name << " on rank " << to_index(comm.rank()));
     run(comm);
   }
@@ -36,7 +36,7 @@ void run_all(pipe_communicator& comm)
 TEST(PipeCommunicator, ConformsOnThreads)
 {
   for (std::size_t const ranks : {1U, 2U, 3U, 8U}) {
-    auto comms = ballast_test::pipe_group(ranks, bound);
+    auto comms = ballast_test::pipe_group(ranks, time_bound);
     std::vector<std::jthread> threads;
     for (auto& comm : comms) {
       threads.emplace_back([&comm] { run_all(comm); });
@@ -46,7 +46,7 @@ TEST(PipeCommunicator, ConformsOnThreads)
 
 TEST(PipeCommunicator, ConformsOnProcesses)
 {
-  auto comms = ballast_test::pipe_group(4, bound);
+  auto comms = ballast_test::pipe_group(4, time_bound);
   std::vector<pid_t> children;
   for (std::size_t rank = 0; rank < comms.size(); ++rank) {
     children.push_back(::fork());
@@ -69,18 +69,20 @@ TEST(PipeCommunicator, ConformsOnProcesses)
 TEST(PipeCommunicator, NamesWhoIsSilentForTooLong)
 {
   auto comms = ballast_test::pipe_group(3, std::chrono::seconds(2));
-  std::jthread const first(
-      [&] { suite::expect_broken(comms[0], ballast::error_code::peer_lost, {rank_id{1}}); });
-  suite::expect_broken(comms[2], ballast::error_code::peer_lost, {rank_id{1}});
+  std::jthread const first([&] {
+    pipe_conformance::expect_broken(comms[0], ballast::error_code::peer_lost, {rank_id{1}});
+  });
+  pipe_conformance::expect_broken(comms[2], ballast::error_code::peer_lost, {rank_id{1}});
 }
 
 TEST(PipeCommunicator, NamesWhoLeft)
 {
-  auto comms = ballast_test::pipe_group(3, bound);
+  auto comms = ballast_test::pipe_group(3, time_bound);
   comms.erase(comms.begin() + 1);
-  std::jthread const first(
-      [&] { suite::expect_broken(comms[0], ballast::error_code::peer_lost, {rank_id{1}}); });
-  suite::expect_broken(comms[1], ballast::error_code::peer_lost, {rank_id{1}});
+  std::jthread const first([&] {
+    pipe_conformance::expect_broken(comms[0], ballast::error_code::peer_lost, {rank_id{1}});
+  });
+  pipe_conformance::expect_broken(comms[1], ballast::error_code::peer_lost, {rank_id{1}});
 }
 
 }  // namespace

@@ -29,15 +29,16 @@ using ballast::rank_id;
 using ballast::result;
 using ballast::thread_communicator;
 using testing::HasSubstr;
-using suite = ballast_test::conformance<thread_communicator>;
-using ranks = std::vector<rank_id>;
+using thread_conformance = ballast_test::conformance<thread_communicator>;
+using rank_list = std::vector<rank_id>;
 
 static_assert(ballast::communicator<thread_communicator>);
 static_assert(!std::is_copy_constructible_v<thread_communicator>, "a rank has one end");
 
 // ---- What every communicator promises ----
 
-class ThreadCommunicator : public testing::TestWithParam<std::tuple<std::size_t, suite::check>> {};
+class ThreadCommunicator
+    : public testing::TestWithParam<std::tuple<std::size_t, thread_conformance::check>> {};
 
 TEST_P(ThreadCommunicator, Conforms)
 {
@@ -56,13 +57,16 @@ std::string name_of(testing::TestParamInfo<ThreadCommunicator::ParamType> const&
 
 auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8, 16);
 INSTANTIATE_TEST_SUITE_P(Data, ThreadCommunicator,
-                         testing::Combine(sizes, testing::ValuesIn(suite::data_checks())), name_of);
+                         testing::Combine(sizes,
+                                          testing::ValuesIn(thread_conformance::data_checks())),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadCommunicator,
-                         testing::Combine(sizes, testing::ValuesIn(suite::mismatch_checks())),
+                         testing::Combine(sizes,
+                                          testing::ValuesIn(thread_conformance::mismatch_checks())),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadCommunicator,
-                         testing::Combine(sizes, testing::ValuesIn(suite::steady_state_checks())),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    SteadyState, ThreadCommunicator,
+    testing::Combine(sizes, testing::ValuesIn(thread_conformance::steady_state_checks())), name_of);
 
 TEST(ThreadCommunicatorGroup, OfManyRanks)
 {
@@ -97,11 +101,11 @@ TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
 {
   struct scenario {
     std::vector<thread_communicator> comms;
-    ranks absent;
+    rank_list absent;
   };
   std::vector<scenario> scenarios;
   for (std::size_t const size : {2U, 5U}) {
-    for (ranks const& absent : suite::absences(size)) {
+    for (rank_list const& absent : thread_conformance::absences(size)) {
       scenarios.push_back({thread_communicator::make(size, time_to_come), absent});
     }
   }
@@ -112,7 +116,7 @@ TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
         threads.emplace_back([&comm, &missing = absent] {
           EXPECT_TRUE(comm.barrier());
           if (std::ranges::count(missing, comm.rank()) == 0) {
-            suite::expect_broken(comm, error_code::timed_out, missing);
+            thread_conformance::expect_broken(comm, error_code::timed_out, missing);
           }
         });
       }
@@ -120,7 +124,7 @@ TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
   }
   for (auto& [comms, absent] : scenarios) {
     for (rank_id const late : absent) {  // the same error, at once
-      suite::expect_broken(comms[to_index(late)], error_code::timed_out, absent);
+      thread_conformance::expect_broken(comms[to_index(late)], error_code::timed_out, absent);
     }
   }
 }
@@ -129,7 +133,7 @@ TEST(ThreadCommunicatorGroup, NamesWhoIsMissingAtTheDeadline)
 TEST(ThreadCommunicatorGroup, NamesWhoLeftBefore)
 {
   for (std::size_t const size : {2U, 3U, 8U}) {
-    for (ranks const& absent : suite::absences(size)) {
+    for (rank_list const& absent : thread_conformance::absences(size)) {
       auto comms = thread_communicator::make(size, 60s);
       for (rank_id const rank : absent) {
         thread_communicator const leaving = std::move(comms[to_index(rank)]);
@@ -138,7 +142,8 @@ TEST(ThreadCommunicatorGroup, NamesWhoLeftBefore)
                     [&](auto const& comm) { return std::ranges::count(absent, comm.rank()) != 0; });
       std::vector<std::jthread> threads;
       for (thread_communicator& comm : comms) {
-        threads.emplace_back([&] { suite::expect_broken(comm, error_code::peer_lost, absent); });
+        threads.emplace_back(
+            [&] { thread_conformance::expect_broken(comm, error_code::peer_lost, absent); });
       }
     }
   }
@@ -148,13 +153,13 @@ TEST(ThreadCommunicatorGroup, NamesWhoLeavesWhileOthersWait)
 {
   for (std::size_t leaving = 0; leaving < 4; ++leaving) {
     auto comms = thread_communicator::make(4, 60s);
-    ranks const lost{ballast::to_id<rank_id>(leaving)};
+    rank_list const lost{ballast::to_id<rank_id>(leaving)};
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < 4; ++rank) {
       threads.emplace_back([&lost, rank, leaving, comm = std::move(comms[rank])]() mutable {
         EXPECT_TRUE(comm.barrier());
         if (rank == leaving) { return std::this_thread::sleep_for(5ms); }
-        suite::expect_broken(comm, error_code::peer_lost, lost);
+        thread_conformance::expect_broken(comm, error_code::peer_lost, lost);
       });
     }
   }
@@ -218,7 +223,7 @@ TEST(ThreadCommunicatorGroup, PassesItsDeadlineToPartsThatBreakAlone)
     EXPECT_EQ(met.has_value(), rank != 2);
     if (!met) {
       EXPECT_EQ(met.error().code, error_code::timed_out);
-      EXPECT_EQ(met.error().ranks, ranks{rank_id{1}});
+      EXPECT_EQ(met.error().ranks, rank_list{rank_id{1}});
       EXPECT_THAT(met.error().message, HasSubstr("2000 ms"));
     }
   });
@@ -232,7 +237,7 @@ TEST(ThreadCommunicatorGroup, IsLeftByAssignment)
   first[1] = std::move(second[0]);
   EXPECT_EQ(first[1].size(), 1U);
   EXPECT_TRUE(first[1].barrier());
-  suite::expect_broken(first[0], error_code::peer_lost, {rank_id{1}});
+  thread_conformance::expect_broken(first[0], error_code::peer_lost, {rank_id{1}});
 }
 
 // ---- Expects ----

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
 #include <ballast/gpu/stream_communicator.hpp>
@@ -30,13 +31,15 @@ using ballast::rank_id;
 using ballast_test::cuda_streams;
 using ballast_test::launch;
 using ballast_test::run_copy_engine_ranks;
+using ballast_test::soon;
+using ballast_test::time_bound;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 using communicator = ballast::copy_engine_communicator<>;
-using bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
-using conformance = ballast_test::conformance<communicator, bytes>;
+using pinned_bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using conformance = ballast_test::conformance<communicator, pinned_bytes>;
 
 static_assert(ballast::stream_communicator<communicator>);
 static_assert(
@@ -47,9 +50,7 @@ template <class Allocator>
 concept usable_memory = requires { typename ballast::copy_engine_communicator<Allocator>; };
 static_assert(!usable_memory<std::allocator<float>>);
 
-constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
-constexpr milliseconds soon = milliseconds(500);         // of what is not
-constexpr copy_engine_options patient = {.deadline = bound};
+constexpr copy_engine_options patient = {.deadline = time_bound};
 
 std::vector<communicator> made(cuda_streams const& streams, copy_engine_options options = patient)
 {
@@ -88,7 +89,7 @@ TEST_P(CopyEngineConformance, WithDelays)
   pass(microseconds(50));
 }
 
-std::string name_of(testing::TestParamInfo<CopyEngineConformance::ParamType> const& info)
+std::string name_of_case(testing::TestParamInfo<CopyEngineConformance::ParamType> const& info)
 {
   auto const& [size, check] = info.param;
   return std::string(check.name).append("On").append(std::to_string(size));
@@ -97,14 +98,14 @@ std::string name_of(testing::TestParamInfo<CopyEngineConformance::ParamType> con
 auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8);
 INSTANTIATE_TEST_SUITE_P(Data, CopyEngineConformance,
                          testing::Combine(sizes, testing::ValuesIn(conformance::data_checks())),
-                         name_of);
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(Mismatch, CopyEngineConformance,
                          testing::Combine(sizes, testing::ValuesIn(conformance::mismatch_checks())),
-                         name_of);
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(SteadyState, CopyEngineConformance,
                          testing::Combine(sizes,
                                           testing::ValuesIn(conformance::steady_state_checks())),
-                         name_of);
+                         name_of_case);
 
 // ---- Streams ----
 
@@ -117,7 +118,7 @@ TEST(CopyEngineCommunicator, ChainsItsCallsOnTheStreams)  // Ensures (2)
   run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
     std::size_t const self = to_index(comm.rank());
     std::vector<std::size_t> const counts(size, 1);
-    bytes own(1), gathered(size), turned(size), shared(size);
+    pinned_bytes own(1), gathered(size), turned(size), shared(size);
     std::vector<std::byte> found;
     for (std::size_t round = 0; round < 40; ++round) {
       EXPECT_EQ(
@@ -154,7 +155,7 @@ TEST(CopyEngineCommunicator, ServesSeveralGroupsWithTheSameEvents)
     auto half = comm.split(static_cast<std::uint32_t>(self % 2)).value();
     auto pair = comm.split(static_cast<std::uint32_t>(self / 2)).value();
     EXPECT_EQ(half.stream(), comm.stream());
-    bytes word(1), all(size), odd_or_even(size / 2), both(2);
+    pinned_bytes word(1), all(size), odd_or_even(size / 2), both(2);
     int wrong = 0;
     for (std::size_t round = 0; round < 60; ++round) {
       auto const value = [round](std::size_t rank) {
@@ -193,7 +194,7 @@ TEST(CopyEngineCommunicator, QueuesWithoutWaitingForAStream)
   std::latch go(1);
   run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
     bool const first = to_index(comm.rank()) == 0;
-    bytes own(4, std::byte{1}), all(8, std::byte{0});
+    pinned_bytes own(4, std::byte{1}), all(8, std::byte{0});
     if (first) {
       EXPECT_EQ(launch(comm.stream(), [&] { go.wait(); }), cudaSuccess);
     }
@@ -216,7 +217,7 @@ TEST(CopyEngineCommunicator, HasItsStreamEmptyAfterABarrier)
   ballast_test::delay_copies(milliseconds(5));
   cuda_streams const streams(3);
   run_copy_engine_ranks(streams.all(), patient, [&](communicator& comm) {
-    bytes own(4), all(12);
+    pinned_bytes own(4), all(12);
     EXPECT_TRUE(comm.all_gather(own, all));
     EXPECT_TRUE(comm.barrier());
     for (cudaStream_t const each : streams.all()) { EXPECT_EQ(cudaStreamQuery(each), cudaSuccess); }
@@ -234,7 +235,7 @@ TEST(CopyEngineCommunicator, CopiesEachMessageOnceAndNoneOfZeroBytes)
     std::vector<std::size_t> to(4), from(4);
     to[self] = from[self] = 5;
     to[(self + 1) % 4] = from[(self + 3) % 4] = 1000;
-    bytes send(1005, std::byte{1}), receive(1005);
+    pinned_bytes send(1005, std::byte{1}), receive(1005);
     EXPECT_TRUE(comm.all_to_all_v(send, to, receive, from));
     EXPECT_TRUE(comm.wait());
   });
@@ -356,7 +357,7 @@ TEST(CopyEngineCommunicator, BreaksInPartsAlone)
         EXPECT_TRUE(part->barrier());
       }
       broken.arrive_and_wait();
-      bytes own(3), all(12);
+      pinned_bytes own(3), all(12);
       EXPECT_TRUE(comm.all_gather(own, all));
       EXPECT_TRUE(comm.wait());
     });
@@ -368,7 +369,7 @@ TEST(CopyEngineCommunicator, TellsItsPeersOfAFailureOfCuda)
   cuda_streams const streams(3);
   ballast_test::fail_cuda_call("cudaMemcpyBatchAsync", 1, cudaErrorLaunchFailure, streams[2]);
   run_copy_engine_ranks(streams.all(), patient, [](communicator& comm) {
-    bytes own(3), all(9);
+    pinned_bytes own(3), all(9);
     EXPECT_TRUE(comm.all_gather(own, all));
     auto const second = comm.all_gather(own, all);
     EXPECT_EQ(second.has_value(), comm.rank() != rank_id{2});
@@ -384,7 +385,7 @@ TEST(CopyEngineCommunicator, WaitsAsLongAsItIsTold)
 {
   cuda_streams const streams(2);
   run_copy_engine_ranks(streams.all(), {.deadline = milliseconds::max()}, [](communicator& comm) {
-    bytes own(1), all(2);
+    pinned_bytes own(1), all(2);
     EXPECT_TRUE(comm.all_gather(own, all));
     EXPECT_TRUE(comm.barrier());
   });
@@ -397,7 +398,7 @@ TEST(CopyEngineCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
   cuda_streams const streams(1);
   std::size_t const before = ballast_test::pinned_calls_behind_work();
   {
-    bytes all(100);
+    pinned_bytes all(100);
     auto comms = made(streams);
     for (std::size_t const size : {10U, 100U}) {
       auto const memory = comms[0].scratch(size);
@@ -430,7 +431,7 @@ TEST(CopyEngineCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
   cuda_streams const streams(1);
   auto comms = made(streams);
   auto& comm = comms[0];
-  bytes four(4), five(5);
+  pinned_bytes four(4), five(5);
   std::vector<std::size_t> const count{4}, counts{2, 2};
   EXPECT_DEATH((void)comm.all_gather(four, five), "receive.size\\(\\) == size\\(\\)");
   EXPECT_DEATH((void)comm.all_to_all_v(five, count, four, count), "reduce\\(send_bytes");

@@ -36,7 +36,7 @@ overlapped_chunks made(std::uint32_t depth)
   return overlapped_chunks::make(depth).value();
 }
 
-auto const nothing = [](std::uint32_t, cudaStream_t) { return cudaSuccess; };
+auto const enqueue_nothing = [](std::uint32_t, cudaStream_t) { return cudaSuccess; };
 
 /// Both directions as one function of the stage that goes first and the one that goes second.
 enum class direction { copy_then_compute, compute_then_copy };
@@ -117,7 +117,8 @@ TEST_P(OverlappedChunks, AreBetweenWhatTheCallersStreamDoesBeforeAndAfter)  // E
       seen = read;
     });
   };
-  EXPECT_TRUE(copies_go_first ? run(schedule, 1, copy, nothing) : run(schedule, 1, nothing, copy));
+  EXPECT_TRUE(copies_go_first ? run(schedule, 1, copy, enqueue_nothing)
+                              : run(schedule, 1, enqueue_nothing, copy));
   EXPECT_EQ(launch(computation(), [&] { after = 10 * seen; }), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(computation()), cudaSuccess);
   EXPECT_EQ(after, 10);
@@ -173,9 +174,9 @@ TEST_P(OverlappedChunks, CreateNothingAndAllocateNothing)  // Ensures (3)
 {
   auto const schedule = made(2);
   EXPECT_EQ(ballast_test::live_events(), 3U);
-  EXPECT_TRUE(run(schedule, 4, nothing, nothing));
+  EXPECT_TRUE(run(schedule, 4, enqueue_nothing, enqueue_nothing));
   std::size_t const before = ballast_test::allocations();
-  EXPECT_TRUE(run(schedule, 9, nothing, nothing));
+  EXPECT_TRUE(run(schedule, 9, enqueue_nothing, enqueue_nothing));
   EXPECT_EQ(ballast_test::allocations(), before);
   EXPECT_EQ(ballast_test::live_events(), 3U);
 }
@@ -218,7 +219,7 @@ TEST_P(OverlappedChunks, GiveBackWhatACommunicatorSays)
   auto const lose = [&](std::uint32_t chunk, cudaStream_t) {
     return chunk == 1 ? result<void>(wrong) : result<void>();
   };
-  auto const done = run(made(2), 3, nothing, lose);
+  auto const done = run(made(2), 3, enqueue_nothing, lose);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error(), wrong.value());
 }
@@ -231,7 +232,7 @@ TEST_P(OverlappedChunks, ReportEveryCallOfCuda)
        {std::pair<char const*, std::size_t>{"cudaEventRecord", 8}, {"cudaStreamWaitEvent", 7}}) {
     for (std::size_t before = 0; before <= times; ++before) {
       ballast_test::fail_cuda_call(call, before, cudaErrorLaunchFailure);
-      auto const done = run(schedule, 3, nothing, nothing);
+      auto const done = run(schedule, 3, enqueue_nothing, enqueue_nothing);
       EXPECT_EQ(done.has_value(), before == times) << call << " " << before;
       if (!done) {
         EXPECT_EQ(done.error().message,
@@ -243,7 +244,7 @@ TEST_P(OverlappedChunks, ReportEveryCallOfCuda)
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-std::string name_of(testing::TestParamInfo<direction> const& info)
+std::string name_of_direction(testing::TestParamInfo<direction> const& info)
 {
   return info.param == direction::copy_then_compute ? "CopyThenCompute" : "ComputeThenCopy";
 }
@@ -251,7 +252,7 @@ std::string name_of(testing::TestParamInfo<direction> const& info)
 INSTANTIATE_TEST_SUITE_P(Directions, OverlappedChunks,
                          testing::Values(direction::copy_then_compute,
                                          direction::compute_then_copy),
-                         name_of);
+                         name_of_direction);
 
 // Ranks that gather a chunk while they compute on the one before, with two buffers.
 TEST(OverlappedChunksOfRanks, ComputeOnWhatTheyGather)

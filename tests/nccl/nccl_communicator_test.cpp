@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include "../comm/conformance.hpp"
 #include "../support/barely_aligned_allocator.hpp"
+#include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/concepts.hpp>
@@ -27,13 +28,15 @@ using ballast::nccl_communicator_options;
 using ballast::rank_id;
 using ballast_test::barely_aligned_allocator;
 using ballast_test::nccl_ranks;
+using ballast_test::soon;
+using ballast_test::time_bound;
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
 using communicator = ballast::nccl_communicator<>;
-using bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
-using conformance = ballast_test::conformance<communicator, bytes>;
+using pinned_bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using conformance = ballast_test::conformance<communicator, pinned_bytes>;
 
 static_assert(ballast::communicator<communicator>);
 static_assert(!std::is_copy_constructible_v<communicator>);
@@ -57,11 +60,8 @@ concept usable_memory = requires { typename ballast::nccl_communicator<Allocator
 static_assert(usable_memory<std::allocator<std::byte>>);
 static_assert(!usable_memory<std::allocator<float>>);
 
-constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
-constexpr milliseconds soon = milliseconds(500);         // of what is not
-
-constexpr nccl_communicator_options trusting = {.deadline = bound, .verify = false};
-constexpr nccl_communicator_options verifying = {.deadline = bound, .verify = true};
+constexpr nccl_communicator_options trusting = {.deadline = time_bound, .verify = false};
+constexpr nccl_communicator_options verifying = {.deadline = time_bound, .verify = true};
 
 void expect_again(ballast::result<void> const& done, ballast::result<void> const& first)
 {
@@ -128,7 +128,7 @@ TEST(NcclCommunicator, QueuesWithoutWaitingForItsPeers)
   ranks.run(trusting, [&](communicator& comm) {
     bool const first = to_index(comm.rank()) == 0;
     if (!first) { queued.wait(); }
-    bytes send(8, std::byte{1}), receive(8, std::byte{0});
+    pinned_bytes send(8, std::byte{1}), receive(8, std::byte{0});
     std::vector<std::size_t> const counts = {4, 4};
     EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
     EXPECT_TRUE(comm.all_gather(std::span(send).first(4), receive));
@@ -149,15 +149,15 @@ TEST(NcclCommunicator, KeepsTheOrderOfItsCalls)
   nccl_ranks ranks(3);
   ranks.run(trusting, [&](communicator& comm) {
     auto const self = static_cast<std::byte>(comm.rank());
-    bytes own(1, self), gathered(3), turned(3), shared(3);
+    pinned_bytes own(1, self), gathered(3), turned(3), shared(3);
     std::vector<std::size_t> const counts = {1, 1, 1};
     EXPECT_TRUE(comm.all_gather(own, gathered));
     EXPECT_TRUE(comm.all_to_all_v(gathered, counts, turned, counts));
     EXPECT_TRUE(comm.broadcast(turned, rank_id{2}));
     EXPECT_TRUE(comm.all_to_all_v(turned, counts, shared, counts));
     EXPECT_TRUE(comm.wait());
-    EXPECT_EQ(gathered, (bytes{std::byte{0}, std::byte{1}, std::byte{2}}));
-    EXPECT_EQ(turned, (bytes{std::byte{2}, std::byte{2}, std::byte{2}}));
+    EXPECT_EQ(gathered, (pinned_bytes{std::byte{0}, std::byte{1}, std::byte{2}}));
+    EXPECT_EQ(turned, (pinned_bytes{std::byte{2}, std::byte{2}, std::byte{2}}));
     EXPECT_EQ(shared, turned);
   });
 }
@@ -172,7 +172,7 @@ TEST(NcclCommunicator, SendsOneMessageToEachRankAndNoneForZeroBytes)  // Ensures
     std::vector<std::size_t> to(4), from(4);
     to[self] = from[self] = 5;
     to[(self + 1) % 4] = from[(self + 3) % 4] = 1000;
-    bytes send(1005), receive(1005);
+    pinned_bytes send(1005), receive(1005);
     EXPECT_TRUE(comm.all_to_all_v(send, to, receive, from));
     EXPECT_TRUE(comm.wait());
   });
@@ -196,7 +196,7 @@ TEST(NcclCommunicator, WaitsInItsDestructorForWhatUsesItsScratch)
 {
   nccl_ranks ranks(2);
   std::latch queued(1);
-  bytes received(100);
+  pinned_bytes received(100);
   ranks.run(trusting, [&](communicator& borrowed) {
     auto const rank = to_index(borrowed.rank());
     std::optional comm = communicator::over(ranks.comm(rank), ranks.stream(rank), trusting).value();
@@ -248,7 +248,7 @@ TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
 {
   nccl_ranks ranks(2);
   ranks.run({.deadline = soon}, [](communicator& comm) {
-    bytes memory(9);
+    pinned_bytes memory(9);
     std::vector<std::size_t> const none = {0, 0};
     std::vector<std::size_t> const to_second = {0, 4};
     std::vector<std::size_t> const from_first = {5, 0};
@@ -296,7 +296,7 @@ TEST(NcclCommunicator, NamesARankThatDiedBetweenSteps)
 {
   nccl_ranks ranks(4);
   ranks.run({.deadline = soon, .verify = true}, [&](communicator& comm) {
-    bytes own(3), all(12);
+    pinned_bytes own(3), all(12);
     for (int step = 0; step < 5; ++step) {
       if (step == 3 && comm.rank() == rank_id{3}) { return; }
       auto done = comm.all_gather(own, all);
@@ -320,7 +320,7 @@ TEST(NcclCommunicator, LeavesArraysAloneOnceItGaveUp)  // Ensures (2)
     std::vector<std::size_t> const counts = {50, 50};
     if (comm.rank() == rank_id{1}) { gone.wait(); }
     {
-      bytes send(100), receive(100);
+      pinned_bytes send(100), receive(100);
       EXPECT_TRUE(comm.all_to_all_v(send, counts, receive, counts));
       auto const done = comm.wait();
       ASSERT_FALSE(done);
@@ -347,7 +347,7 @@ TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
   nccl_ranks ranks(2);
   {
     auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
-    bytes own(4), all(8);
+    pinned_bytes own(4), all(8);
     EXPECT_TRUE(comm.all_gather(own, all));
   }
   EXPECT_EQ(ranks.comm(0), nullptr);
@@ -359,7 +359,7 @@ TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 {
   nccl_ranks ranks(2);
   nccl_ranks next(1);
-  bytes own(4), all(8);
+  pinned_bytes own(4), all(8);
   auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
   EXPECT_TRUE(comm.all_gather(own, all));
   comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
@@ -373,7 +373,7 @@ TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
   nccl_ranks ranks(2);
   std::size_t const before = ballast_test::pinned_calls_behind_work();
   {
-    bytes own(4), all(8);
+    pinned_bytes own(4), all(8);
     {
       auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
       (void)comm.scratch(10);
@@ -406,7 +406,7 @@ TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
   nccl_ranks ranks(3);
   ranks.run({.deadline = soon}, [&](communicator& comm) {
     bool const cut_off = comm.rank() == rank_id{1};
-    bytes own(10), all(30);
+    pinned_bytes own(10), all(30);
     EXPECT_TRUE(comm.all_gather(own, all));
     EXPECT_TRUE(comm.wait());
     EXPECT_TRUE(comm.barrier());
@@ -431,7 +431,7 @@ TEST(NcclCommunicator, ReportsAnAsynchronousErrorAndAborts)
 
 TEST(NcclCommunicator, ReportsACallThatFails)
 {
-  bytes memory(8);
+  pinned_bytes memory(8);
   std::vector<std::size_t> const counts = {8};
   auto const expect_named = [&](char const* call, std::size_t calls_before, auto operation) {
     SCOPED_TRACE(call);
@@ -449,7 +449,7 @@ TEST(NcclCommunicator, ReportsACallThatFails)
       expect_again(operation(comm), done);
     });
   };
-  bytes other(8);
+  pinned_bytes other(8);
   expect_named("ncclAllGather", 0, [&](communicator& c) { return c.all_gather(memory, other); });
   expect_named("ncclBroadcast", 0,
                [&](communicator& c) { return c.broadcast(memory, rank_id{0}); });
@@ -470,7 +470,7 @@ TEST(NcclCommunicator, LeavesNoGroupOpenBehindACallThatFails)
 {
   nccl_ranks broken(1);
   nccl_ranks healthy(1);
-  bytes send(8, std::byte{3}), receive(8);
+  pinned_bytes send(8, std::byte{3}), receive(8);
   std::vector<std::size_t> const counts = {8};
   ballast_test::fail_call(broken.comm(0), 0, ncclSystemError);
   auto first = communicator::over(broken.comm(0), broken.stream(0), trusting).value();
@@ -557,7 +557,7 @@ TEST(NcclCommunicator, BreaksWithAPartThatItsWorkIsBehind)
 {
   nccl_ranks ranks(2);
   ranks.run({.deadline = soon}, [&](communicator& comm) {
-    bytes own(1), all(2);
+    pinned_bytes own(1), all(2);
     auto part = comm.split(0).value();
     if (comm.rank() == rank_id{0}) { EXPECT_TRUE(part.all_gather(own, all)); }
     EXPECT_TRUE(comm.all_gather(own, all));
@@ -579,7 +579,7 @@ TEST(NcclCommunicator, SurvivesAPartThatItHasNothingBehind)
 {
   nccl_ranks ranks(2);
   ranks.run({.deadline = soon}, [&](communicator& comm) {
-    bytes own(1), all(2);
+    pinned_bytes own(1), all(2);
     auto part = comm.split(0).value();
     if (comm.rank() == rank_id{0}) {
       EXPECT_TRUE(part.all_gather(own, all));
@@ -631,7 +631,7 @@ TEST(NcclCommunicatorDeathTest, RefusesSpansThatDoNotFit)
     auto comm = communicator::over(ranks.comm(0), ranks.stream(0), trusting).value();
     (void)call(comm);
   };
-  bytes memory(4), other(5);
+  pinned_bytes memory(4), other(5);
   std::vector<std::size_t> const counts = {4};
   std::vector<std::size_t> const two = {2, 2};
   EXPECT_DEATH(with_one_rank([&](auto& comm) { return comm.all_gather(memory, other); }),

@@ -2,6 +2,7 @@
 #include <ballast/gpu/detail/nccl_queue.hpp>
 
 #include <gmock/gmock.h>
+#include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
 #include <array>
@@ -18,13 +19,12 @@ using ballast::rank_id;
 using ballast::detail::nccl_queue;
 using ballast::detail::nccl_stream;
 using ballast_test::nccl_ranks;
+using ballast_test::time_bound;
+using ballast_test::very_soon;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 static_assert(!std::is_move_constructible_v<nccl_queue>, "what is queued refers to its place");
-
-constexpr milliseconds bound = std::chrono::minutes(1);
-constexpr milliseconds soon = milliseconds(50);
 
 /// Rank 0's queue of a clique whose other ranks never do anything.
 struct NcclQueue : testing::Test {
@@ -55,7 +55,7 @@ struct NcclQueue : testing::Test {
 
 TEST_F(NcclQueue, MovesAMessageBehindItsCall)
 {
-  auto queue = borrowed(bound);
+  auto queue = borrowed(time_bound);
   ASSERT_TRUE(send_to_self(queue));
   ASSERT_TRUE(queue.drain("wait"));
   EXPECT_EQ(received, sent);
@@ -65,7 +65,7 @@ TEST_F(NcclQueue, MovesAMessageBehindItsCall)
 
 TEST_F(NcclQueue, TakesAGroupOfNothing)
 {
-  auto queue = borrowed(bound);
+  auto queue = borrowed(time_bound);
   EXPECT_TRUE(queue.exchange("exchange", nullptr, none, nullptr, none));
   EXPECT_TRUE(queue.drain("wait"));
 }
@@ -73,7 +73,7 @@ TEST_F(NcclQueue, TakesAGroupOfNothing)
 TEST_F(NcclQueue, LeavesItsWorkInTheStreamOfACommunicatorThatIsNotBlocking)  // Ensures (1)
 {
   ranks.make_non_blocking(5);
-  auto queue = borrowed(bound);
+  auto queue = borrowed(time_bound);
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(send_to_self(queue));
     ncclResult_t state = ncclInProgress;
@@ -86,7 +86,7 @@ TEST_F(NcclQueue, LeavesItsWorkInTheStreamOfACommunicatorThatIsNotBlocking)  // 
 
 TEST_F(NcclQueue, GivesTheSameErrorAfterAFailure)  // Ensures (2)
 {
-  auto queue = borrowed(soon);
+  auto queue = borrowed(very_soon);
   ASSERT_TRUE(send_to_nobody(queue));
   auto const late = queue.drain("all_to_all_v");
   ASSERT_FALSE(late);
@@ -106,7 +106,7 @@ TEST_F(NcclQueue, GivesTheSameErrorAfterAFailure)  // Ensures (2)
 
 TEST_F(NcclQueue, AsksWhoIsMissingOnlyAfterTheAbort)  // Ensures (2)
 {
-  auto queue = borrowed(soon);
+  auto queue = borrowed(very_soon);
   ASSERT_TRUE(send_to_nobody(queue));
   auto const late = queue.drain("barrier", [&] {
     EXPECT_EQ(queue.native(), nullptr);
@@ -119,7 +119,7 @@ TEST_F(NcclQueue, AsksWhoIsMissingOnlyAfterTheAbort)  // Ensures (2)
 TEST_F(NcclQueue, SettlesOnlyUntilTheDeadline)
 {
   ranks.make_non_blocking(ballast_test::never);
-  auto queue = borrowed(soon);
+  auto queue = borrowed(very_soon);
   auto const late = send_to_self(queue);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, error_code::timed_out);
@@ -129,7 +129,7 @@ TEST_F(NcclQueue, TellsAnAsynchronousErrorWhileItSettles)
 {
   ranks.make_non_blocking(ballast_test::never);
   ballast_test::fail_asynchronously(ranks.comm(0), ncclRemoteError);
-  auto queue = borrowed(bound);
+  auto queue = borrowed(time_bound);
   auto const failed = send_to_self(queue);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, error_code::transport);
@@ -139,7 +139,7 @@ TEST_F(NcclQueue, TellsAnAsynchronousErrorWhileItSettles)
 TEST_F(NcclQueue, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (2) (4)
 {
   {
-    auto queue = borrowed(soon);
+    auto queue = borrowed(very_soon);
     ASSERT_TRUE(send_to_nobody(queue));
   }
   EXPECT_EQ(ranks.comm(0), nullptr);
@@ -150,7 +150,7 @@ TEST_F(NcclQueue, LeavesToTheOwnerWhatIsWhole)
 {
   ncclComm_t const comm = ranks.comm(0);
   {
-    auto queue = borrowed(bound);
+    auto queue = borrowed(time_bound);
     ASSERT_TRUE(send_to_self(queue));
   }
   EXPECT_EQ(ranks.comm(0), comm);
@@ -184,7 +184,8 @@ TEST(NcclQueueSplits, GivesAQueueThatOwnsItsCommunicator)
 {
   nccl_ranks ranks(3);
   ranks.run([&](std::size_t rank) {
-    nccl_queue queue(ranks.comm(rank), std::make_shared<nccl_stream>(ranks.stream(rank), bound));
+    nccl_queue queue(ranks.comm(rank),
+                     std::make_shared<nccl_stream>(ranks.stream(rank), time_bound));
     auto part = queue.split(rank == 1 ? 5 : 4, -static_cast<int>(rank));
     ASSERT_TRUE(part);
     EXPECT_NE((*part)->native(), queue.native());
@@ -199,7 +200,7 @@ TEST(NcclQueueSplits, GivesAQueueThatOwnsItsCommunicator)
 TEST_F(NcclQueueSplit, LosesNoCommunicatorWhereItDoesNotSettle)
 {
   ranks.make_non_blocking(ballast_test::never);
-  nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), soon));
+  nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), very_soon));
   auto const part = parent.split(0, 0);
   ASSERT_FALSE(part);
   EXPECT_EQ(part.error().code, error_code::timed_out);
@@ -209,7 +210,7 @@ TEST_F(NcclQueueSplit, LosesNoCommunicatorWhereItDoesNotSettle)
 TEST_F(NcclQueueSplit, BreaksWithAPartThatDoesNotComeUp)
 {
   ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
-  nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), soon));
+  nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), very_soon));
   auto const part = parent.split(0, 0);
   ASSERT_FALSE(part);
   EXPECT_EQ(part.error().code, error_code::timed_out);
@@ -224,14 +225,14 @@ TEST_F(NcclQueueSplit, DestroysItsOwnWhereNcclIsNotBlocking)
 {
   ballast_test::make_parts_non_blocking(ranks.comm(0), 3);
   std::size_t const before = ballast_test::aborts();
-  split(bound).reset();
+  split(time_bound).reset();
   EXPECT_EQ(ballast_test::live_communicators(), 1U);
   EXPECT_EQ(ballast_test::aborts(), before);
 }
 
 TEST_F(NcclQueueSplit, AbortsItsOwnWhereItCannotBeFinalizedInTime)
 {
-  auto part = split(soon);
+  auto part = split(very_soon);
   ballast_test::make_non_blocking(part->native(), ballast_test::never);
   std::size_t const before = ballast_test::aborts();
   part.reset();
@@ -242,7 +243,7 @@ TEST_F(NcclQueueSplit, AbortsItsOwnWhereItCannotBeFinalizedInTime)
 
 TEST_F(NcclQueueSplit, AbortsItsOwnWhereItsWorkDoesNotEnd)
 {
-  auto part = split(soon);
+  auto part = split(very_soon);
   ASSERT_TRUE(receive(*part));
   part.reset();
   EXPECT_EQ(ballast_test::live_communicators(), 1U);
@@ -252,7 +253,7 @@ TEST_F(NcclQueueSplit, AbortsItsOwnWhereItsWorkDoesNotEnd)
 
 TEST_F(NcclQueueSplit, OutlivesItsParent)
 {
-  auto part = split(bound);
+  auto part = split(time_bound);
   queue.reset();
   EXPECT_TRUE(part->drain("wait"));
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include "../comm/traffic.hpp"
+#include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/core/random.hpp>
@@ -22,12 +23,11 @@ using ballast::rank_id;
 using ballast::detail::nccl_queue;
 using ballast::detail::nccl_stream;
 using ballast_test::nccl_ranks;
+using ballast_test::soon;
+using ballast_test::time_bound;
 using std::chrono::milliseconds;
 
 using roll_call = ballast::detail::nccl_roll_call<std::allocator<std::byte>>;
-
-constexpr milliseconds bound = std::chrono::minutes(1);
-constexpr milliseconds soon = milliseconds(500);
 
 /// Calls body(queue, roll call, rank) on a thread per rank.
 template <class Body>
@@ -44,7 +44,7 @@ void on_ranks(std::size_t size, milliseconds deadline, Body body)
 TEST(NcclRollCall, SucceedsOnAllRanksThatAgree)  // Ensures (1)
 {
   for (std::size_t const size : {1U, 2U, 5U}) {
-    on_ranks(size, bound, [size](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+    on_ranks(size, time_bound, [size](nccl_queue& queue, roll_call& roll, std::size_t rank) {
       ballast::random_source random(20240607);
       for (int trial = 0; trial < 50; ++trial) {
         auto const bytes = ballast_test::random_traffic(random, size, 1000);
@@ -61,7 +61,7 @@ TEST(NcclRollCall, SucceedsOnAllRanksThatAgree)  // Ensures (1)
 TEST(NcclRollCall, TellsEveryRankOfAnyTwoThatDisagree)  // Ensures (1) (2)
 {
   constexpr std::size_t size = 4;
-  on_ranks(size, bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(size, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
     ballast::random_source random(20240608);
     for (std::size_t trial = 0; trial < 100; ++trial) {
       auto const bytes = ballast_test::random_traffic(random, size, 1000);
@@ -85,7 +85,7 @@ TEST(NcclRollCall, TellsEveryRankOfAnyTwoThatDisagree)  // Ensures (1) (2)
 
 TEST(NcclRollCall, NamesThoseWhoCallForSomethingElse)
 {
-  on_ranks(5, bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(5, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
     collective_call const call = rank == 1 || rank == 4
                                      ? collective_call{collective::broadcast, 10, rank_id{2}}
                                      : collective_call{collective::broadcast, 10, rank_id{3}};
@@ -98,7 +98,7 @@ TEST(NcclRollCall, NamesThoseWhoCallForSomethingElse)
 
 TEST(NcclRollCall, NamesTheOneThatSplits)
 {
-  on_ranks(3, bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(3, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
     auto const done = rank == 2 ? roll(queue, {collective::split}, {}, {}, 7)
                                 : roll(queue, {collective::barrier});
     ASSERT_FALSE(done);
@@ -112,7 +112,7 @@ TEST(NcclRollCall, NamesTheOneThatSplits)
 TEST(NcclRollCall, CollectsColours)
 {
   constexpr std::uint32_t step = 0x3fff'ffff;  // up to the largest of 32 bits and beyond NCCL's
-  on_ranks(5, bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(5, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
     ASSERT_TRUE(roll(queue, {collective::split}, {}, {}, static_cast<std::uint32_t>(rank) * step));
     for (std::size_t peer = 0; peer < 5; ++peer) {
       EXPECT_EQ(roll.colour_of(peer), static_cast<std::uint32_t>(peer) * step);

@@ -6,6 +6,8 @@
 #include "../route/random_rows.hpp"
 #include "../route/step_arrays.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/time_limits.hpp"
+#include "mover.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/comm_failure.hpp>
@@ -19,7 +21,6 @@
 #include <ballast/route/row_array.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,18 +40,17 @@ using ballast::row_array;
 using ballast::to_index;
 using ballast::tokens;
 using ballast::detail::route_direction;
+using ballast_test::byte_array;
+using ballast_test::mover;
 using ballast_test::nccl_ranks;
 using ballast_test::random_step;
+using ballast_test::soon;
 using ballast_test::step_arrays;
-using std::chrono::milliseconds;
+using ballast_test::time_bound;
 using testing::Each;
 
-using bytes = ballast_test::byte_array;
 using ballast_test::host_work;
 using communicator = ballast::nccl_communicator<>;
-
-constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
-constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_row_mover queues: the same lists over the same tables, which are read
 /// when the stream reaches them.
@@ -58,7 +58,7 @@ struct queued_row_mover {
   device_route const& there;
   bool forward;
   device_rows rows;
-  bytes& temporary;
+  byte_array& temporary;
   cudaStream_t stream;
   host_work& work;
 
@@ -90,8 +90,6 @@ struct queued_row_mover {
     return {};
   }
 };
-
-enum class mover { of_host, queued };
 
 /// What a rank keeps from step to step to route by either mover.
 class router {
@@ -146,7 +144,7 @@ class router {
   ballast_test::route_memory tables_;
   device_route there_;
   ballast::workspace memory_;
-  std::deque<bytes> temporaries_;
+  std::deque<byte_array> temporaries_;
   host_work work_;
 };
 
@@ -164,7 +162,7 @@ void expect_routed(std::uint64_t seed, std::function<mover(std::size_t rank)> co
       SCOPED_TRACE(testing::Message() << "round " << round << ", " << count << " ranks");
       nccl_ranks ranks(count);
       ranks.make_non_blocking(random.below(3));
-      ranks.run({.deadline = bound, .verify = round % 2 == 0}, [&](communicator& comm) {
+      ranks.run({.deadline = time_bound, .verify = round % 2 == 0}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
         auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
         router routes(count);
@@ -215,7 +213,7 @@ struct NcclRouteOfFour : testing::Test {
 
 TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
 {
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
     router routes(count);
     EXPECT_TRUE(routes.upload(comm, plan_of(comm)));
@@ -248,13 +246,13 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 
   for (mover const by : {mover::of_host, mover::queued}) {
     for (std::uint32_t wrong = 0; wrong < count; ++wrong) {
-      ranks.run({.deadline = bound, .verify = true}, [&](communicator& comm) {
+      ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
         router routes(count);
         if (comm.rank() == rank_id{wrong}) {
           auto const plan = ballast::plan_route(other, elsewhere, comm.rank());
-          bytes const from(static_cast<std::size_t>(plan.rows_before) * 4);
-          bytes to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
+          byte_array const from(static_cast<std::size_t>(plan.rows_before) * 4);
+          byte_array to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
           auto const moved =
               routes.route(comm, by, route_direction::forward, plan, {{from, to, 4}});
           ASSERT_FALSE(moved);
@@ -331,10 +329,10 @@ TEST_F(NcclRouteOfFour, SendsNothingWhereItCannotPack)
       ADD_FAILURE() << "what comes after packing";
       return {};
     }
-    bytes memory;
+    byte_array memory;
   };
   std::size_t const before = ballast_test::messages_queued();
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
     auto const plan = plan_of(comm);
     auto there = arrays.unwritten(rank);
@@ -352,7 +350,7 @@ TEST_F(NcclRouteOfFour, SendsNothingWhereItCannotPack)
 TEST_F(NcclRouteOfFour, AllocatesNothingInTheSteadyState)
 {
   std::atomic<bool> allocated = false;
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     std::size_t const rank = to_index(comm.rank());
     auto const plan = plan_of(comm);
     auto there = arrays.unwritten(rank);

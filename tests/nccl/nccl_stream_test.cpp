@@ -2,9 +2,9 @@
 #include <ballast/gpu/detail/nccl_stream.hpp>
 
 #include <gmock/gmock.h>
+#include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <vector>
 
@@ -15,11 +15,9 @@ using ballast::rank_id;
 using ballast::detail::nccl_member;
 using ballast::detail::nccl_stream;
 using ballast_test::nccl_ranks;
-using std::chrono::milliseconds;
+using ballast_test::time_bound;
+using ballast_test::very_soon;
 using testing::HasSubstr;
-
-constexpr milliseconds bound = std::chrono::minutes(1);
-constexpr milliseconds soon = milliseconds(50);
 
 /// Two communicators of one rank each on one stream.
 struct NcclStream : testing::Test {
@@ -49,8 +47,8 @@ struct NcclStream : testing::Test {
   std::byte byte{};
   nccl_ranks ranks{1};
   nccl_ranks others{1};
-  nccl_stream stream{ranks.stream(0), soon};
-  nccl_stream patient{ranks.stream(0), bound};
+  nccl_stream stream{ranks.stream(0), very_soon};
+  nccl_stream patient{ranks.stream(0), time_bound};
   nccl_member first{.comm = &ranks.comm(0)};
   nccl_member second{.comm = &others.comm(0)};
 };

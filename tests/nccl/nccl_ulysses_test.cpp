@@ -3,6 +3,8 @@
 #include "../gpu/host_work.hpp"
 #include "../route/bag_arrays.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/time_limits.hpp"
+#include "mover.hpp"
 #include "nccl_ranks.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +18,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -36,16 +37,15 @@ using ballast::ulysses_plan;
 using ballast::detail::head_direction;
 using ballast_test::bag_case;
 using ballast_test::host_work;
+using ballast_test::mover;
 using ballast_test::nccl_ranks;
+using ballast_test::soon;
 using ballast_test::tables_on_host;
+using ballast_test::time_bound;
 using ballast_test::whole_array;
-using std::chrono::milliseconds;
 
 using communicator = ballast::nccl_communicator<>;
 using numbers = std::vector<double>;
-
-constexpr milliseconds bound = std::chrono::minutes(1);  // of what is expected to come
-constexpr milliseconds soon = milliseconds(500);         // of what is not
 
 /// Queues what detail::device_head_mover queues: the same lists over the same tables, which are
 /// read when the stream reaches them.
@@ -93,8 +93,6 @@ struct queued_head_mover {
     return {};
   }
 };
-
-enum class mover { of_host, queued };
 
 /// What a GPU keeps from step to step to exchange heads by either mover.
 class exchanger {
@@ -187,7 +185,7 @@ void expect_exchanged(std::uint64_t seed, std::function<mover(std::size_t gpu)> 
     SCOPED_TRACE(testing::Message() << "round " << round << ", " << bag.gpus << " GPUs");
     nccl_ranks ranks(bag.gpus);
     ranks.make_non_blocking(random.below(3));
-    ranks.run({.deadline = bound, .verify = round % 2 == 0}, [&](communicator& comm) {
+    ranks.run({.deadline = time_bound, .verify = round % 2 == 0}, [&](communicator& comm) {
       exchanger exchange(bag);
       expect_exchanged(comm, exchange, by(to_index(comm.rank())), all);
     });
@@ -221,7 +219,7 @@ struct NcclUlyssesOfFour : testing::Test {
 
 TEST_F(NcclUlyssesOfFour, WaitsForNothingOnTheStream)
 {
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
     exchanger exchange(bag);
     std::latch released(1);
@@ -248,7 +246,7 @@ TEST_F(NcclUlyssesOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
   layer const others(random, other);
   for (mover const by : {mover::of_host, mover::queued}) {
     for (std::uint32_t wrong = 0; wrong < 4; ++wrong) {
-      ranks.run({.deadline = bound, .verify = true}, [&](communicator& comm) {
+      ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
         layer const& mine = gpu == wrong ? others : all;
         exchanger exchange(*mine.q.bag);
@@ -319,7 +317,7 @@ TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
     std::vector<std::byte> memory;
   };
   std::size_t const before = ballast_test::messages_queued();
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
     auto const own = all.q.tokens_of(gpu);
     numbers whole(all.q.heads_of(gpu).size());
@@ -336,7 +334,7 @@ TEST_F(NcclUlyssesOfFour, SendsNothingWhereItCannotPack)
 TEST_F(NcclUlyssesOfFour, AllocatesNothingInTheSteadyState)
 {
   std::atomic<bool> allocated = false;
-  ranks.run({.deadline = bound}, [&](communicator& comm) {
+  ranks.run({.deadline = time_bound}, [&](communicator& comm) {
     auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
     auto const plan = bag.plan();
     auto own = all.q.tokens_of(gpu);

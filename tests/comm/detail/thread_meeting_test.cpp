@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/detail/thread_meeting.hpp>
 
+#include "../../support/time_limits.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +19,7 @@ namespace {
 using ballast::collective;
 using ballast::detail::thread_meeting;
 using ballast::detail::thread_offer;
-
-constexpr std::chrono::milliseconds bound = std::chrono::minutes(1);  // for a test that fails
+using ballast_test::time_bound;
 
 template <class Run>
 void on_threads(std::size_t ranks, Run run)
@@ -30,7 +31,7 @@ void on_threads(std::size_t ranks, Run run)
 TEST(ThreadMeeting, TakesWhenAllAreHereAndGoesWhenAllHaveTaken)  // Ensures (1)
 {
   constexpr std::size_t ranks = 6;
-  thread_meeting meeting(ranks, bound);
+  thread_meeting meeting(ranks, time_bound);
   std::atomic<std::size_t> came = 0;
   std::atomic<std::size_t> took = 0;
   on_threads(ranks, [&](std::size_t self) {
@@ -47,7 +48,7 @@ TEST(ThreadMeeting, TakesWhenAllAreHereAndGoesWhenAllHaveTaken)  // Ensures (1)
 
 TEST(ThreadMeeting, FindsMessagesBehindEachOther)
 {
-  thread_meeting meeting(3, bound);
+  thread_meeting meeting(3, time_bound);
   on_threads(3, [&](std::size_t self) {
     std::vector<std::byte> const send(60, static_cast<std::byte>(self));
     std::vector<std::size_t> const send_bytes{self, 20, 40 - self};
@@ -69,7 +70,7 @@ TEST(ThreadMeeting, FindsMessagesBehindEachOther)
 // The others do not wait for a copy that will never be made.
 TEST(ThreadMeeting, IsNotHeldUpByOneWhoThrows)
 {
-  thread_meeting meeting(3, bound);
+  thread_meeting meeting(3, time_bound);
   on_threads(3, [&](std::size_t self) {
     auto const take = [&] {
       if (self == 1) { throw std::runtime_error("no"); }
@@ -87,7 +88,7 @@ TEST(ThreadMeeting, SeatsThoseOfAColourInRankOrder)
 {
   std::vector<std::uint32_t> const colours{9, 0, 9, 9, 0, 7};
   std::vector<std::size_t> const expected_rank{0, 0, 1, 2, 1, 0};
-  thread_meeting meeting(colours.size(), bound);
+  thread_meeting meeting(colours.size(), time_bound);
   std::vector<thread_meeting::place> places(colours.size());
   on_threads(colours.size(), [&](std::size_t self) {
     thread_offer const offer{{collective::split}, {}, {}, {}, colours[self]};

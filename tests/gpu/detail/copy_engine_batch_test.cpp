@@ -13,13 +13,13 @@
 namespace {
 
 using ballast::detail::copy_engine_batch;
-using bytes = std::vector<std::byte>;
+using byte_array = std::vector<std::byte>;
 
 TEST(CopyEngineBatch, MakesItsCopiesTogether)
 {
   ballast_test::cuda_streams const streams(1);
-  bytes const from{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
-  bytes to(4);
+  byte_array const from{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  byte_array to(4);
   for (bool const beside_kernels : {true, false}) {
     to.assign(4, std::byte{0});
     copy_engine_batch batch(2);
@@ -29,7 +29,7 @@ TEST(CopyEngineBatch, MakesItsCopiesTogether)
     EXPECT_EQ(batch.submit(streams[0], beside_kernels), cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
     EXPECT_EQ(ballast_test::copies_queued() - before, 2U);
-    EXPECT_EQ(to, (bytes{std::byte{4}, std::byte{1}, std::byte{2}, std::byte{3}}));
+    EXPECT_EQ(to, (byte_array{std::byte{4}, std::byte{1}, std::byte{2}, std::byte{3}}));
   }
 }
 
@@ -47,8 +47,8 @@ TEST(CopyEngineBatch, CallsForNothingWhereNothingIsToBeCopied)
 TEST(CopyEngineBatch, IsUsedAgainWithoutAllocation)
 {
   ballast_test::cuda_streams const streams(1);
-  bytes const from(8);
-  bytes to(8);
+  byte_array const from(8);
+  byte_array to(8);
   copy_engine_batch batch(4);
   std::size_t const before = ballast_test::allocations();
   for (int round = 0; round < 5; ++round) {
@@ -65,8 +65,8 @@ TEST(CopyEngineBatch, IsUsedAgainWithoutAllocation)
 TEST(CopyEngineBatch, GivesBackWhatCudaSays)
 {
   ballast_test::cuda_streams const streams(1);
-  bytes const from(1);
-  bytes to(1);
+  byte_array const from(1);
+  byte_array to(1);
   copy_engine_batch batch(1);
   batch.add(from, to.data());
   ballast_test::fail_cuda_call("cudaMemcpyBatchAsync", 0, cudaErrorLaunchFailure, streams[0]);

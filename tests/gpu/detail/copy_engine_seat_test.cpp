@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/gpu/detail/copy_engine_seat.hpp>
 
+#include "../../support/time_limits.hpp"
 #include "../copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
 
 #include <gtest/gtest.h>
@@ -26,11 +27,11 @@ using ballast::detail::copy_engine_pull;
 using ballast::detail::copy_engine_seat;
 using ballast::detail::thread_meeting;
 using ballast_test::launch;
+using ballast_test::time_bound;
+using ballast_test::very_soon;
 using std::chrono::milliseconds;
 
-constexpr auto bound = std::chrono::minutes(1);  // of what is expected to come
-constexpr auto soon = milliseconds(50);          // of what is not
-constexpr auto long_enough = milliseconds(30);   // for a stream that nothing holds up
+constexpr auto long_enough = milliseconds(30);  // for a stream that nothing holds up
 constexpr std::size_t block = 5000;
 
 /// Ranks each of which has a block to send, and room for one from each rank.
@@ -42,7 +43,7 @@ class CopyEngineSeat : public testing::Test {
     std::unique_ptr<copy_engine_seat> seat;
   };
 
-  void make(std::size_t ranks, milliseconds deadline = bound)
+  void make(std::size_t ranks, milliseconds deadline = time_bound)
   {
     streams_ = std::make_unique<ballast_test::cuda_streams>(ranks);
     auto const members = ballast::detail::make_copy_engine_ranks(streams_->all()).value();
@@ -311,7 +312,7 @@ TEST_F(CopyEngineSeat, WaitsForWhatIsUnderWayAfterAFailureToo)
 
 TEST_F(CopyEngineSeat, GivesUpOnAStreamAtTheDeadline)
 {
-  make(1, soon);
+  make(1, very_soon);
   std::latch go(1);
   EXPECT_EQ(launch(stream(0), [&] { go.wait(); }), cudaSuccess);
   EXPECT_TRUE(all[0].seat->drain("wait")) << "that is none of its own";
