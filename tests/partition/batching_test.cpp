@@ -15,7 +15,7 @@ using ballast::batching;
 TEST(Batching, DecidesWhatALoadIs)
 {
   std::vector<ballast::tokens> const lengths{9, 4, 2};
-  auto const length = [](ballast::tokens tokens) { return tokens; };
+  auto const length = [](ballast::tokens of) { return of; };
   auto const one_bag = ballast::one_gpu_bags(1);
   auto const packed = ballast::partition(lengths, one_bag, ballast::round_robin{}, length);
   auto const padded = ballast::partition(lengths, one_bag, ballast::padded_batches{}, length);

@@ -4,6 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/quadratic_work.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,12 +27,11 @@ using ballast::longest_processing_time;
 using ballast::one_gpu_bags;
 using ballast::ratio;
 using ballast::tokens;
+using ballast_test::quadratic_work;
 
 static_assert(ballast::partition_policy<capped<>>);
 static_assert(!ballast::restricts_plans(capped{}));
 static_assert(ballast::restricts_plans(capped{ballast::equal_count{}}));
-
-constexpr auto quadratic = [](tokens length) { return length * length + 100 * length; };
 
 TEST(Capped, IsItsInnerPolicyWithoutCapacities)
 {
@@ -49,11 +49,11 @@ TEST(Capped, KeepsTheInnerPlanWhereItFits)
 {
   std::vector<tokens> const lengths{700, 600, 500, 400, 300};
   auto const plan_with = [&](std::int64_t most) {
-    return ballast::partition(lengths, one_gpu_bags(2), capped{}, quadratic, std::identity{},
+    return ballast::partition(lengths, one_gpu_bags(2), capped{}, quadratic_work, std::identity{},
                               {.most_per_gpu = most});
   };
   auto const free =
-      ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic);
+      ballast::partition(lengths, one_gpu_bags(2), longest_processing_time{}, quadratic_work);
   EXPECT_EQ(plan_with(1400)->owner, free->owner);
 }
 
@@ -81,8 +81,9 @@ TEST(Capped, HoldsNoMoreThanMemoryDoes)  // Ensures (3)
 
 TEST(Capped, SaysHowManyBagsItTakes)  // Ensures (4)
 {
-  auto const plan = ballast::partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2),
-                                       capped{}, quadratic, std::identity{}, {.most_per_gpu = 10});
+  auto const plan =
+      ballast::partition(std::vector<tokens>{6, 6, 6, 6, 6}, one_gpu_bags(2), capped{},
+                         quadratic_work, std::identity{}, {.most_per_gpu = 10});
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
   EXPECT_THAT(
@@ -194,7 +195,7 @@ TEST(Capped, FindsFillingsThatLeaveNoRoomAtAll)  // Ensures (4)
       lengths.push_back(left);
     }
     random.shuffle(std::span(lengths));
-    auto const plan = ballast::partition(lengths, one_gpu_bags(10), capped{}, quadratic,
+    auto const plan = ballast::partition(lengths, one_gpu_bags(10), capped{}, quadratic_work,
                                          std::identity{}, {.most_per_gpu = 8192});
     EXPECT_TRUE(plan) << plan.error().message;
   }
@@ -205,8 +206,8 @@ TEST(Capped, LeavesPlansOfEqualCountsAlone)
   // Equal counts put the long sample and a short one together, which is too much for one bag.
   std::vector<tokens> const lengths{9, 4, 4, 1};
   auto const plan_with = [&](std::int64_t most) {
-    return ballast::partition(lengths, one_gpu_bags(2), capped{ballast::equal_count{}}, quadratic,
-                              std::identity{}, {.most_per_gpu = most});
+    return ballast::partition(lengths, one_gpu_bags(2), capped{ballast::equal_count{}},
+                              quadratic_work, std::identity{}, {.most_per_gpu = most});
   };
   EXPECT_TRUE(plan_with(10));
   EXPECT_FALSE(plan_with(9));
@@ -233,7 +234,7 @@ TEST(Capped, EvensOutWorkWithinCapacities)
     }
     std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
     auto const plan =
-        ballast::partition(lengths, one_gpu_bags(16), capped{}, quadratic, std::identity{},
+        ballast::partition(lengths, one_gpu_bags(16), capped{}, quadratic_work, std::identity{},
                            {.most_per_gpu = total / 16 * 101 / 100, .weights = weights});
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_LT(plan->gap(), 1e-3);
@@ -246,8 +247,8 @@ RC_GTEST_PROP(CappedProperty, NeverOverrunsAndRepeatsItself, ())
   auto const bags = *rc::gen::inRange<std::size_t>(1, 10);
   auto const most = *rc::gen::inRange<std::int64_t>(0, 60'000);
   auto const plan_once = [&] {
-    return ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic, std::identity{},
-                              {.most_per_gpu = most});
+    return ballast::partition(lengths, one_gpu_bags(bags), capped{}, quadratic_work,
+                              std::identity{}, {.most_per_gpu = most});
   };
   auto const plan = plan_once();
   auto const again = plan_once();
@@ -273,7 +274,7 @@ TEST(Capped, AllocatesNothingInTheSteadyState)
     std::int64_t const total = std::reduce(lengths.begin(), lengths.end(), std::int64_t{0});
     ballast::partition_constraints const limits{.most_per_gpu = total / 16 + 200};
     std::size_t const before = ballast_test::allocations();
-    bool const done = ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic,
+    bool const done = ballast::partition_into(plan, memory, lengths, bags, capped{}, quadratic_work,
                                               std::identity{}, limits)
                           .has_value();
     std::size_t const during = ballast_test::allocations() - before;

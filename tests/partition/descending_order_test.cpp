@@ -18,19 +18,19 @@ namespace {
 using ballast::cost_units;
 using ballast::priced_sample;
 using ballast::sample_id;
-using costs = std::vector<cost_units>;
-using order = std::vector<priced_sample>;
+using cost_list = std::vector<cost_units>;
+using sample_order = std::vector<priced_sample>;
 
 constexpr cost_units greatest = std::numeric_limits<cost_units>::max();
 
-order descending(costs const& of, ballast::workspace& memory)
+sample_order descending(cost_list const& of, ballast::workspace& memory)
 {
-  order result(of.size());
+  sample_order result(of.size());
   ballast::descending_order_into(result, of, memory);
   return result;
 }
 
-order descending(costs const& of)
+sample_order descending(cost_list const& of)
 {
   ballast::workspace memory;
   return descending(of, memory);
@@ -38,13 +38,13 @@ order descending(costs const& of)
 
 // Oracle: a multimap keeps equal keys in the order in which they came, which is the only order with
 // Ensures (1) and (2).
-order stably_sorted(costs const& of)
+sample_order stably_sorted(cost_list const& of)
 {
   std::multimap<cost_units, sample_id, std::greater<>> by_cost;
   for (cost_units const cost : of) {
     by_cost.emplace(cost, ballast::to_id<sample_id>(by_cost.size()));
   }
-  order result;
+  sample_order result;
   for (auto const& [cost, sample] : by_cost) { result.push_back({cost, sample}); }
   return result;
 }
@@ -59,7 +59,7 @@ TEST(DescendingOrder, IsAStableSortAtEverySizeAndMagnitude)  // Ensures (1) (2)
          {cost_units{1}, cost_units{255}, cost_units{2048}, cost_units{1} << 22,
           cost_units{1} << 32, (cost_units{1} << 33) + 1, cost_units{1} << 40, greatest}) {
       SCOPED_TRACE(testing::Message() << size << " costs up to " << most);
-      costs of(size);
+      cost_list of(size);
       for (cost_units& cost : of) { cost = random.between(0, most); }
       ASSERT_EQ(descending(of, memory), stably_sorted(of));
     }
@@ -71,7 +71,7 @@ TEST(DescendingOrder, ComparesWhatTheHighestBitsDoNotTellApart)
 {
   ballast::random_source random(20240607);
   for (cost_units const spread : {1, 2, 1000, 1 << 30}) {
-    costs of(3000);
+    cost_list of(3000);
     for (cost_units& cost : of) {
       cost = random.between(0, 3) * (greatest / 4) + random.between(0, spread);
     }
@@ -83,8 +83,8 @@ RC_GTEST_PROP(DescendingOrder, IsAStableSortOfWhateverCosts, ())
 {
   auto const distinct = *rc::gen::inRange<cost_units>(1, 1000);
   auto const scale = *rc::gen::inRange(0, 53);
-  costs of =
-      *rc::gen::scale(20, rc::gen::container<costs>(rc::gen::inRange<cost_units>(0, distinct)));
+  cost_list of =
+      *rc::gen::scale(20, rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, distinct)));
   for (cost_units& cost : of) { cost <<= scale; }
   RC_ASSERT(descending(of) == stably_sorted(of));
 }
@@ -93,7 +93,7 @@ TEST(DescendingOrder, KeepsSampleOrderWhereAllCostsAreEqual)
 {
   for (std::size_t const size : {1U, 255U, 256U, 600U}) {
     for (cost_units const cost : {cost_units{0}, cost_units{7}, greatest}) {
-      costs const of(size, cost);
+      cost_list const of(size, cost);
       EXPECT_EQ(descending(of), stably_sorted(of)) << size << " times " << cost;
     }
   }
@@ -102,12 +102,12 @@ TEST(DescendingOrder, KeepsSampleOrderWhereAllCostsAreEqual)
 TEST(DescendingOrder, TellsNeighboursApartAtBothEndsOfTheRange)
 {
   for (std::size_t const size : {5U, 512U}) {
-    costs of(size, 1);
+    cost_list of(size, 1);
     of[1] = greatest;
     of[2] = 0;
     of[3] = greatest - 1;
     of[4] = greatest;
-    order const result = descending(of);
+    sample_order const result = descending(of);
     EXPECT_EQ(result, stably_sorted(of));
     EXPECT_EQ(result.front(), (priced_sample{greatest, sample_id{1}}));
     EXPECT_EQ(result.back(), (priced_sample{0, sample_id{2}}));
@@ -120,15 +120,15 @@ TEST(DescendingOrder, LeavesTheWorkspaceAsItFoundIt)
   auto outer = memory.open();
   auto const kept = outer.take<std::uint64_t>(4);
   std::ranges::fill(kept, 42U);
-  (void)descending(costs(600, 3), memory);
+  (void)descending(cost_list(600, 3), memory);
   EXPECT_EQ(std::ranges::count(kept, 42U), 4);
 }
 
 TEST(DescendingOrderDeathTest, RejectsAnOrderOfAnotherSize)
 {
   ballast::workspace memory;
-  costs const of(3, 1);
-  order result(2);
+  cost_list const of(3, 1);
+  sample_order result(2);
   EXPECT_DEATH(ballast::descending_order_into(result, of, memory),
                "order.size\\(\\) == costs.size\\(\\)");
 }

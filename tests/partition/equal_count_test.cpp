@@ -4,6 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/quadratic_work.hpp"
 #include "../support/seqlen_balancing.hpp"
 
 #include <gmock/gmock.h>
@@ -25,12 +26,11 @@ using ballast::equal_count;
 using ballast::one_gpu_bags;
 using ballast::ratio;
 using ballast::tokens;
+using ballast_test::quadratic_work;
 using testing::ElementsAre;
 
 static_assert(ballast::partition_policy<equal_count>);
 static_assert(ballast::restricts_plans(equal_count{}));
-
-constexpr auto quadratic = [](tokens length) { return length * length + 100 * length; };
 
 std::vector<std::size_t> counts_of(ballast::partition_plan const& plan)
 {
@@ -65,7 +65,7 @@ TEST(EqualCount, SpreadsTheRestWhereCountsDoNotDivide)  // Ensures (3)
 {
   auto const counts = [](std::size_t samples, std::size_t bags, std::uint32_t multiple) {
     auto const plan = ballast::partition(std::vector<tokens>(samples, 5), one_gpu_bags(bags),
-                                         equal_count{.multiple = multiple}, quadratic);
+                                         equal_count{.multiple = multiple}, quadratic_work);
     return counts_of(plan.value());
   };
   EXPECT_THAT(counts(10, 4, 1), ElementsAre(3, 3, 2, 2));
@@ -154,7 +154,7 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
       SCOPED_TRACE(testing::Message() << samples << " samples, seed " << seed);
       auto const lengths = long_tailed(samples, seed);
       auto const plan =
-          ballast::partition(lengths, one_gpu_bags(64), equal_count{}, quadratic).value();
+          ballast::partition(lengths, one_gpu_bags(64), equal_count{}, quadratic_work).value();
       EXPECT_THAT(counts_of(plan), testing::Each(samples / 64));
       EXPECT_LE(plan.gap(), 1e-4);
       auto const today = ballast_test::seqlen_balanced_partitions(plan.costs, 64, true);
@@ -188,7 +188,7 @@ TEST(EqualCount, DoesNotCountSamplesOfUnequalGroups)
 {
   std::vector<tokens> const lengths{10, 10, 10, 10};
   std::vector<std::int64_t> const keys{1, 1, 1, 2};
-  auto const plan = ballast::partition(lengths, one_gpu_bags(2), equal_count{}, quadratic,
+  auto const plan = ballast::partition(lengths, one_gpu_bags(2), equal_count{}, quadratic_work,
                                        std::identity{}, {.together = keys});
   ASSERT_TRUE(plan);
   EXPECT_THAT(counts_of(*plan), ElementsAre(3, 1));
@@ -200,7 +200,7 @@ TEST(EqualCount, LooksAtNoMoreSamplesThanItMay)
   std::vector<tokens> lengths(1024);
   for (tokens& length : lengths) { length = random.between(100, 9000); }
   auto const with = [&](std::uint64_t work) {
-    return ballast::partition(lengths, one_gpu_bags(64), equal_count{.work = work}, quadratic)
+    return ballast::partition(lengths, one_gpu_bags(64), equal_count{.work = work}, quadratic_work)
         .value();
   };
   ratio before = with(0).makespan;
@@ -218,14 +218,14 @@ RC_GTEST_PROP(EqualCountProperty, IsNeverBelowItsBound, ())
   auto const lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 5000));
   auto const bags = *rc::gen::inRange<std::size_t>(1, 12);
   auto const multiple = *rc::gen::inRange<std::uint32_t>(1, 5);
-  auto const plan =
-      ballast::partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic);
+  auto const plan = ballast::partition(lengths, one_gpu_bags(bags),
+                                       equal_count{.multiple = multiple}, quadratic_work);
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->lower_bound <= plan->makespan);
   auto const counts = counts_of(*plan);
   RC_ASSERT(std::ranges::max(counts) - std::ranges::min(counts) <= multiple);
-  auto const again =
-      ballast::partition(lengths, one_gpu_bags(bags), equal_count{.multiple = multiple}, quadratic);
+  auto const again = ballast::partition(lengths, one_gpu_bags(bags),
+                                        equal_count{.multiple = multiple}, quadratic_work);
   RC_ASSERT(again->digest() == plan->digest());
 }
 
@@ -247,7 +247,8 @@ TEST(EqualCount, AllocatesNothingInTheSteadyState)
   for (int step = 0; step < 4; ++step) {
     std::size_t const before = ballast_test::allocations();
     bool const done =
-        ballast::partition_into(plan, memory, lengths, bags, equal_count{}, quadratic).has_value();
+        ballast::partition_into(plan, memory, lengths, bags, equal_count{}, quadratic_work)
+            .has_value();
     std::size_t const during = ballast_test::allocations() - before;
     ASSERT_TRUE(done);
     if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
@@ -258,7 +259,7 @@ TEST(EqualCount, AllocatesNothingInTheSteadyState)
 TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)
 {
   EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
-                                        equal_count{.multiple = 0}, quadratic),
+                                        equal_count{.multiple = 0}, quadratic_work),
                "multiple >= 1");
 }
 

@@ -3,6 +3,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/restricted_policy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -24,6 +25,7 @@ using ballast::exact;
 using ballast::longest_processing_time;
 using ballast::ratio;
 using ballast::tokens;
+using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<exact<>>);
 static_assert(ballast::partition_policy<exact<ballast::round_robin>>);
@@ -191,14 +193,11 @@ TEST(Exact, AllocatesNothingInTheSteadyState)
   }
 }
 
-struct restricting : longest_processing_time {
-  [[nodiscard]] static constexpr bool restricts() { return true; }
-};
-
 TEST(ExactDeathTest, RefusesAnInnerPolicyThatRestrictsPlans)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{restricting{}}), "restricts_plans");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{restricted_policy{}}),
+               "restricts_plans");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/homed_steps.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/restricted_policy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -27,6 +28,7 @@ using ballast::longest_processing_time;
 using ballast::rank_id;
 using ballast::ratio;
 using ballast::tokens;
+using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<least_movement<>>);
 static_assert(ballast::partition_policy<least_movement<ballast::round_robin>>);
@@ -345,14 +347,10 @@ TEST(LeastMovement, AllocatesNothingInTheSteadyState)
   }
 }
 
-struct restricted : longest_processing_time {
-  [[nodiscard]] static constexpr bool restricts() { return true; }
-};
-
 TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
 {
   ballast_test::homed_step const homed({{9}, {5}, {1, 1}}, {0});
-  EXPECT_DEATH(plan_homed(homed, least_movement{restricted{}}), "restricts_plans");
+  EXPECT_DEATH(plan_homed(homed, least_movement{restricted_policy{}}), "restricts_plans");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 using ballast::ratio;
 
-ratio bound_of(ballast_test::instance const& step)
+ratio makespan_bound_of(ballast_test::instance const& step)
 {
   auto const plan = ballast_test::plan_instance(step, ballast::round_robin{});
   return plan.value().lower_bound;
@@ -30,7 +30,7 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ratio const best = *ballast_test::optimum(step);
-    ratio const bound = bound_of(step);
+    ratio const bound = makespan_bound_of(step);
     ASSERT_LE(bound, best);
     if (best.numerator > 0) {
       ++steps_with_work;
@@ -41,7 +41,8 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
   EXPECT_GT(2 * tight, steps_with_work);
 }
 
-ratio bound_of(ballast_test::instance const& step, std::vector<ballast::cost_units> const& starts)
+ratio makespan_bound_of(ballast_test::instance const& step,
+                        std::vector<ballast::cost_units> const& starts)
 {
   ballast::workspace memory;
   return ballast::makespan_lower_bound(ballast_test::direct_problem(step).view(), memory, starts);
@@ -56,8 +57,8 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimumWhereBagsHoldWork)  // Ensures (1
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<ballast::cost_units> starts(step.gpus.size());
     for (auto& start : starts) { start = random.between(0, 500); }
-    ratio const bound = bound_of(step, starts);
-    ASSERT_LE(bound_of(step), bound);
+    ratio const bound = makespan_bound_of(step, starts);
+    ASSERT_LE(makespan_bound_of(step), bound);
     auto loads = starts;
     ratio const best = *ballast_test::optimum(step, loads);
     ASSERT_LE(bound, best);
@@ -69,68 +70,70 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimumWhereBagsHoldWork)  // Ensures (1
 TEST(MakespanLowerBound, KnowsEachOfItsParts)
 {
   // (a) the mean, rounded up to whole units per bag of one size
-  EXPECT_EQ(bound_of({{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1}}), (ratio{2, 1}));
-  EXPECT_EQ(bound_of({{9, 9, 9}, {4, 4, 4}, {1, 2}}), (ratio{4, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1}}), (ratio{2, 1}));
+  EXPECT_EQ(makespan_bound_of({{9, 9, 9}, {4, 4, 4}, {1, 2}}), (ratio{4, 1}));
   // (a) two short samples confined to the one bag of one GPU
-  EXPECT_EQ(bound_of({{1, 1, 9}, {6, 6, 1}, {1, 8}}), (ratio{12, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 9}, {6, 6, 1}, {1, 8}}), (ratio{12, 1}));
   // (a) (b) the heaviest sample on the largest bag that it fits
-  EXPECT_EQ(bound_of({{9, 9}, {60, 1}, {1, 2}}), (ratio{30, 1}));
-  EXPECT_EQ(bound_of({{1, 9, 9}, {60, 1, 1}, {1, 2}}), (ratio{60, 1}));
+  EXPECT_EQ(makespan_bound_of({{9, 9}, {60, 1}, {1, 2}}), (ratio{30, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 9, 9}, {60, 1, 1}, {1, 2}}), (ratio{60, 1}));
   // (b) two samples of 10 against bags of 1 and 9 GPUs: both on the large one is best, 20/9 each,
   // and the mean 20/10 is the bound
-  EXPECT_EQ(bound_of({{9, 9}, {10, 10}, {1, 9}}), (ratio{2, 1}));
+  EXPECT_EQ(makespan_bound_of({{9, 9}, {10, 10}, {1, 9}}), (ratio{2, 1}));
   // (a) speed counts as GPUs do: 30 units over speeds 1 and 4; (b) and one sample on the faster bag
-  EXPECT_EQ(bound_of({{1, 1, 1}, {10, 10, 10}, {1, 1}, {1, 4}}), (ratio{6, 1}));
-  EXPECT_EQ(bound_of({{1, 1}, {60, 1}, {1, 1}, {1, 2}}), (ratio{30, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1}, {10, 10, 10}, {1, 1}, {1, 4}}), (ratio{6, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1}, {60, 1}, {1, 1}, {1, 2}}), (ratio{30, 1}));
   // (a) a short sample on the faster of the two bags that it fits, and on the slow bag it is left
-  EXPECT_EQ(bound_of({{1, 9}, {60, 1}, {1, 1, 8}, {2, 3, 9}}), (ratio{20, 1}));
-  EXPECT_EQ(bound_of({{1, 9}, {60, 1}, {1, 8}, {1, 9}}), (ratio{60, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 9}, {60, 1}, {1, 1, 8}, {2, 3, 9}}), (ratio{20, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 9}, {60, 1}, {1, 8}, {1, 9}}), (ratio{60, 1}));
   // (c) three units of work on speeds 2 and 3: in 3/5 they do one whole unit each, in 2/3 three
-  EXPECT_EQ(bound_of({{1, 1, 1}, {1, 1, 1}, {1, 1}, {2, 3}}), (ratio{2, 3}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1}, {1, 1, 1}, {1, 1}, {2, 3}}), (ratio{2, 3}));
   // (d) four samples of 5 in three bags: some bag has two
-  EXPECT_EQ(bound_of({{1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1, 1}}), (ratio{10, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1, 1}}), (ratio{10, 1}));
   // (d) with q = 2: seven samples of 5 in three bags
-  EXPECT_EQ(bound_of({{1, 1, 1, 1, 1, 1, 1}, {5, 5, 5, 5, 5, 5, 5}, {1, 1, 1}}), (ratio{15, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1, 1, 1, 1, 1}, {5, 5, 5, 5, 5, 5, 5}, {1, 1, 1}}),
+            (ratio{15, 1}));
   // (d) with r = 2: of five samples in three bags, the two fullest hold four, at least 5, 6, 6 and
   // 8, and half of that is 13, the optimum; the mean is 11, and two of the four heaviest are 12
-  EXPECT_EQ(bound_of({{1, 1, 1, 1, 1}, {8, 8, 6, 6, 5}, {1, 1, 1}}), (ratio{13, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1, 1, 1}, {8, 8, 6, 6, 5}, {1, 1, 1}}), (ratio{13, 1}));
   // (e) beside 70 there is no room for 34 in 101, and of the five in the other two bags three share
   // one; of all six the pigeonhole knows only that two share a bag
-  EXPECT_EQ(bound_of({{1, 1, 1, 1, 1, 1}, {70, 34, 34, 34, 34, 34}, {1, 1, 1}}), (ratio{102, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1, 1, 1, 1}, {70, 34, 34, 34, 34, 34}, {1, 1, 1}}),
+            (ratio{102, 1}));
 }
 
 TEST(MakespanLowerBound, CountsWhatBagsHoldFromTheStart)
 {
   // What a bag holds alone, and the mean of all
-  EXPECT_EQ(bound_of({{1}, {2}, {1, 1}}, {9, 1}), (ratio{9, 1}));
-  EXPECT_EQ(bound_of({{1, 1, 1}, {2, 2, 2}, {1, 1}}, {5, 2}), (ratio{7, 1}));
+  EXPECT_EQ(makespan_bound_of({{1}, {2}, {1, 1}}, {9, 1}), (ratio{9, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1}, {2, 2, 2}, {1, 1}}, {5, 2}), (ratio{7, 1}));
   // (b) one sample on the least loaded bag; (d) two of three in one of two bags
-  EXPECT_EQ(bound_of({{1}, {7}, {1, 1}}, {3, 3}), (ratio{10, 1}));
-  EXPECT_EQ(bound_of({{1, 1, 1}, {4, 4, 4}, {1, 1}}, {1, 3}), (ratio{9, 1}));
+  EXPECT_EQ(makespan_bound_of({{1}, {7}, {1, 1}}, {3, 3}), (ratio{10, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1}, {4, 4, 4}, {1, 1}}, {1, 3}), (ratio{9, 1}));
   // Confined to a bag that is not empty
-  EXPECT_EQ(bound_of({{1}, {6}, {1, 8}}, {5, 0}), (ratio{11, 1}));
+  EXPECT_EQ(makespan_bound_of({{1}, {6}, {1, 8}}, {5, 0}), (ratio{11, 1}));
 }
 
 TEST(MakespanLowerBound, WorksUpToTheLargestTotal)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  EXPECT_EQ(bound_of({{1, 1}, {most - 1, 1}, {1, 1}}), (ratio{most - 1, 1}));
-  EXPECT_EQ(bound_of({{1, 1, 1}, {most / 3, most / 3, most / 3}, {1, 1}}),
+  EXPECT_EQ(makespan_bound_of({{1, 1}, {most - 1, 1}, {1, 1}}), (ratio{most - 1, 1}));
+  EXPECT_EQ(makespan_bound_of({{1, 1, 1}, {most / 3, most / 3, most / 3}, {1, 1}}),
             (ratio{most / 3 * 2, 1}));
-  ratio const two_speeds = bound_of({{9, 9}, {most / 2, most / 2}, {8, 3}});
+  ratio const two_speeds = makespan_bound_of({{9, 9}, {most / 2, most / 2}, {8, 3}});
   EXPECT_GE(two_speeds, (ratio{most / 2 * 2, 11}));
   EXPECT_LE(two_speeds, (ratio{most / 2 * 2, 8}));  // the optimum: both in the faster bag
 }
 
 TEST(MakespanLowerBoundDeathTest, RefusesMismatchedStartingLoads)
 {
-  EXPECT_DEATH((void)bound_of({{1}, {1}, {1, 1}}, {1}), "starting_loads");
+  EXPECT_DEATH((void)makespan_bound_of({{1}, {1}, {1, 1}}, {1}), "starting_loads");
 }
 
 TEST(MakespanLowerBound, IsZeroWithoutWork)
 {
-  EXPECT_EQ(bound_of({{}, {}, {1, 2}}), (ratio{0, 1}));
-  EXPECT_EQ(bound_of({{0, 5}, {0, 0}, {1, 2}}), (ratio{0, 1}));
+  EXPECT_EQ(makespan_bound_of({{}, {}, {1, 2}}), (ratio{0, 1}));
+  EXPECT_EQ(makespan_bound_of({{0, 5}, {0, 0}, {1, 2}}), (ratio{0, 1}));
 }
 
 TEST(WithLowerBound, ComputesTheBoundOnlyWhereTheProblemHasNone)

@@ -11,7 +11,8 @@ namespace {
 using ballast::cost_units;
 using ballast::tokens;
 
-tokens bound_of(ballast_test::homed_step const& homed, std::vector<cost_units> const& limits)
+tokens movement_bound_of(ballast_test::homed_step const& homed,
+                         std::vector<cost_units> const& limits)
 {
   ballast::workspace memory;
   return ballast::movement_lower_bound(homed.problem(), homed.starting_loads, limits, memory);
@@ -29,7 +30,7 @@ TEST(MovementLowerBound, IsNotAboveTheLeastMovement)  // Ensures (1)
     for (cost_units& limit : limits) { limit += random.between(0, 1500); }
     auto const least = ballast_test::least_moved(homed, limits);
     if (!least) { continue; }
-    tokens const bound = bound_of(homed, limits);
+    tokens const bound = movement_bound_of(homed, limits);
     ASSERT_LE(bound, *least);
     bounded += bound > 0 ? 1 : 0;
     tight += bound > 0 && bound == *least ? 1 : 0;
@@ -42,29 +43,29 @@ TEST(MovementLowerBound, CutsTheSamplesWithMostWorkPerToken)
 {
   // 70 of 100 may stay. The long sample brings 6 units per token, the others 2.
   ballast_test::homed_step const homed({{10, 10, 10}, {60, 20, 20}, {1, 1}}, {0, 0, 0});
-  EXPECT_EQ(bound_of(homed, {70, 100}), 5);
-  EXPECT_EQ(bound_of(homed, {69, 100}), 6);  // 31/60 of ten tokens, in whole ones
-  EXPECT_EQ(bound_of(homed, {30, 100}), 10 + 5);
-  EXPECT_EQ(bound_of(homed, {100, 0}), 0);
+  EXPECT_EQ(movement_bound_of(homed, {70, 100}), 5);
+  EXPECT_EQ(movement_bound_of(homed, {69, 100}), 6);  // 31/60 of ten tokens, in whole ones
+  EXPECT_EQ(movement_bound_of(homed, {30, 100}), 10 + 5);
+  EXPECT_EQ(movement_bound_of(homed, {100, 0}), 0);
 }
 
 TEST(MovementLowerBound, CountsSamplesThatDoNotFitTheirHome)
 {
   ballast_test::homed_step const homed({{3, 9}, {50, 60}, {4, 1}}, {0, 0});
-  EXPECT_EQ(bound_of(homed, {60, 100}), 3);
-  EXPECT_EQ(bound_of(homed, {0, 110}), 3 + 9);
+  EXPECT_EQ(movement_bound_of(homed, {60, 100}), 3);
+  EXPECT_EQ(movement_bound_of(homed, {0, 110}), 3 + 9);
 }
 
 TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
 {
   ballast_test::homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});
-  EXPECT_EQ(bound_of(homed, {65, 100}), 0);
-  EXPECT_EQ(bound_of(homed, {35, 100}), 4);
+  EXPECT_EQ(movement_bound_of(homed, {65, 100}), 0);
+  EXPECT_EQ(movement_bound_of(homed, {35, 100}), 4);
 }
 
 TEST(MovementLowerBound, IsZeroWithoutSamples)
 {
-  EXPECT_EQ(bound_of(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
+  EXPECT_EQ(movement_bound_of(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
+#include "../support/restricted_policy.hpp"
 
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -25,6 +26,7 @@ using ballast::longest_processing_time;
 using ballast::ratio;
 using ballast::refine;
 using ballast::round_robin;
+using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<refine<>>);
 static_assert(ballast::partition_policy<refine<refine<round_robin>>>);
@@ -198,15 +200,11 @@ TEST(Refine, AllocatesNothingInTheSteadyState)
   }
 }
 
-// A policy whose plans are restricted, so that exchanges would break them.
-struct restricted : longest_processing_time {
-  [[nodiscard]] bool restricts() const { return true; }
-};
-
 TEST(RefineDeathTest, RefusesPoliciesWhosePlansAreRestricted)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{restricted{}}), "restricts_plans");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{restricted_policy{}}),
+               "restricts_plans");
 }
 
 }  // namespace

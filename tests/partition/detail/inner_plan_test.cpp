@@ -14,7 +14,7 @@ using ballast::cost_units;
 using ballast::ratio;
 
 // Puts all samples in the first bag, and says that no plan is faster than `proven`.
-struct all_in_one {
+struct proven_all_in_one {
   ratio proven;
 
   ratio operator()(ballast::partition_problem const& problem, std::span<cost_units> loads,
@@ -25,27 +25,27 @@ struct all_in_one {
     for (cost_units const cost : problem.costs) { loads[0] += cost; }
     return proven;
   }
-  friend bool operator==(all_in_one const&, all_in_one const&) = default;
+  friend bool operator==(proven_all_in_one const&, proven_all_in_one const&) = default;
 };
 
-struct outcome {
+struct inner_outcome {
   std::vector<cost_units> starts;
   std::vector<cost_units> loads;
   ratio bound;
 };
 
 // Samples of 6 and 2 in two bags, of which the second has 2 at the start: no plan is below 6.
-outcome run(ratio proven, ratio known = {})
+inner_outcome run(ratio proven, ratio known = {})
 {
   ballast_test::direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
   ballast::partition_problem problem = given.view();
   problem.lower_bound = known;
-  outcome result{{}, {0, 2}, {}};
+  inner_outcome result{{}, {0, 2}, {}};
   std::vector<bag_id> owner(2, bag_id{2});
   ballast::workspace memory;
   auto scratch = memory.open();
-  auto const inner = ballast::detail::run_inner_policy(all_in_one{proven}, problem, result.loads,
-                                                       owner, memory, scratch);
+  auto const inner = ballast::detail::run_inner_policy(proven_all_in_one{proven}, problem,
+                                                       result.loads, owner, memory, scratch);
   result.starts.assign(inner.starts.begin(), inner.starts.end());
   result.bound = inner.bound;
   return result;
@@ -53,10 +53,10 @@ outcome run(ratio proven, ratio known = {})
 
 TEST(InnerPlan, KeepsWhatBagsHadAtTheStart)
 {
-  outcome const inner = run({});
+  inner_outcome const inner = run({});
   EXPECT_EQ(inner.starts, (std::vector<cost_units>{0, 2}));
   EXPECT_EQ(inner.loads, (std::vector<cost_units>{8, 2}));
-  EXPECT_EQ(all_in_one{}, all_in_one{});
+  EXPECT_EQ(proven_all_in_one{}, proven_all_in_one{});
 }
 
 TEST(InnerPlan, ReturnsTheLargestBound)  // Ensures (1)

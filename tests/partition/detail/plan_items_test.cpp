@@ -49,13 +49,13 @@ struct items {
   std::vector<ballast::tokens> lengths = std::vector<ballast::tokens>(costs.size(), 8);
 };
 
-struct outcome {
+struct items_outcome {
   ballast::result<ratio> bound;
   std::vector<cost_units> loads;
 };
 
-outcome plan(items const& given, bag_layout const& bags, told const& policy,
-             std::int64_t most_per_gpu = 0)
+items_outcome plan(items const& given, bag_layout const& bags, told const& policy,
+                   std::int64_t most_per_gpu = 0)
 {
   std::vector<cost_units> loads(bags.size(), 0);
   std::vector<bag_id> owner(given.costs.size(), ballast::to_id<bag_id>(bags.size()));

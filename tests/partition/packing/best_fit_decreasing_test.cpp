@@ -20,7 +20,7 @@ static_assert(ballast::packing_policy<best_fit_decreasing>);
 constexpr std::int64_t largest_array = ballast::detail::bins_by_room::largest_capacity;
 
 // Oracle: looks at every bin for every sample, as the definition says.
-std::vector<bin_id> scan_all_bins(packing_instance const& step)
+std::vector<bin_id> best_fit_by_scan(packing_instance const& step)
 {
   struct open_bin {
     std::int64_t room;
@@ -58,7 +58,7 @@ RC_GTEST_PROP(BestFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
       rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
   auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
   RC_ASSERT(plan.has_value());
-  RC_ASSERT(plan->owner == scan_all_bins(step));
+  RC_ASSERT(plan->owner == best_fit_by_scan(step));
 }
 
 TEST(BestFitDecreasing, PacksAlikeOnBothSidesOfTheLargestArray)  // Ensures (3)
@@ -72,7 +72,7 @@ TEST(BestFitDecreasing, PacksAlikeOnBothSidesOfTheLargestArray)  // Ensures (3)
     }
     auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, best_fit_decreasing{});
     ASSERT_TRUE(plan);
-    EXPECT_EQ(plan->owner, scan_all_bins(step));
+    EXPECT_EQ(plan->owner, best_fit_by_scan(step));
   }
 }
 

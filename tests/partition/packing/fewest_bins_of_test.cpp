@@ -17,12 +17,12 @@ using ballast::best_fit_decreasing;
 using ballast::fewest_bins_of;
 using ballast::minimum_bin_slack;
 
-constexpr fewest_bins_of both{best_fit_decreasing{}, minimum_bin_slack{}};
-static_assert(ballast::packing_policy<std::remove_const_t<decltype(both)>>);
+constexpr fewest_bins_of fewest_of_both{best_fit_decreasing{}, minimum_bin_slack{}};
+static_assert(ballast::packing_policy<std::remove_const_t<decltype(fewest_of_both)>>);
 
 TEST(FewestBinsOf, OverrunsNoBin)
 {
-  ballast_test::expect_valid_packings(both, 141);
+  ballast_test::expect_valid_packings(fewest_of_both, 141);
 }
 
 TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
@@ -33,9 +33,10 @@ TEST(FewestBinsOf, IsTheBetterOfBoth)  // Ensures (1)
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_packing(random, 60);
-    auto const first = ballast::pack_to_capacity(step.weights, step.capacity, both.first);
-    auto const second = ballast::pack_to_capacity(step.weights, step.capacity, both.second);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, both);
+    auto const first = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both.first);
+    auto const second =
+        ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both.second);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both);
     ASSERT_TRUE(first && second && plan);
     ASSERT_EQ(plan->bins(), std::min(first->bins(), second->bins()));
     if (first->bins() <= second->bins()) { EXPECT_EQ(plan->owner, first->owner); }
@@ -53,7 +54,7 @@ TEST(FewestBinsOf, FindsMostOptimaOfSmallSteps)
   for (int trial = 0; trial < 500; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_packing(random, 9);
-    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, both);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, fewest_of_both);
     ASSERT_TRUE(plan);
     std::size_t const fewest = ballast_test::fewest_bins(step);
     ASSERT_GE(plan->bins(), fewest);
@@ -70,7 +71,7 @@ TEST(FewestBinsOf, AllocatesNothingInTheSteadyState)
   ballast::workspace memory;
   for (int step = 0; step < 5; ++step) {
     std::size_t const before = ballast_test::allocations();
-    auto const done = ballast::pack_to_capacity_into(plan, memory, weights, 900, both);
+    auto const done = ballast::pack_to_capacity_into(plan, memory, weights, 900, fewest_of_both);
     std::size_t const during = ballast_test::allocations() - before;
     ASSERT_TRUE(done);
     if (step > 1) { EXPECT_EQ(during, 0U) << "step " << step; }

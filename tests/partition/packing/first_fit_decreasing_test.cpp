@@ -18,7 +18,7 @@ using ballast_test::packing_instance;
 static_assert(ballast::packing_policy<first_fit_decreasing>);
 
 // Oracle: looks at every bin for every sample, as the definition says.
-std::vector<bin_id> scan_all_bins(packing_instance const& step)
+std::vector<bin_id> first_fit_by_scan(packing_instance const& step)
 {
   std::vector<std::int64_t> room;
   std::vector<bin_id> owner(step.weights.size());
@@ -44,7 +44,7 @@ RC_GTEST_PROP(FirstFitDecreasing, AgreesWithAScanOfAllBins, ())  // Ensures (3)
       rc::gen::inRange<std::int64_t>(0, step.capacity + 1));
   auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
   RC_ASSERT(plan.has_value());
-  RC_ASSERT(plan->owner == scan_all_bins(step));
+  RC_ASSERT(plan->owner == first_fit_by_scan(step));
 }
 
 TEST(FirstFitDecreasing, AgreesWithAScanOfManyBins)  // Ensures (3)
@@ -54,7 +54,7 @@ TEST(FirstFitDecreasing, AgreesWithAScanOfManyBins)  // Ensures (3)
   for (auto& weight : step.weights) { weight = random.between(0, 8192); }
   auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, first_fit_decreasing{});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner, scan_all_bins(step));
+  EXPECT_EQ(plan->owner, first_fit_by_scan(step));
 }
 
 TEST(FirstFitDecreasing, StaysWithinDosasBound)  // Ensures (2)

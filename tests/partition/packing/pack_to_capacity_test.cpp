@@ -112,7 +112,7 @@ TEST(PackToCapacity, FindsTheSamePlanAgain)  // Ensures (2)
 }
 
 template <class Policy>
-void expect_no_allocation(Policy const& policy, std::int64_t capacity)
+void expect_no_packing_allocation(Policy const& policy, std::int64_t capacity)
 {
   ballast::random_source random(3);
   std::vector<ballast::tokens> lengths(1000, 9000);  // one to a bin: the most bins
@@ -131,13 +131,13 @@ void expect_no_allocation(Policy const& policy, std::int64_t capacity)
 
 TEST(PackToCapacity, AllocatesNothingInTheSteadyState)  // Ensures (3)
 {
-  expect_no_allocation(first_fit_decreasing{}, 9000);
-  expect_no_allocation(best_fit_decreasing{}, 9000);
-  expect_no_allocation(best_fit_decreasing{}, std::int64_t{1} << 30);
+  expect_no_packing_allocation(first_fit_decreasing{}, 9000);
+  expect_no_packing_allocation(best_fit_decreasing{}, 9000);
+  expect_no_packing_allocation(best_fit_decreasing{}, std::int64_t{1} << 30);
 }
 
 // A policy that is wrong in one of two ways.
-struct wrong_policy {
+struct wrong_packing_policy {
   bool overruns = false;
   std::size_t operator()(ballast::packing_problem const&, std::span<bin_id> owner,
                          ballast::workspace&) const
@@ -145,16 +145,16 @@ struct wrong_policy {
     for (bin_id& bin : owner) { bin = bin_id{0}; }
     return overruns ? 1 : 2;
   }
-  friend bool operator==(wrong_policy, wrong_policy) = default;
+  friend bool operator==(wrong_packing_policy, wrong_packing_policy) = default;
 };
 
 TEST(PackToCapacityDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
-  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 10, wrong_policy{true}),
+  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 10, wrong_packing_policy{true}),
                "capacity");
-  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 100, wrong_policy{false}),
+  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 100, wrong_packing_policy{false}),
                "empty");
-  EXPECT_EQ(wrong_policy{}, wrong_policy{});
+  EXPECT_EQ(wrong_packing_policy{}, wrong_packing_policy{});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using ballast::bin_id;
 using ballast::packing_plan;
 
-packing_plan two_bins()
+packing_plan packing_in_two_bins()
 {
   packing_plan plan;
   plan.owner = {bin_id{0}, bin_id{1}, bin_id{0}};
@@ -23,7 +23,7 @@ packing_plan two_bins()
 
 TEST(PackingPlan, KnowsWhenNoPackingHasFewerBins)
 {
-  packing_plan plan = two_bins();
+  packing_plan plan = packing_in_two_bins();
   EXPECT_EQ(plan.bins(), 2U);
   EXPECT_TRUE(plan.proven_optimal());
   plan.lower_bound = 1;
@@ -33,20 +33,20 @@ TEST(PackingPlan, KnowsWhenNoPackingHasFewerBins)
 
 TEST(PackingPlan, DigestsWhateverIsSent)
 {
-  std::set<std::uint64_t> digests{two_bins().digest()};
-  packing_plan plan = two_bins();
+  std::set<std::uint64_t> digests{packing_in_two_bins().digest()};
+  packing_plan plan = packing_in_two_bins();
   plan.owner[0] = bin_id{1};
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  plan = two_bins();
+  plan = packing_in_two_bins();
   plan.weights[2] = 4;
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  plan = two_bins();
+  plan = packing_in_two_bins();
   plan.loads[1] = 7;
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  plan = two_bins();
+  plan = packing_in_two_bins();
   plan.capacity = 11;
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  EXPECT_FALSE(digests.insert(two_bins().digest()).second);
+  EXPECT_FALSE(digests.insert(packing_in_two_bins().digest()).second);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST(PartitionVectors, FindsTheSamePlanAgain)  // Ensures (2)
 }
 
 template <class Policy>
-void expect_no_allocation(Policy const& policy)
+void expect_no_vector_allocation(Policy const& policy)
 {
   ballast::random_source random(3);
   std::vector<cost_vector<2>> costs(1000);
@@ -135,12 +135,12 @@ void expect_no_allocation(Policy const& policy)
 
 TEST(PartitionVectors, AllocatesNothingInTheSteadyState)  // Ensures (3)
 {
-  expect_no_allocation(vector_longest_processing_time{});
-  expect_no_allocation(vector_refine{});
+  expect_no_vector_allocation(vector_longest_processing_time{});
+  expect_no_vector_allocation(vector_refine{});
 }
 
 // A policy that is wrong in one of two ways.
-struct wrong_policy {
+struct wrong_vector_policy {
   bool forgets_loads = false;
   void operator()(ballast::vector_problem<2> const&, std::span<cost_vector<2>>,
                   std::span<bin_id> owner, ballast::workspace&) const
@@ -149,15 +149,15 @@ struct wrong_policy {
       if (forgets_loads) { bin = bin_id{0}; }
     }
   }
-  friend bool operator==(wrong_policy, wrong_policy) = default;
+  friend bool operator==(wrong_vector_policy, wrong_vector_policy) = default;
 };
 
 TEST(PartitionVectorsDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
   std::vector<cost_vector<2>> const costs{{1, 1}};
-  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_policy{true}), "load");
-  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_policy{false}), "keys");
-  EXPECT_EQ(wrong_policy{}, wrong_policy{});
+  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{true}), "load");
+  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{false}), "keys");
+  EXPECT_EQ(wrong_vector_policy{}, wrong_vector_policy{});
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 using ballast::bin_id;
 
-ballast::vector_plan<2> two_bins()
+ballast::vector_plan<2> vectors_in_two_bins()
 {
   ballast::vector_plan<2> plan;
   plan.owner = {bin_id{0}, bin_id{1}};
@@ -21,7 +21,7 @@ ballast::vector_plan<2> two_bins()
 
 TEST(VectorPlan, SaysHowGoodItIs)
 {
-  auto plan = two_bins();
+  auto plan = vectors_in_two_bins();
   EXPECT_EQ(plan.gap(), 0.25);
   EXPECT_FALSE(plan.proven_optimal());
   plan.lower_bound = 5;
@@ -32,17 +32,17 @@ TEST(VectorPlan, SaysHowGoodItIs)
 
 TEST(VectorPlan, DigestsWhateverIsSent)
 {
-  std::set<std::uint64_t> digests{two_bins().digest()};
-  auto plan = two_bins();
+  std::set<std::uint64_t> digests{vectors_in_two_bins().digest()};
+  auto plan = vectors_in_two_bins();
   plan.owner[0] = bin_id{1};
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  plan = two_bins();
+  plan = vectors_in_two_bins();
   plan.costs[1] = {5, 2};
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  plan = two_bins();
+  plan = vectors_in_two_bins();
   plan.loads[0][1] = 2;
   EXPECT_TRUE(digests.insert(plan.digest()).second);
-  EXPECT_FALSE(digests.insert(two_bins().digest()).second);
+  EXPECT_FALSE(digests.insert(vectors_in_two_bins().digest()).second);
   EXPECT_NE(ballast::vector_plan<1>{}.digest(), ballast::vector_plan<2>{}.digest());
 }
 

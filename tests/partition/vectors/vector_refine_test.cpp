@@ -1,5 +1,6 @@
 #include <ballast/partition/vectors/vector_refine.hpp>  // first: proves it is self-contained
 
+#include "../../support/all_in_first_bin.hpp"
 #include "../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@ using ballast::bin_id;
 using ballast::cost_vector;
 using ballast::vector_longest_processing_time;
 using ballast::vector_refine;
+using ballast_test::all_in_first_bin;
 using ballast_test::vector_instance;
 
 static_assert(ballast::vector_partition_policy<vector_refine<>, 2>);
@@ -52,27 +54,13 @@ TEST(VectorRefine, KeepsThePlanWithoutWorkToSpend)  // Ensures (3)
   }
 }
 
-// An inner policy that is as bad as can be: everything in the first bin.
-struct all_in_one {
-  template <std::size_t D>
-  void operator()(ballast::vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
-                  std::span<bin_id> owner, ballast::workspace&) const
-  {
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      owner[sample] = bin_id{0};
-      for (std::size_t d = 0; d < D; ++d) { loads[0][d] += problem.costs[sample][d]; }
-    }
-  }
-  friend bool operator==(all_in_one, all_in_one) = default;
-};
-
 TEST(VectorRefine, MovesSamplesIntoEmptyBins)
 {
   std::vector<cost_vector<2>> const costs{{3, 0}, {0, 3}, {3, 3}, {0, 0}};
-  auto const plan = ballast::partition_vectors(costs, 3, vector_refine{all_in_one{}});
+  auto const plan = ballast::partition_vectors(costs, 3, vector_refine{all_in_first_bin{}});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->makespan, 3);
-  EXPECT_EQ(all_in_one{}, all_in_one{});
+  EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
 }
 
 template <std::size_t D>

@@ -16,7 +16,7 @@ namespace {
 
 using ballast::ratio;
 
-ratio bound_of(ballast_test::direct_problem const& given)
+ratio capacity_bound_of(ballast_test::direct_problem const& given)
 {
   ballast::workspace memory;
   return ballast::detail::capacity_bound(given.view(), memory);
@@ -41,7 +41,7 @@ TEST(CapacityBound, IsNeverAboveTheOptimum)  // Ensures (1)
       }
       return std::ranges::equal(held, capacities, std::less_equal{});
     });
-    ratio const bound = bound_of(ballast_test::direct_problem(step, weights, capacities));
+    ratio const bound = capacity_bound_of(ballast_test::direct_problem(step, weights, capacities));
     if (!best || best->numerator == 0) { continue; }
     ASSERT_LE(bound, *best);
     ++steps;
@@ -50,37 +50,39 @@ TEST(CapacityBound, IsNeverAboveTheOptimum)  // Ensures (1)
   EXPECT_GT(4 * tight, steps);  // a bound of zero would pass the line above
 }
 
-ratio bound_of(std::vector<ballast::cost_units> costs, std::vector<std::int64_t> weights,
-               std::vector<std::int64_t> capacities, std::vector<std::uint32_t> speeds = {})
+ratio capacity_bound_of(std::vector<ballast::cost_units> costs, std::vector<std::int64_t> weights,
+                        std::vector<std::int64_t> capacities,
+                        std::vector<std::uint32_t> speeds = {})
 {
   std::vector<std::uint32_t> const gpus(capacities.size(), 1);
   std::vector<ballast::tokens> const lengths(costs.size(), 1);
-  return bound_of(ballast_test::direct_problem({lengths, std::move(costs), gpus, std::move(speeds)},
-                                               std::move(weights), std::move(capacities)));
+  return capacity_bound_of(
+      ballast_test::direct_problem({lengths, std::move(costs), gpus, std::move(speeds)},
+                                   std::move(weights), std::move(capacities)));
 }
 
 TEST(CapacityBound, FillsTheBagOfTheHeaviestSampleAsFarAsItMust)
 {
   // The other bag holds 10 of 16: 6 lie with the sample of 100, which weighs 4, and the 2 others
   // cost at least 1 each.
-  EXPECT_EQ(bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {10, 10}), (ratio{102, 1}));
+  EXPECT_EQ(capacity_bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {10, 10}), (ratio{102, 1}));
   // Where the other bag holds all but that sample, it is alone.
-  EXPECT_EQ(bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {12, 12}), (ratio{100, 1}));
+  EXPECT_EQ(capacity_bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {12, 12}), (ratio{100, 1}));
   // A part of a sample counts as its share, rounded up: 1 of 5 for 12.
-  EXPECT_EQ(bound_of({100, 12, 12}, {4, 5, 5}, {9, 9}), (ratio{103, 1}));
+  EXPECT_EQ(capacity_bound_of({100, 12, 12}, {4, 5, 5}, {9, 9}), (ratio{103, 1}));
 }
 
 TEST(CapacityBound, KnowsSpeeds)
 {
-  EXPECT_EQ(bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {10, 10}, {1, 2}), (ratio{51, 1}));
+  EXPECT_EQ(capacity_bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {10, 10}, {1, 2}), (ratio{51, 1}));
 }
 
 TEST(CapacityBound, ManagesWithoutWeightsAndAtTheEndOfItsRange)
 {
-  EXPECT_EQ(bound_of({}, {}, {5}), ratio{});
-  EXPECT_EQ(bound_of({3, 4}, {0, 0}, {0, 0}), (ratio{4, 1}));
+  EXPECT_EQ(capacity_bound_of({}, {}, {5}), ratio{});
+  EXPECT_EQ(capacity_bound_of({3, 4}, {0, 0}, {0, 0}), (ratio{4, 1}));
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  EXPECT_EQ(bound_of({most / 2, most / 2}, {most / 2, most / 2}, {most, most}),
+  EXPECT_EQ(capacity_bound_of({most / 2, most / 2}, {most / 2, most / 2}, {most, most}),
             (ratio{most / 2, 1}));
 }
 

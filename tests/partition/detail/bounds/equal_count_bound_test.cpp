@@ -14,7 +14,8 @@ namespace {
 
 using ballast::ratio;
 
-ratio bound_of(ballast_test::instance const& step, std::vector<std::uint32_t> const& counts)
+ratio equal_count_bound_of(ballast_test::instance const& step,
+                           std::vector<std::uint32_t> const& counts)
 {
   ballast_test::direct_problem const problem(step);
   ballast::workspace memory;
@@ -45,7 +46,7 @@ TEST(EqualCountBound, IsNeverAboveTheOptimum)  // Ensures (1)
       return held == asked;
     });
     if (!best) { continue; }
-    ratio const bound = bound_of(step, counts);
+    ratio const bound = equal_count_bound_of(step, counts);
     ASSERT_LE(bound, *best);
     if (best->numerator > 0) {
       ++steps_with_work;
@@ -58,24 +59,26 @@ TEST(EqualCountBound, IsNeverAboveTheOptimum)  // Ensures (1)
 TEST(EqualCountBound, KnowsEachOfItsParts)
 {
   // t = n: the mean, in whole units per bag of one speed
-  EXPECT_EQ(bound_of({{1, 1, 1, 1}, {1, 1, 1, 2}, {1, 1}}, {2, 2}), (ratio{3, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1, 1}, {1, 1, 1, 2}, {1, 1}}, {2, 2}), (ratio{3, 1}));
   // t = 1: the heaviest and its lightest companion
-  EXPECT_EQ(bound_of({{1, 1, 1, 1}, {90, 10, 10, 20}, {1, 1}}, {2, 2}), (ratio{100, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1, 1}, {90, 10, 10, 20}, {1, 1}}, {2, 2}),
+            (ratio{100, 1}));
   // t = 2: the two heaviest in two bags of three, or one of them has both
-  EXPECT_EQ(bound_of({{1, 1, 1, 1, 1, 1}, {50, 50, 8, 8, 8, 8}, {1, 1, 1}}, {2, 2, 2}),
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1, 1, 1, 1}, {50, 50, 8, 8, 8, 8}, {1, 1, 1}}, {2, 2, 2}),
             (ratio{58, 1}));
   // t = 3 in two bags: two of 30 share one, whose third is a 1
-  EXPECT_EQ(bound_of({{1, 1, 1, 1, 1, 1}, {30, 30, 30, 1, 1, 1}, {1, 1}}, {3, 3}), (ratio{61, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1, 1, 1, 1}, {30, 30, 30, 1, 1, 1}, {1, 1}}, {3, 3}),
+            (ratio{61, 1}));
   // A bag that is twice as fast as the other takes two thirds.
-  EXPECT_EQ(bound_of({{1, 1}, {20, 10}, {1, 1}, {1, 2}}, {1, 1}), (ratio{10, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1}, {20, 10}, {1, 1}, {1, 2}}, {1, 1}), (ratio{10, 1}));
   // t = 3 where the bag with the fewest samples has none: two of three share the other all the same.
-  EXPECT_EQ(bound_of({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {3, 0}), (ratio{7, 1}));
+  EXPECT_EQ(equal_count_bound_of({{1, 1, 1}, {5, 4, 3}, {1, 1}}, {3, 0}), (ratio{7, 1}));
 }
 
 TEST(EqualCountBound, IsZeroWithoutWork)
 {
-  EXPECT_EQ(bound_of({{}, {}, {1, 1}}, {0, 0}), ratio{});
-  EXPECT_EQ(bound_of({{1, 1}, {0, 0}, {1, 1}}, {1, 1}), ratio{});
+  EXPECT_EQ(equal_count_bound_of({{}, {}, {1, 1}}, {0, 0}), ratio{});
+  EXPECT_EQ(equal_count_bound_of({{1, 1}, {0, 0}, {1, 1}}, {1, 1}), ratio{});
 }
 
 }  // namespace

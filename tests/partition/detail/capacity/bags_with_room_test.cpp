@@ -16,7 +16,7 @@ using ballast::detail::bags_with_room;
 using ballast::detail::room_choice;
 using testing::ElementsAre;
 
-constexpr bag_id none{3};
+constexpr bag_id no_bag{3};
 
 struct filled_bags {
   ballast_test::direct_problem given;
@@ -37,14 +37,14 @@ filled_bags three_bags(std::vector<bag_id> owner, std::vector<cost_units> loads)
 
 TEST(BagsWithRoom, KnowWhatBagsHoldAndWhichAreOverrun)  // Ensures (1)
 {
-  auto const full = three_bags({bag_id{0}, bag_id{0}, bag_id{2}, none}, {70, 0, 20});
+  auto const full = three_bags({bag_id{0}, bag_id{0}, bag_id{2}, no_bag}, {70, 0, 20});
   EXPECT_THAT(full.bags.held(), ElementsAre(14, 0, 4));
   EXPECT_TRUE(full.bags.is_overrun(0));
   EXPECT_FALSE(full.bags.is_overrun(2));
   EXPECT_TRUE(full.bags.any_overrun());
   full.bags.remove(1);
   EXPECT_FALSE(full.bags.any_overrun());
-  EXPECT_EQ(full.owner[1], none);
+  EXPECT_EQ(full.owner[1], no_bag);
   full.bags.put(1, 1);
   EXPECT_THAT(full.bags.held(), ElementsAre(8, 6, 4));
   EXPECT_THAT(full.loads, ElementsAre(40, 30, 20));
@@ -52,7 +52,7 @@ TEST(BagsWithRoom, KnowWhatBagsHoldAndWhichAreOverrun)  // Ensures (1)
 
 TEST(BagsWithRoom, PlaceWhereASampleFinishesEarliest)
 {
-  auto const empty = three_bags({none, none, none, none}, {0, 0, 0});
+  auto const empty = three_bags({no_bag, no_bag, no_bag, no_bag}, {0, 0, 0});
   EXPECT_TRUE(empty.bags.place(0, room_choice::earliest));
   EXPECT_EQ(empty.owner[0], bag_id{2});  // twice as fast
   EXPECT_TRUE(empty.bags.place(1, room_choice::earliest));
@@ -63,7 +63,7 @@ TEST(BagsWithRoom, PlaceWhereASampleFinishesEarliest)
 
 TEST(BagsWithRoom, PlaceWhereLeastRoomIsLeft)
 {
-  auto const empty = three_bags({none, none, none, none}, {0, 0, 0});
+  auto const empty = three_bags({no_bag, no_bag, no_bag, no_bag}, {0, 0, 0});
   EXPECT_TRUE(empty.bags.fill(empty.given.heaviest_first, room_choice::tightest));
   // 8 in the first, 6 in the third, 4 there too, and 2 into what the first has left
   EXPECT_THAT(empty.owner, ElementsAre(bag_id{0}, bag_id{2}, bag_id{2}, bag_id{0}));

@@ -88,47 +88,47 @@ step one_gpu_step(std::vector<cost_units> costs, std::vector<std::int64_t> weigh
           std::move(owner)};
 }
 
-constexpr bag_id a{0};
-constexpr bag_id b{1};
+constexpr bag_id bag_a{0};
+constexpr bag_id bag_b{1};
 
 TEST(ShedOverrun, TakesOutWhatWeighsMostForItsWork)
 {
   // The first bag is two above its capacity: 5 for 10 would do, and 3 for 1 does with less work.
-  step overrun = one_gpu_step({10, 1, 9, 0}, {5, 3, 4, 0}, {10, 10}, {a, a, a, a});
+  step overrun = one_gpu_step({10, 1, 9, 0}, {5, 3, 4, 0}, {10, 10}, {bag_a, bag_a, bag_a, bag_a});
   EXPECT_TRUE(overrun.shed());
-  EXPECT_THAT(overrun.owner, ElementsAre(a, b, a, a));
+  EXPECT_THAT(overrun.owner, ElementsAre(bag_a, bag_b, bag_a, bag_a));
   EXPECT_TRUE(overrun.keeps_to_capacities());
 }
 
 TEST(ShedOverrun, KeepsWhatLaterOnesMadeRoomFor)
 {
   // One of weight 1 goes first, then one of weight 5, which alone is enough.
-  step overrun = one_gpu_step({1, 10, 20}, {1, 5, 9}, {10, 10}, {a, a, a});
+  step overrun = one_gpu_step({1, 10, 20}, {1, 5, 9}, {10, 10}, {bag_a, bag_a, bag_a});
   EXPECT_TRUE(overrun.shed());
-  EXPECT_THAT(overrun.owner, ElementsAre(a, b, a));
+  EXPECT_THAT(overrun.owner, ElementsAre(bag_a, bag_b, bag_a));
 }
 
 TEST(PlaceWithinCapacity, StartsAnewWhereSheddingFindsNoRoom)
 {
   // 6 + 4 and 7 + 3 fill both bags; what was shed from 6 + 7 cannot go to 4 + 3.
-  step full = one_gpu_step({1, 1, 1, 1}, {6, 7, 4, 3}, {10, 10}, {a, a, b, b});
+  step full = one_gpu_step({1, 1, 1, 1}, {6, 7, 4, 3}, {10, 10}, {bag_a, bag_a, bag_b, bag_b});
   EXPECT_TRUE(full.place());
   EXPECT_TRUE(full.keeps_to_capacities());
 }
 
 TEST(PlaceWithinCapacity, LeavesOutWhatHasNoRoom)
 {
-  step full = one_gpu_step({1, 1, 1}, {6, 6, 6}, {10, 10}, {a, a, b});
+  step full = one_gpu_step({1, 1, 1}, {6, 6, 6}, {10, 10}, {bag_a, bag_a, bag_b});
   EXPECT_FALSE(full.place());
   EXPECT_EQ(std::ranges::count(full.owner, bag_id{2}), 1);
 }
 
 TEST(PlaceWithinCapacity, ManagesWithBagsThatHoldNothing)
 {
-  step none = one_gpu_step({1, 2}, {0, 3}, {0, 3}, {a, a});
+  step none = one_gpu_step({1, 2}, {0, 3}, {0, 3}, {bag_a, bag_a});
   EXPECT_TRUE(none.place());
-  EXPECT_EQ(none.owner[1], b);
-  step heavy = one_gpu_step({1}, {1}, {0, 0}, {a});
+  EXPECT_EQ(none.owner[1], bag_b);
+  step heavy = one_gpu_step({1}, {1}, {0, 0}, {bag_a});
   EXPECT_FALSE(heavy.place());
 }
 
@@ -136,7 +136,7 @@ TEST(SearchAllFillings, FindsWhatNoOrderDoes)
 {
   // 4 + 4 + 4 and 6 + 3 + 3: heaviest first puts 6 + 4 and then has no room for a 3 and a 4 each.
   std::vector<std::int64_t> const weights{6, 4, 4, 4, 3, 3};
-  std::vector<bag_id> const anywhere(6, a);
+  std::vector<bag_id> const anywhere(6, bag_a);
   EXPECT_TRUE(one_gpu_step({1, 1, 1, 1, 1, 1}, weights, {12, 12}, anywhere).search(1000));
   step found = one_gpu_step({1, 2, 3, 4, 5, 6}, weights, {12, 12}, anywhere);
   EXPECT_TRUE(found.search(1000));
@@ -149,15 +149,16 @@ TEST(SearchAllFillings, KnowsWhichSamplesAreShort)
 {
   // The heaviest fits the small bag only, which the other two would fill.
   ballast_test::direct_problem const given({{1, 9, 9}, {1, 1, 1}, {2, 1}}, {5, 4, 4}, {8, 5});
-  step small{given, {b, b, b}};
+  step small{given, {bag_b, bag_b, bag_b}};
   EXPECT_TRUE(small.search(1000));
-  EXPECT_THAT(small.owner, ElementsAre(b, a, a));
+  EXPECT_THAT(small.owner, ElementsAre(bag_b, bag_a, bag_a));
 }
 
 TEST(SearchAllFillings, DoesNotSearchBeyondItsRange)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  EXPECT_FALSE(one_gpu_step({1, 1}, {most / 2, most / 2}, {most, most}, {a, a}).search(1000));
+  EXPECT_FALSE(
+      one_gpu_step({1, 1}, {most / 2, most / 2}, {most, most}, {bag_a, bag_a}).search(1000));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using ballast::cost_units;
 using ballast::tokens;
 using testing::ElementsAre;
-using counts = std::vector<std::uint32_t>;
+using count_list = std::vector<std::uint32_t>;
 
 struct bags {
   std::vector<std::uint32_t> gpus;
@@ -24,13 +24,14 @@ struct bags {
   std::vector<cost_units> loads = {};
 };
 
-counts counts_of(std::vector<tokens> const& lengths, bags const& given, std::uint32_t multiple = 1)
+count_list counts_of(std::vector<tokens> const& lengths, bags const& given,
+                     std::uint32_t multiple = 1)
 {
   std::vector<cost_units> loads = given.loads;
   loads.resize(given.gpus.size(), 0);
   ballast::partition_problem const problem{
       {}, lengths, {}, given.gpus, given.speeds.empty() ? given.gpus : given.speeds};
-  counts result(given.gpus.size(), 77);
+  count_list result(given.gpus.size(), 77);
   ballast::workspace memory;
   ballast::detail::balanced_counts_into(result, problem, loads, multiple, memory);
   return result;
@@ -84,7 +85,7 @@ TEST(BalancedCounts, PutTheRestWhereCountsAreSmallerWhenItFits)  // Ensures (3)
 // Whether some assignment has these counts: what a bag takes, a smaller one takes too, so it is
 // enough that for every size the bags of that size and larger ones find samples.
 bool possible(std::vector<tokens> const& lengths, std::vector<std::uint32_t> const& gpus,
-              counts const& asked)
+              count_list const& asked)
 {
   return std::ranges::all_of(gpus, [&](std::uint32_t size) {
     std::uint64_t places = 0;
@@ -98,7 +99,7 @@ bool possible(std::vector<tokens> const& lengths, std::vector<std::uint32_t> con
   });
 }
 
-std::uint64_t sum_of_squares(counts const& of)
+std::uint64_t sum_of_squares(count_list const& of)
 {
   return std::transform_reduce(of.begin(), of.end(), std::uint64_t{0}, std::plus{},
                                [](std::uint32_t count) { return std::uint64_t{count} * count; });
@@ -106,7 +107,7 @@ std::uint64_t sum_of_squares(counts const& of)
 
 // Oracle: tries all counts that add up to `left`.
 std::uint64_t most_even(std::vector<tokens> const& lengths, std::vector<std::uint32_t> const& gpus,
-                        counts& tried, std::size_t bag, std::uint32_t left)
+                        count_list& tried, std::size_t bag, std::uint32_t left)
 {
   if (bag + 1 == gpus.size()) {
     tried[bag] = left;
@@ -127,9 +128,9 @@ TEST(BalancedCounts, AreTheMostEvenThatAPlanCanHave)
   for (int trial = 0; trial < 1000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 12, 4, 6);
-    counts const found = counts_of(step.lengths, {step.gpus});
+    count_list const found = counts_of(step.lengths, {step.gpus});
     ASSERT_TRUE(possible(step.lengths, step.gpus, found));
-    counts tried(step.gpus.size());
+    count_list tried(step.gpus.size());
     EXPECT_EQ(sum_of_squares(found), most_even(step.lengths, step.gpus, tried, 0,
                                                static_cast<std::uint32_t>(step.lengths.size())));
   }
@@ -142,7 +143,7 @@ TEST(BalancedCounts, KeepTheirPromisesForEveryMultiple)  // Ensures (1) (2) (3)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 60, 9, 8);
     auto const multiple = static_cast<std::uint32_t>(1 + random.below(9));
-    counts const found = counts_of(step.lengths, {step.gpus}, multiple);
+    count_list const found = counts_of(step.lengths, {step.gpus}, multiple);
     ASSERT_EQ(std::reduce(found.begin(), found.end()), step.lengths.size());
     ASSERT_TRUE(possible(step.lengths, step.gpus, found));
     EXPECT_LE(std::ranges::count_if(found, [&](auto count) { return count % multiple != 0; }), 1);

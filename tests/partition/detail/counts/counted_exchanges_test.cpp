@@ -21,7 +21,7 @@ using ballast::ratio;
 using ballast::detail::counted_bags;
 using ballast::detail::counted_exchanges;
 
-constexpr auto all_work = std::numeric_limits<std::uint64_t>::max();
+constexpr auto unlimited_work = std::numeric_limits<std::uint64_t>::max();
 
 // A step in bags that are not evened out: samples are laid out by number, not by cost.
 struct uneven_bags {
@@ -85,7 +85,7 @@ TEST(CountedExchanges, FindTheBestSwapOfAll)
       };
       if (fits(filled[0][x], 1) && fits(filled[1][y], 0)) { filled.swap(0, {&x, 1}, 1, {&y, 1}); }
     }
-    ballast::detail::work_budget work(all_work);
+    ballast::detail::work_budget work(unlimited_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     ratio const before = bags.makespan();
     auto const finish = [&](std::size_t bag) { return ratio{plan.loads()[bag], plan.speed(bag)}; };
@@ -131,7 +131,7 @@ TEST(CountedExchanges, FindTheLeastNetWorkThatIsEnough)
     }
     uneven_bags bags(step);
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);
-    ballast::detail::work_budget work(all_work);
+    ballast::detail::work_budget work(unlimited_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     cost_units const least = random.between(1, 60);
     auto const found = plan.find(0, 1, {least, least, least + 20}, 6);
@@ -153,7 +153,7 @@ TEST(SwapExtremes, EvensOutWithoutChangingCounts)  // Ensures (1) (2)
     uneven_bags bags(ballast_test::random_instance(random, 40, 8, 8));
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);
     ratio const before = bags.makespan();
-    ballast::detail::work_budget work(all_work);
+    ballast::detail::work_budget work(unlimited_work);
     counted_exchanges plan(bags.given.view(), filled, work, bags.memory);
     ballast::detail::swap_extremes(plan, ratio{}, bags.memory);
     EXPECT_LE(bags.makespan(), before);
@@ -184,9 +184,9 @@ TEST(SwapExtremes, StopsAtTheLimitAndAtTheEndOfItsWork)  // Ensures (3)
     return bags.makespan();
   };
   EXPECT_EQ(makespan_after({1, 1}, 0), (ratio{15, 1}));
-  EXPECT_EQ(makespan_after({15, 1}, all_work), (ratio{15, 1}));
+  EXPECT_EQ(makespan_after({15, 1}, unlimited_work), (ratio{15, 1}));
   EXPECT_EQ(makespan_after({1, 1}, 1), (ratio{14, 1}));  // a swap that was begun is made
-  EXPECT_EQ(makespan_after({1, 1}, all_work), (ratio{14, 1}));
+  EXPECT_EQ(makespan_after({1, 1}, unlimited_work), (ratio{14, 1}));
 }
 
 }  // namespace

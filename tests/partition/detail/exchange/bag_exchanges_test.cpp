@@ -22,9 +22,9 @@ using ballast::detail::bag_exchanges;
 using ballast::detail::wanted_net;
 
 // Samples of the given costs and lengths in the given bags.
-struct two_bags {
-  two_bags(std::vector<cost_units> all_costs, std::vector<ballast::tokens> all_lengths,
-           std::vector<std::uint32_t> sizes, std::vector<std::size_t> bags)
+struct two_filled_bags {
+  two_filled_bags(std::vector<cost_units> all_costs, std::vector<ballast::tokens> all_lengths,
+                  std::vector<std::uint32_t> sizes, std::vector<std::size_t> bags)
       : costs(std::move(all_costs)),
         lengths(std::move(all_lengths)),
         gpus(std::move(sizes)),
@@ -81,7 +81,7 @@ TEST(BagExchanges, KeepLoadsOwnersAndLengthsRight)  // Ensures (1) (2)
       bool const fits = ballast::partition_problem::fits(lengths[sample], gpus[1]);
       bags[sample] = fits ? random.below(2) : 0;
     }
-    two_bags plan(costs, lengths, gpus, bags);
+    two_filled_bags plan(costs, lengths, gpus, bags);
     auto scratch = plan.memory.open();
     bag_exchanges search = plan.search(scratch);
     for (int step = 0; step < 6; ++step) {
@@ -99,7 +99,7 @@ TEST(BagExchanges, KeepLoadsOwnersAndLengthsRight)  // Ensures (1) (2)
 
 TEST(BagExchanges, LookAtTheLightestSamplesFirst)
 {
-  two_bags plan({50, 9, 8, 40, 5, 3}, {1, 1, 1, 1, 1, 1}, {1, 1}, {0, 0, 0, 1, 1, 1});
+  two_filled_bags plan({50, 9, 8, 40, 5, 3}, {1, 1, 1, 1, 1, 1}, {1, 1}, {0, 0, 0, 1, 1, 1});
   auto scratch = plan.memory.open();
   bag_exchanges search = plan.search(scratch);
   EXPECT_EQ(search.find(0, 1, {3, 3, 3}, 1).found.net, 0);  // 8 for 3, or 8 alone
@@ -119,7 +119,7 @@ TEST(BagExchanges, SwapSamplesBeyondTheLightestWhereThoseAreTooLight)
   std::fill(bags.begin() + 20, bags.end(), 1);
   costs.insert(costs.end(), {5000, 3000, 3990, 1800});
   bags.insert(bags.end(), {0, 0, 1, 1});
-  two_bags plan(costs, std::vector<ballast::tokens>(44, 1), {1, 1}, bags);
+  two_filled_bags plan(costs, std::vector<ballast::tokens>(44, 1), {1, 1}, bags);
   auto scratch = plan.memory.open();
   bag_exchanges search = plan.search(scratch);
   EXPECT_EQ(search.find(0, 1, {1000, 1000, 1300}, 5).found.net, 1010);  // 5000 for 3990
@@ -133,7 +133,7 @@ TEST(BagExchanges, SayHowManyCandidatesMakeAnExactExchangeLikely)
   std::vector<cost_units> costs(40, 1000);
   std::vector<std::size_t> bags(40, 0);
   std::fill(bags.begin() + 20, bags.end(), 1);
-  two_bags plan(costs, std::vector<ballast::tokens>(40, 1), {1, 1}, bags);
+  two_filled_bags plan(costs, std::vector<ballast::tokens>(40, 1), {1, 1}, bags);
   auto scratch = plan.memory.open();
   bag_exchanges search = plan.search(scratch);
   // The least k for which 2 * 4^k exceeds 2 k * 1000 per unit of tolerance.
@@ -146,7 +146,7 @@ TEST(BagExchanges, SayHowManyCandidatesMakeAnExactExchangeLikely)
 
 TEST(BagExchanges, CountTheWorkOfEverySearch)
 {
-  two_bags plan({9, 8, 7, 1}, {1, 1, 1, 1}, {1, 1}, {0, 0, 0, 1});
+  two_filled_bags plan({9, 8, 7, 1}, {1, 1, 1, 1}, {1, 1}, {0, 0, 0, 1});
   auto scratch = plan.memory.open();
   bag_exchanges search = plan.search(scratch, 100);
   EXPECT_EQ(search.work().left(), 100U);

@@ -20,9 +20,9 @@ using ballast::detail::accept_any;
 using ballast::detail::exchange;
 using ballast::detail::exchange_counts;
 using ballast::detail::wanted_net;
-using costs = std::vector<cost_units>;
+using cost_list = std::vector<cost_units>;
 
-cost_units sum_of(costs const& all, std::uint32_t members)
+cost_units sum_of(cost_list const& all, std::uint32_t members)
 {
   cost_units sum = 0;
   for (std::size_t place = 0; place < all.size(); ++place) {
@@ -33,7 +33,7 @@ cost_units sum_of(costs const& all, std::uint32_t members)
 
 // Oracle: the net work of the best of all pairs of subsets.
 template <class Accept = accept_any>
-cost_units best_net(costs const& giving, costs const& taking, wanted_net wanted,
+cost_units best_net(cost_list const& giving, cost_list const& taking, wanted_net wanted,
                     exchange_counts counts, Accept const& accept = {})
 {
   cost_units above = 0;
@@ -52,16 +52,16 @@ cost_units best_net(costs const& giving, costs const& taking, wanted_net wanted,
   return above != 0 ? above : below;
 }
 
-constexpr std::uint64_t all_work = std::uint64_t{1} << 40;
+constexpr std::uint64_t work_at_first = std::uint64_t{1} << 40;
 
 template <class Accept = accept_any>
-exchange find(costs const& giving, costs const& taking, wanted_net wanted, exchange_counts counts,
-              Accept const& accept = {})
+exchange find(cost_list const& giving, cost_list const& taking, wanted_net wanted,
+              exchange_counts counts, Accept const& accept = {})
 {
   ballast::workspace memory;
-  ballast::detail::work_budget budget(all_work);
+  ballast::detail::work_budget budget(work_at_first);
   exchange const found = find_exchange(giving, taking, wanted, counts, memory, budget, accept);
-  std::uint64_t const work = all_work - budget.left();
+  std::uint64_t const work = work_at_first - budget.left();
   EXPECT_GE(work, (std::uint64_t{1} << giving.size()) + (std::uint64_t{1} << taking.size()));
   EXPECT_LE(work, std::uint64_t{1} << 18);
   if (found == exchange{}) { return found; }
@@ -75,9 +75,9 @@ exchange find(costs const& giving, costs const& taking, wanted_net wanted, excha
 }
 
 // Up to `most` numbers from 0 to `heaviest`.
-costs draw(ballast::random_source& random, std::size_t most, cost_units heaviest)
+cost_list draw(ballast::random_source& random, std::size_t most, cost_units heaviest)
 {
-  costs drawn(random.below(most + 1));
+  cost_list drawn(random.below(most + 1));
   for (cost_units& cost : drawn) { cost = random.between(0, heaviest); }
   return drawn;
 }
@@ -87,8 +87,8 @@ TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
   ballast::random_source random(7);
   for (int trial = 0; trial < 4000; ++trial) {
     cost_units const heaviest = trial % 3 == 0 ? 9 : 100'000;
-    costs const giving = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
-    costs const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
+    cost_list const giving = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
+    cost_list const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
     cost_units const least = random.between(1, heaviest);
     wanted_net const wanted{least, least, random.between(least, 2 * heaviest)};
     for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
@@ -103,8 +103,8 @@ TEST(FindExchange, StopsAtANetThatIsEnough)  // Ensures (2)
 {
   ballast::random_source random(8);
   for (int trial = 0; trial < 500; ++trial) {
-    costs const giving = draw(random, 7, 1000);
-    costs const taking = draw(random, 7, 1000);
+    cost_list const giving = draw(random, 7, 1000);
+    cost_list const taking = draw(random, 7, 1000);
     wanted_net const wanted{100, 140, 200};
     cost_units const best = best_net(giving, taking, wanted, exchange_counts::free);
     cost_units const net = find(giving, taking, wanted, exchange_counts::free).net;
@@ -118,8 +118,8 @@ TEST(FindExchange, IsExactWhereCostsAreTooLargeForAWord)  // Ensures (1)
   ballast::random_source random(9);
   cost_units const heaviest = cost_units{1} << 58;
   for (int trial = 0; trial < 500; ++trial) {
-    costs const giving = draw(random, 6, heaviest);
-    costs const taking = draw(random, 6, heaviest);
+    cost_list const giving = draw(random, 6, heaviest);
+    cost_list const taking = draw(random, 6, heaviest);
     cost_units const least = random.between(1, heaviest);
     wanted_net const wanted{least, least, 2 * least};
     for (auto const counts : {exchange_counts::free, exchange_counts::equal}) {
@@ -136,8 +136,8 @@ TEST(FindExchange, MakesOnlyWhatIsAccepted)
 {
   ballast::random_source random(10);
   for (int trial = 0; trial < 1000; ++trial) {
-    costs const giving = draw(random, 5, 1000);
-    costs const taking = draw(random, 5, 1000);
+    cost_list const giving = draw(random, 5, 1000);
+    cost_list const taking = draw(random, 5, 1000);
     wanted_net const wanted{300, 300, 900};
     auto const not_both_first = [](std::uint32_t given, std::uint32_t taken) {
       return ((given & taken) & 1) == 0;
@@ -147,7 +147,7 @@ TEST(FindExchange, MakesOnlyWhatIsAccepted)
         << "trial " << trial;
   }
   auto const nothing = [](std::uint32_t, std::uint32_t) { return false; };
-  costs const ties(14, 1);
+  cost_list const ties(14, 1);
   EXPECT_EQ(find(ties, ties, {1, 1, 9}, exchange_counts::free, nothing), exchange{});
 }
 
@@ -165,8 +165,8 @@ TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
 {
   // 2^20 exchanges of numbers below 2^17 make every small net work likely; these have this one.
   ballast::random_source random(12);
-  costs giving(10);
-  costs taking(10);
+  cost_list giving(10);
+  cost_list taking(10);
   for (cost_units& cost : giving) { cost = random.between(1000, 100'000); }
   for (cost_units& cost : taking) { cost = random.between(1000, 100'000); }
   EXPECT_EQ(find(giving, taking, {50, 50, 50}, exchange_counts::free).net, 50);
@@ -175,14 +175,14 @@ TEST(FindExchange, FindsAnExactExchangeOfManyCandidates)
 RC_GTEST_PROP(FindExchange, NeverPassesTheMostThatIsWanted, ())
 {
   auto const number = rc::gen::inRange<cost_units>(0, cost_units{1} << 40);
-  auto giving = *rc::gen::container<costs>(number);
-  auto taking = *rc::gen::container<costs>(number);
+  auto giving = *rc::gen::container<cost_list>(number);
+  auto taking = *rc::gen::container<cost_list>(number);
   giving.resize(std::min<std::size_t>(giving.size(), 8));
   taking.resize(std::min<std::size_t>(taking.size(), 8));
   auto const least = *rc::gen::inRange<cost_units>(1, cost_units{1} << 40);
   auto const most = *rc::gen::inRange<cost_units>(least, cost_units{1} << 41);
   ballast::workspace memory;
-  ballast::detail::work_budget work(all_work);
+  ballast::detail::work_budget work(work_at_first);
   auto const found =
       find_exchange(giving, taking, {least, least, most}, exchange_counts::free, memory, work);
   RC_ASSERT(found.net >= 0 && found.net <= most);
@@ -191,7 +191,7 @@ RC_GTEST_PROP(FindExchange, NeverPassesTheMostThatIsWanted, ())
 
 TEST(FindExchangeDeathTest, RefusesTooManyCandidatesAndEmptyRanges)
 {
-  costs const many(15, 1);
+  cost_list const many(15, 1);
   EXPECT_DEATH((void)find(many, {}, {1, 1, 9}, exchange_counts::free), "giving.size");
   EXPECT_DEATH((void)find({}, many, {1, 1, 9}, exchange_counts::free), "taking.size");
   EXPECT_DEATH((void)find({1}, {1}, {9, 9, 1}, exchange_counts::free), "wanted");

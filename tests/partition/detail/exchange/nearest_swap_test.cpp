@@ -18,7 +18,7 @@ using ballast::detail::even_net;
 using ballast::detail::later_finish;
 using ballast::detail::nearest_swap;
 
-struct two_bags {
+struct two_loads {
   std::vector<cost_units> work;
   std::vector<std::uint32_t> speeds;
   std::span<cost_units const> loads() const { return work; }
@@ -32,11 +32,11 @@ struct item {
 
 TEST(EvenNet, MakesBothBagsFinishTogether)
 {
-  EXPECT_EQ(even_net(two_bags{{90, 30}, {1, 1}}, 0, 1), 30);
-  EXPECT_EQ(even_net(two_bags{{91, 30}, {1, 1}}, 0, 1), 30);
-  EXPECT_EQ(even_net(two_bags{{90, 0}, {1, 2}}, 0, 1), 60);
+  EXPECT_EQ(even_net(two_loads{{90, 30}, {1, 1}}, 0, 1), 30);
+  EXPECT_EQ(even_net(two_loads{{91, 30}, {1, 1}}, 0, 1), 30);
+  EXPECT_EQ(even_net(two_loads{{90, 0}, {1, 2}}, 0, 1), 60);
   constexpr cost_units most = std::numeric_limits<cost_units>::max() - 1;
-  EXPECT_EQ(even_net(two_bags{{most, 0}, {4'000'000'000, 4'000'000'000}}, 0, 1), most / 2);
+  EXPECT_EQ(even_net(two_loads{{most, 0}, {4'000'000'000, 4'000'000'000}}, 0, 1), most / 2);
 }
 
 TEST(NearestSwap, IsTheBestOfAllThatAreAllowed)
@@ -55,9 +55,9 @@ TEST(NearestSwap, IsTheBestOfAllThatAreAllowed)
     };
     std::vector<item> const giving = draw();
     std::vector<item> const taking = draw();
-    two_bags bags{{0, 0},
-                  {static_cast<std::uint32_t>(random.between(1, 3)),
-                   static_cast<std::uint32_t>(random.between(1, 3))}};
+    two_loads bags{{0, 0},
+                   {static_cast<std::uint32_t>(random.between(1, 3)),
+                    static_cast<std::uint32_t>(random.between(1, 3))}};
     for (item const each : giving) { bags.work[0] += each.cost; }
     for (item const each : taking) { bags.work[1] += each.cost; }
     if (!(ratio{bags.work[0], bags.speeds[0]} > ratio{bags.work[1], bags.speeds[1]})) { continue; }

@@ -13,20 +13,20 @@ namespace {
 
 using ballast::cost_units;
 using ballast::detail::subset_sum;
-using words = std::vector<std::uint64_t>;
+using subset_words = std::vector<std::uint64_t>;
 
-words list(std::vector<cost_units> const& costs)
+subset_words list(std::vector<cost_units> const& costs)
 {
-  words sums(std::size_t{1} << costs.size());
-  words half((sums.size() + 1) / 2);
+  subset_words sums(std::size_t{1} << costs.size());
+  subset_words half((sums.size() + 1) / 2);
   ballast::detail::subset_sums_into(sums, costs, half);
   return sums;
 }
 
 // Oracle: adds up every subset and sorts.
-words add_and_sort(std::vector<cost_units> const& costs)
+subset_words add_and_sort(std::vector<cost_units> const& costs)
 {
-  words sums(std::size_t{1} << costs.size());
+  subset_words sums(std::size_t{1} << costs.size());
   for (std::size_t members = 0; members < sums.size(); ++members) {
     cost_units sum = 0;
     for (std::size_t place = 0; place < costs.size(); ++place) {
@@ -55,7 +55,7 @@ TEST(SubsetSums, TakesTheMostMembersAndTheLargestSums)
   std::vector<cost_units> costs(subset_sum::most_members,
                                 (subset_sum::sum_limit - 1) / subset_sum::most_members);
   costs.back() += (subset_sum::sum_limit - 1) % subset_sum::most_members;
-  words const sums = list(costs);
+  subset_words const sums = list(costs);
   EXPECT_EQ(sums, add_and_sort(costs));
   EXPECT_EQ(subset_sum::sum(sums.back()), subset_sum::sum_limit - 1);
   EXPECT_EQ(subset_sum::members(sums.back()), subset_sum::every_member);
@@ -64,13 +64,13 @@ TEST(SubsetSums, TakesTheMostMembersAndTheLargestSums)
 
 TEST(SubsetSums, HasOneSubsetOfNothing)
 {
-  EXPECT_EQ(list({}), words{0});
+  EXPECT_EQ(list({}), subset_words{0});
 }
 
 TEST(SubsetSums, SplitsAMergeAnywhere)
 {
-  words const first{1, 4, 6, 9, 20};
-  words const second{2, 3, 5, 7, 8, 30};
+  subset_words const first{1, 4, 6, 9, 20};
+  subset_words const second{2, 3, 5, 7, 8, 30};
   auto const in_second = [&second](std::size_t place) { return second[place]; };
   std::vector<std::size_t> const from_first{0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 5, 5};
   for (std::size_t taken = 0; taken < from_first.size(); ++taken) {

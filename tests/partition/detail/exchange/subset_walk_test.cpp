@@ -32,12 +32,12 @@ struct padded_list {
   std::vector<std::uint64_t> words;
 };
 
-using members = std::pair<std::uint32_t, std::uint32_t>;
-constexpr members none{0, 0};
+using subset_pair = std::pair<std::uint32_t, std::uint32_t>;
+constexpr subset_pair no_subsets{0, 0};
 
 template <class Accept = anything>
-members walk(std::vector<cost_units> const& giving, std::vector<cost_units> const& taking,
-             typename ballast::detail::subset_walk<Accept>::amounts wanted, Accept accept = {})
+subset_pair walk(std::vector<cost_units> const& giving, std::vector<cost_units> const& taking,
+                 typename ballast::detail::subset_walk<Accept>::amounts wanted, Accept accept = {})
 {
   padded_list given(giving);
   padded_list taken(taking);
@@ -49,13 +49,13 @@ members walk(std::vector<cost_units> const& giving, std::vector<cost_units> cons
 
 TEST(SubsetWalk, PrefersTheLeastAmountThenAboveThenBelow)  // Ensures (1)
 {
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 9, 9, 12}), members(2, 3));    // 17 - 8 = 9
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 11, 11, 13}), members(2, 2));  // 17 - 5 = 12
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 11, 11, 11}), members(1, 0));  // 10, below
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 6, 6, 6}), members(1, 2));     // 10 - 5 = 5
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {6, 6, 6, 6}), none);              // 5 is too little
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 30, 30, 40}), members(3, 0));
-  EXPECT_EQ(walk({}, {3, 5}, {1, 1, 1, 9}), none);
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 9, 9, 12}), subset_pair(2, 3));    // 17 - 8 = 9
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 11, 11, 13}), subset_pair(2, 2));  // 17 - 5 = 12
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 11, 11, 11}), subset_pair(1, 0));  // 10, below
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 6, 6, 6}), subset_pair(1, 2));     // 10 - 5 = 5
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {6, 6, 6, 6}), no_subsets);            // 5 is too little
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 30, 30, 40}), subset_pair(3, 0));
+  EXPECT_EQ(walk({}, {3, 5}, {1, 1, 1, 9}), no_subsets);
 }
 
 TEST(SubsetWalk, AsksWhetherAPairMayBe)
@@ -63,10 +63,10 @@ TEST(SubsetWalk, AsksWhetherAPairMayBe)
   auto const one_for_one = [](std::uint32_t given, std::uint32_t taken) {
     return given == 1 && taken == 1;
   };
-  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 9, 9, 12}, one_for_one), members(1, 1));
+  EXPECT_EQ(walk({10, 17}, {3, 5}, {1, 9, 9, 12}, one_for_one), subset_pair(1, 1));
   auto const never = [](std::uint32_t, std::uint32_t) { return false; };
   EXPECT_EQ(walk(std::vector<cost_units>(9, 1), std::vector<cost_units>(9, 1), {1, 2, 2, 5}, never),
-            none);
+            no_subsets);
 }
 
 }  // namespace

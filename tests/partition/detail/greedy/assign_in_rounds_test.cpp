@@ -18,16 +18,16 @@ namespace {
 using ballast::bag_id;
 using ballast::cost_units;
 using ballast::priced_sample;
-using costs = std::vector<cost_units>;
+using cost_list = std::vector<cost_units>;
 
 struct assignment {
   std::vector<bag_id> owner;
-  costs loads;
+  cost_list loads;
 
   friend bool operator==(assignment const&, assignment const&) = default;
 };
 
-std::vector<priced_sample> heaviest_first(costs const& of)
+std::vector<priced_sample> heaviest_first(cost_list const& of)
 {
   ballast::workspace memory;
   std::vector<priced_sample> order(of.size());
@@ -35,7 +35,7 @@ std::vector<priced_sample> heaviest_first(costs const& of)
   return order;
 }
 
-assignment in_rounds(costs const& of, costs loads)
+assignment in_rounds(cost_list const& of, cost_list loads)
 {
   ballast::workspace memory;
   assignment result{std::vector<bag_id>(of.size()), std::move(loads)};
@@ -45,7 +45,7 @@ assignment in_rounds(costs const& of, costs loads)
 }
 
 // Oracle: looks for the lightest bag for every sample.
-assignment by_scan(costs const& of, costs loads)
+assignment by_scan(cost_list const& of, cost_list loads)
 {
   assignment result{std::vector<bag_id>(of.size()), std::move(loads)};
   for (auto const [cost, sample] : heaviest_first(of)) {
@@ -58,7 +58,7 @@ assignment by_scan(costs const& of, costs loads)
 }
 
 // Oracle for many bags: the queue that the rounds replace.
-assignment by_queue(costs const& of, costs loads)
+assignment by_queue(cost_list const& of, cost_list loads)
 {
   assignment result{std::vector<bag_id>(of.size()), std::move(loads)};
   using bag = std::pair<cost_units, std::size_t>;
@@ -81,8 +81,8 @@ TEST(AssignInRounds, AgreesWithAScanOfAllBags)  // Ensures (1)
   ballast::random_source random(20240607);
   for (int trial = 0; trial < 3000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    costs of(random.below(120));
-    costs loads(1 + random.below(40));
+    cost_list of(random.below(120));
+    cost_list loads(1 + random.below(40));
     cost_units const heaviest = random.below(2) == 0 ? 4 : 10'000;
     cost_units const most_before = random.below(2) == 0 ? 0 : 2 * heaviest;
     for (cost_units& cost : of) { cost = random.between(0, heaviest); }
@@ -94,9 +94,9 @@ TEST(AssignInRounds, AgreesWithAScanOfAllBags)  // Ensures (1)
 RC_GTEST_PROP(AssignInRounds, AgreesWithAScanOfAllBagsWhateverTheCosts, ())
 {
   auto const scale = *rc::gen::inRange(0, 40);
-  costs of = *rc::gen::container<costs>(rc::gen::inRange<cost_units>(0, 1000));
-  costs loads =
-      *rc::gen::nonEmpty(rc::gen::container<costs>(rc::gen::inRange<cost_units>(0, 3000)));
+  cost_list of = *rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, 1000));
+  cost_list loads =
+      *rc::gen::nonEmpty(rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, 3000)));
   for (cost_units& cost : of) { cost <<= scale; }
   for (cost_units& load : loads) { load <<= scale; }
   RC_ASSERT(in_rounds(of, loads) == by_scan(of, loads));
@@ -110,10 +110,10 @@ TEST(AssignInRounds, AgreesWithAPriorityQueueOverManyBags)  // Ensures (1)
       for (cost_units const heaviest : {1, 50, 1 << 30}) {
         SCOPED_TRACE(testing::Message()
                      << samples << " samples up to " << heaviest << " in " << bags << " bags");
-        costs of(samples);
+        cost_list of(samples);
         // Long-tailed: most costs are small and a few hold much of the work.
         for (cost_units& cost : of) { cost = random.between(0, random.between(1, heaviest)); }
-        ASSERT_EQ(in_rounds(of, costs(bags, 0)), by_queue(of, costs(bags, 0)));
+        ASSERT_EQ(in_rounds(of, cost_list(bags, 0)), by_queue(of, cost_list(bags, 0)));
       }
     }
   }
@@ -124,9 +124,9 @@ TEST(AssignInRounds, AgreesWithAPriorityQueueWhereOneBagIsFarLighter)
 {
   ballast::random_source random(6);
   for (cost_units const head_start : {500, 50'000}) {
-    costs loads(800, head_start);
+    cost_list loads(800, head_start);
     loads[333] = 0;
-    costs of(20'000);
+    cost_list of(20'000);
     for (cost_units& cost : of) { cost = random.between(0, 3); }
     ASSERT_EQ(in_rounds(of, loads), by_queue(of, loads)) << "head start " << head_start;
   }
@@ -134,19 +134,19 @@ TEST(AssignInRounds, AgreesWithAPriorityQueueWhereOneBagIsFarLighter)
 
 TEST(AssignInRounds, GivesTiesToTheLowestBag)
 {
-  EXPECT_EQ(in_rounds(costs(5, 7), costs(3, 0)).owner,
+  EXPECT_EQ(in_rounds(cost_list(5, 7), cost_list(3, 0)).owner,
             (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{0}, bag_id{1}}));
-  EXPECT_EQ(in_rounds(costs(3, 0), costs(3, 0)).owner,
+  EXPECT_EQ(in_rounds(cost_list(3, 0), cost_list(3, 0)).owner,
             (std::vector{bag_id{0}, bag_id{0}, bag_id{0}}));
 }
 
 TEST(AssignInRounds, HasAnswersAtTheEdges)
 {
-  EXPECT_EQ(in_rounds({}, {3, 1}).loads, (costs{3, 1}));
-  EXPECT_EQ(in_rounds({4, 5}, {7}).loads, (costs{16}));
-  EXPECT_EQ(in_rounds({4}, {0, 0, 0}).loads, (costs{4, 0, 0}));
-  costs const halves(2, ballast::no_cost / 2);  // as large as a total can get
-  EXPECT_EQ(in_rounds(halves, {0}).loads, (costs{2 * (ballast::no_cost / 2)}));
+  EXPECT_EQ(in_rounds({}, {3, 1}).loads, (cost_list{3, 1}));
+  EXPECT_EQ(in_rounds({4, 5}, {7}).loads, (cost_list{16}));
+  EXPECT_EQ(in_rounds({4}, {0, 0, 0}).loads, (cost_list{4, 0, 0}));
+  cost_list const halves(2, ballast::no_cost / 2);  // as large as a total can get
+  EXPECT_EQ(in_rounds(halves, {0}).loads, (cost_list{2 * (ballast::no_cost / 2)}));
 }
 
 TEST(AssignInRounds, DoesNothingWhereLoadsLeaveNoRoomForNumbers)  // Ensures (2)
@@ -155,7 +155,7 @@ TEST(AssignInRounds, DoesNothingWhereLoadsLeaveNoRoomForNumbers)  // Ensures (2)
   constexpr cost_units heavy = ballast::no_cost / 2;
   std::vector<priced_sample> const order{{heavy, ballast::sample_id{0}}};
   auto const assigned = [&](std::size_t bags, cost_units starting) {
-    costs loads(bags, 0);
+    cost_list loads(bags, 0);
     loads[1] = starting;
     std::vector<bag_id> owner{ballast::to_id<bag_id>(bags)};
     bool const done = ballast::detail::assign_in_rounds(order, loads, owner, memory);
@@ -173,7 +173,7 @@ TEST(AssignInRounds, DoesNothingWhereLoadsLeaveNoRoomForNumbers)  // Ensures (2)
 TEST(AssignInRoundsDeathTest, RefusesToAssignToNoBag)
 {
   ballast::workspace memory;
-  costs loads;
+  cost_list loads;
   EXPECT_DEATH((void)ballast::detail::assign_in_rounds({}, loads, {}, memory), "!loads.empty");
 }
 

@@ -16,14 +16,14 @@ namespace {
 
 using ballast::bag_id;
 using ballast::cost_units;
-using costs = std::vector<cost_units>;
+using cost_list = std::vector<cost_units>;
 
 struct differenced {
   std::vector<bag_id> owner;
-  costs loads;
+  cost_list loads;
 };
 
-differenced difference(costs const& of, costs loads)
+differenced difference(cost_list const& of, cost_list loads)
 {
   ballast::workspace memory;
   std::vector<ballast::priced_sample> order(of.size());
@@ -39,21 +39,21 @@ differenced difference(costs const& of, costs loads)
 
 // Oracle for two bags or more: every partial plan as m loads in decreasing order, all of them in a
 // list. Which of two groups of equal load goes where does not change loads, so these say it all.
-costs difference_in_full(costs const& of, costs loads)
+cost_list difference_in_full(cost_list const& of, cost_list loads)
 {
   struct partial_plan {
-    costs groups;
+    cost_list groups;
     std::size_t age;  // the lower, the older; samples are the youngest
     [[nodiscard]] cost_units difference() const { return groups.front() - groups.back(); }
   };
   std::size_t const bags = loads.size();
   std::ranges::sort(loads, std::greater{});
   std::vector<partial_plan> plans{{loads, 0}};
-  costs sorted = of;
+  cost_list sorted = of;
   std::ranges::sort(sorted, std::greater{});
   std::size_t age = of.size();
   for (cost_units const cost : sorted) {
-    plans.push_back({costs(bags, 0), ++age});
+    plans.push_back({cost_list(bags, 0), ++age});
     plans.back().groups.front() = cost;
   }
   std::size_t next_age = 1;
@@ -77,10 +77,10 @@ costs difference_in_full(costs const& of, costs loads)
   return plans.front().groups;
 }
 
-void expect_differenced(costs const& of, costs const& loads)
+void expect_differenced(cost_list const& of, cost_list const& loads)
 {
   differenced const result = difference(of, loads);
-  costs recomputed = loads;
+  cost_list recomputed = loads;
   for (std::size_t sample = 0; sample < of.size(); ++sample) {
     ASSERT_LT(to_index(result.owner[sample]), loads.size());
     recomputed[to_index(result.owner[sample])] += of[sample];
@@ -95,8 +95,8 @@ TEST(DifferencedGroups, AgreeWithPartialPlansWrittenOutInFull)
   ballast::random_source random(13);
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    costs of(random.below(60));
-    costs loads(2 + random.below(9));
+    cost_list of(random.below(60));
+    cost_list loads(2 + random.below(9));
     cost_units const heaviest = random.below(2) == 0 ? 6 : 10'000;
     cost_units const most_before = random.below(2) == 0 ? 0 : 2 * heaviest;
     for (cost_units& cost : of) { cost = random.between(0, heaviest); }
@@ -108,11 +108,11 @@ TEST(DifferencedGroups, AgreeWithPartialPlansWrittenOutInFull)
 
 RC_GTEST_PROP(DifferencedGroups, AddUpWhateverTheCosts, ())
 {
-  costs const of = *rc::gen::container<costs>(rc::gen::inRange<cost_units>(0, 100));
-  costs const loads =
-      *rc::gen::nonEmpty(rc::gen::container<costs>(rc::gen::inRange<cost_units>(0, 100)));
+  cost_list const of = *rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, 100));
+  cost_list const loads =
+      *rc::gen::nonEmpty(rc::gen::container<cost_list>(rc::gen::inRange<cost_units>(0, 100)));
   differenced const result = difference(of, loads);
-  costs recomputed = loads;
+  cost_list recomputed = loads;
   for (std::size_t sample = 0; sample < of.size(); ++sample) {
     recomputed.at(to_index(result.owner[sample])) += of[sample];
   }
@@ -122,17 +122,17 @@ RC_GTEST_PROP(DifferencedGroups, AddUpWhateverTheCosts, ())
 TEST(DifferencedGroups, MergeAsTheTextbookDoes)
 {
   // 8 7 6 5 4: 8 and 7 apart leave 1, 6 and 5 leave 1, 4 and 1 leave 3, and 3 and 1 leave 2.
-  EXPECT_EQ(difference_in_full({8, 7, 6, 5, 4}, {0, 0}), (costs{16, 14}));
+  EXPECT_EQ(difference_in_full({8, 7, 6, 5, 4}, {0, 0}), (cost_list{16, 14}));
   expect_differenced({8, 7, 6, 5, 4}, {0, 0});
 }
 
 TEST(DifferencedGroups, HaveAnswersAtTheEdges)
 {
-  EXPECT_EQ(difference({}, {3, 1}).loads, (costs{3, 1}));
-  EXPECT_EQ(difference({4, 0, 5}, {7}).loads, (costs{16}));
-  EXPECT_EQ(difference({4}, {0, 0, 0}).loads, (costs{4, 0, 0}));
-  EXPECT_EQ(difference({4, 1}, {1, 4}).loads, (costs{5, 5}));
-  EXPECT_EQ(difference({0, 0}, {1, 4}).loads, (costs{1, 4}));
+  EXPECT_EQ(difference({}, {3, 1}).loads, (cost_list{3, 1}));
+  EXPECT_EQ(difference({4, 0, 5}, {7}).loads, (cost_list{16}));
+  EXPECT_EQ(difference({4}, {0, 0, 0}).loads, (cost_list{4, 0, 0}));
+  EXPECT_EQ(difference({4, 1}, {1, 4}).loads, (cost_list{5, 5}));
+  EXPECT_EQ(difference({0, 0}, {1, 4}).loads, (cost_list{1, 4}));
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ using ballast::detail::bag_fillings;
 using ballast::detail::filling_progress;
 using testing::ElementsAre;
 
-using filling = std::vector<cost_units>;
+using bag_costs = std::vector<cost_units>;
 
 /// All fillings of one bag, each as the costs in it, heaviest first.
-std::vector<filling> fillings_of(std::vector<cost_units> const& costs, filling_progress bag)
+std::vector<bag_costs> fillings_of(std::vector<cost_units> const& costs, filling_progress bag)
 {
   ballast::workspace memory;
   auto scratch = memory.open();
@@ -31,10 +31,10 @@ std::vector<filling> fillings_of(std::vector<cost_units> const& costs, filling_p
   for (std::size_t place = 0; place < costs.size(); ++place) { fillings.add(place, costs[place]); }
   fillings.sum_up();
 
-  std::vector<filling> all;
+  std::vector<bag_costs> all;
   ballast::detail::work_budget nodes(1'000'000);
   while (fillings.next(bag, nodes)) {
-    filling& one = all.emplace_back();
+    bag_costs& one = all.emplace_back();
     cost_units left_empty = bag.room;
     if (bag.takes_heaviest) { one.push_back(costs.front()); }
     for (auto const& pick : fillings.picks(bag)) {
@@ -52,31 +52,32 @@ TEST(BagFillings, ComeWithFewSamplesFirstAndMuchWasteLast)
 {
   filling_progress const bag{.room = 10, .waste = 4, .fair_waste = 1, .average = 2};
   // 7 + 1 + 1 misses 3, which has room for both of 1, and 9 alone misses 1.
-  EXPECT_THAT(fillings_of({9, 7, 3, 1, 1}, bag), ElementsAre(filling{9, 1}, filling{7, 3}));
+  EXPECT_THAT(fillings_of({9, 7, 3, 1, 1}, bag), ElementsAre(bag_costs{9, 1}, bag_costs{7, 3}));
   // Three samples are above the average of two. 5 + 4 misses 1.
-  EXPECT_THAT(fillings_of({7, 5, 4, 2, 1}, bag), ElementsAre(filling{7, 2, 1}, filling{5, 4, 1}));
+  EXPECT_THAT(fillings_of({7, 5, 4, 2, 1}, bag),
+              ElementsAre(bag_costs{7, 2, 1}, bag_costs{5, 4, 1}));
   // 7 alone wastes more than the fair share, and 6 alone misses 7.
-  EXPECT_THAT(fillings_of({7, 6, 4}, bag), ElementsAre(filling{6, 4}, filling{7}));
+  EXPECT_THAT(fillings_of({7, 6, 4}, bag), ElementsAre(bag_costs{6, 4}, bag_costs{7}));
 }
 
 TEST(BagFillings, TakeTheHeaviestWhereTheyHaveTo)
 {
   filling_progress const bag{
       .room = 10, .waste = 4, .fair_waste = 4, .average = 3, .takes_heaviest = true};
-  EXPECT_THAT(fillings_of({6, 5, 5, 4}, bag), ElementsAre(filling{6, 4}));
-  EXPECT_THAT(fillings_of({8, 5, 5, 4}, bag), ElementsAre(filling{8}));
-  EXPECT_THAT(fillings_of({5, 3, 2}, bag), ElementsAre(filling{5, 3, 2}));
+  EXPECT_THAT(fillings_of({6, 5, 5, 4}, bag), ElementsAre(bag_costs{6, 4}));
+  EXPECT_THAT(fillings_of({8, 5, 5, 4}, bag), ElementsAre(bag_costs{8}));
+  EXPECT_THAT(fillings_of({5, 3, 2}, bag), ElementsAre(bag_costs{5, 3, 2}));
 }
 
 TEST(BagFillings, LeaveABagEmptyOnlyWhereNothingHasRoom)
 {
   filling_progress const bag{.room = 3, .waste = 5, .fair_waste = 5, .average = 1};
-  EXPECT_THAT(fillings_of({}, bag), ElementsAre(filling{}));
-  EXPECT_THAT(fillings_of({4}, bag), ElementsAre(filling{}));
-  EXPECT_THAT(fillings_of({4, 1}, bag), ElementsAre(filling{1}));
+  EXPECT_THAT(fillings_of({}, bag), ElementsAre(bag_costs{}));
+  EXPECT_THAT(fillings_of({4}, bag), ElementsAre(bag_costs{}));
+  EXPECT_THAT(fillings_of({4, 1}, bag), ElementsAre(bag_costs{1}));
   filling_progress const from_second{
       .room = 3, .waste = 5, .fair_waste = 5, .average = 1, .from = 1};
-  EXPECT_THAT(fillings_of({3}, from_second), ElementsAre(filling{}));
+  EXPECT_THAT(fillings_of({3}, from_second), ElementsAre(bag_costs{}));
 }
 
 TEST(BagFillings, StopWithoutNodes)
@@ -94,7 +95,7 @@ TEST(BagFillings, StopWithoutNodes)
   EXPECT_TRUE(nodes.spent());
 }
 
-bool has_room_for_more(filling const& held, std::vector<cost_units> rest, cost_units left_empty)
+bool has_room_for_more(bag_costs const& held, std::vector<cost_units> rest, cost_units left_empty)
 {
   for (cost_units const cost : held) { rest.erase(std::ranges::find(rest, cost)); }
   return std::ranges::any_of(rest, [=](cost_units cost) { return cost <= left_empty; });
@@ -128,7 +129,7 @@ TEST(BagFillings, AreThereWheneverSomeSetFillsTheBag)
     ASSERT_EQ(!fillings.empty(), some_set);
     fillable += some_set ? 1 : 0;
 
-    for (filling const& one : fillings) {
+    for (bag_costs const& one : fillings) {
       cost_units left_empty = bag.room;
       for (cost_units const cost : one) { left_empty -= cost; }
       ASSERT_GE(left_empty, 0);

@@ -18,7 +18,7 @@ using ballast::bag_id;
 using ballast::cost_units;
 using ballast::ratio;
 
-struct outcome {
+struct search_outcome {
   ratio bound;
   ratio makespan;
   std::vector<cost_units> loads;
@@ -26,8 +26,8 @@ struct outcome {
 
 /// Searches from the worst plan there is, each sample in the last bag that it fits, and checks that
 /// loads and owners stay a plan.
-outcome search(ballast_test::instance const& step, std::vector<cost_units> const& starts,
-               ratio bound, std::uint64_t nodes)
+search_outcome search(ballast_test::instance const& step, std::vector<cost_units> const& starts,
+                      ratio bound, std::uint64_t nodes)
 {
   ballast_test::direct_problem const problem(step);
   ballast::partition_problem const view = problem.view();
@@ -43,7 +43,7 @@ outcome search(ballast_test::instance const& step, std::vector<cost_units> const
   }
   ballast::detail::makespan_search improve(view, starts, scratch);
   ballast::detail::work_budget left(nodes);
-  outcome end{improve(bound, left, loads, owner), {}, loads};
+  search_outcome end{improve(bound, left, loads, owner), {}, loads};
 
   std::vector<cost_units> recomputed = starts;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
@@ -75,7 +75,7 @@ TEST(MakespanSearch, MeetsTheOptimumFromAnyBound)
       bound = std::max(bound, ratio{starts[bag], step.speed_of(bag)});
     }
     for (ratio const told : {bound, std::max(bound, ratio{best.numerator / 2, best.denominator})}) {
-      outcome const end = search(step, starts, told, 10'000'000);
+      search_outcome const end = search(step, starts, told, 10'000'000);
       ASSERT_EQ(end.makespan, best);
       ASSERT_EQ(end.bound, best);
     }
@@ -93,7 +93,7 @@ TEST(MakespanSearch, StaysRightHoweverFewNodesItHas)
     ratio const best = *ballast_test::optimum(step);
     ratio last_makespan{std::numeric_limits<std::int64_t>::max(), 1};
     for (std::uint64_t const nodes : {0U, 1U, 20U, 150U}) {
-      outcome const end = search(step, starts, {}, nodes);
+      search_outcome const end = search(step, starts, {}, nodes);
       ASSERT_LE(end.bound, best);
       ASSERT_GE(end.makespan, best);
       if (nodes == 0) { last_makespan = end.makespan; }
@@ -108,7 +108,7 @@ TEST(MakespanSearch, LeavesRoomsThatAddUpToTooMuch)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 2;
   ballast_test::instance const step{{1, 1, 1}, {most - 1, 1, 1}, {1, 1, 1}};
-  outcome const end = search(step, {0, 0, 0}, {most - 1, 1}, 1000);
+  search_outcome const end = search(step, {0, 0, 0}, {most - 1, 1}, 1000);
   EXPECT_EQ(end.bound, (ratio{most - 1, 1}));
   EXPECT_EQ(end.makespan, (ratio{most + 1, 1}));
 }
