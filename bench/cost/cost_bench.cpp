@@ -10,38 +10,38 @@
 
 namespace {
 
-constexpr std::size_t samples = 4096;
+constexpr std::size_t priced_samples = 4096;
 
 // Baseline: the formula in floating point, which compilers and flags may round differently.
 void floating_point(benchmark::State& state)
 {
-  auto const lengths = bench::lognormal_lengths(samples, 1.0, /*seed=*/42);
-  std::vector<double> costs(samples);
+  auto const lengths = bench::lognormal_lengths(priced_samples, 1.0, /*seed=*/42);
+  std::vector<double> costs(priced_samples);
   double const d = 3072;
   for (auto _ : state) {
-    for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (std::size_t sample = 0; sample < priced_samples; ++sample) {
       auto const l = static_cast<double>(lengths[sample]);
       costs[sample] = 24 * l * d * d + 0.405 * 4 * l * l * d;
     }
     benchmark::DoNotOptimize(costs.data());
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(samples));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(priced_samples));
 }
 
 void quadratic_cost(benchmark::State& state)
 {
-  auto const lengths = bench::lognormal_lengths(samples, 1.0, /*seed=*/42);
+  auto const lengths = bench::lognormal_lengths(priced_samples, 1.0, /*seed=*/42);
   auto const cost = bench::transformer_cost();
-  std::vector<ballast::cost_units> costs(samples);
+  std::vector<ballast::cost_units> costs(priced_samples);
   for (auto _ : state) {
-    for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (std::size_t sample = 0; sample < priced_samples; ++sample) {
       costs[sample] = cost(lengths[sample]);
     }
     benchmark::DoNotOptimize(costs.data());
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(samples));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(priced_samples));
   // How far the integers are from the formula, where that is farthest.
   auto const priced = ballast::gamma_corrected({24ULL * 3072 * 3072, 4ULL * 3072}, 0.405).value();
   double worst = 0;

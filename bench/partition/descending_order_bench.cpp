@@ -61,12 +61,12 @@ void radix(std::vector<cost_units> const& costs, std::vector<ballast::priced_sam
   ballast::descending_order_into(order, costs, memory);
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void sample_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgName("samples")->Arg(100)->Arg(1'000)->Arg(32'768)->Arg(1'000'000);
 }
 
-BENCHMARK_CAPTURE(sort_costs, std_sort, std_sort)->Apply(grid);
-BENCHMARK_CAPTURE(sort_costs, descending_order, radix)->Apply(grid);
+BENCHMARK_CAPTURE(sort_costs, std_sort, std_sort)->Apply(sample_grid);
+BENCHMARK_CAPTURE(sort_costs, descending_order, radix)->Apply(sample_grid);
 
 }  // namespace

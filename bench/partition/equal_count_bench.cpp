@@ -19,14 +19,14 @@ namespace {
 using ballast::cost_units;
 using ballast::tokens;
 
-// None of these seeds was looked at while the policies' defaults were chosen.
-constexpr std::size_t seeds = 100;
+// No seed of theirs was looked at while the policies' defaults were chosen.
+constexpr std::size_t drawn_steps = 100;
 constexpr std::uint64_t first_seed = 70'000;
 
 std::vector<std::vector<tokens>> draw_steps(std::size_t samples, double sigma)
 {
-  std::vector<std::vector<tokens>> steps(seeds);
-  for (std::size_t seed = 0; seed < seeds; ++seed) {
+  std::vector<std::vector<tokens>> steps(drawn_steps);
+  for (std::size_t seed = 0; seed < drawn_steps; ++seed) {
     steps[seed] = bench::lognormal_lengths(samples, sigma, first_seed + seed);
   }
   return steps;
@@ -77,7 +77,7 @@ void equal_count(benchmark::State& state)
   for (auto const& lengths : steps) { costs.push_back(unit_cost(lengths, bags)); }
   std::size_t step = 0;
   for (auto _ : state) {
-    plan_step(steps[step % seeds], costs[step % seeds]);
+    plan_step(steps[step % drawn_steps], costs[step % drawn_steps]);
     ++step;
   }
 
@@ -85,7 +85,7 @@ void equal_count(benchmark::State& state)
   int above_1e4 = 0;
   int proven = 0;
   std::vector<double> milliseconds;
-  for (std::size_t seed = 0; seed < seeds; ++seed) {
+  for (std::size_t seed = 0; seed < drawn_steps; ++seed) {
     milliseconds.push_back(1e3 *
                            bench::median_seconds(11, [&] { plan_step(steps[seed], costs[seed]); }));
     worst_gap = std::max(worst_gap, plan.gap());
@@ -96,7 +96,7 @@ void equal_count(benchmark::State& state)
   state.counters["worst_gap"] = worst_gap;
   state.counters["above_1e4_of_100"] = above_1e4;
   state.counters["proven_of_100"] = proven;
-  state.counters["median_ms"] = milliseconds[seeds / 2];
+  state.counters["median_ms"] = milliseconds[drawn_steps / 2];
 }
 
 BENCHMARK(equal_count)
@@ -121,7 +121,7 @@ void equal_size_differencing(benchmark::State& state)
   std::size_t step = 0;
   for (auto _ : state) {
     auto const owner =
-        ballast_test::seqlen_balanced_partitions(ours[step++ % seeds].costs, bags, true);
+        ballast_test::seqlen_balanced_partitions(ours[step++ % drawn_steps].costs, bags, true);
     benchmark::DoNotOptimize(owner.data());
   }
   std::vector<double> gaps;
@@ -131,7 +131,7 @@ void equal_size_differencing(benchmark::State& state)
   }
   std::ranges::sort(gaps);
   state.counters["best_gap"] = gaps.front();
-  state.counters["median_gap"] = gaps[seeds / 2];
+  state.counters["median_gap"] = gaps[drawn_steps / 2];
   state.counters["worst_gap"] = gaps.back();
 }
 
@@ -164,7 +164,7 @@ void token_cap(benchmark::State& state, Policy policy, bool told)
   };
   std::size_t step = 0;
   for (auto _ : state) {
-    bool const done = plan_step(steps[step++ % seeds]);
+    bool const done = plan_step(steps[step++ % drawn_steps]);
     benchmark::DoNotOptimize(done);
   }
   double worst_gap = 0;
@@ -230,7 +230,7 @@ void dynamic_batches(benchmark::State& state)
   }
   std::size_t step = 0;
   for (auto _ : state) {
-    auto const& lengths = steps[step++ % seeds];
+    auto const& lengths = steps[step++ % drawn_steps];
     auto const owner =
         ballast_test::seqlen_balanced_partitions(lengths, batches_of(lengths), false);
     benchmark::DoNotOptimize(owner.data());

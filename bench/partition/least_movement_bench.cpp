@@ -124,7 +124,7 @@ void add_rows(std::string_view codes, std::size_t gpus, std::string_view bags)
   add("refine/tolerance_per_million:5000", least_movement{});
 }
 
-[[maybe_unused]] bool const rows = [] {
+[[maybe_unused]] bool const movement_registered = [] {
   add_rows(even, 32, "g1n1");
   add_rows(even, 1024, "g1n1");
   add_rows(two_sizes, 24, "g1n1");

@@ -50,7 +50,7 @@ void makespan(benchmark::State& state, Policy policy)
   state.counters["proven"] = proven;
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void makespan_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bags", "sigma_x10"})
       ->Args({256, 64, 5})
@@ -61,12 +61,12 @@ void grid(benchmark::internal::Benchmark* rows)
 }
 
 BENCHMARK_CAPTURE(makespan, longest_processing_time, ballast::longest_processing_time{})
-    ->Apply(grid);
-BENCHMARK_CAPTURE(makespan, karmarkar_karp, ballast::karmarkar_karp{})->Apply(grid);
-BENCHMARK_CAPTURE(makespan, multifit, ballast::multifit{})->Apply(grid);
+    ->Apply(makespan_grid);
+BENCHMARK_CAPTURE(makespan, karmarkar_karp, ballast::karmarkar_karp{})->Apply(makespan_grid);
+BENCHMARK_CAPTURE(makespan, multifit, ballast::multifit{})->Apply(makespan_grid);
 BENCHMARK_CAPTURE(makespan, best_of_three,
                   ballast::best_of{ballast::longest_processing_time{}, ballast::karmarkar_karp{},
                                    ballast::multifit{}})
-    ->Apply(grid);
+    ->Apply(makespan_grid);
 
 }  // namespace

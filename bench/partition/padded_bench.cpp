@@ -127,7 +127,7 @@ void pad(benchmark::State& state, Policy policy, CostOf cost_of)
   state.counters["optimum_proven"] = proven / count;
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void padded_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bags", "tenths_of_sigma"})
       ->Args({2048, 64, 5})
@@ -142,15 +142,17 @@ void grid(benchmark::internal::Benchmark* rows)
 constexpr ballast::quadratic_cost longest{.linear = 1};
 constexpr ballast::quadratic_cost convolved{.linear = 1024, .quadratic = 1};
 
-BENCHMARK_CAPTURE(pad, as_read, ballast::round_robin{}, longest)->Apply(grid);
+BENCHMARK_CAPTURE(pad, as_read, ballast::round_robin{}, longest)->Apply(padded_grid);
 BENCHMARK_CAPTURE(pad, longest_processing_time, ballast::longest_processing_time{}, longest)
-    ->Apply(grid);
-BENCHMARK_CAPTURE(pad, grouped_by_length, bench::grouped_by_length{}, longest)->Apply(grid);
-BENCHMARK_CAPTURE(pad, padded_batches, ballast::padded_batches{}, longest)->Apply(grid);
-BENCHMARK_CAPTURE(pad, conv_grouped_by_length, bench::grouped_by_length{}, convolved)->Apply(grid);
+    ->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, grouped_by_length, bench::grouped_by_length{}, longest)->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, padded_batches, ballast::padded_batches{}, longest)->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, conv_grouped_by_length, bench::grouped_by_length{}, convolved)
+    ->Apply(padded_grid);
 BENCHMARK_CAPTURE(pad, conv_transformer_batches, ballast::conv_transformer_batches{}, convolved)
-    ->Apply(grid);
-BENCHMARK_CAPTURE(pad, conv_padded_batches, ballast::padded_batches{}, convolved)->Apply(grid);
+    ->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, conv_padded_batches, ballast::padded_batches{}, convolved)
+    ->Apply(padded_grid);
 
 // Baseline: OrchMLLM's Algorithm 2 with the interval that it prints, from the shortest length to
 // ceil(n / d) times it, and with the batches of its last probe. It makes more batches than there
@@ -190,7 +192,7 @@ void printed_interval(benchmark::State& state)
   }
   state.counters["batches_per_rank"] = static_cast<double>(batches) / static_cast<double>(ranks);
 }
-BENCHMARK(printed_interval)->Apply(grid);
+BENCHMARK(printed_interval)->Apply(padded_grid);
 
 // Bags of two speeds in equal numbers. `orders` is 0 to fill the fastest first, or what it takes to
 // search for the best order; over_optimum is against the latter.

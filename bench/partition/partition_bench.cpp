@@ -55,16 +55,17 @@ void plan(benchmark::State& state, Policy policy)
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void plan_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bags"})
       ->ArgsProduct({{1'000, 32'768, 1'000'000}, {64, 1024}})
       ->Unit(benchmark::kMicrosecond);
 }
 
-BENCHMARK_CAPTURE(plan, round_robin, ballast::round_robin{})->Apply(grid);
-BENCHMARK_CAPTURE(plan, longest_processing_time, ballast::longest_processing_time{})->Apply(grid);
-BENCHMARK_CAPTURE(plan, greedy_knapsack, ballast::greedy_knapsack{})->Apply(grid);
+BENCHMARK_CAPTURE(plan, round_robin, ballast::round_robin{})->Apply(plan_grid);
+BENCHMARK_CAPTURE(plan, longest_processing_time, ballast::longest_processing_time{})
+    ->Apply(plan_grid);
+BENCHMARK_CAPTURE(plan, greedy_knapsack, ballast::greedy_knapsack{})->Apply(plan_grid);
 
 // Baseline: what a user of the published planner has today, which filters and sorts a list of all
 // bags for every sample. One iteration is seconds long, so both sides are timed here, in one run.

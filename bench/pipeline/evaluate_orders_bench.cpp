@@ -26,17 +26,17 @@ using ballast::stage_graph;
 using ballast::time_units;
 using ballast::detail::simd_level;
 
-constexpr std::size_t count = 128;  // orders
+constexpr std::size_t order_count = 128;
 
 // As in a search: a set of orders that is larger than what is evaluated at once.
 std::vector<microbatch_id> random_orders(std::size_t microbatches)
 {
   ballast::random_source random(1);
-  std::vector<microbatch_id> orders(count * microbatches);
+  std::vector<microbatch_id> orders(order_count * microbatches);
   for (std::size_t at = 0; at < orders.size(); ++at) {
     orders[at] = ballast::to_id<microbatch_id>(at % microbatches);
   }
-  for (std::size_t order = 0; order < count; ++order) {
+  for (std::size_t order = 0; order < order_count; ++order) {
     random.shuffle(std::span(orders).subspan(order * microbatches, microbatches));
   }
   return orders;
@@ -48,7 +48,7 @@ std::vector<time_units> one_by_one(compiled_schedule const& schedule, pipeline_t
 {
   std::vector<time_units> makespans;
   std::size_t const length = schedule.microbatches();
-  for (std::size_t order = 0; order < count; ++order) {
+  for (std::size_t order = 0; order < order_count; ++order) {
     makespans.push_back(
         ballast::makespan_of(schedule, times, orders.subspan(order * length, length), memory));
   }
@@ -74,7 +74,7 @@ void measure(benchmark::State& state, stage_graph const& stages,
   auto const orders = random_orders(length);
   ballast::workspace memory;
   auto scratch = memory.open();
-  std::vector<time_units> makespans(count);
+  std::vector<time_units> makespans(order_count);
   if (level) {
     ballast::order_evaluator evaluator(schedule, times, scratch, *level);
     for (auto _ : state) {
@@ -91,10 +91,10 @@ void measure(benchmark::State& state, stage_graph const& stages,
     state.SkipWithError("not the makespans of the simulator");
   }
   auto const tasks = static_cast<double>(schedule.tasks().size());
-  state.counters["orders"] =
-      benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["orders"] = benchmark::Counter(static_cast<double>(order_count),
+                                                benchmark::Counter::kIsIterationInvariantRate);
   state.counters["per_task"] = benchmark::Counter(
-      static_cast<double>(count) * tasks,
+      static_cast<double>(order_count) * tasks,
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
   state.counters["makespan"] = static_cast<double>(std::ranges::min(makespans));
 }
@@ -150,7 +150,7 @@ void joined(benchmark::State& state, std::optional<simd_level> level)
           level);
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void order_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"l", "p"})->Unit(benchmark::kMicrosecond);
   for (std::int64_t const ranks : {4, 8, 16, 32}) { rows->Args({64, ranks}); }
@@ -165,11 +165,11 @@ void one(benchmark::internal::Benchmark* rows)
 constexpr auto portable = simd_level::portable;
 constexpr auto avx2 = simd_level::avx2;
 
-BENCHMARK_CAPTURE(one_forward_one_backward, makespan_of, std::nullopt, false)->Apply(grid);
-BENCHMARK_CAPTURE(one_forward_one_backward, portable, portable, false)->Apply(grid);
-BENCHMARK_CAPTURE(one_forward_one_backward, avx2, avx2, false)->Apply(grid);
+BENCHMARK_CAPTURE(one_forward_one_backward, makespan_of, std::nullopt, false)->Apply(order_grid);
+BENCHMARK_CAPTURE(one_forward_one_backward, portable, portable, false)->Apply(order_grid);
+BENCHMARK_CAPTURE(one_forward_one_backward, avx2, avx2, false)->Apply(order_grid);
 BENCHMARK_CAPTURE(one_forward_one_backward, portable_64_bits, portable, true)->Apply(one);
-BENCHMARK_CAPTURE(one_forward_one_backward, avx2_64_bits, avx2, true)->Apply(grid);
+BENCHMARK_CAPTURE(one_forward_one_backward, avx2_64_bits, avx2, true)->Apply(order_grid);
 BENCHMARK_CAPTURE(gpipe, makespan_of, std::nullopt)->Apply(one);
 BENCHMARK_CAPTURE(gpipe, avx2, avx2)->Apply(one);
 BENCHMARK_CAPTURE(interleaved, makespan_of, std::nullopt)->Apply(one);

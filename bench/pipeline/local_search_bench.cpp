@@ -179,7 +179,7 @@ void large(benchmark::State& state, ballast_test::time_family family)
   }
 }
 
-[[maybe_unused]] bool const registered = [] {
+[[maybe_unused]] bool const searches_registered = [] {
   for (auto const& [family, name] : ballast_test::named_families) {
     benchmark::RegisterBenchmark(("order/search/" + std::string(name)).c_str(), small, family)
         ->ArgNames({"microbatches", "stages"})

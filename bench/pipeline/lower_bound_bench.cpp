@@ -208,7 +208,7 @@ void formulas(benchmark::State& state, pipeline kind, ballast_test::time_family 
   state.counters["disttrain_ordered"] = disttrain_ordered;
 }
 
-[[maybe_unused]] bool const registered = [] {
+[[maybe_unused]] bool const bounds_registered = [] {
   struct named_kind {
     pipeline kind;
     std::string_view name;

@@ -24,8 +24,8 @@ namespace {
 
 using ballast::time_units;
 
-constexpr std::size_t instances = 10;    // of every family
-constexpr std::size_t most_settled = 9;  // which exact_order always proves
+constexpr std::size_t instances_per_family = 10;  // of every family
+constexpr std::size_t most_settled = 9;           // which exact_order always proves
 
 ballast::compiled_schedule schedule_of(std::size_t microbatches, std::size_t ranks,
                                        std::size_t chunks)
@@ -46,7 +46,7 @@ void order(benchmark::State& state, Policy policy, ballast_test::time_family fam
   auto const chunks = static_cast<std::size_t>(state.range(2));
   auto const schedule = schedule_of(microbatches, ranks, chunks);
   std::vector<ballast::pipeline_times> steps;
-  for (std::size_t step = 0; step < instances; ++step) {
+  for (std::size_t step = 0; step < instances_per_family; ++step) {
     steps.push_back(ballast_test::times_of(family, microbatches, ranks * chunks, step + 1));
   }
   ballast::workspace memory;
@@ -58,7 +58,7 @@ void order(benchmark::State& state, Policy policy, ballast_test::time_family fam
       placed[at] = ballast::to_id<ballast::microbatch_id>(at);
     }
     time_units const proven = ballast::detail::run_order_policy(
-        policy, {schedule, steps[step++ % instances]}, placed, memory);
+        policy, {schedule, steps[step++ % instances_per_family]}, placed, memory);
     benchmark::DoNotOptimize(proven);
     benchmark::ClobberMemory();
   }
@@ -74,7 +74,7 @@ void order(benchmark::State& state, Policy policy, ballast_test::time_family fam
     auto const best = order_microbatches(schedule, times, ballast::exact_order{}).value();
     excess += static_cast<double>(plan.makespan) / static_cast<double>(best.makespan) - 1;
   }
-  constexpr auto count = static_cast<double>(instances);
+  constexpr auto count = static_cast<double>(instances_per_family);
   state.counters["gap"] = gap / count;
   state.counters["saved"] = saved / count;
   if (microbatches <= most_settled) { state.counters["excess"] = excess / count; }

@@ -19,7 +19,7 @@ using ballast::microbatch_id;
 using ballast::time_units;
 
 // Every iteration simulates another order, as a search does.
-std::vector<std::vector<microbatch_id>> random_orders(std::size_t microbatches)
+std::vector<std::vector<microbatch_id>> sixteen_orders(std::size_t microbatches)
 {
   ballast::random_source random(42);
   std::vector<std::vector<microbatch_id>> orders(16);
@@ -42,7 +42,7 @@ struct workload {
         listed(policy(stages, microbatches).value()),
         times(ballast_test::times_of(ballast_test::time_family::encoder_and_llm, microbatches,
                                      chunks * ranks, 42)),
-        orders(random_orders(microbatches))
+        orders(sixteen_orders(microbatches))
   {}
   std::size_t microbatches;
   std::size_t ranks;
@@ -125,7 +125,7 @@ void makespan_of(benchmark::State& state, Policy const& policy, std::size_t chun
 }
 
 constexpr ballast::one_forward_one_backward one_f_one_b{};
-constexpr ballast::interleaved_one_forward_one_backward interleaved{};
+constexpr ballast::interleaved_one_forward_one_backward interleaved_1f1b{};
 
 void one_size(benchmark::internal::Benchmark* rows)
 {
@@ -144,8 +144,8 @@ BENCHMARK_CAPTURE(graph_of_boost_anew, 1f1b, one_f_one_b, 1)->Apply(one_size);
 BENCHMARK_CAPTURE(graph_of_boost, 1f1b, one_f_one_b, 1)->Apply(one_size);
 BENCHMARK_CAPTURE(simulate_into, 1f1b, one_f_one_b, 1)->Apply(one_size);
 BENCHMARK_CAPTURE(makespan_of, 1f1b, one_f_one_b, 1)->Apply(one_size);
-BENCHMARK_CAPTURE(graph_of_boost, interleaved, interleaved, 2)->Apply(one_size);
-BENCHMARK_CAPTURE(makespan_of, interleaved, interleaved, 2)->Apply(one_size);
+BENCHMARK_CAPTURE(graph_of_boost, interleaved, interleaved_1f1b, 2)->Apply(one_size);
+BENCHMARK_CAPTURE(makespan_of, interleaved, interleaved_1f1b, 2)->Apply(one_size);
 BENCHMARK_CAPTURE(makespan_of, growing, one_f_one_b, 1)->Apply(growing);
 
 }  // namespace

@@ -19,7 +19,7 @@ using ballast::rank_id;
 using ballast::thread_communicator;
 using clock_type = std::chrono::steady_clock;
 
-constexpr std::size_t row_bytes = 2048;  // bf16, width 1024
+constexpr std::size_t dispatched_row_bytes = 2048;  // bf16, width 1024
 
 // One step over a node: where its tokens are read, and where a balanced plan wants them.
 struct balanced_step {
@@ -51,13 +51,13 @@ double exchange_seconds(balanced_step const& step, Exchange const& exchange)
   constexpr int exchanges = 8;
   auto const seconds = ballast::run_ranks(step.machines.gpus(), [&](thread_communicator& comm) {
     std::vector<std::byte> const before(
-        static_cast<std::size_t>(step.read.rows(comm.rank())) * row_bytes, std::byte{1});
+        static_cast<std::size_t>(step.read.rows(comm.rank())) * dispatched_row_bytes, std::byte{1});
     std::vector<std::byte> after(static_cast<std::size_t>(step.computed.rows(comm.rank())) *
-                                 row_bytes);
+                                 dispatched_row_bytes);
     auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
     ballast::workspace memory;
     auto const once = [&] {
-      return exchange(comm, plan, memory, ballast::rows_of(before, after, row_bytes))
+      return exchange(comm, plan, memory, ballast::rows_of(before, after, dispatched_row_bytes))
           .and_then([&] { return comm.barrier(); })
           .has_value();
     };
@@ -88,7 +88,7 @@ void route(benchmark::State& state)
   }
   report(state,
          ballast::price_route(ballast::measure_route(step.read, step.computed, step.machines),
-                              step.machines, row_bytes));
+                              step.machines, dispatched_row_bytes));
 }
 
 // Baseline: everyone gathers everything and keeps what is its own.
@@ -102,7 +102,7 @@ void all_gather_dispatch(benchmark::State& state)
           return ballast::all_gather_dispatch(comm, step.read, step.computed, rows);
         }));
   }
-  report(state, ballast::price_all_gather(step.read, step.machines, row_bytes));
+  report(state, ballast::price_all_gather(step.read, step.machines, dispatched_row_bytes));
 }
 
 BENCHMARK(route)->ArgName("ranks")->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);

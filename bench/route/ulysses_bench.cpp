@@ -115,17 +115,17 @@ void unpack_to_tokens(benchmark::State& state)
                 [&] { ballast::unpack_to_tokens(of.plan, 0, of.to_tokens, of.own_messages); });
 }
 
-void grid(benchmark::internal::Benchmark* rows)
+void head_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"gpus", "kv_heads", "tokens_per_gpu"})
       ->ArgsProduct({{2, 8}, {8, 4}, {256, 4096}})
       ->Unit(benchmark::kMicrosecond);
 }
 
-BENCHMARK(pack_to_heads)->Apply(grid);
-BENCHMARK(unpack_to_heads)->Apply(grid);
-BENCHMARK(pack_to_tokens)->Apply(grid);
-BENCHMARK(unpack_to_tokens)->Apply(grid);
+BENCHMARK(pack_to_heads)->Apply(head_grid);
+BENCHMARK(unpack_to_heads)->Apply(head_grid);
+BENCHMARK(pack_to_tokens)->Apply(head_grid);
+BENCHMARK(unpack_to_tokens)->Apply(head_grid);
 
 void plan_bag(benchmark::State& state)
 {

@@ -19,13 +19,13 @@ namespace {
 
 using ballast::tokens;
 
-constexpr std::size_t seeds = 20;
+constexpr std::size_t packed_steps = 20;
 
 // Several steps, since one over and over would be learnt by heart by the branch predictor. Lengths
 // above the capacity are cut to it, as data preparation does.
 std::vector<std::vector<tokens>> clamped_steps(benchmark::State const& state)
 {
-  std::vector<std::vector<tokens>> steps(seeds);
+  std::vector<std::vector<tokens>> steps(packed_steps);
   for (std::size_t step = 0; step < steps.size(); ++step) {
     steps[step] = bench::lognormal_lengths(static_cast<std::size_t>(state.range(0)),
                                            static_cast<double>(state.range(2)) / 10, 42 + step);
@@ -50,7 +50,7 @@ void pack_to_cap(benchmark::State& state, Policy policy)
   };
   double proven = 0;
   double excess = 0;
-  for (std::size_t step = 0; step < seeds; ++step) {
+  for (std::size_t step = 0; step < packed_steps; ++step) {
     pack_step(step);
     proven += plan.proven_optimal() ? 1 : 0;
     excess += static_cast<double>(plan.bins() - plan.lower_bound);
@@ -59,29 +59,32 @@ void pack_to_cap(benchmark::State& state, Policy policy)
   state.counters["bins"] = static_cast<double>(plan.bins());
   state.counters["bound"] = static_cast<double>(plan.lower_bound);
   state.counters["proven"] = proven;
-  state.counters["excess"] = excess / seeds;
+  state.counters["excess"] = excess / packed_steps;
   std::size_t step = 0;
   for (auto _ : state) {
-    pack_step(step++ % seeds);
+    pack_step(step++ % packed_steps);
     benchmark::ClobberMemory();
   }
 }
 
 // Samples, capacity, and ten times the sigma of the lengths' distribution.
-void grid(benchmark::internal::Benchmark* rows)
+void packing_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "capacity", "sigma10"})
       ->ArgsProduct({{64'000}, {2048, 8192, 32'768}, {5, 10, 15}})
       ->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(pack_to_cap, first_fit_decreasing, ballast::first_fit_decreasing{})->Apply(grid);
-BENCHMARK_CAPTURE(pack_to_cap, best_fit_decreasing, ballast::best_fit_decreasing{})->Apply(grid);
-BENCHMARK_CAPTURE(pack_to_cap, minimum_bin_slack, ballast::minimum_bin_slack{})->Apply(grid);
+BENCHMARK_CAPTURE(pack_to_cap, first_fit_decreasing, ballast::first_fit_decreasing{})
+    ->Apply(packing_grid);
+BENCHMARK_CAPTURE(pack_to_cap, best_fit_decreasing, ballast::best_fit_decreasing{})
+    ->Apply(packing_grid);
+BENCHMARK_CAPTURE(pack_to_cap, minimum_bin_slack, ballast::minimum_bin_slack{})
+    ->Apply(packing_grid);
 BENCHMARK_CAPTURE(pack_to_cap, fewest_bins_of,
                   ballast::fewest_bins_of{ballast::best_fit_decreasing{},
                                           ballast::minimum_bin_slack{}})
-    ->Apply(grid);
+    ->Apply(packing_grid);
 
 // Baseline: best fit decreasing as one writes it with the standard library, a tree of open bins
 // by the room they have left.
@@ -91,7 +94,7 @@ void multimap_best_fit(benchmark::State& state)
   std::size_t step = 0;
   std::size_t bins = 0;
   for (auto _ : state) {
-    std::vector<tokens> lengths = steps[step++ % seeds];
+    std::vector<tokens> lengths = steps[step++ % packed_steps];
     std::ranges::sort(lengths, std::greater{});
     std::multimap<tokens, std::size_t> by_room;
     bins = 0;

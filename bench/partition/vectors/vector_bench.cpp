@@ -130,7 +130,7 @@ void plan_vectors(benchmark::State& state, Policy policy)
 }
 
 // Samples, bins, and the encoder's work in percent of the LLM's.
-void grid(benchmark::internal::Benchmark* rows)
+void vector_grid(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bins", "percent"})
       ->ArgsProduct({{2048}, {64}, {50, 100}})
@@ -138,9 +138,10 @@ void grid(benchmark::internal::Benchmark* rows)
       ->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(plan_vectors, lpt_of_llm, one_number_lpt{looked_at::llm})->Apply(grid);
-BENCHMARK_CAPTURE(plan_vectors, lpt_of_sum, one_number_lpt{looked_at::sum})->Apply(grid);
-BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::vector_longest_processing_time{})->Apply(grid);
-BENCHMARK_CAPTURE(plan_vectors, vector_refine, ballast::vector_refine{})->Apply(grid);
+BENCHMARK_CAPTURE(plan_vectors, lpt_of_llm, one_number_lpt{looked_at::llm})->Apply(vector_grid);
+BENCHMARK_CAPTURE(plan_vectors, lpt_of_sum, one_number_lpt{looked_at::sum})->Apply(vector_grid);
+BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::vector_longest_processing_time{})
+    ->Apply(vector_grid);
+BENCHMARK_CAPTURE(plan_vectors, vector_refine, ballast::vector_refine{})->Apply(vector_grid);
 
 }  // namespace
