@@ -10,7 +10,6 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/detail/bounds/whole_units_bound.hpp>
-#include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
 #include <cstddef>
