@@ -103,7 +103,8 @@ class chrome_trace {
     std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
       interval const& of_a = intervals_[a];
       interval const& of_b = intervals_[b];
-      return ballast::detail::precedes(of_a.on, of_b.on, of_a.start, of_b.start, of_b.end, of_a.end, a, b);
+      return ballast::detail::precedes(of_a.on, of_b.on, of_a.start, of_b.start, of_b.end, of_a.end,
+                                       a, b);
     });
 
     std::string out = R"({"displayTimeUnit":"ms","traceEvents":[)";
