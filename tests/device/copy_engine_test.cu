@@ -18,8 +18,8 @@ namespace {
 using ballast::copy_engine_options;
 using ballast_test::traffic;
 using communicator = ballast::copy_engine_communicator<>;
-using bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
-using conformance = ballast_test::conformance<communicator, bytes>;
+using pinned_bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using conformance = ballast_test::conformance<communicator, pinned_bytes>;
 
 __global__ void wait_for(long long clocks)
 {

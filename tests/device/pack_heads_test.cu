@@ -31,14 +31,14 @@ using ballast_test::bag_case;
 using ballast_test::device_bag;
 using ballast_test::device_bytes;
 
-using bytes = std::vector<std::byte>;
+using byte_vector = std::vector<std::byte>;
 
 // Bits that are a finite number, and not much above 1 if it is of 16 bits, whichever of the four
 // types they are taken for. Half of them are close to each other, so that their sums are rounded,
 // and some are subnormal.
-bytes any_numbers(ballast::random_source& random, std::size_t count)
+byte_vector any_numbers(ballast::random_source& random, std::size_t count)
 {
-  bytes all(count, std::byte{0});
+  byte_vector all(count, std::byte{0});
   for (std::size_t at = 0; at + 2 <= count; at += 2) {
     auto bits = static_cast<std::uint16_t>(random.below(2) == 0 ? 0x3800 + random.below(0x0800)
                                                                 : random.below(0x4000));
@@ -74,8 +74,8 @@ std::vector<array_kind> random_kinds(ballast::random_source& random, bag_case co
 
 /// One GPU's arrays of an exchange in the host's memory.
 struct host_arrays {
-  std::vector<bytes> from;
-  std::vector<bytes> to;
+  std::vector<byte_vector> from;
+  std::vector<byte_vector> to;
   std::vector<head_array> arrays;
 
   host_arrays(ballast::random_source& random, ulysses_plan const& plan, std::uint32_t gpu,
@@ -109,7 +109,7 @@ std::size_t all_message_bytes(ulysses_plan const& plan, std::uint32_t gpu, bool 
 }
 
 void pack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
-                  std::span<head_array const> arrays, bytes& messages)
+                  std::span<head_array const> arrays, byte_vector& messages)
 {
   if (to_heads) {
     ballast::pack_to_heads(plan, gpu, arrays, messages);
@@ -119,7 +119,7 @@ void pack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
 }
 
 void unpack_on_host(ulysses_plan const& plan, std::uint32_t gpu, bool to_heads,
-                    std::span<head_array const> arrays, bytes& messages)
+                    std::span<head_array const> arrays, byte_vector& messages)
 {
   if (to_heads) {
     ballast::unpack_to_heads(plan, gpu, arrays, messages);
@@ -174,7 +174,7 @@ class PackHeads : public ballast_test::gpu_test {
         }
         device_heads const heads(arrays);
 
-        bytes sent(all_message_bytes(plan, gpu, to_heads, arrays), std::byte{0xee});
+        byte_vector sent(all_message_bytes(plan, gpu, to_heads, arrays), std::byte{0xee});
         device_bytes const outgoing = to_device(sent);
         run([&](void* temporary, std::size_t& count) {
           return pack(temporary, count, tables, gpu, to_heads, heads, outgoing.data());
@@ -182,7 +182,7 @@ class PackHeads : public ballast_test::gpu_test {
         pack_on_host(plan, gpu, to_heads, host.arrays, sent);
         EXPECT_EQ(to_host(outgoing), sent);
 
-        bytes received = any_numbers(random, all_message_bytes(plan, gpu, !to_heads, arrays));
+        byte_vector received = any_numbers(random, all_message_bytes(plan, gpu, !to_heads, arrays));
         device_bytes const incoming = to_device(received);
         run([&](void* temporary, std::size_t& count) {
           return unpack(temporary, count, tables, gpu, to_heads, heads, incoming.data());
@@ -295,13 +295,13 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
   });
 
   // Only as much of an array as a step has is read and written.
-  auto const write_part = [&](device_bytes const& to, bytes const& from) {
-    bytes whole(to.size(), std::byte{0xee});
+  auto const write_part = [&](device_bytes const& to, byte_vector const& from) {
+    byte_vector whole(to.size(), std::byte{0xee});
     std::ranges::copy(from, whole.begin());
     write(to, whole);
   };
-  auto const expect_part = [&](device_bytes const& found, bytes const& expected) {
-    bytes whole(found.size(), std::byte{0xee});
+  auto const expect_part = [&](device_bytes const& found, byte_vector const& expected) {
+    byte_vector whole(found.size(), std::byte{0xee});
     std::ranges::copy(expected, whole.begin());
     EXPECT_EQ(to_host(found), whole);
   };
@@ -310,12 +310,13 @@ TEST_F(PackHeads, IsReplayedWithOtherLengths)
     auto const plan = bag.plan();
     ASSERT_TRUE(device.heads().stage(plan));
     std::vector<std::unique_ptr<host_arrays>> host;
-    std::vector<bytes> messages;
+    std::vector<byte_vector> messages;
     for (movement const& each : movements) {
       host.push_back(std::make_unique<host_arrays>(random, plan, gpu, each.to_heads, kinds));
       std::size_t const count =
           all_message_bytes(plan, gpu, each.packs == each.to_heads, host.back()->arrays);
-      messages.push_back(each.packs ? bytes(count, std::byte{0xee}) : any_numbers(random, count));
+      messages.push_back(each.packs ? byte_vector(count, std::byte{0xee})
+                                    : any_numbers(random, count));
       for (std::size_t index = 0; index < kinds.size(); ++index) {
         write_part(each.from[index], host.back()->from[index]);
         write_part(each.to[index], host.back()->to[index]);

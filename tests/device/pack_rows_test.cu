@@ -35,7 +35,7 @@ using ballast_test::device_bytes;
 using ballast_test::device_tables;
 using ballast_test::rank_bytes;
 
-using bytes = std::vector<std::byte>;
+using byte_vector = std::vector<std::byte>;
 
 std::size_t message_bytes_of(route_table const& table, std::span<row_array const> arrays)
 {
@@ -57,8 +57,8 @@ void keep_on_host(route_plan const& plan, std::span<row_array const> arrays)
 
 /// What one rank packs, unpacks and keeps of some arrays.
 struct moved_rows {
-  bytes messages;
-  std::vector<bytes> to;
+  byte_vector messages;
+  std::vector<byte_vector> to;
 };
 
 class RowsOnDevice : public ballast_test::gpu_test {
@@ -74,7 +74,7 @@ class RowsOnDevice : public ballast_test::gpu_test {
     [[nodiscard]] device_rows rows() const { return device_rows(arrays); }
   };
 
-  device_rank on_device(rank_bytes& host, bytes const& outgoing, bytes const& incoming)
+  device_rank on_device(rank_bytes& host, byte_vector const& outgoing, byte_vector const& incoming)
   {
     device_rank rank{{}, {}, {}, to_device(outgoing), to_device(incoming)};
     auto const arrays = host.arrays();
@@ -98,7 +98,7 @@ class RowsOnDevice : public ballast_test::gpu_test {
 
   /// The same by the host.
   [[nodiscard]] static moved_rows by_host(route_plan const& plan, rank_bytes& own,
-                                          bytes const& outgoing, bytes const& incoming)
+                                          byte_vector const& outgoing, byte_vector const& incoming)
   {
     moved_rows moved{outgoing, {}};
     auto const arrays = own.arrays_to(moved.to);
@@ -116,8 +116,8 @@ class RowsOnDevice : public ballast_test::gpu_test {
     ASSERT_TRUE(there.stage(plan));
     ASSERT_EQ(there.upload(stream()), cudaSuccess);
     // With an end that must not be written.
-    bytes const outgoing(message_bytes_of(plan.sent, own.arrays()) + 16, std::byte{0xee});
-    bytes const incoming =
+    byte_vector const outgoing(message_bytes_of(plan.sent, own.arrays()) + 16, std::byte{0xee});
+    byte_vector const incoming =
         ballast_test::random_bytes(message_bytes_of(plan.received, own.arrays()), random);
     device_rank const rank = on_device(own, outgoing, incoming);
     run([&](void* temporary, std::size_t& size) {
@@ -217,8 +217,8 @@ TEST_F(RowsOnDevice, OfAnotherPlanAreMovedByTheSameGraph)
   auto& there = tables.route();
   rank_bytes own(widths, rows, rows, random);
   std::size_t const room = static_cast<std::size_t>(rows) * (16 + 3 + 10) + 5 * 3 * 16;
-  bytes const unwritten(room, std::byte{0xee});
-  bytes const incoming = ballast_test::random_bytes(room, random);
+  byte_vector const unwritten(room, std::byte{0xee});
+  byte_vector const incoming = ballast_test::random_bytes(room, random);
   device_rank const rank = on_device(own, unwritten, incoming);
   auto const pack = [&](void* temporary, std::size_t& size) {
     return ballast::pack_rows(temporary, size, there.sent(), rank.rows(), rank.outgoing.data(),
@@ -264,8 +264,8 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
   device_tables tables({.ranks = 3, .ranges = 10});
   auto& there = tables.route();
   rank_bytes own({4, 12}, plan.rows_before, plan.rows_after, random);
-  bytes const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
-  bytes const incoming(message_bytes_of(plan.received, own.arrays()), std::byte{0});
+  byte_vector const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
+  byte_vector const incoming(message_bytes_of(plan.received, own.arrays()), std::byte{0});
   device_rank const rank = on_device(own, unwritten, incoming);
   auto const check = [](cudaError_t error) { EXPECT_EQ(error, cudaSuccess); };
   std::span<row_array const> const arrays = rank.arrays;
@@ -300,7 +300,7 @@ TEST_F(RowsOnDevice, AreLeftAloneWhereThereIsTooLittleStorage)
   ASSERT_TRUE(tables.route().stage(plan));
   ASSERT_EQ(tables.route().upload(stream()), cudaSuccess);
   rank_bytes own({4}, plan.rows_before, plan.rows_after, random);
-  bytes const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
+  byte_vector const unwritten(message_bytes_of(plan.sent, own.arrays()), std::byte{0xee});
   device_rank const rank = on_device(own, unwritten, {});
   auto const pack = [&](void* temporary, std::size_t& size) {
     return ballast::pack_rows(temporary, size, tables.route().sent(), rank.rows(),
