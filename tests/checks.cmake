@@ -20,6 +20,38 @@ if(TARGET ballast_mpi_bench AND MPIEXEC_EXECUTABLE)
     PROCESSORS 2 TIMEOUT 120 ENVIRONMENT "${mpi_environment}")
 endif()
 
+# In a unity build a file sees what those before it include, so every test is also read by itself.
+if(BALLAST_CLANGXX)
+  list(TRANSFORM precompiled_headers PREPEND "#include " OUTPUT_VARIABLE lines)
+  list(JOIN lines "\n" lines)
+  file(CONFIGURE OUTPUT precompiled.hpp CONTENT "${lines}\n")
+  set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/precompiled.pch)
+  function(alone_test name)
+    add_test(NAME alone_${name}
+      COMMAND ${BALLAST_CLANGXX} -std=c++20 ${ARGN}
+        "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
+        "-D$<JOIN:$<TARGET_PROPERTY:headers,COMPILE_DEFINITIONS>,;-D>"
+        -DBALLAST_SOURCE_DIR="" -DBALLAST_PROJECT_VERSION=""
+      COMMAND_EXPAND_LISTS)
+  endfunction()
+  alone_test(precompiled -x c++-header ${CMAKE_CURRENT_BINARY_DIR}/precompiled.hpp -o ${precompiled})
+  set_tests_properties(alone_precompiled PROPERTIES FIXTURES_SETUP precompiled)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *_test.cpp)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH folder ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "/.*" "" folder ${folder})
+    list(APPEND test_folders ${folder})
+    list(APPEND tests_of_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES test_folders)
+  foreach(folder IN LISTS test_folders)
+    alone_test(${folder} -fsyntax-only -include-pch ${precompiled} ${tests_of_${folder}})
+    set_tests_properties(alone_${folder} PROPERTIES FIXTURES_REQUIRED precompiled)
+  endforeach()
+else()
+  skipped_test(alone "clang++-19 not found")
+endif()
+
 # One build serves as the second compiler, as the sanitizers' run and as the one without a precompiled
 # header: clang compiles sanitized code in half of g++'s time. Without optimisation it does so in half
 # of that again.
