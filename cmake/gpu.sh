@@ -28,7 +28,8 @@ bin=build/gpu/bin
 log=build/gpu/log
 
 build() {
-  cmake --preset gpu && cmake --build --preset gpu
+  cmake --preset gpu && cmake --build --preset gpu || return
+  [[ -x $bin/gpu ]] || { echo "gpu.sh: $bin/gpu was not built: the tests need nvcc" >&2; return 1; }
 }
 
 # ---- Steps: a name, a limit in seconds, a program ------------------------------------------------
