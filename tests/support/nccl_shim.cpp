@@ -281,15 +281,24 @@ struct ncclComm {
       }
     }
     if (!in_progress()) { return ncclSuccess; }
-    if (polls_left != ballast_test::never && --polls_left == 0 && held_for != nullptr) {
-      queue(held, std::exchange(held_for, nullptr));
+    if (polls_left != ballast_test::never && --polls_left == 0) {
+      if (held_for != nullptr) { queue(held, std::exchange(held_for, nullptr)); }
+      hand_over_part();
     }
     return ncclInProgress;
   }
 
+  /// A split writes the new communicator when it is done, and not before.
+  void hand_over_part()
+  {
+    if (part_to != nullptr) { *std::exchange(part_to, nullptr) = part.release(); }
+  }
+
   std::shared_ptr<endpoint> self;
-  std::size_t polls = 0;       // what a call takes to come into effect
-  std::size_t polls_left = 0;  // of those
+  std::unique_ptr<ncclComm> part;  // what a split has made
+  ncclComm_t* part_to = nullptr;   // and where the caller waits for it
+  std::size_t polls = 0;           // what a call takes to come into effect
+  std::size_t polls_left = 0;      // of those
   std::size_t parts_polls = 0;
   ncclResult_t failure_to_come = ncclSuccess;
   std::size_t calls_before_it = 0;
@@ -499,12 +508,14 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* par
   }
   clique.changed.wait(lock, [&] { return clique.splits != turn || self.aborted; });
   if (clique.splits == turn) { return comm->fail(ncclInternalError, "aborted"); }
-  *part = std::make_unique<ncclComm>(std::move(mine.part)).release();
-  (*part)->polls = comm->parts_polls;
-  (*part)->polls_left = comm->parts_polls;
-  (*part)->parts_polls = comm->parts_polls;
+  comm->part = std::make_unique<ncclComm>(std::move(mine.part));
+  comm->part->polls = comm->parts_polls;
+  comm->part->polls_left = comm->parts_polls;
+  comm->part->parts_polls = comm->parts_polls;
+  comm->part_to = part;
   comm->polls_left = comm->polls;
-  return comm->in_progress() ? ncclInProgress : ncclSuccess;
+  if (!comm->in_progress()) { comm->hand_over_part(); }
+  return ncclSuccess;  // also while it is in progress, as NCCL 2.28 does
 }
 
 ncclResult_t ncclGroupStart()

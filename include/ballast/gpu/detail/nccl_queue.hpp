@@ -104,9 +104,11 @@ class nccl_queue {
   {
     if (self_.failure) { return tl::unexpected(*self_.failure); }
     auto part = std::make_unique<nccl_queue>(stream_);
+    ncclResult_t const code = ncclCommSplit(native(), colour, key, &part->own_, nullptr);
+    // If NCCL is not blocking, it may return success although this communicator is in progress
+    // until the new one is there, and then the new one is not ready at once.
     auto made = stream_->settle(self_, "split", "ncclCommSplit",
-                                ncclCommSplit(native(), colour, key, &part->own_, nullptr));
-    // If NCCL is not blocking, the new communicator is not ready at once.
+                                code == ncclSuccess ? ncclInProgress : code);
     if (made) { made = stream_->settle(part->self_, "split", "ncclCommSplit", ncclInProgress); }
     if (made) { return part; }
     // Whichever of the two failed, other ranks may have made the group without this one.
