@@ -82,6 +82,7 @@ test_program() {  # name of the step, limit, program, runner before the program.
 }
 
 sanitize() {  # tool
+  local filter
   if [[ -z $sanitizer ]]; then
     record "$1" skipped 0 'compute-sanitizer was not found'
     return
@@ -90,7 +91,11 @@ sanitize() {  # tool
   local arguments=(--tool "$1" --target-processes application-only --error-exitcode 1 --print-limit 20)
   [[ $1 == memcheck ]] && arguments+=(--leak-check full)
   [[ $1 == racecheck ]] && arguments+=(--racecheck-report all)
-  test_program "$1" 300 gpu "$sanitizer" "${arguments[@]}"
+  # Several ranks on one GPU are for memcheck alone: racecheck loses track of the kernels that several
+  # threads launch, and initcheck does not see what cudaMemcpyBatchAsync writes.
+  filter='*'
+  [[ $1 == memcheck ]] || filter=-CopyEngineOnGpu.*:ExchangeHeads.*:OverlapOnGpu.*:RouteOnDevice.*
+  GTEST_FILTER=$filter test_program "$1" 300 gpu "$sanitizer" "${arguments[@]}"
 }
 
 bench() {

@@ -26,6 +26,7 @@ using ballast::to_index;
 using ballast_test::bag_case;
 using ballast_test::device_bag;
 using ballast_test::device_bytes;
+using ballast_test::done;
 using ballast_test::whole_array;
 
 using communicator = ballast::copy_engine_communicator<>;
@@ -64,11 +65,11 @@ TEST_F(ExchangeHeads, TakesHeadsThereAndBack)
       auto const need = ballast::exchange_bytes(heads, gpu, q_there, k_there);
       ASSERT_TRUE(need);
       device_bytes const temporary(*need);
-      EXPECT_TRUE(ballast::to_heads(comm, heads, temporary.span(), q_there, k_there));
-      EXPECT_TRUE(ballast::to_tokens(comm, heads, temporary.span(),
-                                     heads_of(q_whole.span(), q_back.span(), q.heads, q.dim),
-                                     heads_of(k_whole.span(), k_back.span(), k.heads, k.dim)));
-      EXPECT_TRUE(comm.wait());
+      EXPECT_TRUE(done(ballast::to_heads(comm, heads, temporary.span(), q_there, k_there)));
+      EXPECT_TRUE(done(ballast::to_tokens(
+          comm, heads, temporary.span(), heads_of(q_whole.span(), q_back.span(), q.heads, q.dim),
+          heads_of(k_whole.span(), k_back.span(), k.heads, k.dim))));
+      EXPECT_TRUE(done(comm.wait()));
       EXPECT_EQ(to_host(q_whole), q.heads_of(gpu));
       EXPECT_EQ(to_host(k_whole), k.heads_of(gpu));
       EXPECT_EQ(to_host(q_back), q.tokens_of(gpu));
@@ -130,9 +131,9 @@ TEST_F(ExchangeHeads, OfABagOfOneCopiesOnce)
     for (int each = 0; each < 16; ++each) { numbers.push_back(static_cast<float>(each)); }
     auto const x = to_device(numbers);
     auto const y = to_device(std::vector<float>(16));
-    EXPECT_TRUE(ballast::to_heads(comm, device.heads(), {}, heads_of(x.span(), y.span(), 2, 1),
-                                  heads_of(x.span(), x.span(), 2, 1)));
-    EXPECT_TRUE(comm.wait());
+    EXPECT_TRUE(done(ballast::to_heads(comm, device.heads(), {}, heads_of(x.span(), y.span(), 2, 1),
+                                       heads_of(x.span(), x.span(), 2, 1))));
+    EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), numbers);
     EXPECT_EQ(to_host(x), numbers);
   });

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <ballast/core/result.hpp>
 #include <ballast/gpu/device_array.hpp>
 
 #include <cstddef>
@@ -14,6 +15,12 @@
 #include <vector>
 
 namespace ballast_test {
+
+/// Says why where it did not.
+[[nodiscard]] inline testing::AssertionResult done(ballast::result<void> const& what)
+{
+  return what ? testing::AssertionSuccess() : testing::AssertionFailure() << what.error().message;
+}
 
 using device_bytes = ballast::device_array<std::byte>;
 

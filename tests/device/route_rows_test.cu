@@ -30,6 +30,7 @@ using ballast::to_index;
 using ballast_test::byte_array;
 using ballast_test::device_bytes;
 using ballast_test::device_tables;
+using ballast_test::done;
 using ballast_test::random_step;
 using ballast_test::step_arrays;
 
@@ -92,11 +93,12 @@ TEST_F(RouteOnDevice, BringsEveryRowAndBack)
         device_bytes const temporary(*need);
         ASSERT_TRUE(tables.route().stage(plan));
         ASSERT_EQ(tables.route().upload(comm.stream()), cudaSuccess);
-        EXPECT_TRUE(ballast::route(comm, tables.route(), temporary.span(), forward(x, 3072),
-                                   forward(tags, 4), forward(odd, 5)));
-        EXPECT_TRUE(ballast::reverse_route(comm, tables.route(), temporary.span(),
-                                           backward(x, 3072), backward(tags, 4), backward(odd, 5)));
-        EXPECT_TRUE(comm.wait());
+        EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span(), forward(x, 3072),
+                                        forward(tags, 4), forward(odd, 5))));
+        EXPECT_TRUE(
+            done(ballast::reverse_route(comm, tables.route(), temporary.span(), backward(x, 3072),
+                                        backward(tags, 4), backward(odd, 5))));
+        EXPECT_TRUE(done(comm.wait()));
         auto const expect_array = [&](device_steps const& array, std::size_t index) {
           EXPECT_EQ(to_host(array.after), data[step].after(rank)[index]);
           EXPECT_EQ(to_host(array.back), data[step].before(rank)[index]);
@@ -143,7 +145,7 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     // [device_route]
     EXPECT_TRUE(staged && moved);
     EXPECT_EQ(uploaded, cudaSuccess);
-    EXPECT_TRUE(comm.wait());
+    EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(x_there), std::vector<float>(after * 64, 1));
     EXPECT_EQ(to_host(position_there), std::vector<std::int32_t>(after, 2));
   });
@@ -168,9 +170,9 @@ TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
     auto const need = ballast::route_bytes(tables.route(), array);
     ASSERT_TRUE(need);
     device_bytes const temporary(*need);
-    EXPECT_TRUE(ballast::route(comm, tables.route(), temporary.span()));
-    EXPECT_TRUE(ballast::route(comm, tables.route(), temporary.span(), array));
-    EXPECT_TRUE(comm.wait());
+    EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span())));
+    EXPECT_TRUE(done(ballast::route(comm, tables.route(), temporary.span(), array)));
+    EXPECT_TRUE(done(comm.wait()));
     EXPECT_EQ(to_host(y), byte_array(comm.rank() == rank_id{0} ? 6 : 0, std::byte{5}));
   });
 }
