@@ -2,12 +2,15 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/direct_problem.hpp"
+#include "../support/near_equal_steps.hpp"
+#include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
-#include "../support/restricted_policy.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 #include <concepts>
@@ -25,7 +28,6 @@ using ballast::exact;
 using ballast::longest_processing_time;
 using ballast::ratio;
 using ballast::tokens;
-using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<exact<>>);
 static_assert(ballast::partition_policy<exact<ballast::round_robin>>);
@@ -193,11 +195,52 @@ TEST(Exact, AllocatesNothingInTheSteadyState)
   }
 }
 
-TEST(ExactDeathTest, RefusesAnInnerPolicyThatRestrictsPlans)
+TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
+{
+  ballast::random_source random(71);
+  int proven = 0;
+  constexpr int trials = 60;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const bags = 2 + random.below(9);
+    auto const step = ballast_test::near_equal_step(
+        random, bags * (2 + random.below(20)) + random.below(bags), bags);
+    auto const plan = ballast_test::plan_instance(step, exact{ballast::refine<>{}, 1'000'000});
+    ASSERT_LE(plan->makespan, (ratio{ballast_test::plain_swaps(step.costs, bags), 1}));
+    proven += plan->proven_optimal() ? 1 : 0;
+  }
+  EXPECT_GE(proven, trials / 2);
+}
+
+TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
+{
+  ballast::random_source random(72);
+  for (int trial = 0; trial < 60; ++trial) {
+    auto const step = trial % 2 == 0 ? ballast_test::random_instance(random, 30, 9, 4)
+                                     : ballast_test::near_equal_step(random, 23, 5);
+    ratio makespan{std::numeric_limits<ballast::cost_units>::max(), 1};
+    ratio bound;
+    for (std::uint64_t nodes = 1; nodes < 500'000; nodes = nodes * 4 + 1) {
+      auto const plan = ballast_test::plan_instance(step, (exact{ballast::round_robin{}, nodes}));
+      ASSERT_LE(plan->makespan, makespan) << "trial " << trial << " nodes " << nodes;
+      ASSERT_GE(plan->lower_bound, bound) << "trial " << trial << " nodes " << nodes;
+      makespan = plan->makespan;
+      bound = plan->lower_bound;
+    }
+  }
+}
+
+TEST(Exact, TakesThePlanButNotTheProofOfARestrictedPolicy)
+{
+  ballast_test::instance const step{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}};
+  auto const plan = ballast_test::plan_instance(step, exact{ballast::equal_count{}});
+  EXPECT_EQ(plan->makespan, (ratio{9, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(ExactDeathTest, RefusesAnInnerPolicyThatPads)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{restricted_policy{}}),
-               "restricts_plans");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{ballast::padded_batches{}}), "packed");
 }
 
 }  // namespace

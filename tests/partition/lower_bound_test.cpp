@@ -2,13 +2,17 @@
 
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"
+#include "../support/near_equal_steps.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/partition/round_robin.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace {
@@ -39,6 +43,66 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
   }
   // A bound of zero would pass the line above; this one meets the optimum more often than not.
   EXPECT_GT(2 * tight, steps_with_work);
+}
+
+// The same as (d), one bound after the other.
+ratio fullest_bags_by_trying(ballast_test::instance const& step)
+{
+  std::vector<ballast::cost_units> costs = step.costs;
+  std::ranges::sort(costs, std::greater{});
+  std::vector<std::uint32_t> speeds;
+  for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) { speeds.push_back(step.speed_of(bag)); }
+  std::ranges::sort(speeds, std::greater{});
+  ratio bound;
+  for (std::size_t taken = 1; taken <= costs.size(); ++taken) {
+    std::size_t const most = (taken - 1) / speeds.size();
+    std::size_t const fullest = taken - most * speeds.size();
+    ballast::cost_units work = 0;
+    std::int64_t speed = 0;
+    for (std::size_t place = taken - fullest * (most + 1); place < taken; ++place) {
+      work += costs[place];
+    }
+    for (std::size_t bag = 0; bag < fullest; ++bag) { speed += speeds[bag]; }
+    bound = std::max(bound, ratio{work, speed});
+  }
+  return bound;
+}
+
+TEST(MakespanLowerBound, CountsTheSamplesOfTheFullestBags)
+{
+  ballast::random_source random(14);
+  int above_the_mean = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    std::size_t const bags = 1 + random.below(9);
+    auto step = ballast_test::near_equal_step(
+        random, bags * (1 + random.below(30)) + random.below(bags), bags);
+    if (trial % 2 == 0) {
+      for (auto& gpus : step.gpus) { gpus = static_cast<std::uint32_t>(1 + random.below(3)); }
+      step.lengths.assign(step.lengths.size(), 64);
+    }
+    ratio const bound = makespan_bound_of(step);
+    ratio const counted = fullest_bags_by_trying(step);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    ASSERT_LE(counted, bound);
+    std::int64_t speed = 0;
+    for (std::size_t bag = 0; bag < bags; ++bag) { speed += step.speed_of(bag); }
+    ratio const mean{std::accumulate(step.costs.begin(), step.costs.end(), std::int64_t{0}), speed};
+    above_the_mean += counted > mean ? 1 : 0;
+  }
+  EXPECT_GT(above_the_mean, 100);
+}
+
+TEST(MakespanLowerBound, IsNeverAboveTheOptimumOfNearlyEqualCosts)  // Ensures (1)
+{
+  ballast::random_source random(15);
+  for (int trial = 0; trial < 300; ++trial) {
+    auto step = ballast_test::near_equal_step(random, 2 + random.below(7), 2 + random.below(2));
+    if (trial % 3 == 0) {
+      step.gpus[0] = 2;
+      step.lengths.assign(step.lengths.size(), 8);
+    }
+    ASSERT_LE(makespan_bound_of(step), *ballast_test::optimum(step)) << "trial " << trial;
+  }
 }
 
 ratio makespan_bound_of(ballast_test::instance const& step,

@@ -1,9 +1,12 @@
 #include <ballast/partition/refine.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/near_equal_steps.hpp"
+#include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
-#include "../support/restricted_policy.hpp"
 
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -26,7 +29,6 @@ using ballast::longest_processing_time;
 using ballast::ratio;
 using ballast::refine;
 using ballast::round_robin;
-using ballast_test::restricted_policy;
 
 static_assert(ballast::partition_policy<refine<>>);
 static_assert(ballast::partition_policy<refine<refine<round_robin>>>);
@@ -200,11 +202,91 @@ TEST(Refine, AllocatesNothingInTheSteadyState)
   }
 }
 
-TEST(RefineDeathTest, RefusesPoliciesWhosePlansAreRestricted)
+TEST(Refine, IsNeverAbovePlainSwaps)
+{
+  ballast::random_source random(60);
+  for (int trial = 0; trial < 250; ++trial) {
+    std::size_t const bags = 2 + random.below(31);
+    std::size_t const samples = bags * (1 + random.below(16)) + random.below(bags);
+    auto const step = ballast_test::near_equal_step(random, samples, bags);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ' ' << samples << " x " << bags);
+    auto const plan = ballast_test::plan_instance(step, refine{});
+    ASSERT_LE(plan->makespan, (ratio{ballast_test::plain_swaps(step.costs, bags), 1}));
+    ballast_test::expect_valid_plan(step, *plan);
+  }
+}
+
+TEST(Refine, IsNeverAboveTheOptimumByMuchWhereCostsAreNearlyEqual)
+{
+  ballast::random_source random(61);
+  int optimal = 0;
+  constexpr int trials = 200;
+  for (int trial = 0; trial < trials; ++trial) {
+    auto const step =
+        ballast_test::near_equal_step(random, 3 + random.below(7), 2 + random.below(2));
+    ratio const best = *ballast_test::optimum(step);
+    auto const plan = ballast_test::plan_instance(step, refine{});
+    ASSERT_GE(plan->makespan, best) << "trial " << trial;
+    ASSERT_LE(plan->lower_bound, best) << "trial " << trial;
+    optimal += plan->makespan == best ? 1 : 0;
+  }
+  EXPECT_GE(optimal, trials * 99 / 100);
+}
+
+TEST(Refine, ProvesNearlyEqualCostsWithARemainder)
+{
+  ballast_test::instance step;
+  for (cost_units cost = 1000; cost >= 968; --cost) { step.costs.push_back(cost); }
+  step.lengths.assign(step.costs.size(), 1);
+  step.gpus = {1, 1};
+  auto const plan = ballast_test::plan_instance(step, refine{});
+  EXPECT_EQ(plan->makespan, (ratio{16'592, 1}));
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(Refine, IsNeverWorseWithMoreWork)  // Ensures (3)
+{
+  ballast::random_source random(62);
+  for (int trial = 0; trial < 150; ++trial) {
+    std::size_t const bags = 2 + random.below(9);
+    auto const step =
+        trial % 2 == 0 ? ballast_test::random_instance(random, 60, 9, 8)
+                       : ballast_test::near_equal_step(random, bags * 5 + random.below(bags), bags);
+    ratio before{std::numeric_limits<cost_units>::max(), 1};
+    for (std::uint64_t work = 1; work < 2'000'000; work = work * 3 + 1) {
+      auto const plan = ballast_test::plan_instance(step, (refine{round_robin{}, work}));
+      ASSERT_LE(plan->makespan, before) << "trial " << trial << " work " << work;
+      before = plan->makespan;
+    }
+  }
+}
+
+TEST(Refine, StartsFromTheBetterOfItsInnerPlanAndTheGreedyOne)  // Ensures (3)
+{
+  ballast::random_source random(63);
+  for (int trial = 0; trial < 100; ++trial) {
+    auto const step = ballast_test::random_instance(random, 60, 9, 8);
+    ratio const greedy = ballast_test::plan_instance(step, longest_processing_time{})->makespan;
+    EXPECT_LE(ballast_test::plan_instance(step, (refine{round_robin{}, 1}))->makespan, greedy);
+  }
+}
+
+TEST(Refine, TakesThePlanButNotTheProofOfARestrictedPolicy)
+{
+  // With two samples in each bag 12 is proven to be the best; without that it is 9.
+  ballast_test::instance const step{{1, 1, 1, 1}, {9, 3, 3, 3}, {1, 1}};
+  auto const counted = ballast_test::plan_instance(step, ballast::equal_count{});
+  EXPECT_EQ(counted->lower_bound, (ratio{12, 1}));
+  auto const plan = ballast_test::plan_instance(step, refine{ballast::equal_count{}});
+  EXPECT_EQ(plan->makespan, (ratio{9, 1}));
+  EXPECT_EQ(plan->lower_bound, (ratio{9, 1}));
+}
+
+TEST(RefineDeathTest, RefusesPoliciesThatPad)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{restricted_policy{}}),
-               "restricts_plans");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{ballast::padded_batches{}}),
+               "packed");
 }
 
 }  // namespace

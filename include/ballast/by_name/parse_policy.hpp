@@ -58,14 +58,14 @@ inline constexpr std::array named_policies = {
     named_policy{"refine", "", "POLICY,work=N",
                  [](policy_reader& read) {
                    refine<any_policy> policy;
-                   policy.inner = read.free_policy();
+                   policy.inner = read.packed_policy();
                    read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"exact", "", "POLICY,nodes=N",
                  [](policy_reader& read) {
                    exact<any_policy> policy;
-                   policy.inner = read.free_policy();
+                   policy.inner = read.packed_policy(any_policy(refine<any_policy>{}));
                    read.number("nodes", policy.nodes);
                    return any_policy(policy);
                  }},

@@ -130,10 +130,10 @@ struct started_bags {
   return bound;
 }
 
-/// With bags of one speed, the load that follows from how many samples the fullest bags hold.
-[[nodiscard]] inline cost_units fullest_bags_bound(partition_problem const& problem,
-                                                   started_bags const& bags, cost_units bound,
-                                                   workspace::frame& scratch)
+/// What follows from how many samples the fullest bags hold, where that is above `bound`.
+[[nodiscard]] inline ratio fullest_bags_bound(partition_problem const& problem,
+                                              started_bags const& bags, ratio bound,
+                                              workspace::frame& scratch)
 {
   std::size_t const samples = problem.costs.size();
   std::size_t const count = problem.gpus.size();
@@ -142,16 +142,30 @@ struct started_bags {
   for (std::size_t place = 0; place < samples; ++place) {
     before[place + 1] = before[place] + problem.heaviest_first[place].cost;
   }
-  for (std::size_t taken = 1; taken <= samples;) {
-    std::size_t const others_most = (taken - 1) / count;
-    std::size_t const fullest = taken - others_most * count;
-    cost_units const work =
-        before[taken] - before[taken - fullest * (others_most + 1)] + bags.least_starts[fullest];
-    if (static_cast<uint128>(work) > static_cast<uint128>(bound) * fullest) {
-      auto const shares = static_cast<cost_units>(fullest);
-      bound = work / shares + (work % shares != 0 ? 1 : 0);
+  auto const is_above = [&bound](uint128 work, std::int64_t speed) {
+    return work * static_cast<std::uint64_t>(bound.denominator) >
+           uint128{static_cast<std::uint64_t>(bound.numerator)} * static_cast<std::uint64_t>(speed);
+  };
+  auto const wide = [](cost_units work) { return uint128{static_cast<std::uint64_t>(work)}; };
+  std::int64_t const all_speed =
+      std::reduce(bags.fastest_first.begin(), bags.fastest_first.end(), std::int64_t{0});
+  for (std::size_t most = 0; most * count < samples; ++most) {
+    std::size_t const surely = most * count;
+    // Those r (most + 1) samples weigh on average no more than the `surely` heaviest of all, and so
+    // r bags with them no more than this over all bags.
+    if (most > 0) {
+      uint128 const heaviest = wide(before[surely]);
+      uint128 const at_most = heaviest + heaviest / most + 1 + wide(bags.least_starts[count]);
+      if (!is_above(at_most, all_speed)) { continue; }
     }
-    taken += few_samples(samples, count) ? 1 : count - fullest + 1;
+    std::int64_t speed = 0;
+    for (std::size_t fullest = 1; fullest <= std::min(count, samples - surely); ++fullest) {
+      std::size_t const taken = surely + fullest;
+      speed += bags.fastest_first[fullest - 1];
+      cost_units const work =
+          before[taken] - before[taken - fullest * (most + 1)] + bags.least_starts[fullest];
+      if (is_above(wide(work), speed)) { bound = bags.share(work, fullest, speed); }
+    }
   }
   return bound;
 }
@@ -193,9 +207,9 @@ struct started_bags {
 ///       lie in at most q bags; and each sample alone on the fastest bag that it fits;
 ///   (c) with bags of several speeds, the least T in which whole units suffice: the sum of
 ///       floor(T speed) is at least all work;
-///   (d) with bags of one speed, for q m + r samples with 1 <= r <= m: the r fullest bags hold at
-///       least r (q + 1) of them, hence the lightest so many of the q m + r heaviest spread over r
-///       bags are a bound. With r = 1 it is the pigeonhole: some bag holds q + 1;
+///   (d) for q m + r samples with 1 <= r <= m: the r fullest bags hold at least r (q + 1) of them,
+///       hence the lightest so many of the q m + r heaviest spread over the r fastest bags are a
+///       bound. With r = 1 it is the pigeonhole: some bag holds q + 1;
 ///   (e) with bags of one speed and at most 8 samples per bag, the least load that the packing
 ///       bounds of dual feasible functions do not refute.
 /// What bags hold from the start counts as work that stays where it is. Bags of one speed hold
@@ -221,13 +235,13 @@ struct started_bags {
 
   ratio bound = std::max(detail::confined_work_bound(problem, bags, scratch),
                          detail::heaviest_samples_bound(problem, bags));
+  bound = detail::fullest_bags_bound(problem, bags, bound, scratch);
   if (!bags.one_speed()) {
     cost_units const work =
         std::accumulate(problem.costs.begin(), problem.costs.end(), bags.least_starts[count]);
     return detail::whole_units_bound(problem.speeds, work, bound, memory);
   }
   // One speed makes every bound so far a whole load over that speed.
-  bound.numerator = detail::fullest_bags_bound(problem, bags, bound.numerator, scratch);
   if (detail::few_samples(problem.costs.size(), count)) {
     bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
   }

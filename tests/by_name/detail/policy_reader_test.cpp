@@ -3,6 +3,7 @@
 #include <ballast/by_name/detail/policy_reader.hpp>  // first: proves it is self-contained
 #include <ballast/core/result.hpp>
 #include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/detail/policy_expression.hpp>
 
@@ -20,10 +21,11 @@ using ballast::result;
 using ballast::detail::policy_expression;
 using ballast::detail::policy_reader;
 
-// Every name but `counted` is round_robin.
+// Every other name is round_robin.
 result<any_policy> read_inner(policy_expression const& text)
 {
   if (text.name == "counted") { return any_policy(ballast::equal_count{}); }
+  if (text.name == "padded") { return any_policy(ballast::padded_batches{}); }
   if (text.name == "wrong") { return ballast::fail(error_code::unknown_name, text.position, "no"); }
   return any_policy(ballast::round_robin{});
 }
@@ -61,6 +63,9 @@ TEST(PolicyReader, ReadsInnerPolicies)
   EXPECT_TRUE(ask("a:b,c", several));
   EXPECT_TRUE(ask("a:counted", [](policy_reader& read) { (void)read.policy(); }));
   expect_refused(ask("a:counted", free), 2, "a would break what 'counted' keeps to");
+  auto const packed = [](policy_reader& read) { (void)read.packed_policy(); };
+  EXPECT_TRUE(ask("a:counted", packed));
+  expect_refused(ask("a:padded", packed), 2, "a would break what 'padded' keeps to");
   expect_refused(ask("a:b,counted", several), 4, "keeps to");
   expect_refused(ask("a:wrong", free), 2, "no");
   expect_refused(ask("a:b,c", free), 4, "works with one policy");

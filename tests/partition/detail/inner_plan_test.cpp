@@ -67,4 +67,37 @@ TEST(InnerPlan, ReturnsTheLargestBound)  // Ensures (1)
   EXPECT_EQ(run({}, {3, 1}).bound, (ratio{3, 1}));  // it takes the bound that the problem has
 }
 
+// As it, among plans that put all samples in one bag.
+struct restricted_to_one : proven_all_in_one {
+  [[nodiscard]] static constexpr bool restricts() { return true; }
+};
+
+TEST(InnerPlan, DoesNotTakeWhatIsProvenOfSomePlansOnly)  // Ensures (1)
+{
+  ballast_test::direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  std::vector<cost_units> loads{0, 0};
+  std::vector<bag_id> owner(2, bag_id{2});
+  auto const inner = ballast::detail::run_inner_policy(restricted_to_one{{{8, 1}}}, given.view(),
+                                                       loads, owner, memory, scratch);
+  EXPECT_EQ(loads, (std::vector<cost_units>{8, 0}));
+  EXPECT_EQ(inner.bound, (ratio{6, 1}));
+}
+
+TEST(InnerPlan, IsThatOfLongestProcessingTimeWhereThatIsBetter)
+{
+  ballast_test::direct_problem const given({{1, 1}, {6, 2}, {1, 1}});
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  std::vector<cost_units> loads{0, 1};
+  std::vector<bag_id> owner(2, bag_id{2});
+  auto const inner = ballast::detail::run_inner_policy_or_lpt(
+      proven_all_in_one{}, given.view(), loads, owner, memory, scratch);
+  EXPECT_EQ(loads, (std::vector<cost_units>{6, 3}));
+  EXPECT_EQ(owner, (std::vector{bag_id{0}, bag_id{1}}));
+  EXPECT_EQ(inner.bound, (ratio{6, 1}));
+  EXPECT_EQ(inner.starts[1], 1);
+}
+
 }  // namespace

@@ -45,6 +45,14 @@ class policy_reader : public settings_reader {
     return inner;
   }
 
+  /// The same, where the caller only starts from its plan: the policy does not pad.
+  [[nodiscard]] any_policy packed_policy(any_policy const& usual = {})
+  {
+    any_policy const inner = policy(usual);
+    if (batching_of(inner) != batching::packed) { check_free(inner, 0); }
+    return inner;
+  }
+
   /// At least one policy to work with, all of them free.
   [[nodiscard]] std::vector<any_policy> free_policies()
   {

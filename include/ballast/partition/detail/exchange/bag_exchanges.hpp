@@ -8,10 +8,13 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/exchange/bag_contents.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/nearest_swap.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +55,7 @@ class bag_exchanges {
   {}
 
   [[nodiscard]] std::size_t bags() const noexcept { return loads_.size(); }
+  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return loads_; }
   [[nodiscard]] cost_units load(std::size_t bag) const noexcept { return loads_[bag]; }
   [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return speeds_[bag]; }
   [[nodiscard]] ratio finish(std::size_t bag) const noexcept { return {load(bag), speed(bag)}; }
@@ -96,7 +100,10 @@ class bag_exchanges {
       giving[given] = next(give, from, to);
       all_given += giving[given++];
     }
-    if (give != bag_contents::none && all_given < wanted.least) { return swap(from, to, wanted); }
+    if (give != bag_contents::none && all_given < wanted.least) {
+      nearest const swapped = swaps(from, to, wanted.least, wanted.most);
+      return swapped.above.found.net != 0 ? swapped.above : swapped.below;
+    }
     for (auto take = first(to, from); take != bag_contents::none && taken < count; ++taken) {
       best.taken[taken] = take;
       taking[taken] = next(take, to, from);
@@ -105,6 +112,40 @@ class bag_exchanges {
     best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
                                wanted, exchange_counts::free, memory_, work_);
     return best;
+  }
+
+  /// As `find`, among samples at even distances over the lighter half of each bag: where costs are
+  /// nearly equal, the lightest samples have nearly equal sums.
+  [[nodiscard]] bag_exchange find_spread(std::size_t from, std::size_t to, wanted_net wanted,
+                                         std::size_t count)
+  {
+    bag_exchange best{from, to};
+    std::array<cost_units, subset_sum::most_members> giving{};
+    std::array<cost_units, subset_sum::most_members> taking{};
+    std::size_t const given = spread(from, to, count, best.given, giving);
+    std::size_t const taken = spread(to, from, count, best.taken, taking);
+    best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
+                               wanted, exchange_counts::free, memory_, work_);
+    return best;
+  }
+
+  /// The move of one sample or swap of two after which the later of both bags finishes earliest, if
+  /// that is earlier than before.
+  ///
+  /// Expects     bag `late` finishes after bag `early`.
+  [[nodiscard]] bag_exchange find_swap(std::size_t late, std::size_t early)
+  {
+    cost_units const most = work_before(finish(late), speed(early)) - load(early);
+    if (most < 1) { return {late, early, {}, {}, {}}; }
+    auto const [below, above] =
+        swaps(late, early, std::max(even_net(*this, late, early), cost_units{1}), most);
+    if (below.found.net == 0 || above.found.net == 0) {
+      return above.found.net != 0 ? above : below;
+    }
+    auto const later = [&](bag_exchange const& swap) {
+      return later_finish(*this, late, early, swap.found.net);
+    };
+    return later(above) < later(below) ? above : below;
   }
 
   void make(bag_exchange const& chosen) noexcept
@@ -139,18 +180,47 @@ class bag_exchanges {
     return cost;
   }
 
-  // The heavier the given sample, the heavier the one to take: one pass along both bags.
-  [[nodiscard]] bag_exchange swap(std::size_t from, std::size_t to, wanted_net wanted)
+  // Writes candidates of bag `from` and their costs; returns how many.
+  [[nodiscard]] std::size_t spread(std::size_t from, std::size_t to, std::size_t most,
+                                   bag_exchange::candidates& chosen,
+                                   std::span<cost_units> costs) noexcept
   {
-    bag_exchange best{from, to};
-    auto const consider = [&best, wanted](rank given, rank taken, cost_units net) {
-      cost_units const found = best.found.net;
-      bool const better = net >= wanted.least ? found < wanted.least || net < found
-                                              : found < wanted.least && net > found;
-      if (net < 1 || net > wanted.most || !better) { return; }
-      best.given[0] = given;
-      best.taken[0] = taken;
-      best.found = {1, taken == bag_contents::none ? 0U : 1U, net};
+    std::size_t members = 0;
+    for (auto each = first(from, to); each != bag_contents::none; ++members) {
+      (void)next(each, from, to);
+    }
+    std::size_t const stride = std::max<std::size_t>(members / (2 * most), 1);
+    std::size_t count = 0;
+    auto each = first(from, to);
+    for (std::size_t place = 0; each != bag_contents::none && count < most; ++place) {
+      rank const member = each;
+      cost_units const cost = next(each, from, to);
+      if (place % stride != 0) { continue; }
+      chosen[count] = member;
+      costs[count++] = cost;
+    }
+    work_.spend(2 * members + 16 * count);
+    return count;
+  }
+
+  struct nearest {
+    bag_exchange below;  // the largest net work below what is wanted
+    bag_exchange above;  // the least from there on
+  };
+
+  // The heavier the given sample, the heavier the one to take: one pass along both bags. No sample
+  // taken makes it a move.
+  [[nodiscard]] nearest swaps(std::size_t from, std::size_t to, cost_units wanted, cost_units most)
+  {
+    nearest best{{from, to}, {from, to}};
+    auto const consider = [&](rank given, rank taken, cost_units net) {
+      bag_exchange& side = net < wanted ? best.below : best.above;
+      cost_units const found = side.found.net;
+      bool const better = net < wanted ? net > found : found == 0 || net < found;
+      if (net < 1 || net > most || !better) { return; }
+      side.given[0] = given;
+      side.taken[0] = taken;
+      side.found = {1, taken == bag_contents::none ? 0U : 1U, net};
     };
     rank back = bag_contents::none;  // the heaviest that still leaves enough net work: nothing yet
     cost_units back_cost = 0;
@@ -158,7 +228,7 @@ class bag_exchanges {
     for (auto give = first(from, to); give != bag_contents::none; work_.spend(4)) {
       rank const given = give;
       cost_units const cost = next(give, from, to);
-      while (take != bag_contents::none && cost - contents_.cost(take) >= wanted.least) {
+      while (take != bag_contents::none && cost - contents_.cost(take) >= wanted) {
         back = take;
         back_cost = next(take, to, from);
         work_.spend(4);

@@ -69,10 +69,15 @@ class relieve_worst {
     cost_units const most = room(bag);
     if (bag == worst_ || most < least || plan_.work().spent()) { return false; }
     cost_units const middle = least + (most - least) / 2;
-    bag_exchange const chosen = plan_.find(worst_, bag, {middle, middle, most}, count);
-    if (chosen.found.net < least) { return false; }
-    plan_.make(chosen);
-    return true;
+    for (bool const spread : {false, true}) {
+      bag_exchange const chosen =
+          spread ? plan_.find_spread(worst_, bag, {middle, middle, most}, count)
+                 : plan_.find(worst_, bag, {middle, middle, most}, count);
+      if (chosen.found.net < least) { continue; }
+      plan_.make(chosen);
+      return true;
+    }
+    return false;
   }
 
   [[nodiscard]] bool relieve_after_gathering()
@@ -94,7 +99,7 @@ class relieve_worst {
     plan_.work().spend(1);
     cost_units const most = room(other);
     if (bag == other || room(bag) < 0 || most < 1) { return false; }
-    bag_exchange const chosen = plan_.find(bag, other, {most, most, most}, 8);
+    bag_exchange const chosen = plan_.find_spread(bag, other, {most, most, most}, 8);
     if (chosen.found.net == 0) { return false; }
     plan_.make(chosen);
     return true;

@@ -90,14 +90,16 @@ class settle_bags {
 
   bool operator()()
   {
+    std::uint64_t const all_work = plan_.work().left();
     cost_units surplus = queue_all();
     for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.work().spent();) {
       bool const started = count > few;
       std::size_t const dense =
           plan_.dense_candidates(heavy_.top().index, light_.top().index, slack_);
       // Every heavy bag gives its surplus to a light one, which often becomes heavy itself.
-      bool const exact = started && dense <= affordable &&
-                         std::uint64_t{2 * heavy_.size()} << (dense + 1) <= plan_.work().left();
+      bool const exact =
+          started && dense <= affordable &&
+          std::uint64_t{2 * heavy_.size()} << (dense + 1) <= cheap + all_work - plan_.work().left();
       if (exact) { count = std::max(count, dense); }
       pass(count, exact);
       cost_units const left = queue_all();
@@ -116,6 +118,9 @@ class settle_bags {
   static constexpr std::size_t few = 3;
   static constexpr std::size_t affordable = 12;  // candidates per bag, for exact exchanges
   static constexpr std::size_t partners = 3;     // to try for an exact exchange
+  // Steps that a pass of exact exchanges may always take; a longer one has to wait until as many
+  // have been spent, so that a large step is near its limits before its work is spent.
+  static constexpr std::uint64_t cheap = std::uint64_t{1} << 20;
 
   // Queues all bags above their limits and all below. Returns what is above, summed up.
   cost_units queue_all()

@@ -112,11 +112,21 @@ class settle_latest {
     return false;
   }
 
+  // No exchange with this bag makes the later of the two finish before that.
+  [[nodiscard]] ratio evened_out(std::size_t early) const noexcept
+  {
+    cost_units const even = even_net(plan_, late_, early);
+    return std::min(later_finish(plan_, late_, early, even),
+                    later_finish(plan_, late_, early, even + 1));
+  }
+
   void search_swaps()
   {
     swap_is_best_ = false;
-    for (std::size_t early = 0; early < limits_.size(); ++early) {
-      if (!(finish(early) < finish(late_))) { continue; }
+    for (std::size_t const early : partners_) {  // most room first
+      plan_.work().spend(1);
+      bool const is_earlier = finish(early) < finish(late_);
+      if (!is_earlier || !(evened_out(early) < best_finish_)) { continue; }
       if (plan_.work().spent()) { return; }
       swap_is_best_ = improves(plan_.find_swap(late_, early), early) || swap_is_best_;
     }

@@ -45,33 +45,45 @@ class makespan_search {
     }
   }
 
-  /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes left, and stays
-  /// undecided when these are not enough.
+  /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes that are left of
+  /// a round, and stays undecided when these are not enough; the next round has four times as many.
+  /// So a search with more nodes does the same and then more, where its first round is as long.
   ///
   /// In, out     loads and owner are a plan and become the best one found.
   /// Expects     no plan has a makespan below bound
   /// Returns     a bound not below the given one; no plan has a makespan below it either.
-  ratio operator()(ratio bound, work_budget& nodes, std::span<cost_units> loads,
-                   std::span<bag_id> owner)
+  ratio operator()(ratio bound, std::uint64_t round, work_budget& nodes,
+                   std::span<cost_units> loads, std::span<bag_id> owner)
   {
     ratio makespan = makespan_of(loads, problem_.speeds);
     if (!rooms_fit(makespan)) { return bound; }
     ratio open_from = makespan;  // undecided from here to open_to; nothing is at the makespan
     ratio open_to = makespan;
     cost_units stride = 0;
+    work_budget left_of_round(round);
     while (bound < makespan && !nodes.spent()) {
+      if (left_of_round.spent()) {  // with more nodes, what stayed undecided may be decided
+        round *= 4;
+        left_of_round = work_budget(round);
+        open_from = open_to = makespan;
+        stride = 0;
+      }
       ratio const undecided_to = std::min(open_from, makespan);
       ratio time = open_from < makespan ? between(open_to, makespan) : makespan;
       if (time == makespan) {
-        if (!(bound < undecided_to)) { break; }
+        if (!(bound < undecided_to)) {
+          left_of_round = work_budget(0);
+          continue;
+        }
         cost_units const from = work_until(bound, fastest_);
         stride = std::min(stride, (work_until(undecided_to, fastest_) - from) / 2);
         time = stride > 0 ? ratio{from + stride, fastest_} : bound;
       }
-      std::uint64_t const share = nodes.left() / 2 + 1;
+      std::uint64_t const share = std::min(left_of_round.left() / 2 + 1, nodes.left());
       work_budget left(share);
       completion const end = fill_by(time, left);
       nodes.spend(share - left.left());
+      left_of_round.spend(share - left.left());
       stride = end == completion::impossible ? 2 * stride + 1 : 0;
       if (end == completion::found) {
         store(loads, owner);

@@ -1,0 +1,216 @@
+#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
+
+#include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::random_source;
+using ballast::tokens;
+
+struct scheduling_step {
+  std::vector<cost_units> times;
+  std::size_t machines;
+};
+
+// 98 % of all times between 0.9 (u - 1) and u, the others up to a fifth of u.
+std::vector<cost_units> nearly_equal_times(random_source& random, std::size_t jobs, cost_units u)
+{
+  std::vector<cost_units> times(jobs);
+  for (cost_units& time : times) {
+    time = random.below(50) == 0 ? random.between(1, (u - 1) / 5)
+                                 : random.between((9 * (u - 1) + 9) / 10, u);
+  }
+  return times;
+}
+
+// Ten of each of 39 sizes.
+std::vector<scheduling_step> near_equal_390()
+{
+  random_source random(390);
+  std::vector<scheduling_step> steps;
+  for (cost_units const u : {100, 1'000, 10'000}) {
+    for (std::size_t const machines : {5U, 10U, 25U}) {
+      for (std::size_t const jobs : {10U, 50U, 100U, 500U, 1000U}) {
+        if (machines > 5 && jobs < 50) { continue; }
+        for (int each = 0; each < 10; ++each) {
+          steps.push_back({nearly_equal_times(random, jobs, u), machines});
+        }
+      }
+    }
+  }
+  return steps;
+}
+
+// Up to 64 machines and 32 jobs on each, never a multiple.
+std::vector<scheduling_step> with_a_remainder()
+{
+  random_source random(60);
+  std::vector<scheduling_step> steps;
+  for (int each = 0; each < 180; ++each) {
+    std::size_t const machines = 2 + random.below(63);
+    std::size_t const jobs = machines * (1 + random.below(32)) + 1 + random.below(machines - 1);
+    cost_units const u = each % 3 == 0 ? 100 : each % 3 == 1 ? 1'000 : 10'000;
+    steps.push_back({nearly_equal_times(random, jobs, u), machines});
+  }
+  return steps;
+}
+
+cost_units transformer_flop(std::int64_t length)
+{
+  return 24 * 3072 * 3072 * length + 4 * 3072 * length * length;
+}
+
+// 24 steps in units of 1e5 FLOP: two resolutions with 3 % of noise, lognormal lengths of sigma 0.1,
+// or packed sequences of 8,000 to 8,192 tokens with 5 % short ones.
+template <int Family>
+std::vector<scheduling_step> lengths_in_a_band()
+{
+  random_source random(24 + Family);
+  std::vector<scheduling_step> steps;
+  for (int each = 0; each < 24; ++each) {
+    std::size_t const machines = 2 + random.below(31);
+    std::size_t const jobs = machines * (1 + random.below(16)) + random.below(machines);
+    std::vector<tokens> lengths = bench::lognormal_lengths(jobs, 0.1, random());
+    for (tokens& length : lengths) {
+      if (Family == 0) {
+        length = (random.below(10) < 3 ? 4096 : 1024) * random.between(970, 1030);
+      }
+      if (Family == 2) {
+        length = random.below(20) == 0 ? random.between(1, 2000) : random.between(8000, 8192);
+      }
+    }
+    std::vector<cost_units> times;
+    for (tokens const length : lengths) {
+      times.push_back(transformer_flop(Family == 0 ? length / 1000 : length) / 100'000);
+    }
+    steps.push_back({std::move(times), machines});
+  }
+  return steps;
+}
+
+// The hard zone: two to three jobs on each of 12 to 48 machines, uniform times.
+std::vector<scheduling_step> few_per_machine()
+{
+  random_source random(300);
+  std::vector<scheduling_step> steps;
+  for (cost_units const u : {100, 1'000}) {
+    for (std::size_t const quarters : {8U, 9U, 10U, 11U, 12U}) {
+      for (std::size_t const machines : {12U, 20U, 28U, 40U, 48U}) {
+        for (int each = 0; each < 6; ++each) {
+          std::vector<cost_units> times(machines * quarters / 4);
+          for (cost_units& time : times) { time = random.between(1, u); }
+          steps.push_back({std::move(times), machines});
+        }
+      }
+    }
+  }
+  return steps;
+}
+
+// Baseline: from longest processing time's plan, the fullest machine swaps one job for one of any
+// other machine, such that the larger load of both becomes least, until none helps.
+cost_units plain_swaps(scheduling_step const& step)
+{
+  std::vector<cost_units> times = step.times;
+  std::ranges::sort(times, std::greater{});
+  std::vector<cost_units> loads(step.machines, 0);
+  std::vector<std::vector<cost_units>> jobs(step.machines);
+  for (cost_units const time : times) {
+    auto const lightest = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
+    loads[lightest] += time;
+    jobs[lightest].push_back(time);
+  }
+  while (true) {
+    auto const full = static_cast<std::size_t>(std::ranges::max_element(loads) - loads.begin());
+    cost_units best = loads[full];
+    cost_units* give = nullptr;
+    cost_units* take = nullptr;
+    std::size_t other = full;
+    for (std::size_t machine = 0; machine < step.machines; ++machine) {
+      if (machine == full) { continue; }
+      for (cost_units& given : jobs[full]) {
+        for (cost_units& taken : jobs[machine]) {
+          cost_units const net = given - taken;
+          cost_units const larger = std::max(loads[full] - net, loads[machine] + net);
+          if (larger < best) { best = larger, give = &given, take = &taken, other = machine; }
+        }
+      }
+    }
+    if (give == nullptr) { return loads[full]; }
+    loads[full] += *take - *give;
+    loads[other] += *give - *take;
+    std::swap(*give, *take);
+  }
+}
+
+// One iteration plans every step once. `above_swaps` counts steps whose plan is above plain swaps.
+template <class Policy>
+void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), Policy policy)
+{
+  std::vector<scheduling_step> const steps = draw();
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  double proven = 0;
+  double above = 0;
+  double worst_gap = 0;
+  double worst_ms = 0;
+  double all_ms = 0;
+  for (auto _ : state) {
+    proven = above = worst_gap = worst_ms = all_ms = 0;
+    for (scheduling_step const& step : steps) {
+      auto const bags = ballast::one_gpu_bags(step.machines);
+      auto const start = std::chrono::steady_clock::now();
+      bool const done =
+          ballast::partition_into(plan, memory, step.times, bags, policy, std::identity{},
+                                  [](cost_units) { return tokens{1}; })
+              .has_value();
+      std::chrono::duration<double, std::milli> const took =
+          std::chrono::steady_clock::now() - start;
+      benchmark::DoNotOptimize(done);
+      proven += plan.proven_optimal() ? 1 : 0;
+      above += plan.makespan > ballast::ratio{plain_swaps(step), 1} ? 1 : 0;
+      worst_gap = std::max(worst_gap, plan.gap());
+      worst_ms = std::max(worst_ms, took.count());
+      all_ms += took.count();
+    }
+  }
+  state.counters["steps"] = static_cast<double>(steps.size());
+  state.counters["proven"] = proven;
+  state.counters["above_swaps"] = above;
+  state.counters["worst_gap"] = worst_gap;
+  state.counters["mean_ms"] = all_ms / static_cast<double>(steps.size());
+  state.counters["worst_ms"] = worst_ms;
+}
+
+using ballast::exact;
+using ballast::refine;
+using lpt = ballast::longest_processing_time;
+
+BENCHMARK_CAPTURE(schedule, lpt_near_equal, near_equal_390, lpt{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_near_equal, near_equal_390, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, exact_near_equal, near_equal_390, exact<>{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, lpt_remainder, with_a_remainder, lpt{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_remainder, with_a_remainder, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_two_resolutions, lengths_in_a_band<0>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_narrow, lengths_in_a_band<1>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_packed, lengths_in_a_band<2>, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, refine_few_per_machine, few_per_machine, refine{})->Iterations(1);
+BENCHMARK_CAPTURE(schedule, exact_few_per_machine, few_per_machine, exact<>{})->Iterations(1);
+
+}  // namespace
