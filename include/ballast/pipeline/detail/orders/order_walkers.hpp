@@ -50,10 +50,11 @@ namespace ballast::inline v0::detail {
 ///
 /// Every round evaluates eight orders at once, a group of 8 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
-/// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls from a fifth of what a move changes on
-/// average to a 128th of that. After each of the first three eighths of a run the best walker's
-/// order replaces the worst's, and after the fourth, the sixth and the seventh the worse half of
-/// the walkers ends.
+/// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
+/// from a fifth of what a move changes on average to a 128th of that. After each of the first three
+/// eighths of a run the best walker's order replaces the worst's, and after the fourth, the sixth
+/// and the seventh the worse half of the walkers ends. In a run of less than 16 l^2 evaluations for
+/// l microbatches half of them end after the first, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them
@@ -105,6 +106,7 @@ class order_walkers {
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
     time_units scale = widest;
     std::uint64_t cooled_until = 0;
+    bool const early = total < 16 * std::uint64_t{count_} * count_;
     std::uint64_t eighth = 1;
     while (budget.left() > end && !ended(budget)) {
       std::uint64_t const done = total - (budget.left() - end);
@@ -112,7 +114,7 @@ class order_walkers {
         scale = cooled(widest, done, total);
         cooled_until = done + total / coolings;
       }
-      for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth); }
+      for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth, early); }
       std::size_t const size = std::min<std::uint64_t>(most, budget.left() - end);
       evaluate_moves(size, random);
       budget.spend(size);
@@ -187,10 +189,12 @@ class order_walkers {
     return changes == 0 ? 0 : static_cast<time_units>(sum / changes);
   }
 
-  void select(std::uint64_t eighth)
+  void select(std::uint64_t eighth, bool early)
   {
     if (walkers_ == 1) { return; }
-    if (eighth < 4) {
+    if (early) {
+      if (std::has_single_bit(eighth)) { keep_best(walkers_ / 2); }
+    } else if (eighth < 4) {
       time_units* const begin = now_.data();
       auto const best = static_cast<std::size_t>(std::min_element(begin, begin + walkers_) - begin);
       auto const worst =
