@@ -13,7 +13,6 @@
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/detail/orders/microbatch_kinds.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

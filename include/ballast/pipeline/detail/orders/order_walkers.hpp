@@ -3,7 +3,6 @@
 #define BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_WALKERS_HPP
 
 #include <ballast/core/detail/fixed_point_math.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
