@@ -2,6 +2,7 @@
 #include <ballast/pipeline/exact_order.hpp>  // first: proves it is self-contained
 
 #include "../support/compiled_schedules.hpp"
+#include "../support/microbatch_families.hpp"
 #include "../support/numbered_order.hpp"
 #include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
@@ -13,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -52,6 +55,37 @@ TEST(ExactOrder, SettlesNineMicrobatches)  // Ensures (3)
   for (std::uint64_t left = 9; left > 0; --left) { beginnings += of_length *= left; }
   EXPECT_EQ(beginnings, 986'409U);
   EXPECT_GE(exact_order<>{}.nodes, beginnings);
+}
+
+// How many beginnings an order of so many microbatches of each kind has.
+std::uint64_t beginnings_of_kinds(std::vector<std::size_t>& left)
+{
+  std::uint64_t beginnings = 0;
+  for (std::size_t& of_kind : left) {
+    if (of_kind == 0) { continue; }
+    --of_kind;
+    beginnings += 1 + beginnings_of_kinds(left);
+    ++of_kind;
+  }
+  return beginnings;
+}
+
+TEST(ExactOrder, SettlesTwentyMicrobatchesOfTwoKindsAndFourteenOfThree)  // Ensures (3)
+{
+  using ballast_test::kind_times;
+  std::vector<std::size_t> two{10, 10};
+  EXPECT_EQ(beginnings_of_kinds(two), 705'430U);
+  std::vector<std::size_t> three{5, 5, 4};
+  EXPECT_EQ(beginnings_of_kinds(three), 811'732U);
+  for (auto const differ :
+       {kind_times::first_quarter, kind_times::proportional, kind_times::every_stage}) {
+    SCOPED_TRACE(static_cast<int>(differ));
+    for (auto const& [kinds, count] : {std::pair{2U, 20U}, std::pair{3U, 14U}}) {
+      auto const times = ballast_test::times_of_kinds(differ, kinds, count, 4, 1);
+      auto const schedule = ballast_test::chain_schedule(4, count);
+      EXPECT_TRUE(order_microbatches(schedule, times, exact_order{}).value().proven_optimal());
+    }
+  }
 }
 
 TEST(ExactOrder, KeepsTheInnerOrderOrABetterOneWithoutNodesToProveIt)  // Ensures (1)

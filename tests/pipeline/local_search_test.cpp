@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/compiled_schedules.hpp"
 #include "../support/counted_allocations.hpp"
+#include "../support/hill_climb.hpp"
+#include "../support/microbatch_families.hpp"
+#include "../support/order_checks.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/random_schedules.hpp"
 
@@ -25,7 +28,6 @@ using ballast::microbatch_id;
 using ballast::order_microbatches;
 using ballast::pipeline_times;
 using ballast::time_units;
-using ballast::detail::order_move;
 using ballast_test::chain_schedule;
 
 static_assert(ballast::order_policy<local_search<>>);
@@ -49,55 +51,6 @@ time_units shortest_of_all(compiled_schedule const& schedule, pipeline_times con
     best = std::min(best, makespan_of(schedule, times, order, memory));
   }
   return best;
-}
-
-TEST(OrderMove, SwapsOrMovesOneMicrobatch)
-{
-  auto const moved = [](order_move move) {
-    auto order = first_orders(5);
-    move.apply(order);
-    std::vector<int> numbers;
-    for (microbatch_id const at : order) { numbers.push_back(static_cast<int>(at)); }
-    return numbers;
-  };
-  EXPECT_EQ(moved({1, 3, true}), (std::vector{0, 3, 2, 1, 4}));
-  EXPECT_EQ(moved({3, 1, true}), (std::vector{0, 3, 2, 1, 4}));
-  EXPECT_EQ(moved({1, 3, false}), (std::vector{0, 2, 3, 1, 4}));
-  EXPECT_EQ(moved({3, 1, false}), (std::vector{0, 3, 1, 2, 4}));
-  EXPECT_EQ(moved({0, 4, false}), (std::vector{1, 2, 3, 4, 0}));
-}
-
-TEST(OrderMove, DrawsEveryPairOfPlacesBothWaysAndBothKinds)
-{
-  for (std::size_t const count : {2U, 3U, 12U}) {
-    ballast::random_source random(7);
-    std::vector<int> seen(count * count * 2, 0);
-    for (int draw = 0; draw < 20'000; ++draw) {
-      order_move const move = order_move::draw(random, count);
-      ASSERT_LT(std::max(move.from, move.to), count);
-      ++seen[(move.from * count + move.to) * 2 + (move.swaps ? 1 : 0)];
-    }
-    for (std::size_t pair = 0; pair < count * count; ++pair) {
-      bool const itself = pair / count == pair % count;
-      EXPECT_EQ(seen[pair * 2] == 0, itself) << pair << " of " << count;
-      EXPECT_EQ(seen[pair * 2 + 1] == 0, itself) << pair << " of " << count;
-    }
-  }
-}
-
-TEST(Cooled, FallsFromTheStartToA128th)
-{
-  constexpr time_units start = 128'000'000;
-  EXPECT_EQ(ballast::detail::cooled(start, 0, 700), start);
-  EXPECT_EQ(ballast::detail::cooled(start, 100, 700), start / 2);
-  EXPECT_EQ(ballast::detail::cooled(start, 700, 700), start / 128);
-  time_units before = start;
-  for (std::uint64_t done = 0; done <= 700; ++done) {
-    time_units const now = ballast::detail::cooled(start, done, 700);
-    EXPECT_LE(now, before);
-    before = now;
-  }
-  EXPECT_EQ(ballast::detail::cooled(0, 3, 8), 0);
 }
 
 TEST(LocalSearch, TakesNoLongerThanTheGivenOrderAndThatOfInner)  // Ensures (1)
@@ -142,6 +95,52 @@ TEST(LocalSearch, FindsTheShortestOfAllOrdersNearlyAlways)
     }
   }
   EXPECT_GE(found * 100, tried * 95);
+}
+
+TEST(LocalSearch, IsNotAboveHillClimbsOfAsManyEvaluations)
+{
+  using ballast_test::kind_times;
+  constexpr std::uint64_t evaluations = 16'000;
+  auto const compare = [](compiled_schedule const& schedule, pipeline_times const& times,
+                          time_units most_above = 5) {  // in 10,000
+    auto const plan =
+        order_microbatches(schedule, times, local_search<>{.evaluations = evaluations}).value();
+    auto climbs = ballast_test::hill_climbs(schedule, times, evaluations);
+    std::ranges::sort(climbs);
+    EXPECT_LE(plan.makespan * 10'000, climbs[3] * (10'000 + most_above));  // of eight
+  };
+  for (auto const differ :
+       {kind_times::first_quarter, kind_times::proportional, kind_times::every_stage}) {
+    for (std::size_t const kinds : {2U, 3U}) {
+      for (std::size_t const chunks : {1U, 2U}) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(differ) << ", " << kinds << " kinds, "
+                                        << chunks << " chunks");
+        compare(chain_schedule(4, 16, chunks),
+                ballast_test::times_of_kinds(differ, kinds, 16, 4 * chunks, 1));
+        compare(chain_schedule(8, 24, chunks),
+                ballast_test::times_of_kinds(differ, kinds, 24, 8 * chunks, 2));
+      }
+    }
+  }
+  for (auto const& [family, name] : ballast_test::named_families) {
+    SCOPED_TRACE(name);
+    compare(chain_schedule(4, 16, 2), ballast_test::times_of(family, 16, 8, 1), 50);
+  }
+  compare(chain_schedule(8, 16), ballast_test::near_equal_times(16, 8, 1));
+}
+
+TEST(LocalSearch, TriesNothingWhereAllMicrobatchesAreEqual)
+{
+  auto const schedule = chain_schedule(4, 12);
+  auto const times =
+      ballast_test::times_of_kinds(ballast_test::kind_times::every_stage, 1, 12, 4, 1);
+  EXPECT_EQ(order_microbatches(schedule, times, local_search{}).value().order, first_orders(12));
+}
+
+TEST(LocalSearch, KeepsWhatPoliciesPromise)
+{
+  ballast_test::expect_valid_orders(local_search<>{.evaluations = 90}, 107);
+  ballast_test::expect_valid_orders(local_search{given_order{}, 7}, 108);
 }
 
 TEST(LocalSearch, DependsOnTheSeedAndOnNothingElse)  // Ensures (2)

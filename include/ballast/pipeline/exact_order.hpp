@@ -21,14 +21,17 @@ namespace ballast::inline v0 {
 /// `nodes` are used up.
 ///
 /// The default number of nodes is above the 986,409 beginnings of orders of nine microbatches, so
-/// up to nine it always finds the best order. For more it often does not: the order is then the
-/// best that it found, and `local_search` finds better ones sooner.
+/// up to nine it always finds the best order. Microbatches that take the same times are of one
+/// kind, and of those left it tries one: 20 of two kinds have at most 705,430 beginnings, 14 of
+/// three 811,732, so these too are always solved. For more it often does not come to its end: the
+/// order is then the best that it found, and `local_search` finds better ones sooner.
 ///
 /// Ensures     (1) the makespan is not above that of the inner policy's order
 ///             (2) where the search came to its end the order is, of all that take the least time,
 ///                 the first in lexicographic order, whichever the inner policy; and its makespan
 ///                 is returned
-///             (3) up to nine microbatches, it comes to its end with the default nodes
+///             (3) up to nine microbatches, 20 of two kinds or 14 of three, it comes to its end
+///                 with the default nodes
 /// Complexity  the inner policy, and what `nodes` of detail::order_search take: under 1F1B the
 ///             tasks of a position or two each, under GPipe up to all backwards.
 /// Source      branch and bound on permutations with one bound per machine: E. Ignall, L. Schrage,

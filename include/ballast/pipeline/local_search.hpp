@@ -2,87 +2,37 @@
 #ifndef BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 #define BALLAST_PIPELINE_LOCAL_SEARCH_HPP
 
-#include <ballast/core/detail/fixed_point_math.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/evaluate_orders.hpp>
+#include <ballast/pipeline/detail/orders/order_walkers.hpp>
 #include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/interval_filling.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
 
-namespace detail {
-
-/// A small change of an order: two microbatches are swapped, or one moves to another position.
-struct order_move {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  bool swaps = false;
-
-  /// Expects at least two microbatches. Half of the moves swap, and three of ten go to a near
-  /// position, since what a microbatch waits for in a pipeline are its neighbours.
-  [[nodiscard]] static order_move draw(random_source& random, std::size_t microbatches)
-  {
-    constexpr std::uint64_t near = 8;
-    // One random word is enough: a number below `bound` is the whole part of bound x word / 2^64,
-    // and the fraction gives the next number.
-    std::uint64_t word = random();
-    auto const below = [&word](std::uint64_t bound) {
-      auto const product = static_cast<uint128>(word) * bound;
-      word = static_cast<std::uint64_t>(product);
-      return static_cast<std::uint64_t>(product >> 64);
-    };
-    std::uint64_t const kind = below(20);
-    std::uint64_t const farthest = microbatches - 1;
-    std::uint64_t const distance = 1 + below(kind % 10 < 3 ? std::min(near, farthest) : farthest);
-    auto const low = static_cast<std::size_t>(below(microbatches - distance));
-    auto const high = low + static_cast<std::size_t>(distance);
-    bool const upwards = below(2) == 0;
-    return {upwards ? low : high, upwards ? high : low, kind < 10};
-  }
-
-  void apply(std::span<microbatch_id> order) const
-  {
-    auto const at = [order](std::size_t position) {
-      return order.begin() + static_cast<std::ptrdiff_t>(position);
-    };
-    if (swaps) {
-      std::iter_swap(at(from), at(to));
-    } else if (from < to) {
-      std::rotate(at(from), at(from + 1), at(to + 1));
-    } else {
-      std::rotate(at(to), at(from), at(from + 1));
-    }
-  }
-};
-
-/// start x 2^(-7 done / total): from start to a 128th of it, falling ever more slowly.
-[[nodiscard]] constexpr time_units cooled(time_units start, std::uint64_t done, std::uint64_t total)
-{
-  auto const fallen = static_cast<uint128>(done) * 7 * fixed_point::log2_one / total;
-  std::uint64_t const share =
-      fixed_point::exp2(32 * fixed_point::log2_one - static_cast<std::int64_t>(fallen));
-  return static_cast<time_units>(static_cast<uint128>(static_cast<std::uint64_t>(start)) * share >>
-                                 32);
-}
-
-}  // namespace detail
-
-/// Improves the order of another policy by threshold accepting: from the present order it tries
-/// moves and goes on with one that is not worse by more than a threshold, which falls with time.
+/// Improves the order of another policy by threshold accepting: eight searches, which start from
+/// different orders, try moves and go on with those that are not worse by more than a random
+/// threshold, which falls with time. The worse searches end on the way.
 ///
-/// Moves are tried in groups of eight, which are evaluated at once, and the best of a group is
-/// taken. It starts from the order of `inner` or from the given one, whichever is shorter, and ends
-/// at the lower bound or when its evaluations are used up.
+/// The first searches start from the given order, that of `inner`, the ascending and the descending
+/// one, that of interval filling and three random ones. Where there are evaluations for more,
+/// further ones follow from random orders: of l microbatches in all the square root of
+/// evaluations / 16 l^2, rounded down, since one search of twice the length finds better orders than
+/// two, up to a point. With less than 8 l^2, four, two or one searches start from the best of the
+/// eight orders. It ends at the lower bound or when its evaluations are used up. Where all
+/// microbatches are equal there is nothing to try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
@@ -92,7 +42,9 @@ struct order_move {
 /// Complexity  O(evaluations x tasks), of which order_evaluator does eight at a time.
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
 ///             appearing superior to simulated annealing", Journal of Computational Physics 90(1),
-///             1990. Groups and the falling threshold (makespan / 3 l to a 128th of it) are ours.
+///             1990. Random thresholds make it S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi,
+///             "Optimization by Simulated Annealing", Science 220(4598):671-680, 1983. The searches
+///             side by side and all constants are ours.
 template <order_policy Inner = insertion>
 struct local_search {
   [[no_unique_address]] Inner inner{};
@@ -102,66 +54,61 @@ struct local_search {
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
                         workspace& memory) const
   {
-    constexpr std::size_t group = 8;
     std::size_t const count = order.size();
     auto scratch = memory.open();
-    std::span<microbatch_id> const present = scratch.take<microbatch_id>(count);
-    std::copy(order.begin(), order.end(), present.begin());
-    time_units const proven = detail::run_order_policy(inner, problem, present, memory);
+    std::span<microbatch_id> const given = scratch.take<microbatch_id>(count);
+    std::span<microbatch_id> const inners = scratch.take<microbatch_id>(count);
+    std::copy(order.begin(), order.end(), given.begin());
+    std::copy(order.begin(), order.end(), inners.begin());
+    time_units const proven = detail::run_order_policy(inner, problem, inners, memory);
     if (count < 2) { return proven; }
-    time_units const bound = std::max(problem.lower_bound, proven);
 
-    order_evaluator evaluator(problem.schedule, problem.times, scratch);
-    std::span<microbatch_id> const tried = scratch.take<microbatch_id>(group * count);
-    std::span<detail::order_move> const moves = scratch.take<detail::order_move>(group);
-    std::span<time_units> const makespans = scratch.take<time_units>(group);
-    std::copy(order.begin(), order.end(), tried.begin());
-    std::copy(present.begin(), present.end(), tried.subspan(count).begin());
-    evaluator.evaluate_into(makespans.first(2), tried.first(2 * count));
-    time_units best = makespans[0];
-    time_units now = makespans[1];
-    if (now < best) {
-      best = now;
-      std::copy(present.begin(), present.end(), order.begin());
-    } else {
-      now = best;
-      std::copy(order.begin(), order.end(), present.begin());
+    time_units best = makespan_of(problem.schedule, problem.times, order, memory);
+    time_units const of_inner = makespan_of(problem.schedule, problem.times, inners, memory);
+    if (of_inner < best) {
+      best = of_inner;
+      std::copy(inners.begin(), inners.end(), order.begin());
     }
-
+    detail::work_budget budget(evaluations);
+    detail::order_walkers walkers(problem, std::max(problem.lower_bound, proven), order, best,
+                                  scratch);
+    if (walkers.kinds().count < 2) { return proven; }
     random_source random(seed);
-    constexpr std::uint64_t coolings = 256;  // computing the threshold takes as long as ten moves
-    time_units const widest = now / static_cast<time_units>(3 * count);
-    time_units threshold = widest;
-    std::uint64_t cooled_until = 0;
-    for (detail::work_budget budget(evaluations); !budget.spent() && best > bound;) {
-      std::uint64_t const done = evaluations - budget.left();
-      auto const size = static_cast<std::size_t>(std::min<std::uint64_t>(group, budget.left()));
-      for (std::size_t each = 0; each < size; ++each) {
-        std::span<microbatch_id> const row = tried.subspan(each * count, count);
-        std::copy(present.begin(), present.end(), row.begin());
-        moves[each] = detail::order_move::draw(random, count);
-        moves[each].apply(row);
+    std::uint64_t const runs = runs_of(count);
+    for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
+      for (std::size_t each = 0; each < walkers.most; ++each) {
+        std::copy(given.begin(), given.end(), walkers.start(each).begin());
+        if (run > 0 || each > 4) { random.shuffle(walkers.start(each)); }
       }
-      evaluator.evaluate_into(makespans.first(size), tried.first(size * count));
-      auto const* const shortest = std::min_element(makespans.data(), makespans.data() + size);
-      if (done >= cooled_until) {
-        threshold = detail::cooled(widest, done, evaluations);
-        cooled_until = done + evaluations / coolings;
+      if (run == 0) {
+        std::copy(inners.begin(), inners.end(), walkers.start(1).begin());
+        ascending_order{}(problem, walkers.start(2), memory);
+        std::copy(walkers.start(2).rbegin(), walkers.start(2).rend(), walkers.start(3).begin());
+        interval_filling{}(problem, walkers.start(4), memory);
       }
-      if (*shortest - now <= threshold) {
-        now = *shortest;
-        moves[static_cast<std::size_t>(shortest - makespans.data())].apply(present);
-        if (now < best) {
-          best = now;
-          std::copy(present.begin(), present.end(), order.begin());
-        }
-      }
-      budget.spend(size);
+      walkers.run(walkers_of(count), budget.left() / (runs - run), random, budget);
     }
     return proven;
   }
 
   friend bool operator==(local_search const&, local_search const&) = default;
+
+ private:
+  // How many runs of eight searches, one after the other.
+  [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count) const
+  {
+    std::uint64_t const of_one = evaluations / (16 * count * count);
+    std::uint64_t runs = 1;
+    while ((runs + 1) * (runs + 1) <= of_one) { ++runs; }
+    return runs;
+  }
+
+  [[nodiscard]] constexpr std::size_t walkers_of(std::uint64_t count) const
+  {
+    std::uint64_t const squares = evaluations / (count * count);
+    return static_cast<std::size_t>(
+        std::bit_floor(std::clamp<std::uint64_t>(squares, 1, detail::order_walkers::most)));
+  }
 };
 
 local_search() -> local_search<>;

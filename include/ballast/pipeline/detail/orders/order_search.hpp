@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 #define BALLAST_PIPELINE_DETAIL_ORDERS_ORDER_SEARCH_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -12,15 +11,14 @@
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/task_bounds.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
+#include <ballast/pipeline/detail/orders/microbatch_kinds.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
-#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -30,7 +28,8 @@ namespace ballast::inline v0::detail {
 ///
 /// A beginning of an order is given up when no order that continues it is good enough. That is
 /// known from two bounds: for every task that the beginning decides, what follows the task under
-/// any order; and for every rank, how long all its other tasks take together.
+/// any order; and for every rank, how long all its other tasks take together. Equal microbatches
+/// are one kind: of those that are left at a position, one is tried.
 ///
 /// Expects     at least one microbatch.
 /// Units       a node is a microbatch at a position: the search simulates the tasks that it
@@ -47,7 +46,7 @@ class order_search {
         path_(scratch.take<microbatch_id>(microbatches_)),
         next_(scratch.take<std::size_t>(microbatches_)),
         is_placed_(scratch.take<bool>(microbatches_)),
-        equal_before_(scratch.take<std::size_t>(microbatches_)),
+        equal_before_(microbatch_kinds(problem, scratch).before),
         ends_(scratch.take<time_units>(problem.schedule.tasks().size())),
         known_(scratch.take<rank_progress>((microbatches_ + 1) * ranks_)),
         bounds_(scratch.take<time_units>(microbatches_ + 1))
@@ -56,7 +55,6 @@ class order_search {
     microbatch_paths const paths(problem.schedule.stages(), columns, scratch);
     tails_ = task_bounds(problem.schedule, columns, paths, scratch).tails();
     std::fill(is_placed_.begin(), is_placed_.end(), false);
-    find_equal(scratch);
     measure_ranks(columns);
   }
 
@@ -100,7 +98,7 @@ class order_search {
     time_units left = 0;   ///< how long all others of the rank take together
   };
 
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t none = microbatch_kinds::none;
 
   // Of microbatches with equal times only the first that is left is tried.
   [[nodiscard]] std::size_t next_candidate(std::size_t microbatch) const
@@ -138,28 +136,6 @@ class order_search {
     return bounds_[depth + 1] = bound;
   }
 
-  void find_equal(workspace::frame& scratch)
-  {
-    auto const row = [this](microbatch_id microbatch) { return problem_.times[microbatch]; };
-    auto const by_times = [&row](microbatch_id a, microbatch_id b) {
-      std::span<stage_time const> const of_a = row(a);
-      auto const [in_a, in_b] = std::mismatch(of_a.begin(), of_a.end(), row(b).begin());
-      if (in_a == of_a.end()) { return a < b; }
-      return precedes(in_a->forward, in_b->forward, in_a->backward, in_b->backward);
-    };
-    auto const sorted = scratch.take<microbatch_id>(microbatches_);
-    for (std::size_t index = 0; index < microbatches_; ++index) {
-      sorted[index] = to_id<microbatch_id>(index);
-    }
-    std::sort(sorted.begin(), sorted.end(), by_times);
-    for (std::size_t at = 0; at < microbatches_; ++at) {
-      std::span<stage_time const> const times = row(sorted[at]);
-      bool const equal =
-          at > 0 && std::equal(times.begin(), times.end(), row(sorted[at - 1]).begin());
-      equal_before_[to_index(sorted[at])] = equal ? to_index(sorted[at - 1]) : none;
-    }
-  }
-
   void measure_ranks(time_columns const& columns)
   {
     stage_graph const& stages = problem_.schedule.stages();
@@ -180,7 +156,7 @@ class order_search {
   std::span<microbatch_id> path_;
   std::span<std::size_t> next_;  ///< of each position: the microbatch to try next
   std::span<bool> is_placed_;
-  std::span<std::size_t> equal_before_;  ///< the last one before with the same times, or none
+  std::span<std::size_t const> equal_before_;  ///< the last one before with the same times, or none
   std::span<time_units> ends_;
   std::span<rank_progress> known_;  ///< of each rank, by how many positions are decided
   std::span<time_units> bounds_;    ///< lower bounds, by how many positions are decided
