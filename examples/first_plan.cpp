@@ -13,7 +13,7 @@ int main()
   std::vector<tokens> const lengths{16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700};
   auto const cost = parse_cost_spec("transformer:d=3072,gamma=0.405").value().cost;
   auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
-  auto const plan = ballast::partition(lengths, bags, longest_processing_time{}, cost);
+  auto const plan = ballast::partition(lengths, bags, refine{}, cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
   for (auto const samples : plan->samples) {  // one group per bag
     for (auto const sample : samples) { std::printf("%6ld", lengths[to_index(sample)]); }

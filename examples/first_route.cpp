@@ -20,8 +20,7 @@ int main()
     gathered_samples<tokens> all;
     auto const gathered = gather_samples_into(all, comm, read[to_index(comm.rank())], 8);
     if (!gathered) { return void(std::puts(gathered.error().message.c_str())); }
-    auto const plan =
-        ballast::partition(all.samples, bags, longest_processing_time{}, cost).value();
+    auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
 
     placement as_read;
     placement as_planned;

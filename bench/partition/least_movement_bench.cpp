@@ -100,6 +100,46 @@ void plan(benchmark::State& state, Policy policy, std::string_view codes, std::s
   state.counters["gap_percent"] = 100 * gap / steps;
 }
 
+/// The same with the answers to a prompt, which stay together and lie on ranks far apart.
+template <class Policy>
+void plan_answers(benchmark::State& state, Policy policy, std::string_view codes, std::size_t gpus,
+                  std::size_t answers)
+{
+  read_steps const read(codes, gpus, "g1n1");
+  auto const cost = bench::transformer_cost();
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (ballast::sample_batch const& step : read.steps) {
+    auto& prompt = prompts.emplace_back();
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      prompt.push_back(static_cast<std::int64_t>(sample % (step.lengths.size() / answers)));
+    }
+  }
+  ballast::partition_plan result;
+  ballast::workspace memory;
+  auto const plan_step = [&](std::size_t step) {
+    ballast::sample_batch const& batch = read.steps[step];
+    return ballast::partition_into(result, memory, batch.lengths, read.bags, policy, cost, {},
+                                   {.together = prompts[step], .home = batch.source})
+        .has_value();
+  };
+  std::size_t next = 0;
+  for (auto _ : state) {
+    bool const done = plan_step(next++ % read.steps.size());
+    benchmark::DoNotOptimize(done);
+    benchmark::ClobberMemory();
+  }
+  double moved = 0;
+  double gap = 0;
+  for (std::size_t step = 0; step < read.steps.size(); ++step) {
+    if (!plan_step(step)) { return state.SkipWithError("a step has no plan"); }
+    moved += result.moved.value();
+    gap += result.gap();
+  }
+  auto const steps = static_cast<double>(read.steps.size());
+  state.counters["moved_percent"] = 100 * moved / steps;
+  state.counters["gap_percent"] = 100 * gap / steps;
+}
+
 constexpr std::string_view even = "g32b32i256f1s0";
 constexpr std::string_view two_sizes = "g8b4i256f1s0,g4b5i512f1s0";
 constexpr std::string_view four_sizes = "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0";
@@ -124,6 +164,22 @@ void add_rows(std::string_view codes, std::size_t gpus, std::string_view bags)
   add("refine/tolerance_per_million:5000", least_movement{});
 }
 
+void add_answer_rows(std::string_view codes, std::size_t gpus, std::size_t answers)
+{
+  auto const add = [&](std::string const& name, auto const& policy) {
+    std::string row = std::string("least_movement/").append(name).append("/").append(codes);
+    row.append("/answers:").append(std::to_string(answers));
+    row.append("/gpus:").append(std::to_string(gpus));
+    benchmark::RegisterBenchmark(row.c_str(), [=](benchmark::State& state) {
+      plan_answers(state, policy, codes, gpus, answers);
+    })->Unit(benchmark::kMicrosecond);
+  };
+  add("greedy_knapsack", ballast::greedy_knapsack{});
+  add("longest_processing_time/tolerance_per_million:5000",
+      least_movement{longest_processing_time{}, 5'000});
+  add("refine/tolerance_per_million:5000", least_movement{});
+}
+
 [[maybe_unused]] bool const movement_registered = [] {
   add_rows(even, 32, "g1n1");
   add_rows(even, 1024, "g1n1");
@@ -131,6 +187,8 @@ void add_rows(std::string_view codes, std::size_t gpus, std::string_view bags)
   add_rows(two_sizes, 24, "g8n1");
   add_rows(four_sizes, 32, "g1n1");
   add_rows(four_sizes, 256, "g8n1");
+  add_answer_rows(even, 32, 4);
+  add_answer_rows(two_sizes, 24, 4);
   return true;
 }();
 

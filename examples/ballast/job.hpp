@@ -33,7 +33,7 @@ struct job_options {
   std::string cost = "transformer:d=3072,gamma=0.405";
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
   double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
-  std::string policy = "longest_processing_time";
+  std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
   std::string together;   ///< column whose equal values keep samples together, or empty
   std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU

@@ -15,7 +15,7 @@ namespace cli {
 /// What the command line of `ballast partition` says, with the defaults of what it leaves out.
 struct partition_options {
   std::vector<std::string> instances;  ///< files, folders and archives
-  std::string policy = "longest_processing_time";
+  std::string policy = "refine";
   std::string format = "table";
 };
 

@@ -65,8 +65,8 @@ TEST_F(BallastPartition, TakesThePolicyThatItIsGiven)
 
 TEST_F(BallastPartition, PrintsATable)
 {
-  auto const result =
-      run("partition --instances " + five_four_three("a.txt") + " " + file("b.txt", "2 2 5 5"));
+  auto const result = run("partition --policy longest_processing_time --instances " +
+                          five_four_three("a.txt") + " " + file("b.txt", "2 2 5 5"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out,
               testing::MatchesRegex("file +n +m +makespan +lower_bound +proven +micros\n"
@@ -74,6 +74,13 @@ TEST_F(BallastPartition, PrintsATable)
                                     "[^ ]*b.txt +2 +2 +5 +5 +yes +[0-9.]+\n"
                                     "\npolicy longest_processing_time\n"
                                     "2 instances, 1 proven optimal \\(50.0 %\\).*\n"));
+}
+
+TEST_F(BallastPartition, RefinesWithoutAPolicy)
+{
+  auto const found = partition(five_four_three("a.txt"));
+  EXPECT_EQ(found.at("policy"), "refine");
+  EXPECT_EQ(found.at("proven_share"), 1.0);
 }
 
 TEST_F(BallastPartition, ReadsFoldersAndArchivesInTheOrderOfNames)

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -96,6 +99,38 @@ TEST(PartitionProblem, LetsASampleWithoutTokensInEverywhere)
 {
   EXPECT_TRUE(partition_problem::fits(0, 1));
   EXPECT_TRUE(partition_problem::fits(0, 8));
+}
+
+TEST(PartitionProblem, SaysWhichTokensLieInWhichBag)
+{
+  std::vector<ballast::tokens> const lengths{3, 4, 0};
+  std::vector<bag_id> const home{bag_id{5}, bag_id{2}, bag_id{1}};
+  partition_problem problem;
+  problem.lengths = lengths;
+  problem.home = home;
+  EXPECT_EQ(problem.tokens_at(0, bag_id{5}), 3);
+  EXPECT_EQ(problem.tokens_at(0, bag_id{2}), 0);
+  auto const homes_of = [&problem](std::size_t sample) {
+    std::vector<std::pair<bag_id, ballast::tokens>> all;
+    problem.for_each_home(
+        sample, [&](bag_id bag, ballast::tokens length) { all.emplace_back(bag, length); });
+    return all;
+  };
+  EXPECT_EQ(homes_of(1), (std::vector{std::pair{bag_id{2}, ballast::tokens{4}}}));
+
+  std::vector<ballast::tokens> const joint_lengths{10, 4, 0};
+  std::vector<std::uint32_t> const first_part{0, 2, 3, 3};
+  std::vector<partition_problem::part> const parts{{bag_id{2}, 3}, {bag_id{5}, 7}, {bag_id{2}, 4}};
+  problem.joint_lengths = joint_lengths;
+  problem.first_part = first_part;
+  problem.parts = parts;
+  EXPECT_EQ(problem.tokens_at(0, bag_id{5}), 7);
+  EXPECT_EQ(problem.tokens_at(0, bag_id{2}), 3);
+  EXPECT_EQ(problem.tokens_at(0, bag_id{3}), 0);
+  EXPECT_EQ(problem.tokens_at(0, bag_id{6}), 0);
+  EXPECT_EQ(problem.tokens_at(2, bag_id{1}), 0);
+  EXPECT_EQ(homes_of(0).size(), 2U);
+  EXPECT_TRUE(homes_of(2).empty());
 }
 
 }  // namespace

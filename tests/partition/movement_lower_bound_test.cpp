@@ -56,6 +56,18 @@ TEST(MovementLowerBound, CountsSamplesThatDoNotFitTheirHome)
   EXPECT_EQ(movement_bound_of(homed, {0, 110}), 3 + 9);
 }
 
+TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
+{
+  using ballast::bag_id;
+  ballast_test::homed_step homed({{4, 6}, {40, 60}, {1, 1}}, {0, 0});
+  homed.joint_lengths = {14, 16};
+  homed.first_part = {0, 2, 4};
+  homed.parts = {{bag_id{0}, 10}, {bag_id{1}, 4}, {bag_id{0}, 9}, {bag_id{1}, 7}};
+  EXPECT_EQ(movement_bound_of(homed, {100, 100}), 4 + 7);
+  EXPECT_EQ(movement_bound_of(homed, {40, 100}), 4 + 7 + 2);  // the second moves nine, not seven
+  EXPECT_EQ(movement_bound_of(homed, {0, 100}), 4 + 7 + 2 + 6);
+}
+
 TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
 {
   ballast_test::homed_step const homed({{0, 8}, {50, 60}, {1, 1}}, {0, 0}, {5, 0});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -39,6 +40,19 @@ TEST(PartitionPlan, DoesNotTakeRoundedQuotientsForAGapBelowZero)
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   EXPECT_GE(with({most - 1, 3}, {most - 2, 3}).gap(), 0.0);
   EXPECT_FALSE(with({most - 1, 3}, {most - 2, 3}).proven_optimal());
+}
+
+TEST(PartitionPlan, IsProvenWithinAShare)
+{
+  constexpr std::int64_t bound = 1'000'000'000'000'000;
+  ballast::partition_plan const near = with({bound + 100'000'000, 1}, {bound, 1});  // 1e-7
+  EXPECT_FALSE(near.proven_optimal());
+  EXPECT_TRUE(near.proven_within(1e-6));
+  EXPECT_FALSE(near.proven_within(9e-8));
+  EXPECT_FALSE(near.proven_within(0));
+  EXPECT_FALSE(with({bound + 1, 1}, {bound, 1}).proven_within(0));
+  EXPECT_TRUE(with({bound, 1}, {bound, 1}).proven_within(0));
+  EXPECT_TRUE(partition_plan{}.proven_within(0));
 }
 
 TEST(PartitionPlan, HasADigestThatMovementDoesNotEnter)

@@ -289,4 +289,20 @@ TEST(RefineDeathTest, RefusesPoliciesThatPad)
                "packed");
 }
 
+TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)
+{
+  ballast::random_source random(51);
+  auto const flop = [](ballast::tokens length) {
+    return 226'492'416 * length + 4'977 * length * length;
+  };
+  for (int step = 0; step < 5; ++step) {
+    std::vector<ballast::tokens> lengths(2048);
+    for (auto& length : lengths) { length = random.between(64, 16'384); }
+    auto const plan =
+        ballast::partition(lengths, ballast::one_gpu_bags(64), ballast::refine{}, flop);
+    ASSERT_TRUE(plan);
+    EXPECT_TRUE(plan->proven_within(1e-6)) << plan->gap();
+  }
+}
+
 }  // namespace

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -29,6 +30,9 @@ struct homed_step {
   std::vector<ballast::cost_units> starting_loads;
   std::vector<std::uint32_t> speeds;
   std::vector<ballast::priced_sample> order;
+  std::vector<ballast::tokens> joint_lengths = {};
+  std::vector<std::uint32_t> first_part = {};
+  std::vector<ballast::partition_problem::part> parts = {};
 
   homed_step(instance of, std::vector<std::uint32_t> const& homes,
              std::vector<ballast::cost_units> before = {})
@@ -45,7 +49,30 @@ struct homed_step {
 
   [[nodiscard]] ballast::partition_problem problem() const
   {
-    return {step.costs, step.lengths, order, step.gpus, speeds, home};
+    return {step.costs, step.lengths, order,         step.gpus,  speeds, home,
+            {},         {},           joint_lengths, first_part, parts};
+  }
+  /// Makes samples of several that stay together, each in a bag of its own below `bags`.
+  void join_several(ballast::random_source& random, std::size_t bags)
+  {
+    first_part.push_back(0);
+    for (std::size_t sample = 0; sample < home.size(); ++sample) {
+      std::map<std::size_t, ballast::tokens> at;
+      ballast::tokens const shortest = step.lengths[sample];
+      at[random.below(bags)] = shortest;
+      for (std::size_t more = random.below(4); more > 0; --more) {
+        at[random.below(bags)] += random.between(shortest, shortest + shortest / 2);
+      }
+      joint_lengths.push_back(0);
+      ballast::tokens most = -1;
+      for (auto const& [bag, length] : at) {
+        joint_lengths.back() += length;
+        if (length > most) { home[sample] = ballast::to_id<ballast::bag_id>(bag); }
+        most = std::max(most, length);
+        if (length > 0) { parts.push_back({ballast::to_id<ballast::bag_id>(bag), length}); }
+      }
+      first_part.push_back(static_cast<std::uint32_t>(parts.size()));
+    }
   }
   [[nodiscard]] bool fits(std::size_t sample, std::size_t bag) const
   {
@@ -55,7 +82,13 @@ struct homed_step {
   {
     ballast::tokens all = 0;
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      all += owner[sample] == home[sample] ? 0 : step.lengths[sample];
+      if (first_part.empty()) {
+        all += owner[sample] == home[sample] ? 0 : step.lengths[sample];
+        continue;
+      }
+      for (auto part = first_part[sample]; part < first_part[sample + 1]; ++part) {
+        all += owner[sample] == parts[part].bag ? 0 : parts[part].length;
+      }
     }
     return all;
   }
@@ -70,8 +103,8 @@ struct homed_step {
   }
 };
 
-/// A random step as random_instance draws it, in every second one with all samples at few bags, and
-/// in every fourth with work that bags have before.
+/// A random step as random_instance draws it, in every second one with all samples at few bags, in
+/// every fourth with work that bags have before, and in every third with samples joined to one.
 inline homed_step random_homed_step(ballast::random_source& random, std::size_t most_samples,
                                     std::size_t most_bags, std::uint32_t largest_bag)
 {
@@ -86,7 +119,9 @@ inline homed_step random_homed_step(ballast::random_source& random, std::size_t 
   if (random.below(4) == 0) {
     for (auto& load : before) { load = random.between(0, 500); }
   }
-  return {std::move(step), homes, std::move(before)};
+  homed_step homed(std::move(step), homes, std::move(before));
+  if (random.below(3) == 0) { homed.join_several(random, used); }
+  return homed;
 }
 
 /// The fewest tokens that any plan within the limits moves, by trying all of them; nothing where

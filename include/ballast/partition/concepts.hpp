@@ -9,6 +9,7 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
 ///             weights[n], capacities[m] and joint_lengths[n] are empty where the caller asked for
-///             nothing of the kind.
+///             nothing of the kind. first_part[n + 1] and parts, of sample i from first_part[i] to
+///             first_part[i + 1] and in the order of bags, are empty where each sample has one home.
 /// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
 ///             and where all GPUs are equally fast, s is their number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
@@ -35,15 +37,23 @@ namespace ballast::inline v0 {
 ///                 weights are not negative and add up to less than 2^63
 ///             (e) no plan has a makespan below lower_bound
 struct partition_problem {
+  /// Samples joined to one can lie in several bags: this many of their tokens in this one.
+  struct part {
+    bag_id bag;
+    tokens length;
+  };
+
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
   std::span<priced_sample const> heaviest_first;
   std::span<std::uint32_t const> gpus;
   std::span<std::uint32_t const> speeds;
-  std::span<bag_id const> home = {};              ///< the bag whose GPUs hold each sample now
-  std::span<std::int64_t const> weights = {};     ///< what each sample takes of the capacity
+  std::span<bag_id const> home = {};           ///< the bag whose GPUs hold most of each sample now
+  std::span<std::int64_t const> weights = {};  ///< what each sample takes of the capacity
   std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
   std::span<tokens const> joint_lengths = {};     ///< of samples joined to one, all together
+  std::span<std::uint32_t const> first_part = {};
+  std::span<part const> parts = {};
   /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
   /// policy that needs it computes it.
   ratio lower_bound = {};
@@ -54,11 +64,35 @@ struct partition_problem {
     return joint_lengths.empty() ? lengths[sample] : joint_lengths[sample];
   }
 
+  /// Calls visit(bag, tokens) for every bag that holds tokens of the sample; the problem has homes.
+  template <class Visit>
+  constexpr void for_each_home(std::size_t sample, Visit&& visit) const
+  {
+    if (first_part.empty()) { return visit(home[sample], tokens_of(sample)); }
+    for (part const& each : parts_of(sample)) { visit(each.bag, each.length); }
+  }
+
+  /// How many tokens of the sample lie in a bag; the problem has homes.
+  [[nodiscard]] constexpr tokens tokens_at(std::size_t sample, bag_id bag) const noexcept
+  {
+    if (first_part.empty()) { return home[sample] == bag ? tokens_of(sample) : 0; }
+    std::span<part const> const all = parts_of(sample);
+    auto const found = std::lower_bound(all.begin(), all.end(), bag,
+                                        [](part const& a, bag_id b) { return a.bag < b; });
+    return found != all.end() && found->bag == bag ? found->length : 0;
+  }
+
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than the bag has GPUs does not fit. A sequence of no tokens fits every bag.
   [[nodiscard]] static constexpr bool fits(tokens length, std::uint32_t gpus) noexcept
   {
     return length == 0 || length >= static_cast<tokens>(gpus);
+  }
+
+ private:
+  [[nodiscard]] constexpr std::span<part const> parts_of(std::size_t sample) const noexcept
+  {
+    return parts.subspan(first_part[sample], first_part[sample + 1] - first_part[sample]);
   }
 };
 

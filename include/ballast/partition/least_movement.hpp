@@ -42,7 +42,8 @@ namespace ballast::inline v0 {
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
 ///             (3) makespan <= (1 + tolerance) * the inner policy's, exactly; where the problem has
 ///                 no homes the plan is the inner policy's
-///             (4) it moves no more tokens than the inner policy's plan does
+///             (4) it moves no more tokens than the inner policy's plan does; samples that stay
+///                 together and lie in several bags move all but those of the bag that owns them
 ///             (5) it keeps to capacities where the inner policy does
 /// Returns     what the inner policy has proven.
 /// Complexity  the inner policy, and O(n log n + n m) with a small constant: O(m) is one move of
@@ -80,6 +81,11 @@ struct least_movement {
     bags.place(owner);
     tokens const inner_moved = bags.moved();
     bring_back(bags, problem, starting_loads, owner, memory);
+    if (!bags.within_limits() || bags.moved() >= inner_moved) {
+      bags.place(owner);
+      detail::work_budget left(work / 2);
+      detail::return_home(bags, left);
+    }
     if (bags.within_limits() && bags.moved() < inner_moved) { bags.store(owner, loads); }
     return proven;
   }

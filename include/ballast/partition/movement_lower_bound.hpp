@@ -19,14 +19,16 @@ namespace ballast::inline v0 {
 
 /// How many tokens at least leave home in every plan that keeps all loads within limits.
 ///
-/// Samples that do not fit their home leave. The work of the others that is above a bag's limit has
-/// to leave too. That takes at least as many tokens as if samples could be cut, those with most work
-/// per token first: the linear relaxation of a knapsack cover for each bag.
+/// Tokens that do not lie where most of their sample's lie move, and so do samples that do not fit
+/// their home. The work of the others that is above a bag's limit has to leave too. That takes at
+/// least as many tokens as if samples could be cut, those with most work per token first: the linear
+/// relaxation of a knapsack cover for each bag. What a sample adds that leaves is what it has there
+/// above the second most in any bag that it fits.
 ///
 /// Shapes      starting_loads[m], limits[m]; the problem has a home[n].
 /// Expects     no starting load is above its limit.
 /// Ensures     (1) no plan within the limits moves fewer tokens
-/// Complexity  O(n log n); 8 bytes of scratch per sample, 8 per bag.
+/// Complexity  O(n log n); 16 bytes of scratch per sample, 8 per bag.
 [[nodiscard]] inline tokens movement_lower_bound(partition_problem const& problem,
                                                  std::span<cost_units const> starting_loads,
                                                  std::span<cost_units const> limits,
@@ -39,38 +41,50 @@ namespace ballast::inline v0 {
   for (std::size_t bag = 0; bag < limits.size(); ++bag) {
     excess[bag] = starting_loads[bag] - limits[bag];
   }
-  tokens moved = 0;
-  std::span<std::uint32_t> by_work_per_token = scratch.take<std::uint32_t>(samples);
+  struct staying_sample {
+    tokens to_leave;  ///< how many more tokens move if it does
+    std::uint32_t sample;
+    std::uint32_t bag;
+  };
+  std::span<staying_sample> by_work_per_token = scratch.take<staying_sample>(samples);
   std::size_t staying = 0;
-  for (std::size_t sample = 0; sample < samples; ++sample) {
-    std::size_t const home = to_index(problem.home[sample]);
-    if (partition_problem::fits(problem.lengths[sample], problem.gpus[home])) {
-      excess[home] += problem.costs[sample];
-      by_work_per_token[staying++] = static_cast<std::uint32_t>(sample);
-    } else {
-      moved += problem.tokens_of(sample);
-    }
+  tokens moved = 0;
+  for (std::uint32_t sample = 0; sample < samples; ++sample) {
+    bag_id best{};
+    tokens most = 0;
+    tokens second = 0;
+    problem.for_each_home(sample, [&](bag_id bag, tokens length) {
+      if (!partition_problem::fits(problem.lengths[sample], problem.gpus[to_index(bag)])) {
+        return;
+      }
+      second = std::max(second, std::min(most, length));
+      best = length > most ? bag : best;
+      most = std::max(most, length);
+    });
+    moved += problem.tokens_of(sample) - most;
+    if (most == second) { continue; }  // it leaves for nothing
+    excess[to_index(best)] += problem.costs[sample];
+    by_work_per_token[staying++] = {most - second, sample, static_cast<std::uint32_t>(best)};
   }
   by_work_per_token = by_work_per_token.first(staying);
   std::sort(by_work_per_token.begin(), by_work_per_token.end(),
-            [&](std::uint32_t a, std::uint32_t b) {
-              // length / cost: samples without tokens come first and those without work last.
-              auto const price = [&](std::uint32_t sample) {
-                cost_units const cost = problem.costs[sample];
-                return cost > 0 ? ratio{problem.tokens_of(sample), cost} : ratio{no_cost, 1};
+            [&](staying_sample const& a, staying_sample const& b) {
+              // length / cost: samples without work come last.
+              auto const price = [&](staying_sample const& each) {
+                cost_units const cost = problem.costs[each.sample];
+                return cost > 0 ? ratio{each.to_leave, cost} : ratio{no_cost, 1};
               };
-              return price(a) < price(b) || (price(a) == price(b) && a < b);
+              return price(a) < price(b) || (price(a) == price(b) && a.sample < b.sample);
             });
-  for (std::uint32_t const sample : by_work_per_token) {
-    cost_units& over = excess[to_index(problem.home[sample])];
+  for (staying_sample const& each : by_work_per_token) {
+    cost_units& over = excess[each.bag];
     if (over <= 0) { continue; }
-    cost_units const cost = problem.costs[sample];
-    tokens const length = problem.tokens_of(sample);
+    cost_units const cost = problem.costs[each.sample];
     if (cost <= over) {
-      moved += length;
+      moved += each.to_leave;
     } else {
       uint128 const part =
-          uint128{static_cast<std::uint64_t>(over)} * static_cast<std::uint64_t>(length);
+          uint128{static_cast<std::uint64_t>(over)} * static_cast<std::uint64_t>(each.to_leave);
       auto const all = static_cast<std::uint64_t>(cost);
       moved += static_cast<tokens>((part + all - 1) / all);
     }

@@ -47,6 +47,10 @@ struct partition_plan {
   /// Whether no plan is better.
   [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
 
+  /// Whether no plan is better by more than this share. Costs are rounded to whole units and fitted
+  /// to measurements, so a gap below their resolution says nothing about time.
+  [[nodiscard]] bool proven_within(double share) const noexcept { return gap() <= share; }
+
   /// One word that differs where any bag, owner, cost or load does: ranks compare it before they
   /// send.
   [[nodiscard]] std::uint64_t digest() const noexcept

@@ -82,7 +82,30 @@ TEST(JoinSamples, GivesHomeToTheFirstOfEqualBags)
   EXPECT_THAT(items.home, ElementsAre(bag_id{1}, bag_id{2}));
 }
 
-TEST(JoinSamples, AgreesWithAMapOfKeys)  // Ensures (1) (2) (3)
+TEST(JoinSamples, CountsTokensPerBagOnlyWhereAnItemLiesInSeveral)  // Ensures (4)
+{
+  samples given{{1, 1, 1, 1}, {5, 4, 0, 2}, {}, {bag_id{3}, bag_id{1}, bag_id{4}, bag_id{3}}};
+  std::vector<std::uint32_t> item_of(4);
+  ballast::workspace memory;
+  auto frame = memory.open();
+  std::vector<std::int64_t> const keys{0, 0, 0, 1};
+  planned_items const items = join_samples(keys, given.view(), item_of, frame);
+  EXPECT_THAT(items.first_part, ElementsAre(0, 2, 3));
+  ASSERT_EQ(items.parts.size(), 3U);
+  EXPECT_EQ(items.parts[0].bag, bag_id{1});
+  EXPECT_EQ(items.parts[0].length, 4);
+  EXPECT_EQ(items.parts[1].bag, bag_id{3});
+  EXPECT_EQ(items.parts[1].length, 5);
+  EXPECT_EQ(items.parts[2].length, 2);
+
+  given.home[1] = bag_id{3};  // the sample without tokens lies elsewhere, but moves nothing
+  planned_items const one_home = join_samples(keys, given.view(), item_of, frame);
+  EXPECT_THAT(one_home.home, ElementsAre(bag_id{3}, bag_id{3}));
+  EXPECT_TRUE(one_home.first_part.empty());
+  EXPECT_TRUE(one_home.parts.empty());
+}
+
+TEST(JoinSamples, AgreesWithAMapOfKeys)  // Ensures (1) (2) (3) (4)
 {
   ballast::random_source random(101);
   for (int trial = 0; trial < 500; ++trial) {
@@ -136,6 +159,17 @@ TEST(JoinSamples, AgreesWithAMapOfKeys)  // Ensures (1) (2) (3)
                 std::ranges::max_element(expected[item].at, {}, [](auto const& entry) {
                   return entry.second;
                 })->first);
+      std::erase_if(expected[item].at, [](auto const& entry) { return entry.second == 0; });
+      if (items.first_part.empty()) {
+        EXPECT_LE(expected[item].at.size(), 1U);
+        continue;
+      }
+      auto const parts = items.parts.subspan(items.first_part[item],
+                                             items.first_part[item + 1] - items.first_part[item]);
+      std::map<bag_id, tokens> at;
+      for (auto const& part : parts) { EXPECT_TRUE(at.emplace(part.bag, part.length).second); }
+      EXPECT_EQ(at, expected[item].at);
+      EXPECT_TRUE(std::ranges::is_sorted(parts, {}, &ballast::partition_problem::part::bag));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,8 @@ namespace ballast::inline v0::detail {
 /// What a policy plans: samples, or sets of samples that stay together, each as if it were one.
 ///
 /// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
-///             joint_lengths[k], or empty where items are samples.
+///             joint_lengths[k], or empty where items are samples; first_part[k + 1] and parts, or
+///             empty where no item lies in several bags.
 struct planned_items {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
@@ -26,6 +28,8 @@ struct planned_items {
   std::span<bag_id const> home = {};
   std::span<std::uint32_t const> first_sample = {};
   std::span<tokens const> joint_lengths = {};
+  std::span<std::uint32_t const> first_part = {};
+  std::span<partition_problem::part const> parts = {};
 
   /// The sample that an error names for an item.
   [[nodiscard]] std::size_t sample_of(std::size_t item) const noexcept
@@ -38,13 +42,14 @@ struct planned_items {
 ///
 /// An item costs and weighs what its samples do together. Its length is that of its shortest sample
 /// that has tokens, since a bag splits each sample by itself. Its home is the bag that holds most of
-/// its tokens, of equals the first.
+/// its tokens, of equals the first; its parts are the tokens in every bag that holds some.
 ///
 /// Shapes      keys[n], item_of[n].
 /// Ensures     (1) item_of[i] == item_of[j] exactly where keys[i] == keys[j]
 ///             (2) items are numbered by their first samples
 ///             (3) first_sample of an item is the first of its samples
-/// Complexity  O(n log n); up to 56 n bytes of scratch that the caller's frame keeps.
+///             (4) the parts of an item are in the order of bags, and each has tokens
+/// Complexity  O(n log n); up to 76 n bytes of scratch that the caller's frame keeps.
 inline planned_items join_samples(std::span<std::int64_t const> keys, planned_items const& samples,
                                   std::span<std::uint32_t> item_of, workspace::frame& scratch)
 {
@@ -93,6 +98,11 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
     if (item_of[a] != item_of[b]) { return item_of[a] < item_of[b]; }
     return samples.home[a] != samples.home[b] ? samples.home[a] < samples.home[b] : a < b;
   });
+  std::span<partition_problem::part> const parts = scratch.take<partition_problem::part>(count);
+  std::span<std::uint32_t> const first_part = scratch.take<std::uint32_t>(std::size_t{items} + 1);
+  std::fill(first_part.begin(), first_part.end(), 0);
+  std::size_t part_count = 0;
+  bool several_homes = false;
   tokens held = 0;
   for (std::size_t place = 0; place < count; ++place) {
     std::uint32_t const sample = by_key[place];
@@ -104,8 +114,21 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
       most[item] = held;
       home[item] = samples.home[sample];
     }
+    if (samples.lengths[sample] == 0) { continue; }
+    if (held == samples.lengths[sample]) {  // the first tokens in this bag
+      several_homes = several_homes || first_part[item + 1] > 0;
+      ++first_part[item + 1];
+      ++part_count;
+    }
+    parts[part_count - 1] = {samples.home[sample], held};
   }
-  return {costs, lengths, weights, home, first_sample, joint_lengths};
+  planned_items joined{costs, lengths, weights, home, first_sample, joint_lengths};
+  if (several_homes) {
+    std::partial_sum(first_part.begin(), first_part.end(), first_part.begin());
+    joined.first_part = first_part;
+    joined.parts = parts.first(part_count);
+  }
+  return joined;
 }
 
 }  // namespace ballast::inline v0::detail

@@ -91,9 +91,9 @@ template <partition_policy Policy>
     bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
     capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
   }
-  partition_problem problem{items.costs,   items.lengths, heaviest_first,
-                            bags.sizes(),  bags.speeds(), items.home,
-                            items.weights, capacities,    items.joint_lengths};
+  partition_problem problem{items.costs,         items.lengths,    heaviest_first, bags.sizes(),
+                            bags.speeds(),       items.home,       items.weights,  capacities,
+                            items.joint_lengths, items.first_part, items.parts};
   problem.lower_bound = makespan_lower_bound(problem, memory);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {

@@ -60,6 +60,15 @@ TEST(FillFromHome, DisplacesLightSamplesForHeavyOnes)
             (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{0}}));
 }
 
+TEST(FillFromHome, PrefersABagThatHoldsTokensToTheOneWithMostRoom)
+{
+  ballast_test::homed_step homed({{60, 10}, {60, 30}, {1, 1, 1}}, {0, 0});
+  homed.joint_lengths = {60, 25};
+  homed.first_part = {0, 1, 3};
+  homed.parts = {{bag_id{0}, 60}, {bag_id{0}, 15}, {bag_id{1}, 10}};
+  EXPECT_EQ(filled(homed, {70, 30, 90}), (std::vector{bag_id{0}, bag_id{1}}));
+}
+
 TEST(FillFromHome, LeavesWhatFindsNoRoomWhereItIs)
 {
   ballast_test::homed_step const homed({{60, 60}, {60, 60}, {1, 1}}, {0, 0});

@@ -152,6 +152,29 @@ TEST(LimitedBags, FitsSamplesJoinedToOneByTheShortestAndMovesThemAll)
   EXPECT_EQ(bags.moved(), 6);
 }
 
+TEST(LimitedBags, CountsWhatEachBagHoldsOfSamplesJoinedToOne)
+{
+  ballast_test::homed_step homed({{2}, {5}, {1, 1, 1, 4}}, {2});
+  homed.joint_lengths = {18};
+  homed.first_part = {0, 4};
+  homed.parts = {{bag_id{0}, 3}, {bag_id{1}, 4}, {bag_id{2}, 6}, {bag_id{3}, 5}};
+  std::vector<cost_units> limits{5, 4, 5, 9};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  auto const problem = homed.problem();
+  limited_bags bags(problem, homed.starting_loads, limits, scratch);
+  bags.place(homed.home);
+  EXPECT_EQ(bags.moved(), 12);
+  EXPECT_EQ(bags.newly_moved(0, 1), 2);
+  EXPECT_EQ(bags.home_with_room(0),
+            0U);  // bag 1 has no room, and the bag of four GPUs is too large
+  bags.move(0, 1);
+  EXPECT_EQ(bags.moved(), 14);
+  EXPECT_EQ(bags.home_with_room(0), 2U);
+  bags.place(std::vector{bag_id{3}});  // does not fit: goes where most of it has room
+  EXPECT_EQ(bags[0].bag, 2U);
+}
+
 TEST(LimitedBags, CountsWeightsAgainstCapacities)
 {
   ballast_test::homed_step const homed({{9, 9, 9}, {5, 4, 3}, {1, 1}}, {0, 0, 1});

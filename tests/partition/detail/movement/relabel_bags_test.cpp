@@ -82,6 +82,16 @@ TEST(RelabelBags, KeepsHalfOfWhatTheBestAssignmentKeeps)
   }
 }
 
+TEST(RelabelBags, CountsEveryPartOfASampleJoinedFromSeveral)
+{
+  // Most of each lies in bag 0, but bag 0 gains more by the second.
+  ballast_test::homed_step homed({{5, 5}, {9, 9}, {1, 1}}, {0, 0});
+  homed.joint_lengths = {15, 17};
+  homed.first_part = {0, 2, 4};
+  homed.parts = {{bag_id{0}, 8}, {bag_id{1}, 7}, {bag_id{0}, 12}, {bag_id{1}, 5}};
+  EXPECT_EQ(relabelled(homed, {bag_id{0}, bag_id{1}}), (std::vector{bag_id{1}, bag_id{0}}));
+}
+
 TEST(RelabelBags, BringsAPlanHomeThatOnlyNamesBagsOtherwise)
 {
   ballast_test::homed_step const homed({{5, 6, 7, 8}, {5, 6, 7, 8}, {1, 1, 1}}, {2, 0, 1, 2});

@@ -14,7 +14,8 @@
 namespace ballast::inline v0::detail {
 
 /// Packs bags anew, heaviest sample first: a sample stays where it is if the heavier ones that stayed
-/// or came there leave room for it, and otherwise goes to the bag with most room.
+/// or came there leave room for it, and otherwise goes to a bag that holds tokens of it and has room,
+/// or else to the bag with most room.
 ///
 /// The room of a bag is its limit less all that it holds, so samples go where there are few. Light
 /// samples come last and fill the gaps, as in longest processing time. This finds plans where samples
@@ -38,6 +39,14 @@ inline void fill_from_home(limited_bags& bags, workspace& memory)
     };
     std::uint32_t to = it.bag;
     if (!has_room(to)) {
+      tokens most = 0;
+      bags.for_each_home(sample, [&](std::uint32_t home, tokens length) {
+        if (length <= most || !has_room(home) || !bags.may_enter(sample, home)) { return; }
+        most = length;
+        to = home;
+      });
+    }
+    if (to == it.bag && !has_room(to)) {
       std::size_t const last = by_room.size() - std::min(most_tried, by_room.size());
       bool found = false;
       for (std::size_t place = by_room.size(); place-- > last && !found;) {

@@ -38,7 +38,8 @@ struct bag_room {
 /// Expects     home[n] is there, and no starting load is above its limit.
 /// Ensures     (1) the samples of a bag come in increasing number
 ///             (2) by_room() is in increasing order
-///             (3) moved() is the sum of the tokens that are not at home
+///             (3) moved() is the sum of the tokens that are not at home; of samples joined to one
+///                 each part has its own
 /// Complexity  move: O(samples of both bags + m), of which O(m) is one move of memory; everything
 ///             else O(1). 40 bytes of scratch per sample, 40 per bag.
 class limited_bags {
@@ -47,8 +48,8 @@ class limited_bags {
 
   struct held_sample {
     cost_units cost;
-    tokens length;  ///< what moves with it: of samples joined to one all, not what fits
-    std::uint32_t home;
+    tokens kept;         ///< of its tokens, what lies in the bag that holds it
+    std::uint32_t home;  ///< where most of them lie
     std::uint32_t bag;   ///< that holds it
     std::uint32_t next;  ///< of this bag's samples, or none
     std::uint32_t previous;
@@ -73,19 +74,20 @@ class limited_bags {
     for (std::size_t place = 0; place < samples_.size(); ++place) {
       auto const [cost, id] = problem.heaviest_first[place];
       auto const home = static_cast<std::uint32_t>(problem.home[to_index(id)]);
-      samples_[place] = {cost, problem.tokens_of(to_index(id)), home, none, none, none, id};
+      samples_[place] = {cost, 0, home, none, none, none, id};
+      all_ += problem.tokens_of(to_index(id));
     }
   }
 
   /// Puts every sample in the bag that owns it. A sample without a bag, or in one that it does not
-  /// fit, goes where there is most room.
+  /// fit, goes where most of its tokens have room, or else where there is most room.
   void place(std::span<bag_id const> owner)
   {
     std::fill(first_.begin(), first_.end(), none);
     std::fill(last_put_.begin(), last_put_.end(), none);
     std::copy(starting_loads_.begin(), starting_loads_.end(), loads_.begin());
     std::fill(weights_.begin(), weights_.end(), 0);
-    moved_ = 0;
+    kept_ = 0;
     auto const bags = static_cast<std::uint32_t>(loads_.size());
     for (auto sample = static_cast<std::uint32_t>(samples_.size()); sample-- > 0;) {
       auto const bag = static_cast<std::uint32_t>(owner[to_index(samples_[sample].id)]);
@@ -96,10 +98,13 @@ class limited_bags {
     std::sort(by_room_.begin(), by_room_.end());
     for (std::uint32_t sample = 0; sample < samples_.size(); ++sample) {
       if (samples_[sample].bag != none) { continue; }
-      auto place = by_room_.size() - 1;
-      while (place > 0 && !may_enter(sample, by_room_[place].bag)) { --place; }
-      while (!fits(sample, by_room_[place].bag)) { ++place; }  // no capacity has room for it
-      auto const bag = by_room_[place].bag;
+      auto bag = home_with_room(sample);
+      if (bag == none) {
+        auto place = by_room_.size() - 1;
+        while (place > 0 && !may_enter(sample, by_room_[place].bag)) { --place; }
+        while (!fits(sample, by_room_[place].bag)) { ++place; }  // no capacity has room for it
+        bag = by_room_[place].bag;
+      }
       reorder(bag, [&] { put(sample, bag); });
     }
   }
@@ -129,7 +134,7 @@ class limited_bags {
         std::lower_bound(by_room_.begin(), by_room_.end(), bag_room{work, 0}, std::less{}) -
         by_room_.begin());
   }
-  [[nodiscard]] tokens moved() const noexcept { return moved_; }
+  [[nodiscard]] tokens moved() const noexcept { return all_ - kept_; }
 
   /// Whether a sample may be in a bag, however much work that has; `leaving` goes before it comes.
   [[nodiscard]] bool may_enter(std::uint32_t sample, std::uint32_t bag,
@@ -144,8 +149,34 @@ class limited_bags {
   /// How many more tokens would be away from home if a sample went to a bag.
   [[nodiscard]] tokens newly_moved(std::uint32_t sample, std::uint32_t bag) const noexcept
   {
+    return samples_[sample].kept - tokens_at(sample, bag);
+  }
+
+  /// Calls visit(bag, tokens) for the bags that hold tokens of a sample.
+  template <class Visit>
+  void for_each_home(std::uint32_t sample, Visit&& visit) const
+  {
+    problem_.for_each_home(to_index(samples_[sample].id), [&](bag_id bag, tokens length) {
+      visit(static_cast<std::uint32_t>(bag), length);
+    });
+  }
+
+  /// The other bag with most of a sample's tokens that has room for it and that it may enter, of
+  /// equals the first; or none.
+  [[nodiscard]] std::uint32_t home_with_room(std::uint32_t sample) const
+  {
     held_sample const& it = samples_[sample];
-    return (bag != it.home ? it.length : 0) - (it.away() ? it.length : 0);
+    if (problem_.first_part.empty() && !it.away()) { return none; }
+    std::uint32_t best = none;
+    tokens most = 0;
+    for_each_home(sample, [&](std::uint32_t bag, tokens length) {
+      if (bag == it.bag || length <= most || it.cost > room(bag) || !may_enter(sample, bag)) {
+        return;
+      }
+      most = length;
+      best = bag;
+    });
+    return best;
   }
 
   void move(std::uint32_t sample, std::uint32_t bag)
@@ -172,6 +203,13 @@ class limited_bags {
   {
     return partition_problem::fits(problem_.lengths[to_index(samples_[sample].id)],
                                    problem_.gpus[bag]);
+  }
+
+  [[nodiscard]] tokens tokens_at(std::uint32_t sample, std::uint32_t bag) const noexcept
+  {
+    held_sample const& it = samples_[sample];
+    bool const nothing = problem_.first_part.empty() && bag != it.home;
+    return nothing ? 0 : problem_.tokens_at(to_index(it.id), bag_id{bag});
   }
 
   [[nodiscard]] std::int64_t weight(std::uint32_t sample) const noexcept
@@ -203,7 +241,8 @@ class limited_bags {
     if (after != none) { samples_[after].previous = sample; }
     last_put_[bag] = sample;
     loads_[bag] += it.cost;
-    moved_ += it.away() ? it.length : 0;
+    it.kept = tokens_at(sample, bag);
+    kept_ += it.kept;
     if (!weights_.empty()) { weights_[bag] += weight(sample); }
   }
 
@@ -214,7 +253,7 @@ class limited_bags {
     if (it.next != none) { samples_[it.next].previous = it.previous; }
     if (last_put_[it.bag] == sample) { last_put_[it.bag] = none; }
     loads_[it.bag] -= it.cost;
-    moved_ -= it.away() ? it.length : 0;
+    kept_ -= it.kept;
     if (!weights_.empty()) { weights_[it.bag] -= weight(sample); }
   }
 
@@ -244,7 +283,8 @@ class limited_bags {
   std::span<cost_units> loads_;
   std::span<std::int64_t> weights_;
   std::span<bag_room> by_room_;
-  tokens moved_ = 0;
+  tokens all_ = 0;   // of all samples
+  tokens kept_ = 0;  // of them, those at home
 };
 
 }  // namespace ballast::inline v0::detail

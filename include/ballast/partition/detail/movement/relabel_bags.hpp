@@ -26,7 +26,8 @@ namespace ballast::inline v0::detail {
 /// In, out     owner[n], every sample with a bag.
 /// Ensures     (1) contents stay together, and go only to a bag of the same size and speed with the
 ///                 same starting load
-/// Complexity  O(n log n + m log m); 40 bytes of scratch per sample, 16 per bag.
+/// Complexity  O(n log n + m log m); 16 bytes of scratch per sample, of samples joined to one for
+///             every bag that holds some of them, and 16 per bag.
 /// Source      D. Avis, "A Survey of Heuristics for the Weighted Matching Problem", Networks
 ///             13(4):475-493, 1983, on the greedy matching.
 inline void relabel_bags(partition_problem const& problem,
@@ -40,10 +41,14 @@ inline void relabel_bags(partition_problem const& problem,
     std::uint32_t bag;
   };
   auto scratch = memory.open();
-  std::span<overlap> overlaps = scratch.take<overlap>(owner.size());
+  std::span<overlap> overlaps =
+      scratch.take<overlap>(problem.first_part.empty() ? owner.size() : problem.parts.size());
+  std::size_t next = 0;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    overlaps[sample] = {problem.tokens_of(sample), static_cast<std::uint32_t>(owner[sample]),
-                        static_cast<std::uint32_t>(problem.home[sample])};
+    problem.for_each_home(sample, [&](bag_id home, tokens length) {
+      overlaps[next++] = {length, static_cast<std::uint32_t>(owner[sample]),
+                          static_cast<std::uint32_t>(home)};
+    });
   }
   std::sort(overlaps.begin(), overlaps.end(), [](overlap const& a, overlap const& b) {
     return precedes(a.content, b.content, a.bag, b.bag);

@@ -53,7 +53,7 @@ class relief_search {
     auto each = bags.first_of(bag);
     tokens shortest = std::numeric_limits<tokens>::max();
     for (candidate& to_leave : held_) {
-      shortest = std::min(shortest, bags[each].away() ? 0 : bags[each].length);
+      shortest = std::min(shortest, bags[each].kept);
       to_leave = {bags[each].cost, shortest, each};
       each = bags[each].next;
     }
@@ -64,6 +64,10 @@ class relief_search {
   {
     std::span<bag_room const> const by_room = bags_.by_room();
     for (candidate const& each : held_) {
+      if (std::uint32_t const home = bags_.home_with_room(each.sample);
+          home != limited_bags::none) {
+        consider({each.sample, home, limited_bags::none}, each.cost);
+      }
       std::size_t const first = bags_.first_with_room(each.cost);
       std::size_t const last = std::min(first + window, by_room.size());
       for (std::size_t place = first; place < last; ++place) {

@@ -12,25 +12,22 @@
 
 namespace ballast::inline v0::detail {
 
-/// Brings one sample home if that leaves fewer tokens away from home: alone, or in exchange for a
-/// sample that takes its place or goes to a third bag with room. Returns whether it did.
-inline bool bring_home(limited_bags& bags, std::uint32_t sample, work_budget& work)
+/// Brings one sample to a bag that holds tokens of it if that leaves fewer tokens away from home, in
+/// exchange for a sample that takes its place or goes to a third bag with room. Returns whether it
+/// did.
+inline bool exchange_home(limited_bags& bags, std::uint32_t sample, std::uint32_t home,
+                          work_budget& work)
 {
   cost_units const cost = bags[sample].cost;
-  tokens const length = bags[sample].length;
-  std::uint32_t const home = bags[sample].home;
+  tokens const gained = -bags.newly_moved(sample, home);
   std::uint32_t const from = bags[sample].bag;
   cost_units const room = bags.room(home);
-  if (cost <= room && bags.may_enter(sample, home)) {
-    bags.move(sample, home);
-    return true;
-  }
   std::span<bag_room const> const by_room = bags.by_room();
   tokens fewest = 0;
   std::uint32_t best = limited_bags::none;
   std::uint32_t best_bag = limited_bags::none;
   auto const consider = [&](std::uint32_t leaving, std::uint32_t bag) {
-    tokens const moved = bags.newly_moved(leaving, bag) - length;
+    tokens const moved = bags.newly_moved(leaving, bag) - gained;
     if (moved < fewest) {
       fewest = moved;
       best = leaving;
@@ -50,11 +47,33 @@ inline bool bring_home(limited_bags& bags, std::uint32_t sample, work_budget& wo
         bags.may_enter(leaving, by_room[place].bag)) {
       consider(leaving, by_room[place].bag);
     }
+    if (std::uint32_t const other_home = bags.home_with_room(leaving);
+        other_home != limited_bags::none) {
+      consider(leaving, other_home);
+    }
   }
   if (best == limited_bags::none) { return false; }
   bags.move(best, best_bag);
   bags.move(sample, home);
   return true;
+}
+
+/// Brings one sample to a bag that holds more of its tokens if that leaves fewer away from home:
+/// alone or in exchange. Returns whether it did.
+inline bool bring_home(limited_bags& bags, std::uint32_t sample, work_budget& work)
+{
+  std::uint32_t const with_room = bags.home_with_room(sample);
+  if (with_room != limited_bags::none && bags.newly_moved(sample, with_room) < 0) {
+    bags.move(sample, with_room);
+    return true;
+  }
+  bool returned = false;
+  bags.for_each_home(sample, [&](std::uint32_t home, tokens) {
+    if (!returned && bags.newly_moved(sample, home) < 0) {
+      returned = exchange_home(bags, sample, home, work);
+    }
+  });
+  return returned;
 }
 
 /// Undoes moves that were not needed, until nothing more can go home.

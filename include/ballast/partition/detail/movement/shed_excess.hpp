@@ -15,7 +15,7 @@
 namespace ballast::inline v0::detail {
 
 /// Moves samples out of a bag that is far above its limit, the heaviest that find room first, each
-/// to the bag with the least room that is enough: until the excess is less than two of them.
+/// to a bag that holds tokens of it or to the one with the least room that is enough: until the excess is less than two of them.
 inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
 {
   std::span<bag_room const> const by_room = bags.by_room();
@@ -23,10 +23,15 @@ inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
     cost_units const cost = bags[sample].cost;
     if (cost == 0) { return; }
     std::uint32_t const next = bags[sample].next;
-    std::size_t const place = bags.first_with_room(cost);
-    if (place < by_room.size() && bags.may_enter(sample, by_room[place].bag)) {
+    std::uint32_t to = bags.home_with_room(sample);
+    if (to == limited_bags::none) {
+      std::size_t const place = bags.first_with_room(cost);
+      bool const found = place < by_room.size() && bags.may_enter(sample, by_room[place].bag);
+      to = found ? by_room[place].bag : to;
+    }
+    if (to != limited_bags::none) {
       if (cost > -bags.room(bag) / 2) { return; }
-      bags.move(sample, by_room[place].bag);
+      bags.move(sample, to);
     }
     sample = next;
   }
