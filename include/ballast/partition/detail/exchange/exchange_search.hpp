@@ -62,7 +62,7 @@ class exchange_search {
     keep(start_);
     keep(best_);
     auto const settle = [this](bag_exchanges& plan, workspace::frame& scratch) {
-      settle_bags(plan, target_, scratch)();
+      settle_bags(plan, target_, scratch)(share(18));
     };
     auto const swap = [this](bag_exchanges& plan, workspace::frame& scratch) {
       whole_bag_exchanges all(plan);
@@ -76,14 +76,14 @@ class exchange_search {
     if (!nearly_equal_costs() && from_start(work_.left(), settle)) { return; }
     if (from_start(share(19), even_out) || from_start(share(19), swap)) { return; }
     go_back(best_);
-    run(share(18),
+    run(share(16),
         [this](bag_exchanges& plan, workspace::frame&) { relieve_worst(plan, target_)(); });
     random_source random(owner_.size());
     while (!done()) {
       keep(best_);
       work_.spend(owner_.size() + loads_.size());
       swap_at_random(random);
-      run(share(16), even_out);
+      run(share(15), even_out);
       if (makespan() > makespan_of(best_.loads, problem_.speeds)) { go_back(best_); }
     }
   }
@@ -106,7 +106,7 @@ class exchange_search {
 
   [[nodiscard]] std::uint64_t share(unsigned log2_steps) const noexcept
   {
-    return (std::uint64_t{1} << log2_steps) + 16 * owner_.size();
+    return (std::uint64_t{1} << log2_steps) + 8 * owner_.size();
   }
 
   [[nodiscard]] ratio makespan() const noexcept { return makespan_of(loads_, problem_.speeds); }

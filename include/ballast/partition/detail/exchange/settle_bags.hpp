@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -85,13 +86,16 @@ class settle_bags {
       room += static_cast<std::uint64_t>(limits_[bag]);
       work += static_cast<std::uint64_t>(plan.load(bag));
     }
+    far_surplus_ = static_cast<cost_units>(work >> 16);
     if (room > work) { slack_ = static_cast<cost_units>((room - work) / plan.bags()); }
   }
 
-  bool operator()()
+  /// Once it has done as much work as `patience` says, it goes on only while the limits are near.
+  bool operator()(std::uint64_t patience = std::numeric_limits<std::uint64_t>::max())
   {
     std::uint64_t const all_work = plan_.work().left();
     cost_units surplus = queue_all();
+    int idle_passes = 0;
     for (std::size_t count = few; surplus > 0 && !light_.empty() && !plan_.work().spent();) {
       bool const started = count > few;
       std::size_t const dense =
@@ -106,7 +110,11 @@ class settle_bags {
       // From a poor plan a first pass brings the limits a little nearer, and so do the next.
       bool const pays = started ? left < surplus - surplus / 4
                                 : left > surplus / 2 && left < surplus - surplus / 32;
+      // Where costs are nearly equal or of few kinds, more candidates do not help either.
+      idle_passes = started && left > surplus - surplus / 8 ? idle_passes + 1 : 0;
       surplus = left;
+      bool const far = surplus > far_surplus_;
+      if (far && (idle_passes == 2 || all_work - plan_.work().left() > patience)) { break; }
       if (pays) { continue; }
       if (count == subset_sum::most_members) { break; }
       count = std::min(count + (exact ? 1 : 2), subset_sum::most_members);
@@ -189,7 +197,8 @@ class settle_bags {
   std::span<cost_units> limits_;
   surplus_queue<true> heavy_;
   surplus_queue<false> light_;
-  cost_units slack_ = 0;  // of all bags together, per bag
+  cost_units slack_ = 0;        // of all bags together, per bag
+  cost_units far_surplus_ = 0;  // of all bags together: more of it is far from the limits
 };
 
 }  // namespace ballast::inline v0::detail
