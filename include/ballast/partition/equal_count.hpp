@@ -69,6 +69,8 @@ struct equal_count {
   }
 
   [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
+  /// What it restricts are the numbers of samples alone.
+  [[nodiscard]] static constexpr bool keeps_counts() noexcept { return true; }
 
   friend bool operator==(equal_count, equal_count) = default;
 };
