@@ -277,7 +277,7 @@ struct plain_local_search {
 void caps(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bags", "slack_permille"})
-      ->ArgsProduct({{1024, 4096}, {64}, {10, 50}})
+      ->ArgsProduct({{1024, 4096}, {64}, {2, 10, 50}})
       ->Unit(benchmark::kMicrosecond);
 }
 
@@ -287,6 +287,9 @@ BENCHMARK_CAPTURE(token_cap, plain_local_search, plain_local_search{}, true)->Ap
 BENCHMARK_CAPTURE(token_cap, capped, ballast::capped{}, true)->Apply(caps);
 BENCHMARK_CAPTURE(token_cap, equal_count, ballast::equal_count{}, false)->Apply(caps);
 BENCHMARK_CAPTURE(token_cap, capped_equal_count, ballast::capped{ballast::equal_count{}}, true)
+    ->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, capped_equal_count_long,
+                  ballast::capped{ballast::equal_count{}, 10'000'000}, true)
     ->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, plain_local_search, plain_local_search{})->Apply(caps);
 BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::capped{})->Apply(caps);

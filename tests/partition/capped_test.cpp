@@ -367,7 +367,7 @@ TEST(Capped, GivesFastBagsWhatIsExpensive)
                                          capped{}, quadratic_work, std::identity{},
                                          {.most_per_gpu = total / 16 * 102 / 100});
     ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_LT(plan->gap(), 0.01);
+    EXPECT_LT(plan->gap(), 0.05);  // it was above 3 where slow bags got what is expensive
   }
 }
 
