@@ -3,6 +3,9 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/capped.hpp>
+#include <ballast/partition/detail/bounds/capacity_bound.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
+#include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -12,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace {
@@ -144,11 +148,10 @@ BENCHMARK(equal_size_differencing)
 // longest sample. overrun_of_100: steps in which some bag of the plan is above the cap, and by how
 // much the worst of them is.
 template <class Policy>
-void token_cap(benchmark::State& state, Policy policy, bool told)
+void cap_on(benchmark::State& state, Policy policy, bool told, ballast::bag_layout const& layout)
 {
   auto const bags = static_cast<std::size_t>(state.range(1));
   auto const steps = draw_steps(static_cast<std::size_t>(state.range(0)), 1.0);
-  auto const layout = ballast::one_gpu_bags(bags);
   ballast::partition_plan plan;
   ballast::workspace memory;
   auto const cap_of = [&](std::vector<tokens> const& lengths) {
@@ -168,6 +171,7 @@ void token_cap(benchmark::State& state, Policy policy, bool told)
     benchmark::DoNotOptimize(done);
   }
   double worst_gap = 0;
+  double all_gaps = 0;
   double worst_overrun = 0;
   int overrun = 0;
   int refused = 0;
@@ -182,23 +186,113 @@ void token_cap(benchmark::State& state, Policy policy, bool told)
     overrun += over > 0 ? 1 : 0;
     worst_overrun = std::max(worst_overrun, over);
     worst_gap = std::max(worst_gap, plan.gap());
+    all_gaps += plan.gap();
   }
+  state.counters["mean_gap"] = all_gaps / std::max(static_cast<int>(drawn_steps) - refused, 1);
   state.counters["worst_gap"] = worst_gap;
   state.counters["overrun_of_100"] = overrun;
   state.counters["worst_overrun"] = worst_overrun;
   state.counters["refused_of_100"] = refused;
 }
 
+template <class Policy>
+void token_cap(benchmark::State& state, Policy policy, bool told)
+{
+  cap_on(state, policy, told, ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1))));
+}
+
+// The same on GPUs of speeds 1, 2, 3 and 4 in turn that hold as much as each other.
+template <class Policy>
+void mixed_speeds_cap(benchmark::State& state, Policy policy)
+{
+  std::vector<std::uint32_t> speeds;
+  for (std::uint32_t gpu = 0; gpu < state.range(1); ++gpu) { speeds.push_back(1 + gpu % 4); }
+  cap_on(state, policy, true, ballast::one_gpu_bags(speeds.size()).with_speeds(speeds));
+}
+
+// Baseline: heaviest first to the bag with room that finishes earliest, then the move or swap of
+// one sample with room for it that helps the latest bag most, until none does.
+struct plain_local_search {
+  ballast::ratio operator()(ballast::partition_problem const& problem, std::span<cost_units> loads,
+                            std::span<ballast::bag_id> owner, ballast::workspace& memory) const
+  {
+    auto frame = memory.open();
+    ballast::detail::bags_with_room const bags(problem, loads, owner, frame);
+    ballast::detail::cheapest_cover const cover(problem, frame);
+    ballast::ratio const bound = ballast::detail::capacity_bound(problem, cover, memory);
+    if (!bags.fill(problem.heaviest_first, ballast::detail::room_choice::earliest)) {
+      return bound;
+    }
+    while (step(problem, bags)) {}
+    return bound;
+  }
+
+  friend bool operator==(plain_local_search, plain_local_search) = default;
+
+ private:
+  static bool step(ballast::partition_problem const& problem,
+                   ballast::detail::bags_with_room const& bags)
+  {
+    auto const finish = [&](std::size_t bag, cost_units more) {
+      return ballast::ratio{bags.loads()[bag] + more, problem.speeds[bag]};
+    };
+    auto const room = [&](std::size_t bag) { return problem.capacities[bag] - bags.held()[bag]; };
+    std::size_t late = 0;
+    for (std::size_t bag = 1; bag < bags.loads().size(); ++bag) {
+      if (finish(bag, 0) > finish(late, 0)) { late = bag; }
+    }
+    ballast::ratio best = finish(late, 0);
+    std::size_t given = 0;
+    std::size_t taken = 0;
+    std::size_t to = late;
+    auto const consider = [&](std::size_t x, std::size_t y, std::size_t bag, cost_units net,
+                              std::int64_t weight) {
+      if (net <= 0 || weight > room(bag) || -weight > room(late)) { return; }
+      auto const later = std::max(finish(late, -net), finish(bag, net));
+      if (later < best) { best = later, given = x, taken = y, to = bag; }
+    };
+    for (std::size_t x = 0; x < problem.costs.size(); ++x) {
+      if (to_index(bags.owner()[x]) != late) { continue; }
+      for (std::size_t bag = 0; bag < bags.loads().size(); ++bag) {
+        if (bag != late) { consider(x, x, bag, problem.costs[x], problem.weights[x]); }
+      }
+      for (std::size_t y = 0; y < problem.costs.size(); ++y) {
+        std::size_t const bag = to_index(bags.owner()[y]);
+        if (bag == late) { continue; }
+        consider(x, y, bag, problem.costs[x] - problem.costs[y],
+                 problem.weights[x] - problem.weights[y]);
+      }
+    }
+    if (to == late) { return false; }
+    bags.remove(given);
+    if (taken != given) {
+      bags.remove(taken);
+      bags.put(taken, late);
+    }
+    bags.put(given, to);
+    return true;
+  }
+};
+
 void caps(benchmark::internal::Benchmark* rows)
 {
   rows->ArgNames({"samples", "bags", "slack_permille"})
-      ->ArgsProduct({{1024, 4096}, {64}, {10, 50}})
+      ->ArgsProduct({{1024, 4096}, {64}, {2, 10, 50}})
       ->Unit(benchmark::kMicrosecond);
 }
 
 BENCHMARK_CAPTURE(token_cap, longest_processing_time, ballast::longest_processing_time{}, false)
     ->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, plain_local_search, plain_local_search{}, true)->Apply(caps);
 BENCHMARK_CAPTURE(token_cap, capped, ballast::capped{}, true)->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, equal_count, ballast::equal_count{}, false)->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, capped_equal_count, ballast::capped{ballast::equal_count{}}, true)
+    ->Apply(caps);
+BENCHMARK_CAPTURE(token_cap, capped_equal_count_long,
+                  ballast::capped{ballast::equal_count{}, 10'000'000}, true)
+    ->Apply(caps);
+BENCHMARK_CAPTURE(mixed_speeds_cap, plain_local_search, plain_local_search{})->Apply(caps);
+BENCHMARK_CAPTURE(mixed_speeds_cap, capped, ballast::capped{})->Apply(caps);
 
 // Baseline: dynamic batches as trainers have them today. Tokens over the cap, rounded up, is the
 // number of microbatches; differencing balances their tokens, and nothing looks at the cap again.

@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
 #include <concepts>
@@ -47,6 +48,7 @@ class any_policy {
   }
   [[nodiscard]] bool restricts() const { return held_->restricts(); }
   [[nodiscard]] batching batches() const { return held_->batches(); }
+  [[nodiscard]] bool keeps_counts() const { return held_->keeps_counts(); }
 
   friend bool operator==(any_policy const& a, any_policy const& b)
   {
@@ -59,6 +61,7 @@ class any_policy {
                       std::span<bag_id> owner, workspace& memory) const = 0;
     [[nodiscard]] virtual bool restricts() const = 0;
     [[nodiscard]] virtual batching batches() const = 0;
+    [[nodiscard]] virtual bool keeps_counts() const = 0;
   };
 
   template <class Policy>
@@ -72,6 +75,7 @@ class any_policy {
     }
     [[nodiscard]] bool restricts() const override { return restricts_plans(this->value); }
     [[nodiscard]] batching batches() const override { return batching_of(this->value); }
+    [[nodiscard]] bool keeps_counts() const override { return detail::keeps_counts(this->value); }
   };
 
   // One type of shared pointer for all policies compiles faster than std::make_shared of each.

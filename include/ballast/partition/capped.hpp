@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_CAPPED_HPP
 #define BALLAST_PARTITION_CAPPED_HPP
 
-#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
@@ -10,12 +9,14 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/capacity_bound.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
-#include <ballast/partition/detail/capacity/capped_exchanges.hpp>
-#include <ballast/partition/detail/capacity/place_within_capacity.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
+#include <ballast/partition/detail/capacity/capacity_search.hpp>
+#include <ballast/partition/detail/counts/keeps_counts.hpp>
+#include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -23,26 +24,32 @@
 
 namespace ballast::inline v0 {
 
-/// Another policy's plan where it keeps to the capacities, and otherwise a plan that does: no bag
-/// gets more than its memory holds.
+/// A plan in which no bag gets more than its memory holds.
 ///
-/// The inner policy plans without capacities. Bags that it overran give away weight, with as little
-/// work as possible. If the others have no room for that, new plans are made from nothing: by work,
-/// by weight, and at last by a search of all fillings. Then exchanges within the capacities even out
-/// the work.
+/// The inner policy plans without capacities. Where that overruns bags, a new plan gives every bag
+/// work and weight evenly, and another relieves the overrun bags of the inner policy's plan by
+/// exchanges that move weight and hardly any work. Where neither works out, plans are made by work,
+/// by weight, and at last by a search of all fillings. Then exchanges within the capacities even
+/// out the work, also where the inner policy's plan kept to them. Where samples have homes, only a
+/// plan that overruns is changed.
 ///
-/// The plan of an inner policy that restricts plans or pads is not changed, since moves would break
-/// what that policy promises: the front door refuses it where it overruns. Without capacities this
-/// is the inner policy.
+/// Around a policy of fixed counts, such as equal_count, every bag keeps its number of samples:
+/// only swaps of as many samples for as many bring it within its capacity, and a plan that keeps to
+/// the capacities is not changed. The plan of another inner policy that restricts plans, or pads,
+/// is never changed, since moves would break what that policy promises: the front door refuses it
+/// where it overruns. Without capacities this is the inner policy.
 ///
 /// Ensures     (1) every sample that found room has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
-///             (3) no bag weighs more than its capacity
-///             (4) if a plan that keeps to the capacities exists and the search of all fillings ends
-///                 within `work`, all samples have a bag; otherwise some may have none, and the
-///                 front door says how many bags are needed
+///             (3) no bag weighs more than its capacity, if the inner policy restricts no plans
+///             (4) if a plan that keeps to the capacities exists, the inner policy restricts none,
+///                 and the search of all fillings ends within `work`, all samples have a bag;
+///                 otherwise some may have none, and the front door says why
 ///             (5) no plan has a makespan below the one returned
-/// Complexity  the inner policy; where it overruns, O(n (m + log n) + work).
+///             (6) where the inner policy's plan keeps to the capacities, the makespan is not above
+///                 that plan's
+/// Complexity  the inner policy; where it overruns, O(n (m + log n) + work)
+/// Source      `detail::fill_by_density`, `detail::relieve_overruns`, `detail::capacity_search`.
 template <partition_policy Inner = longest_processing_time>
 struct capped {
   [[no_unique_address]] Inner inner{};
@@ -58,24 +65,23 @@ struct capped {
     without_limits.weights = {};
     without_limits.capacities = {};
     ratio const proven = run_policy(inner, without_limits, loads, owner, memory);
-    if (problem.capacities.empty() || restricts() || batches() == batching::padded) {
-      return proven;
-    }
+    bool const free = !restricts() && batches() == batching::packed;
+    if (problem.capacities.empty() || (!free && !keeps_counts())) { return proven; }
     detail::bags_with_room const bags(problem, loads, owner, scratch);
-    if (!bags.any_overrun()) { return proven; }
-    detail::work_budget nodes(work);
-    if (!detail::place_within_capacity(problem, bags, starts, owner, nodes, memory)) {
-      return proven;
-    }
+    bool const overrun = bags.any_overrun();
+    if (!overrun && (!free || !problem.home.empty())) { return proven; }
+    detail::cheapest_cover const cover(problem, scratch);
     ratio const bound = std::max({proven, with_lower_bound(problem, starts, memory).lower_bound,
-                                  detail::capacity_bound(problem, memory)});
-    detail::work_budget left(work);
-    detail::capped_exchanges plan(problem, loads, owner, bags.held(), left, memory, scratch);
-    detail::settle_latest(plan, bound, scratch)();
+                                  detail::capacity_bound(problem, cover, memory)});
+    if (!overrun && makespan_of(loads, problem.speeds) <= bound) { return bound; }
+    auto const counts = free ? detail::exchange_counts::free : detail::exchange_counts::equal;
+    detail::capacity_search find(problem, bags, bound, counts, work, memory, scratch);
+    static_cast<void>(free ? find.search(starts, cover, work) : find.search_counts(starts));
     return bound;
   }
 
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(inner); }
+  [[nodiscard]] constexpr bool keeps_counts() const { return detail::keeps_counts(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
 
   friend bool operator==(capped const&, capped const&) = default;

@@ -14,6 +14,7 @@
 #include <ballast/partition/detail/counts/counted_bags.hpp>
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
+#include <ballast/partition/detail/exchange/swap_extremes.hpp>
 
 #include <cstdint>
 #include <span>
@@ -69,6 +70,8 @@ struct equal_count {
   }
 
   [[nodiscard]] static constexpr bool restricts() noexcept { return true; }
+  /// What it restricts are the numbers of samples alone.
+  [[nodiscard]] static constexpr bool keeps_counts() noexcept { return true; }
 
   friend bool operator==(equal_count, equal_count) = default;
 };

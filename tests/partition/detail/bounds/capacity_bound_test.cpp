@@ -77,6 +77,14 @@ TEST(CapacityBound, KnowsSpeeds)
   EXPECT_EQ(capacity_bound_of({100, 12, 12, 2}, {4, 5, 5, 2}, {10, 10}, {1, 2}), (ratio{51, 1}));
 }
 
+TEST(CapacityBound, FillsSlowBagsWithWhatFastOnesCannotHold)
+{
+  // The fast bag holds 10 of 20, so the slow one does at least the 10 that cost 20.
+  EXPECT_EQ(capacity_bound_of({20, 40}, {10, 10}, {10, 10}, {1, 9}), (ratio{20, 1}));
+  // Of bags of one speed, the larger ones are crowded: the others hold 4, so these hold 36 of 40.
+  EXPECT_EQ(capacity_bound_of({10, 10, 10, 10}, {10, 10, 10, 10}, {36, 4}), (ratio{36, 1}));
+}
+
 TEST(CapacityBound, ManagesWithoutWeightsAndAtTheEndOfItsRange)
 {
   EXPECT_EQ(capacity_bound_of({}, {}, {5}), ratio{});

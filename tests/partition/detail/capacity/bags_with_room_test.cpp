@@ -83,4 +83,14 @@ TEST(BagsWithRoom, LeaveASampleWithoutRoomOut)
   EXPECT_THAT(tight.bags.held(), ElementsAre(0, 0));
 }
 
+TEST(BagsWithRoom, TakeAnotherPlan)
+{
+  auto const full = three_bags({bag_id{0}, bag_id{0}, bag_id{2}, no_bag}, {70, 0, 20});
+  full.bags.replace(std::vector<cost_units>{10, 90, 0},
+                    std::vector<bag_id>{bag_id{1}, bag_id{1}, bag_id{1}, bag_id{0}});
+  EXPECT_THAT(full.bags.held(), ElementsAre(2, 18, 0));
+  EXPECT_THAT(full.loads, ElementsAre(10, 90, 0));
+  EXPECT_EQ(full.owner[3], bag_id{0});
+}
+
 }  // namespace

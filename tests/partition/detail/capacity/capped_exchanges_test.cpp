@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -136,6 +137,66 @@ TEST(CappedExchanges, KeepToCapacitiesWhateverTheyExchange)  // Ensures (1)
     ++made;
   }
   EXPECT_GT(made, 200);
+}
+
+std::int64_t samples_in(capped_plan const& plan, std::size_t bag)
+{
+  return std::ranges::count(plan.owner, ballast::to_id<bag_id>(bag));
+}
+
+TEST(CappedExchanges, KeepNumbersOfSamplesWhereTheyHaveTo)  // Ensures (2)
+{
+  ballast::random_source random(97);
+  int made = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    capped_plan plan(random);
+    capped_exchanges moves(plan.given.view(), plan.loads, plan.owner, plan.held, plan.work,
+                           plan.memory, plan.frame, ballast::detail::exchange_counts::equal);
+    std::int64_t const before = samples_in(plan, 0);
+    cost_units const least = random.between(1, 40);
+    auto const found = moves.find(1, 0, {least, least, least + 9}, 8);
+    if (found.net != 0) { moves.make(found); }
+    std::size_t const late =
+        moves.speed(0) * plan.loads[1] > moves.speed(1) * plan.loads[0] ? 1 : 0;
+    auto const swapped = moves.find_swap(late, 1 - late);
+    if (swapped.net != 0) { moves.make(swapped); }
+    auto const drawn = moves.draw_swap(0, 1, random);
+    if (drawn.given_count != 0) { moves.make(drawn); }
+    made += found.net != 0 && swapped.net != 0 && drawn.given_count != 0 ? 1 : 0;
+    ASSERT_TRUE(plan.within());
+    ASSERT_EQ(samples_in(plan, 0), before);
+  }
+  EXPECT_GT(made, 50);
+}
+
+TEST(CappedExchanges, RelieveAnOverrunBagWithoutFinishingLater)
+{
+  ballast::random_source random(98);
+  int relieved = 0;
+  int in_part = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    capped_plan plan(random);
+    plan.given.capacities = {plan.held[0] - random.between(1, 6),
+                             plan.held[1] + random.between(0, 12)};
+    capped_exchanges moves(plan.given.view(), plan.loads, plan.owner, plan.held, plan.work,
+                           plan.memory, plan.frame);
+    auto const finish = [&](std::size_t bag) { return ratio{plan.loads[bag], moves.speed(bag)}; };
+    ratio const latest = std::max(finish(0), finish(1));
+    std::int64_t const over = -moves.room(0);
+    auto const found = moves.find_relief(0, 1, latest, 10);
+    if (found.net_weight == 0) { continue; }
+    moves.make(found);
+    ASSERT_LT(-moves.room(0), over);
+    ASSERT_GE(moves.room(1), 0);
+    ASSERT_LE(std::max(finish(0), finish(1)), latest);
+    (moves.room(0) >= 0 ? relieved : in_part) += 1;
+    plan.given.capacities[0] = plan.held[0];
+    ASSERT_TRUE(plan.within());
+  }
+  EXPECT_GT(relieved, 500);
+  EXPECT_GT(in_part, 10);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -67,6 +68,37 @@ TEST(OutOfCapacity, SendsToAPolicyThatLooksAtWeightsWhereBagsAreEnough)
 {
   auto const why = why_not(ballast_test::direct_problem(alike(3, 3), {6, 6, 6}, {10, 10, 10}), 1);
   EXPECT_THAT(why.message, HasSubstr("3 such bags are enough, so use a policy that looks at"));
+}
+
+TEST(OutOfCapacity, CountsWhatFindsNoRoomWhereBagsDiffer)
+{
+  // Two bags of 20 would be enough, but there is only one.
+  auto const why = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 9}, {20, 5}), 2);
+  EXPECT_EQ(why.message,
+            "sample 2 weighs 9 and found no bag with room: all samples weigh 27 and 2 bags hold 25 "
+            "in all; filled with the heaviest first, they leave 1 samples without room; add bags, "
+            "raise the limit or plan fewer samples at once");
+  auto const enough = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 5}, {20, 5}), 2);
+  EXPECT_THAT(enough.message, HasSubstr("hold 25 in all; they are enough, so use a policy that "
+                                        "looks at weights and chooses among all plans"));
+}
+
+TEST(OutOfCapacity, KnowsWhichBagsSamplesFit)
+{
+  // Both samples are too short for the larger bag.
+  ballast_test::direct_problem const given({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 40});
+  EXPECT_THAT(why_not(given, 1).message, HasSubstr("they leave 1 samples without room; add bags"));
+  ballast_test::direct_problem const equal({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 10});
+  EXPECT_THAT(why_not(equal, 1).message,
+              HasSubstr("2 such bags are enough, but some samples are too short for some of them; "
+                        "add bags"));
+}
+
+TEST(OutOfCapacity, ManagesBagsWithoutLimit)
+{
+  constexpr auto endless = std::numeric_limits<std::int64_t>::max();
+  ballast_test::direct_problem const given(alike(2, 2), {6, 6}, {endless, endless - 1});
+  EXPECT_THAT(why_not(given, 1).message, HasSubstr("hold more than 2^63 in all; they are enough"));
 }
 
 }  // namespace

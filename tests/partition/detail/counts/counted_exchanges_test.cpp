@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/partition/detail/counts/balanced_counts.hpp>
+#include <ballast/partition/detail/exchange/swap_extremes.hpp>
 
 #include <algorithm>
 #include <array>

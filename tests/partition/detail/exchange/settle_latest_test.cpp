@@ -92,6 +92,27 @@ TEST(SettleLatest, TakesSmallExchangesWhereThereAreNoLarger)
   EXPECT_EQ(makespan(plan), (ratio{40, 1}));
 }
 
+TEST(SettleLatest, WastesOnlyRoomToSpare)
+{
+  // 4 bags of 60 have 240; 230 of work leave each 2 to spare.
+  fluid_plan plan{{90, 80, 30, 30}, {1, 1, 1, 1}, 1000};
+  settle(plan, {60, 1});
+  EXPECT_LE(makespan(plan), (ratio{60, 1}));
+  EXPECT_EQ(plan.made.size(), 2U);
+}
+
+TEST(SettleInStages, EndsAMillionthAboveTheLimitAtMost)
+{
+  fluid_plan plan{{90'000'000, 80'000'000, 30'000'000, 40'000'000}, {1, 1, 1, 1}, 100'000'000};
+  ballast::workspace memory;
+  auto frame = memory.open();
+  ballast::detail::settle_in_stages(plan, {60'000'000, 1}, frame);
+  EXPECT_LE(makespan(plan), (ratio{60'000'060, 1}));
+  fluid_plan small{{90, 80, 30, 40}, {1, 1, 1, 1}, 1000};
+  ballast::detail::settle_in_stages(small, {60, 1}, frame);
+  EXPECT_EQ(makespan(small), (ratio{60, 1}));
+}
+
 TEST(SettleLatest, DoesNothingAtTheLimitOrWithoutWork)
 {
   fluid_plan done{{40, 20}, {1, 1}, 1000};

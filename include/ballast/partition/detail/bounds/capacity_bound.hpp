@@ -3,13 +3,13 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_CAPACITY_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 
 #include <algorithm>
@@ -25,57 +25,29 @@ namespace ballast::inline v0::detail {
 /// Take any q bags that hold the q samples of most work. The others hold no more than the m - q
 /// largest capacities, so these q hold at least the weight that is left, W - C(m - q). What the q
 /// samples themselves do not weigh of it, other samples do, and those of least work per weight at
-/// best. So the q bags do at least the work of the q samples and of these others, and one of them at
-/// least the mean. The bound is the largest over q.
+/// best. So the q bags do at least the work of the q samples and of these others, and one of them
+/// at least the mean. The bound is the largest over q.
 ///
 /// It matters where cost grows faster than length: without capacities, the bag of a long sample
 /// could hold nothing else, but within them it has to.
 ///
+/// Any bags, too, hold the weight that the others cannot, at least in the samples of least work per
+/// weight, and one of them does at least the mean per speed. The most is asked of bags with large
+/// capacities for their speeds, so the bound looks at the first q in that order, for every q. It
+/// matters where GPUs differ in speed but not in memory: slow ones have to hold their share.
+///
 /// Expects     a valid partition_problem with weights and capacities; bags start empty.
 /// Ensures     (1) no assignment that keeps to the capacities has a smaller makespan
-/// Complexity  O(n log n + m log m); 20 n + 12 m bytes of scratch.
-/// Source      the cover is the linear relaxation of a knapsack, G. B. Dantzig, "Discrete-Variable
-///             Extremum Problems", Operations Research 5(2):266-288, 1957.
-[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
+/// Complexity  O(n log n + m log (n m)); 20 n + 40 m bytes of scratch.
+/// Source      the cover is the linear relaxation of a knapsack, see `cheapest_cover`.
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem,
+                                          cheapest_cover const& cover, workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
   std::size_t const bags = problem.capacities.size();
   BALLAST_EXPECTS(bags >= 1 && problem.weights.size() == samples);
   auto scratch = memory.open();
   auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-
-  std::span<std::uint32_t> cheapest_first = scratch.take<std::uint32_t>(samples);
-  std::size_t weighty = 0;
-  for (std::size_t sample = 0; sample < samples; ++sample) {
-    if (problem.weights[sample] > 0) {
-      cheapest_first[weighty++] = static_cast<std::uint32_t>(sample);
-    }
-  }
-  cheapest_first = cheapest_first.first(weighty);
-  std::sort(cheapest_first.begin(), cheapest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
-    auto const cross = [&](std::uint32_t x, std::uint32_t y) {
-      return uint128{unsigned_of(problem.costs[x])} * unsigned_of(problem.weights[y]);
-    };
-    return precedes(cross(a, b), cross(b, a), a, b);
-  });
-  std::span<std::int64_t> const weight_before = scratch.take<std::int64_t>(weighty + 1);
-  std::span<cost_units> const cost_before = scratch.take<cost_units>(weighty + 1);
-  weight_before[0] = 0;
-  cost_before[0] = 0;
-  for (std::size_t place = 0; place < weighty; ++place) {
-    weight_before[place + 1] = weight_before[place] + problem.weights[cheapest_first[place]];
-    cost_before[place + 1] = cost_before[place] + problem.costs[cheapest_first[place]];
-  }
-  auto const cover = [&](std::int64_t weight) {
-    auto const first = std::upper_bound(weight_before.begin(), weight_before.end(), weight) - 1;
-    auto const whole = static_cast<std::size_t>(first - weight_before.begin());
-    if (whole == weighty) { return cost_before[weighty]; }
-    std::uint32_t const last = cheapest_first[whole];
-    uint128 const part =
-        uint128{unsigned_of(weight - weight_before[whole])} * unsigned_of(problem.costs[last]);
-    std::uint64_t const by = unsigned_of(problem.weights[last]);
-    return cost_before[whole] + static_cast<cost_units>((part + by - 1) / by);
-  };
 
   std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
   std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
@@ -87,7 +59,7 @@ namespace ballast::inline v0::detail {
   for (std::int64_t const capacity : smallest_first) { elsewhere += unsigned_of(capacity); }
 
   ratio bound{0, fastest_first.front()};
-  uint128 const all = unsigned_of(weight_before[weighty]);
+  uint128 const all = unsigned_of(cover.all_weight());
   uint128 heaviest_weigh = 0;
   cost_units work = 0;
   std::int64_t speed = 0;
@@ -99,12 +71,22 @@ namespace ballast::inline v0::detail {
     elsewhere -= unsigned_of(smallest_first[taken]);
     uint128 const placed = elsewhere + heaviest_weigh;
     cost_units const more =
-        placed < all ? cover(static_cast<std::int64_t>(all - placed)) : cost_units{0};
+        placed < all ? cover.work_of(static_cast<std::int64_t>(all - placed)) : cost_units{0};
     // All other samples together are a cover too, so this is at most all work and fits.
     bound = std::max(bound, ratio{work + more, speed});
   }
+  crowded_bags const crowded(problem, cover, scratch);
+  for (std::size_t taken = 1; taken <= bags; ++taken) {
+    bound = std::max(bound, ratio{crowded.work[taken], crowded.speed[taken]});
+  }
   bool const one_speed = fastest_first.front() == fastest_first.back();
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
+}
+
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
+{
+  auto scratch = memory.open();
+  return capacity_bound(problem, cheapest_cover(problem, scratch), memory);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -36,15 +36,20 @@ class bags_with_room {
   {
     BALLAST_EXPECTS(problem.capacities.size() == loads.size());
     BALLAST_EXPECTS(problem.weights.size() == owner.size());
-    std::fill(held_.begin(), held_.end(), 0);
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      if (to_index(owner[sample]) < held_.size()) {
-        held_[to_index(owner[sample])] += problem.weights[sample];
-      }
-    }
+    weigh();
+  }
+
+  /// Makes this plan instead: its loads and the bag of every sample.
+  void replace(std::span<cost_units const> loads, std::span<bag_id const> owner) const
+  {
+    std::copy(loads.begin(), loads.end(), loads_.begin());
+    std::copy(owner.begin(), owner.end(), owner_.begin());
+    weigh();
   }
 
   [[nodiscard]] std::span<std::int64_t> held() const noexcept { return held_; }
+  [[nodiscard]] std::span<cost_units> loads() const noexcept { return loads_; }
+  [[nodiscard]] std::span<bag_id> owner() const noexcept { return owner_; }
 
   [[nodiscard]] bool is_overrun(std::size_t bag) const noexcept
   {
@@ -117,6 +122,16 @@ class bags_with_room {
   }
 
  private:
+  void weigh() const
+  {
+    std::fill(held_.begin(), held_.end(), 0);
+    for (std::size_t sample = 0; sample < owner_.size(); ++sample) {
+      if (to_index(owner_[sample]) < held_.size()) {
+        held_[to_index(owner_[sample])] += problem_.weights[sample];
+      }
+    }
+  }
+
   partition_problem problem_;
   std::span<cost_units> loads_;
   std::span<bag_id> owner_;

@@ -3,11 +3,14 @@
 #define BALLAST_PARTITION_DETAIL_CAPACITY_OUT_OF_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/best_fit.hpp>
@@ -18,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -56,8 +60,38 @@ struct bags_needed {
   return most;
 }
 
-/// The error for a step without a plan that keeps to the capacities. It says how many bags the step
-/// needs at least, and how many are enough.
+/// How many samples best fit leaves without a bag that they fit and that has room, heaviest first.
+[[nodiscard]] inline std::size_t count_without_room(partition_problem const& problem)
+{
+  workspace memory;
+  auto scratch = memory.open();
+  std::span<priced_sample> const by_weight = scratch.take<priced_sample>(problem.weights.size());
+  descending_order_into(by_weight, problem.weights, memory);
+  std::span<bag_id> const owner = scratch.take<bag_id>(problem.weights.size());
+  std::span<cost_units> const loads = scratch.take<cost_units>(problem.capacities.size());
+  std::fill(loads.begin(), loads.end(), 0);
+  std::fill(owner.begin(), owner.end(), to_id<bag_id>(loads.size()));
+  bags_with_room const bags(problem, loads, owner, scratch);
+  return static_cast<std::size_t>(
+      std::count_if(by_weight.begin(), by_weight.end(), [&bags](priced_sample each) {
+        return !bags.place(to_index(each.sample), room_choice::tightest);
+      }));
+}
+
+/// What bags hold together, or that it is more than 63 bits.
+[[nodiscard]] inline std::string total_of(std::span<std::int64_t const> capacities)
+{
+  std::int64_t total = 0;
+  for (std::int64_t const capacity : capacities) {
+    if (capacity > std::numeric_limits<std::int64_t>::max() - total) { return "more than 2^63"; }
+    total += capacity;
+  }
+  return std::to_string(total);
+}
+
+/// The error for a step without a plan that keeps to the capacities. Where all bags have one, it
+/// says how many bags the step needs at least, and how many are enough. It sends to another policy
+/// only where that finds a plan: `capped` tries the filling that this error tries.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n); it allocates.
@@ -84,23 +118,21 @@ struct bags_needed {
   }
 
   std::size_t const bags = problem.capacities.size();
-  std::int64_t const most = *std::max_element(problem.capacities.begin(), problem.capacities.end());
-  bags_needed const needed = count_bags_needed(problem.weights, most);
+  auto const [fewest, most] =
+      std::minmax_element(problem.capacities.begin(), problem.capacities.end());
   std::string why = named(item).append(" and found no bag with room: all samples weigh ");
   why.append(std::to_string(std::reduce(problem.weights.begin(), problem.weights.end())))
       .append(" and ")
-      .append(std::to_string(bags))
-      .append(" bags hold at most ")
-      .append(std::to_string(most))
-      .append(" each; ");
-  if (needed.enough <= bags) {
-    why.append(std::to_string(needed.enough))
-        .append(
-            " such bags are enough, so use a policy that looks at weights, as capped, "
-            "or lay out bags that are more alike");
-  } else {
-    if (needed.enough == needed.least) {
-      why.append(std::to_string(needed.enough)).append(" such bags are needed and enough");
+      .append(std::to_string(bags));
+  std::size_t const without_room = count_without_room(problem);
+  if (*fewest == *most) {
+    bags_needed const needed = count_bags_needed(problem.weights, *most);
+    bool const short_ones = needed.enough <= bags && without_room != 0;
+    why.append(" bags hold at most ").append(std::to_string(*most)).append(" each; ");
+    if (needed.enough == needed.least || needed.enough <= bags) {
+      why.append(std::to_string(needed.enough));
+      why.append(needed.enough <= bags ? " such bags are enough"
+                                       : " such bags are needed and enough");
     } else {
       why.append("at least ")
           .append(std::to_string(needed.least))
@@ -108,6 +140,18 @@ struct bags_needed {
           .append(std::to_string(needed.enough))
           .append(" are enough");
     }
+    if (short_ones) { why.append(", but some samples are too short for some of them"); }
+  } else {
+    why.append(" bags hold ").append(total_of(problem.capacities)).append(" in all; ");
+    why.append(without_room == 0 ? "they are enough"
+                                 : "filled with the heaviest first, they leave " +
+                                       std::to_string(without_room) + " samples without room");
+  }
+  if (without_room == 0) {
+    why.append(
+        ", so use a policy that looks at weights and chooses among all plans, as "
+        "capped{longest_processing_time{}}");
+  } else {
     why.append("; add bags, raise the limit or plan fewer samples at once");
   }
   return fail(error_code::infeasible, items.sample_of(item), std::move(why));

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_LATEST_HPP
 
 #include <ballast/core/ratio.hpp>
+#include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
@@ -17,14 +18,19 @@
 
 namespace ballast::inline v0::detail {
 
+/// What a search looks for first.
+enum class settle_order : std::uint8_t { swaps_first, exchanges_first };
+
 /// Local search that makes the latest bag earlier, exchange after exchange, where plans are
 /// restricted to those of equal counts, or within capacities.
 ///
 /// Of the latest bag and a partner with room, it brings the one that is nearer to its limit exactly
 /// there, if a few samples of the two have such an exchange: that bag is done, and none of its room
-/// is wasted. It tries partners with most room first. Where none has an exact exchange, it makes the
-/// exchange that leaves the later of its two bags earliest, single swaps with any bag among them.
-/// While single swaps help they come first, since they consider more samples.
+/// is wasted. Where all bags together have room to spare, a bag may waste its share of that. It
+/// tries partners with most room first. Where none has an exact exchange, it makes the exchange
+/// that leaves the later of its two bags earliest, single swaps with any bag among them. While
+/// single swaps help they come first, since they consider more samples; with many samples per bag
+/// they take longer than the exact exchanges of few, and come second.
 ///
 /// Exchanges   what may change bags: `find(late, early, wanted, candidates)` and
 ///             `find_swap(late, early)` return an exchange, with `net` 0 for none; `make(exchange)`
@@ -36,8 +42,10 @@ namespace ballast::inline v0::detail {
 template <class Exchanges>
 class settle_latest {
  public:
-  settle_latest(Exchanges& plan, ratio limit, workspace::frame& scratch)
+  settle_latest(Exchanges& plan, ratio limit, workspace::frame& scratch,
+                settle_order order = settle_order::swaps_first)
       : plan_(plan),
+        order_(order),
         limit_(limit),
         limits_(scratch.take<cost_units>(plan.loads().size())),
         partners_(scratch.take<std::uint32_t>(plan.loads().size()))
@@ -46,6 +54,13 @@ class settle_latest {
       limits_[bag] = work_until(limit, plan.speed(bag));
     }
     std::iota(partners_.begin(), partners_.end(), std::uint32_t{0});
+    uint128 room = 0;
+    uint128 work = 0;
+    for (std::size_t bag = 0; bag < limits_.size(); ++bag) {
+      room += static_cast<std::uint64_t>(limits_[bag]);
+      work += static_cast<std::uint64_t>(plan.loads()[bag]);
+    }
+    if (room > work) { slack_ = static_cast<cost_units>((room - work) / limits_.size()); }
   }
 
   void operator()()
@@ -56,6 +71,8 @@ class settle_latest {
  private:
   static constexpr std::size_t few_partners = 8;
   static constexpr std::size_t candidates = 11;
+  static constexpr std::size_t few_candidates = 7;
+  static constexpr std::size_t swap_partners = 16;
 
   bool step()
   {
@@ -71,7 +88,9 @@ class settle_latest {
     std::sort(partners_.begin(), partners_.end(), [this](std::uint32_t a, std::uint32_t b) {
       return room(a) > room(b) || (room(a) == room(b) && a < b);
     });
-    if (swaps_help_ || !search(candidates, few_partners)) {
+    bool const swaps_first = order_ == settle_order::swaps_first;
+    std::size_t const few = swaps_first ? candidates : few_candidates;
+    if ((swaps_first && swaps_help_) || !search(few, few_partners)) {
       search_swaps();
       swaps_help_ = swap_is_best_;
       if (best_.net == 0 && !search(candidates, few_partners)) {
@@ -106,8 +125,10 @@ class settle_latest {
       cost_units const least = fills ? std::min(most, -room(late_))
                                      : std::max<cost_units>(even_net(plan_, late_, early), 1);
       if (plan_.work().spent()) { return false; }
-      auto const found = plan_.find(late_, early, {least, least, most}, size);
-      if (improves(found, early) && fills && found.net == least) { return true; }
+      cost_units const enough = fills ? least + std::min(slack_, most - least) : least;
+      auto const found = plan_.find(late_, early, {least, enough, most}, size);
+      bool const exact = found.net >= least && found.net <= enough;
+      if (improves(found, early) && fills && exact) { return true; }
     }
     return false;
   }
@@ -120,14 +141,19 @@ class settle_latest {
                     later_finish(plan_, late_, early, even + 1));
   }
 
+  /// Looks for swaps with all bags, or only with those of most room if these have one.
   void search_swaps()
   {
     swap_is_best_ = false;
-    for (std::size_t const early : partners_) {  // most room first
+    std::size_t tried = 0;
+    for (std::size_t const early : partners_) {
       plan_.work().spend(1);
       bool const is_earlier = finish(early) < finish(late_);
       if (!is_earlier || !(evened_out(early) < best_finish_)) { continue; }
       if (plan_.work().spent()) { return; }
+      if (order_ == settle_order::exchanges_first && tried++ >= swap_partners && best_.net > 0) {
+        return;
+      }
       swap_is_best_ = improves(plan_.find_swap(late_, early), early) || swap_is_best_;
     }
   }
@@ -143,15 +169,31 @@ class settle_latest {
   }
 
   Exchanges& plan_;
+  settle_order order_;
   ratio limit_;
   std::span<cost_units> limits_;
   std::span<std::uint32_t> partners_;
+  cost_units slack_ = 0;  // of all bags together, per bag
   std::size_t late_ = 0;
   ratio best_finish_;
   typename Exchanges::exchange_type best_{};
   bool swap_is_best_ = false;
   bool swaps_help_ = true;
 };
+
+/// The same towards limits that come closer to `limit`, from a 256th above it to a millionth. With
+/// room to spare bags reach them by exchanges of few samples, and have less to do for the next.
+///
+/// Ensures     (1) those of settle_latest
+template <class Exchanges>
+void settle_in_stages(Exchanges& plan, ratio limit, workspace::frame& scratch)
+{
+  cost_units const exact = limit.numerator;
+  for (int const closeness : {8, 11, 14, 17, 20}) {
+    limit.numerator = exact + std::min(exact >> closeness, no_cost - exact);
+    settle_latest(plan, limit, scratch, settle_order::exchanges_first)();
+  }
+}
 
 }  // namespace ballast::inline v0::detail
 
