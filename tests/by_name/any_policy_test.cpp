@@ -6,6 +6,7 @@
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -42,6 +43,7 @@ void expect_plans_alike(Policy const& policy)
   any_policy const any(policy);
   EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
   EXPECT_EQ(any.batches(), ballast::batching_of(policy));
+  EXPECT_EQ(any.keeps_counts(), ballast::detail::keeps_counts(policy));
   ballast::random_source random(23);
   for (int trial = 0; trial < 20; ++trial) {
     auto const step = ballast_test::random_instance(random, 40, 5, 4);
