@@ -31,6 +31,7 @@ struct unit_swaps {
   ballast::detail::work_budget& work() { return left; }
   exchange_type find_swap(std::size_t late, std::size_t early)
   {
+    left.spend(1);
     return {late, early, busy[late] - busy[early] > 1 ? 1 : 0};
   }
   void make(exchange_type const& chosen)
@@ -58,7 +59,7 @@ TEST(SwapExtremes, EndsAtItsLimitAndWithItsWork)  // Ensures (2)
   EXPECT_EQ(reached.busy, (std::vector<cost_units>{7, 3}));
   unit_swaps spent{{9, 1}, ballast::detail::work_budget{3}};
   ballast::detail::swap_extremes(spent, ratio{0, 1}, memory);
-  EXPECT_EQ(spent.busy, (std::vector<cost_units>{8, 2}));
+  EXPECT_EQ(spent.busy, (std::vector<cost_units>{6, 4}));
 }
 
 }  // namespace

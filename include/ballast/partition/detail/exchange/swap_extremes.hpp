@@ -34,7 +34,6 @@ void swap_extremes(Exchanges& plan, ratio limit, workspace& memory)
     std::sort(latest_first.begin(), latest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
       return finish(a) > finish(b) || (finish(a) == finish(b) && a < b);
     });
-    plan.work().spend(latest_first.size());
     swapped = false;
     if (finish(latest_first.front()) <= limit) { return; }
     for (std::size_t place = 0; place < latest_first.size() / 2; ++place) {
