@@ -10,13 +10,10 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/exchange/exchange_search.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
 #include <ballast/partition/detail/search/makespan_search.hpp>
-#include <ballast/partition/makespan.hpp>
 #include <ballast/partition/refine.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -29,9 +26,8 @@ namespace ballast::inline v0 {
 /// it is the new plan to beat; if not, the bound rises to the next T at which a bag could do one
 /// unit more. The first T is the lower bound, which is nearly always the optimum where bags hold
 /// more than a few samples; then come ever larger ones. A T that used half of what is left of a round
-/// stays undecided, and the search goes on between it and the plan. After a round of 2^20 nodes it
-/// exchanges samples, as refine does; the next round has 2^24 nodes, and each further one four times
-/// as many.
+/// stays undecided, and the search goes on between it and the plan. The first round has 2^24 nodes, and
+/// each further one four times as many.
 ///
 /// It is meant for few samples per bag, n / m up to 8, where exchanges between two bags get stuck:
 /// with identical bags it solves most steps of a hundred samples. Bags of several speeds or sizes
@@ -46,7 +42,7 @@ namespace ballast::inline v0 {
 ///                 gap grows with nodes
 ///             (4) no plan has a makespan below the one returned, which is the plan's makespan where
 ///                 the search came to its end
-/// Complexity  the inner policy and O(nodes); a node is one sample looked at, or a step of an exchange.
+/// Complexity  the inner policy and O(nodes); a node is one sample looked at.
 /// Source      `detail::bag_completion`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
 ///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
 template <partition_policy Inner = refine<>>
@@ -65,38 +61,10 @@ struct exact {
     auto const [starts, bound] =
         detail::run_inner_policy_or_lpt(inner, problem, loads, owner, memory, scratch);
     detail::work_budget left(nodes);
-    detail::makespan_search fill(problem, starts, scratch);
-    ratio proven = bound;
-    // What each may spend does not depend on `nodes`, so that more nodes do the same and then more.
-    auto const spend_up_to = [&left](std::uint64_t most, auto const& search) {
-      detail::work_budget part(std::min(most, left.left()));
-      std::uint64_t const before = part.left();
-      search(part);
-      left.spend(before - part.left());
-    };
-    auto const fill_bags = [&](std::uint64_t round) {
-      return [&, round](detail::work_budget& part) {
-        proven = fill(proven, round, part, loads, owner);
-      };
-    };
-    spend_up_to(short_round, fill_bags(short_round));
-    if (proven < makespan_of(loads, problem.speeds)) {
-      spend_up_to(exchange_steps, [&](detail::work_budget& part) {
-        detail::exchange_search(problem, proven, loads, owner, part, memory, scratch)();
-      });
-    }
-    spend_up_to(left.left(), fill_bags(long_round));
-    return proven;
+    return detail::makespan_search(problem, starts, scratch)(bound, left, loads, owner);
   }
 
   friend bool operator==(exact const&, exact const&) = default;
-
- private:
-  static constexpr std::uint64_t short_round = std::uint64_t{1} << 20;
-  // Where bags hold four or five samples of nearly equal costs, exchanges find plans that filling bag
-  // after bag does not come upon.
-  static constexpr std::uint64_t exchange_steps = std::uint64_t{1} << 22;
-  static constexpr std::uint64_t long_round = std::uint64_t{1} << 24;
 };
 
 template <class Inner>

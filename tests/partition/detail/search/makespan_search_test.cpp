@@ -43,7 +43,7 @@ search_outcome search(ballast_test::instance const& step, std::vector<cost_units
   }
   ballast::detail::makespan_search improve(view, starts, scratch);
   ballast::detail::work_budget left(nodes);
-  search_outcome end{improve(bound, std::uint64_t{1} << 24, left, loads, owner), {}, loads};
+  search_outcome end{improve(bound, left, loads, owner), {}, loads};
 
   std::vector<cost_units> recomputed = starts;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {

@@ -46,23 +46,27 @@ class makespan_search {
   }
 
   /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes that are left of
-  /// a round, and stays undecided when these are not enough; the next round has four times as many.
-  /// So a search with more nodes does the same and then more, where its first round is as long.
+  /// a round, and stays undecided when these are not enough; the next round has four times as many,
+  /// and comes only if `nodes` are more than this one has.
+  /// So a search with more nodes does the same and then more.
   ///
   /// In, out     loads and owner are a plan and become the best one found.
   /// Expects     no plan has a makespan below bound
   /// Returns     a bound not below the given one; no plan has a makespan below it either.
-  ratio operator()(ratio bound, std::uint64_t round, work_budget& nodes,
-                   std::span<cost_units> loads, std::span<bag_id> owner)
+  ratio operator()(ratio bound, work_budget& nodes, std::span<cost_units> loads,
+                   std::span<bag_id> owner)
   {
     ratio makespan = makespan_of(loads, problem_.speeds);
     if (!rooms_fit(makespan)) { return bound; }
     ratio open_from = makespan;  // undecided from here to open_to; nothing is at the makespan
     ratio open_to = makespan;
     cost_units stride = 0;
+    std::uint64_t const all_nodes = nodes.left();
+    std::uint64_t round = first_round;
     work_budget left_of_round(round);
     while (bound < makespan && !nodes.spent()) {
       if (left_of_round.spent()) {  // with more nodes, what stayed undecided may be decided
+        if (all_nodes <= round) { break; }
         round *= 4;
         left_of_round = work_budget(round);
         open_from = open_to = makespan;
@@ -101,6 +105,8 @@ class makespan_search {
   }
 
  private:
+  static constexpr std::uint64_t first_round = std::uint64_t{1} << 24;
+
   [[nodiscard]] static std::span<priced_sample const> costly(
       std::span<priced_sample const> heaviest_first)
   {
