@@ -33,7 +33,7 @@ namespace ballast::inline v0::detail {
 /// one after the other at the same plan, first the one that suits the costs, and the best plan
 /// stays. What reaches no target goes on from there: with exchanges of the latest bag that gather
 /// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that are
-/// undone where the makespan grew.
+/// undone where the makespan grew, until sixteen in a row have not made it smaller.
 ///
 /// Each search may do an amount of work that depends on the step alone, so a search with more work
 /// does the same and then more.
@@ -73,18 +73,21 @@ class exchange_search {
       swap_extremes(all, target_, memory_);
       swap(plan, scratch);
     };
-    if (!nearly_equal_costs() && from_start(work_.left(), settle)) { return; }
+    bool const nearly_equal = nearly_equal_costs();
+    if (!nearly_equal && from_start(work_.left(), settle)) { return; }
     if (from_start(share(19), even_out) || from_start(share(19), swap)) { return; }
     go_back(best_);
-    run(share(16),
+    run(share(nearly_equal ? 16 : 19),
         [this](bag_exchanges& plan, workspace::frame&) { relieve_worst(plan, target_)(); });
     random_source random(owner_.size());
-    while (!done()) {
+    for (int failures = 0; failures < most_failures && !done(); ++failures) {
       keep(best_);
+      ratio const before = makespan();
       work_.spend(owner_.size() + loads_.size());
       swap_at_random(random);
       run(share(15), even_out);
-      if (makespan() > makespan_of(best_.loads, problem_.speeds)) { go_back(best_); }
+      if (makespan() > before) { go_back(best_); }
+      if (makespan() < before) { failures = 0; }
     }
   }
 
@@ -95,6 +98,7 @@ class exchange_search {
   };
 
   static constexpr int random_swaps = 4;
+  static constexpr int most_failures = 16;  // of random swaps in a row
 
   /// Whether the middle four fifths of all costs differ by less than a factor of two.
   [[nodiscard]] bool nearly_equal_costs() const noexcept
