@@ -63,7 +63,8 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
   }
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:lpt,wrok=5"), 2,
                  "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
-  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:padded_batches"), 2, "at offset 7 of");
+  expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:padded_batches"), 2,
+                 "at offset 7 of");
 }
 
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)

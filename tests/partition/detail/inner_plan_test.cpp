@@ -92,8 +92,8 @@ TEST(InnerPlan, IsThatOfLongestProcessingTimeWhereThatIsBetter)
   auto scratch = memory.open();
   std::vector<cost_units> loads{0, 1};
   std::vector<bag_id> owner(2, bag_id{2});
-  auto const inner = ballast::detail::run_inner_policy_or_lpt(
-      proven_all_in_one{}, given.view(), loads, owner, memory, scratch);
+  auto const inner = ballast::detail::run_inner_policy_or_lpt(proven_all_in_one{}, given.view(),
+                                                              loads, owner, memory, scratch);
   EXPECT_EQ(loads, (std::vector<cost_units>{6, 3}));
   EXPECT_EQ(owner, (std::vector{bag_id{0}, bag_id{1}}));
   EXPECT_EQ(inner.bound, (ratio{6, 1}));

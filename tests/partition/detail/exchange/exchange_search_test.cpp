@@ -59,7 +59,6 @@ TEST(ExchangeSearch, KeepsLoadsAndOwnersTogetherAndImprovesWithWork)  // Ensures
       ASSERT_EQ(found.loads, recomputed) << "trial " << trial;
       ASSERT_LE(std::ranges::max(found.loads), before) << "trial " << trial << " work " << work;
       before = std::ranges::max(found.loads);
-      if (work <= 1000) { EXPECT_EQ(found.left, 0U); }  // nothing reaches a target of 0
     }
   }
 }
