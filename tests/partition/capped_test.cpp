@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -265,7 +264,9 @@ cost_units plain_local_search(std::vector<cost_units> const& costs,
 {
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t x) { return costs[x]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return costs[a] > costs[b] || (costs[a] == costs[b] && a < b);
+  });
   std::vector<cost_units> loads(bags, 0);
   std::vector<std::int64_t> held(bags, 0);
   std::vector<std::size_t> owner(costs.size());
