@@ -1,4 +1,5 @@
-#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
+#include "../../tests/support/plain_swaps.hpp"  // the baseline
+#include "../common/workloads.hpp"              // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
@@ -123,42 +124,6 @@ std::vector<scheduling_step> few_per_machine()
   return steps;
 }
 
-// Baseline: from longest processing time's plan, the fullest machine swaps one job for one of any
-// other machine, such that the larger load of both becomes least, until none helps.
-cost_units plain_swaps(scheduling_step const& step)
-{
-  std::vector<cost_units> times = step.times;
-  std::ranges::sort(times, std::greater{});
-  std::vector<cost_units> loads(step.machines, 0);
-  std::vector<std::vector<cost_units>> jobs(step.machines);
-  for (cost_units const time : times) {
-    auto const lightest = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
-    loads[lightest] += time;
-    jobs[lightest].push_back(time);
-  }
-  while (true) {
-    auto const full = static_cast<std::size_t>(std::ranges::max_element(loads) - loads.begin());
-    cost_units best = loads[full];
-    cost_units* give = nullptr;
-    cost_units* take = nullptr;
-    std::size_t other = full;
-    for (std::size_t machine = 0; machine < step.machines; ++machine) {
-      if (machine == full) { continue; }
-      for (cost_units& given : jobs[full]) {
-        for (cost_units& taken : jobs[machine]) {
-          cost_units const net = given - taken;
-          cost_units const larger = std::max(loads[full] - net, loads[machine] + net);
-          if (larger < best) { best = larger, give = &given, take = &taken, other = machine; }
-        }
-      }
-    }
-    if (give == nullptr) { return loads[full]; }
-    loads[full] += *take - *give;
-    loads[other] += *give - *take;
-    std::swap(*give, *take);
-  }
-}
-
 // One iteration plans every step once. `above_swaps` counts steps whose plan is above plain swaps.
 template <class Policy>
 void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), Policy policy)
@@ -184,7 +149,10 @@ void schedule(benchmark::State& state, std::vector<scheduling_step> (*draw)(), P
           std::chrono::steady_clock::now() - start;
       benchmark::DoNotOptimize(done);
       proven += plan.proven_optimal() ? 1 : 0;
-      above += plan.makespan > ballast::ratio{plain_swaps(step), 1} ? 1 : 0;
+      above +=
+          plan.makespan > ballast::ratio{ballast_test::plain_swaps(step.times, step.machines), 1}
+              ? 1
+              : 0;
       worst_gap = std::max(worst_gap, plan.gap());
       worst_ms = std::max(worst_ms, took.count());
       all_ms += took.count();

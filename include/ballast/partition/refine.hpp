@@ -21,7 +21,8 @@
 namespace ballast::inline v0 {
 
 /// Starts from the plan of another policy, or from longest_processing_time's where that is better,
-/// and exchanges samples between bags until the makespan is the lower bound or the work is used up.
+/// and exchanges samples between bags until the makespan is the lower bound, no exchange helps, or
+/// the work is used up.
 ///
 /// With a dozen samples per bag or more it nearly always reaches the bound, which proves the plan
 /// optimal: among the 4^k exchanges of k samples of two bags, one moves exactly the work that a bag

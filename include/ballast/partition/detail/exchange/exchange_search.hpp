@@ -25,7 +25,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Exchanges samples between bags until the makespan is `target` or the work is spent.
+/// Exchanges samples between bags until the makespan is `target`, nothing more helps, or the work is
+/// spent.
 ///
 /// No one search suits all costs. `settle_bags` takes the lightest samples, whose sums are dense
 /// where costs have a long tail, and needs few exchanges for large steps. Where costs are nearly
