@@ -25,9 +25,9 @@ namespace ballast::inline v0 {
 /// It fills bag after bag to decide whether some plan has a makespan of at most T. If there is one,
 /// it is the new plan to beat; if not, the bound rises to the next T at which a bag could do one
 /// unit more. The first T is the lower bound, which is nearly always the optimum where bags hold
-/// more than a few samples; then come ever larger ones. A T that used half of what is left of a round
-/// stays undecided, and the search goes on between it and the plan. The first round has 2^24 nodes, and
-/// each further one four times as many.
+/// more than a few samples; then come ever larger ones. A T that used half of what is left of a
+/// round stays undecided, and the search goes on between it and the plan. The first round has 2^24
+/// nodes, and each further one four times as many.
 ///
 /// It is meant for few samples per bag, n / m up to 8, where exchanges between two bags get stuck:
 /// with identical bags it solves most steps of a hundred samples. Bags of several speeds or sizes

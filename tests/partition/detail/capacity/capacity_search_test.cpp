@@ -1,6 +1,6 @@
 #include <ballast/partition/detail/capacity/capacity_search.hpp>  // first: proves it is self-contained
 
-#include "../../../support/direct_problem.hpp"
+#include "../../../support/dealt_plan.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -18,20 +18,12 @@ using ballast::ratio;
 using ballast::detail::bags_with_room;
 using ballast::detail::exchange_counts;
 
-struct search_case {
-  ballast_test::direct_problem given;
-  std::vector<cost_units> loads = std::vector<cost_units>(given.step.gpus.size(), 0);
-  std::vector<bag_id> owner = {};
-  ballast::workspace memory = {};
+struct search_case : ballast_test::dealt_plan {
+  using dealt_plan::dealt_plan;
 
   bool search(exchange_counts counts, std::uint64_t work)
   {
     std::vector<cost_units> const starts(loads.size(), 0);
-    for (std::size_t sample = 0; sample < given.step.costs.size(); ++sample) {
-      std::size_t const bag = sample % loads.size();
-      owner.push_back(ballast::to_id<bag_id>(bag));
-      loads[bag] += given.step.costs[sample];
-    }
     auto frame = memory.open();
     bags_with_room const bags(given.view(), loads, owner, frame);
     ballast::detail::cheapest_cover const cover(given.view(), frame);
@@ -53,8 +45,8 @@ search_case drawn_search(std::uint64_t seed, std::int64_t slack)
     weights.push_back(random.between(1, 4'000));
   }
   std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
-  return {ballast_test::direct_problem(step, weights,
-                                       std::vector<std::int64_t>(5, total * slack / 500))};
+  return search_case{ballast_test::direct_problem(
+      step, weights, std::vector<std::int64_t>(5, total * slack / 500))};
 }
 
 TEST(CapacitySearch, KeepsToCapacitiesAndToNumbersOfSamples)  // Ensures (1) (3)

@@ -1,6 +1,6 @@
 #include <ballast/partition/detail/capacity/relieve_overruns.hpp>  // first: proves it is self-contained
 
-#include "../../../support/direct_problem.hpp"
+#include "../../../support/dealt_plan.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
@@ -19,20 +19,11 @@ using ballast::cost_units;
 using ballast::ratio;
 using ballast::detail::bags_with_room;
 
-struct relief_case {
-  ballast_test::direct_problem given;
-  std::vector<cost_units> loads = std::vector<cost_units>(given.step.gpus.size(), 0);
-  std::vector<bag_id> owner = {};
-  ballast::workspace memory = {};
+struct relief_case : ballast_test::dealt_plan {
+  using dealt_plan::dealt_plan;
 
-  // Samples go to bags in turn, without a look at weights.
   bool relieve(ratio limit, std::uint64_t work = 1'000'000)
   {
-    for (std::size_t sample = 0; sample < given.step.costs.size(); ++sample) {
-      std::size_t const bag = sample % loads.size();
-      owner.push_back(ballast::to_id<bag_id>(bag));
-      loads[bag] += given.step.costs[sample];
-    }
     auto frame = memory.open();
     bags_with_room const bags(given.view(), loads, owner, frame);
     ballast::detail::work_budget left(work);
@@ -63,7 +54,8 @@ relief_case drawn_case(ballast::random_source& random, std::int64_t slack)
   }
   std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
   std::int64_t const most = total * slack / 100 / static_cast<std::int64_t>(bags);
-  return {ballast_test::direct_problem(step, weights, std::vector<std::int64_t>(bags, most))};
+  return relief_case{
+      ballast_test::direct_problem(step, weights, std::vector<std::int64_t>(bags, most))};
 }
 
 TEST(RelieveOverruns, BringsBagsWithinTheirCapacities)  // Ensures (1) (2)

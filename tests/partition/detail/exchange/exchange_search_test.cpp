@@ -1,6 +1,6 @@
 #include <ballast/partition/detail/exchange/exchange_search.hpp>  // first: proves it is self-contained
 
-#include "../../../support/direct_problem.hpp"
+#include "../../../support/dealt_plan.hpp"
 #include "../../../support/near_equal_steps.hpp"
 
 #include <gtest/gtest.h>
@@ -22,24 +22,15 @@ struct exchanged {
   std::uint64_t left;
 };
 
-// Starts from samples dealt out in turn.
 exchanged search_exchanges(ballast_test::instance const& step, ratio target, std::uint64_t steps)
 {
-  ballast_test::direct_problem const problem(step);
-  exchanged result{std::vector<cost_units>(step.gpus.size(), 0), {}, 0};
-  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-    std::size_t const bag = sample % step.gpus.size();
-    result.owner.push_back(ballast::to_id<bag_id>(bag));
-    result.loads[bag] += step.costs[sample];
-  }
-  ballast::workspace memory;
-  auto scratch = memory.open();
+  ballast_test::dealt_plan plan{ballast_test::direct_problem(step)};
+  auto scratch = plan.memory.open();
   ballast::detail::work_budget work(steps);
-  ballast::partition_problem const view = problem.view();
-  ballast::detail::exchange_search(view, target, result.loads, result.owner, work, memory,
+  ballast::partition_problem const view = plan.given.view();
+  ballast::detail::exchange_search(view, target, plan.loads, plan.owner, work, plan.memory,
                                    scratch)();
-  result.left = work.left();
-  return result;
+  return {plan.loads, plan.owner, work.left()};
 }
 
 TEST(ExchangeSearch, KeepsLoadsAndOwnersTogetherAndImprovesWithWork)  // Ensures (1)

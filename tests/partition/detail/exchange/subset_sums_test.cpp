@@ -86,4 +86,15 @@ TEST(SubsetSumsDeathTest, RefusesMoreMembersThanAWordNames)
   EXPECT_DEATH((void)list(costs), "most_members");
 }
 
+TEST(SubsetSums, NameTheirMembersInOrder)
+{
+  std::vector<char> const candidates{'a', 'b', 'c', 'd'};
+  std::vector<char> listed(4, '-');
+  EXPECT_EQ(ballast::detail::list_members<char>(0b1010, candidates, listed), 2U);
+  EXPECT_EQ(listed, (std::vector{'b', 'd', '-', '-'}));
+  EXPECT_EQ(ballast::detail::list_members<char>(0, candidates, listed), 0U);
+  EXPECT_EQ(ballast::detail::list_members<char>(0b1111, candidates, listed), 4U);
+  EXPECT_EQ(listed, candidates);
+}
+
 }  // namespace

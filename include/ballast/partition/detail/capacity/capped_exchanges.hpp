@@ -207,15 +207,6 @@ class capped_exchanges {
     {
       return sum(weights, subset);
     }
-    [[nodiscard]] std::size_t list(std::uint32_t subset,
-                                   std::span<bag_contents::rank> chosen) const noexcept
-    {
-      std::size_t count = 0;
-      for (std::size_t place = 0; place < size; ++place) {
-        if ((subset >> place & 1U) != 0) { chosen[count++] = ranks[place]; }
-      }
-      return count;
-    }
 
    private:
     [[nodiscard]] static std::int64_t sum(
@@ -233,8 +224,8 @@ class capped_exchanges {
                                               side const& taking, exchange const& found) noexcept
   {
     capped_exchange result{from, to, 0, 0, {}, {}, 0, 0};
-    result.given_count = giving.list(found.given, result.given);
-    result.taken_count = taking.list(found.taken, result.taken);
+    result.given_count = list_members<bag_contents::rank>(found.given, giving.ranks, result.given);
+    result.taken_count = list_members<bag_contents::rank>(found.taken, taking.ranks, result.taken);
     result.net = giving.cost(found.given) - taking.cost(found.taken);
     result.net_weight = giving.weight(found.given) - taking.weight(found.taken);
     return result;

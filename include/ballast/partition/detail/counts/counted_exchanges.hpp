@@ -62,8 +62,9 @@ class counted_exchanges {
     exchange const found = find_exchange(from.candidates(), to.candidates(), wanted,
                                          exchange_counts::equal, memory_, work_);
     counted_exchange result{late, early, 0, {}, {}, found.net};
-    result.pairs = from.list(found.given, result.given);
-    BALLAST_EXPECTS(to.list(found.taken, result.taken) == result.pairs);  // as many for as many
+    result.pairs = list_members<std::uint32_t>(found.given, from.places, result.given);
+    BALLAST_EXPECTS(list_members<std::uint32_t>(found.taken, to.places, result.taken) ==
+                    result.pairs);  // as many for as many
     return result;
   }
 
@@ -120,16 +121,6 @@ class counted_exchanges {
     [[nodiscard]] std::span<cost_units const> candidates() const noexcept
     {
       return std::span(costs).first(size);
-    }
-
-    [[nodiscard]] std::size_t list(std::uint32_t subset,
-                                   std::span<std::uint32_t> chosen) const noexcept
-    {
-      std::size_t count = 0;
-      for (std::size_t place = 0; place < size; ++place) {
-        if ((subset >> place & 1U) != 0) { chosen[count++] = places[place]; }
-      }
-      return count;
     }
   };
 

@@ -153,10 +153,7 @@ class bag_exchanges {
     auto const pass = [this](std::uint32_t members, bag_exchange::candidates const& candidates,
                              std::size_t from, std::size_t to) {
       bag_exchange::candidates passed{};
-      std::size_t count = 0;
-      for (std::size_t place = 0; members >> place != 0; ++place) {
-        if ((members >> place & 1) != 0) { passed[count++] = candidates[place]; }
-      }
+      std::size_t const count = list_members<rank>(members, candidates, passed);
       contents_.move(std::span(passed).first(count), from, to);
     };
     pass(chosen.found.given, chosen.given, chosen.from, chosen.to);

@@ -39,6 +39,20 @@ struct subset_sum {
   }
 };
 
+/// Writes the candidates that a subset has, in their order; bit i of `members` stands for candidate i.
+/// Returns how many they are.
+template <class Candidate>
+[[nodiscard]] constexpr std::size_t list_members(std::uint32_t members,
+                                                 std::span<Candidate const> candidates,
+                                                 std::span<Candidate> listed) noexcept
+{
+  std::size_t count = 0;
+  for (std::size_t place = 0; members >> place != 0; ++place) {
+    if ((members >> place & 1) != 0) { listed[count++] = candidates[place]; }
+  }
+  return count;
+}
+
 /// Into how many stretches merges and passes are cut, which a processor runs side by side.
 inline constexpr std::size_t merge_stretches = 4;
 

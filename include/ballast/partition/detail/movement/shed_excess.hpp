@@ -15,7 +15,8 @@
 namespace ballast::inline v0::detail {
 
 /// Moves samples out of a bag that is far above its limit, the heaviest that find room first, each
-/// to a bag that holds tokens of it or to the one with the least room that is enough: until the excess is less than two of them.
+/// to a bag that holds tokens of it or to the one with the least room that is enough: until the
+/// excess is less than two of them.
 inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
 {
   std::span<bag_room const> const by_room = bags.by_room();
