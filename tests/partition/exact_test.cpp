@@ -126,6 +126,20 @@ TEST(Exact, SettlesTheHardZone)
   }
 }
 
+// Two and a half samples in each of 28 bags: bag completion alone proves none of these.
+TEST(Exact, ProvesStepsOfTwoToThreeSamplesPerBag)
+{
+  for (std::uint64_t const seed : {1U, 3U, 4U, 5U}) {
+    auto step = hard_instance(seed, 1000);
+    step.gpus.assign(28, 1);
+    step.lengths.resize(70);
+    step.costs.resize(70);
+    auto const plan = ballast_test::plan_instance(step, exact<>{});
+    ballast_test::expect_valid_plan(step, *plan);
+    EXPECT_TRUE(plan->proven_optimal()) << "seed " << seed;
+  }
+}
+
 TEST(Exact, ProvesWhatNoBoundKnows)
 {
   // Half of all is 15, but 9 goes with 7 for 16, with 5 for 14, and with 5 and 4 for 18.
@@ -179,16 +193,16 @@ TEST(Exact, WorksUpToTheLargestTotal)
 
 TEST(Exact, AllocatesNothingInTheSteadyState)
 {
-  std::vector<tokens> lengths(60);
+  std::vector<tokens> lengths(40);
   ballast::random_source random(3);
-  auto const bags = ballast::one_gpu_bags(12);
+  auto const bags = ballast::one_gpu_bags(15);
   ballast::partition_plan plan;
   ballast::workspace memory;
   for (int step = 0; step < 4; ++step) {
-    for (tokens& length : lengths) { length = random.between(1, 9000); }
+    for (tokens& length : lengths) { length = random.between(1, 1000); }
     std::size_t const before = ballast_test::allocations();
     auto const done = ballast::partition_into(
-        plan, memory, lengths, bags, exact{longest_processing_time{}, 50'000}, std::identity{});
+        plan, memory, lengths, bags, exact{longest_processing_time{}, 400'000}, std::identity{});
     std::size_t const during = ballast_test::allocations() - before;
     ASSERT_TRUE(done);
     if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }

@@ -30,8 +30,9 @@ namespace ballast::inline v0 {
 /// nodes, and each further one four times as many.
 ///
 /// It is meant for few samples per bag, n / m up to 8, where exchanges between two bags get stuck:
-/// with identical bags it solves most steps of a hundred samples. Bags of several speeds or sizes
-/// leave less to prune. The inner policy's plan stays as it is where there are capacities, and where
+/// with identical bags it solves most steps of a hundred samples. What bag completion leaves open, a
+/// linear program over patterns refutes or solves, where costs are up to some thousand. Bags of
+/// several speeds or sizes leave less to prune. The inner policy's plan stays as it is where there are capacities, and where
 /// what bags could do by the makespan adds up to 2^63.
 ///
 /// Expects     the inner policy does not pad. If it restricts its plans, as equal_count does, then
@@ -43,7 +44,7 @@ namespace ballast::inline v0 {
 ///             (4) no plan has a makespan below the one returned, which is the plan's makespan where
 ///                 the search came to its end
 /// Complexity  the inner policy and O(nodes); a node is one sample looked at.
-/// Source      `detail::bag_completion`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
+/// Source      `detail::bag_completion`, `detail::column_generation`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
 ///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
 template <partition_policy Inner = refine<>>
 struct exact {

@@ -53,9 +53,9 @@ completion search(task const& step, work_budget& nodes)
   }
   ballast::workspace memory;
   auto scratch = memory.open();
-  bag_completion fill(samples, step.lengths, step.bags.size(), scratch);
+  bag_completion fill(samples.size(), step.lengths, step.bags.size(), scratch);
   work_budget const given = nodes;
-  completion const first = fill(step.bags, nodes);
+  completion const first = fill(samples, step.bags, nodes);
   if (first == completion::found) {
     std::vector<open_bag> bags = step.bags;
     for (std::size_t sample = 0; sample < samples.size(); ++sample) {
@@ -68,7 +68,7 @@ completion search(task const& step, work_budget& nodes)
     for (open_bag const bag : bags) { EXPECT_GE(bag.room, 0); }
   }
   work_budget again = given;  // nothing of a search is left over to the next
-  EXPECT_EQ(fill(step.bags, again), first);
+  EXPECT_EQ(fill(samples, step.bags, again), first);
   EXPECT_EQ(again.left(), nodes.left());
   return first;
 }

@@ -105,8 +105,8 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
   std::sort(open.begin(), open.end(), [](open_bag a, open_bag b) {
     return precedes(b.gpus, a.gpus, a.room, b.room, a.index, b.index);
   });
-  bag_completion fill(heavy, problem.lengths, open.size(), scratch);
-  if (fill(open, nodes) != completion::found) { return false; }
+  bag_completion fill(heavy.size(), problem.lengths, open.size(), scratch);
+  if (fill(heavy, open, nodes) != completion::found) { return false; }
 
   bags.clear(starting_loads);
   for (std::size_t place = 0; place < heavy.size(); ++place) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -57,22 +58,26 @@ enum class completion : std::uint8_t { found, impossible, out_of_nodes };
 ///             Problem", Discrete Applied Mathematics 28(1):59-70, 1990.
 class bag_completion {
  public:
-  bag_completion(std::span<priced_sample const> samples, std::span<tokens const> lengths,
-                 std::size_t bags, workspace::frame& scratch)
-      : samples_(samples),
-        lengths_(lengths),
-        owners_(scratch.take<std::uint32_t>(samples.size())),
-        levels_(scratch.take<level>(bags)),
-        fillings_(samples.size(), scratch)
+  bag_completion(std::size_t most_samples, std::span<tokens const> lengths, std::size_t most_bags,
+                 workspace::frame& scratch)
+      : lengths_(lengths),
+        owners_(scratch.take<std::uint32_t>(most_samples)),
+        levels_(scratch.take<level>(most_bags)),
+        fillings_(most_samples, scratch)
   {}
 
-  /// Searches until `nodes` is spent. Expects as many bags as the constructor was given.
-  [[nodiscard]] completion operator()(std::span<open_bag const> bags, work_budget& nodes)
+  /// Searches until `nodes` is spent, or only until the first `filled` bags are: then the samples
+  /// that these leave may fit into the others or not, and have a later bag or none.
+  [[nodiscard]] completion operator()(std::span<priced_sample const> samples,
+                                      std::span<open_bag const> bags, work_budget& nodes,
+                                      std::size_t filled = std::numeric_limits<std::size_t>::max())
   {
+    samples_ = samples;
     bags_ = bags;
+    most_open_ = filled < bags.size() ? filled + 1 : bags.size();
     depth_ = 0;
     fillings_.reset();
-    std::fill(owners_.begin(), owners_.end(), nobody());
+    std::fill_n(owners_.begin(), samples.size(), nobody());
     identical_from_ = bags.size() - 1;
     while (identical_from_ > 0 && bags[identical_from_ - 1].identical_to(bags.back())) {
       --identical_from_;
@@ -84,7 +89,10 @@ class bag_completion {
   }
 
   /// For each place in the order of the samples, the position of its bag.
-  [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owners_; }
+  [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept
+  {
+    return owners_.first(samples_.size());
+  }
 
  private:
   struct level {
@@ -100,7 +108,7 @@ class bag_completion {
   [[nodiscard]] completion search(cost_units waste, work_budget& nodes)
   {
     if (!open(waste, nodes)) { return completion::impossible; }
-    while (depth_ < bags_.size()) {
+    while (depth_ < most_open_) {
       filling_progress& bag = levels_[depth_ - 1].filling;
       if (fillings_.next(bag, nodes)) {
         fill();
@@ -190,6 +198,7 @@ class bag_completion {
   std::span<level> levels_;
   bag_fillings fillings_;
   std::size_t identical_from_ = 0;  // bags from here on are identical
+  std::size_t most_open_ = 0;       // bags that are open at the end
   std::size_t depth_ = 0;           // bags that are open
 };
 

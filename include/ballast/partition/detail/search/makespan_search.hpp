@@ -11,6 +11,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
+#include <ballast/partition/detail/patterns/pattern_search.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/priced_sample.hpp>
@@ -18,16 +19,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
 
 /// Narrows the interval between a lower bound and the makespan of a plan: for one T after the other,
-/// it searches for a plan of at most that makespan.
+/// it searches for a plan of at most that makespan. `bag_completion` decides most T at once. Where it
+/// does not, and bags are identical, `pattern_search` follows, and what that leaves open goes back to
+/// `bag_completion`.
 ///
 /// Samples without cost stay where the plan has them.
 ///
-/// Complexity  as `exact` says; 48 n + 80 m bytes of scratch.
+/// Complexity  as `exact` says; 48 n + 80 m bytes of scratch, and up to 5 MB for `pattern_search`.
 class makespan_search {
  public:
   makespan_search(partition_problem const& problem, std::span<cost_units const> starts,
@@ -36,7 +41,8 @@ class makespan_search {
         starts_(starts),
         samples_(costly(problem.heaviest_first)),
         bags_(scratch.take<open_bag>(starts.size())),
-        fill_(samples_, problem.lengths, starts.size(), scratch),
+        complete_(samples_.size(), problem.lengths, starts.size(), scratch),
+        scratch_(scratch),
         fastest_(*std::max_element(problem.speeds.begin(), problem.speeds.end()))
   {
     std::uint32_t const largest = *std::max_element(problem.gpus.begin(), problem.gpus.end());
@@ -58,6 +64,7 @@ class makespan_search {
   {
     ratio makespan = makespan_of(loads, problem_.speeds);
     if (!rooms_fit(makespan)) { return bound; }
+    if (bound < makespan && nodes.left() > quick_nodes) { prepare_patterns(makespan); }
     ratio open_from = makespan;  // undecided from here to open_to; nothing is at the makespan
     ratio open_to = makespan;
     cost_units stride = 0;
@@ -83,11 +90,12 @@ class makespan_search {
         stride = std::min(stride, (work_until(undecided_to, fastest_) - from) / 2);
         time = stride > 0 ? ratio{from + stride, fastest_} : bound;
       }
-      std::uint64_t const share = std::min(left_of_round.left() / 2 + 1, nodes.left());
-      work_budget left(share);
-      completion const end = fill_by(time, left);
-      nodes.spend(share - left.left());
-      left_of_round.spend(share - left.left());
+      std::uint64_t const share = left_of_round.left() / 2 + 1;
+      work_budget left(std::min(share, nodes.left()));
+      std::uint64_t const before = left.left();
+      completion const end = fill_by(time, share, left);
+      nodes.spend(before - left.left());
+      left_of_round.spend(before - left.left());
       stride = end == completion::impossible ? 2 * stride + 1 : 0;
       if (end == completion::found) {
         store(loads, owner);
@@ -106,6 +114,7 @@ class makespan_search {
 
  private:
   static constexpr std::uint64_t first_round = std::uint64_t{1} << 24;
+  static constexpr std::uint64_t quick_nodes = std::uint64_t{1} << 17;  // before patterns are tried
 
   [[nodiscard]] static std::span<priced_sample const> costly(
       std::span<priced_sample const> heaviest_first)
@@ -124,6 +133,21 @@ class makespan_search {
              static_cast<std::uint64_t>(time.denominator);
     }
     return all < static_cast<uint128>(no_cost);
+  }
+
+  /// For bags that stay identical at every time up to this makespan.
+  void prepare_patterns(ratio makespan)
+  {
+    auto const differ = [](auto const& each) {
+      return std::adjacent_find(each.begin(), each.end(), std::not_equal_to{}) != each.end();
+    };
+    if (differ(problem_.speeds) || differ(starts_) || (short_samples_ && differ(problem_.gpus))) {
+      return;
+    }
+    cost_units const room = work_until(makespan, fastest_) - starts_[0];
+    if (pattern_search::may_fit(samples_.size(), starts_.size(), room)) {
+      patterns_.emplace(samples_, starts_.size(), room, complete_, scratch_);
+    }
   }
 
   /// A time in the middle between two, in units of the fastest bag; `until` where there is none.
@@ -145,8 +169,9 @@ class makespan_search {
     return next;
   }
 
-  /// Whether some plan has a makespan of at most this time.
-  [[nodiscard]] completion fill_by(ratio time, work_budget& nodes)
+  /// Whether some plan has a makespan of at most this time. It may spend `share` nodes; `nodes` are as
+  /// many, or all that are left.
+  [[nodiscard]] completion fill_by(ratio time, std::uint64_t share, work_budget& nodes)
   {
     for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
       bags_[bag] = {work_until(time, problem_.speeds[bag]) - starts_[bag],
@@ -155,7 +180,22 @@ class makespan_search {
     std::sort(bags_.begin(), bags_.end(), [](open_bag a, open_bag b) {
       return precedes(b.gpus, a.gpus, a.room, b.room, a.index, b.index);
     });
-    return fill_(bags_, nodes);
+    if (!patterns_ || share <= quick_nodes) { return complete(nodes); }
+    work_budget quick(std::min(quick_nodes, nodes.left()));
+    std::uint64_t const before = quick.left();
+    completion const soon = complete(quick);
+    nodes.spend(before - quick.left());
+    if (soon != completion::out_of_nodes || nodes.spent()) { return soon; }
+    completion const end = (*patterns_)(bags_, nodes);
+    owners_ = patterns_->owners();
+    return end == completion::out_of_nodes ? complete(nodes) : end;
+  }
+
+  [[nodiscard]] completion complete(work_budget& nodes)
+  {
+    completion const end = complete_(samples_, bags_, nodes);
+    owners_ = complete_.owners();
+    return end;
   }
 
   /// Makes the plan of what was found.
@@ -163,7 +203,7 @@ class makespan_search {
   {
     std::copy(starts_.begin(), starts_.end(), loads.begin());
     for (std::size_t place = 0; place < samples_.size(); ++place) {
-      std::size_t const bag = bags_[fill_.owners()[place]].index;
+      std::size_t const bag = bags_[owners_[place]].index;
       owner[to_index(samples_[place].sample)] = to_id<bag_id>(bag);
       loads[bag] += samples_[place].cost;
     }
@@ -173,7 +213,10 @@ class makespan_search {
   std::span<cost_units const> starts_;
   std::span<priced_sample const> samples_;  // those of any cost, heaviest first
   std::span<open_bag> bags_;
-  bag_completion fill_;
+  std::span<std::uint32_t const> owners_;  // of what was found, as positions in bags_
+  bag_completion complete_;
+  std::optional<pattern_search> patterns_;
+  workspace::frame& scratch_;
   std::uint32_t fastest_;       // speed
   bool short_samples_ = false;  // some sample does not fit every bag
 };

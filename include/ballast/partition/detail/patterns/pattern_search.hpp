@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
+#define BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
+
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/detail/patterns/column_generation.hpp>
+#include <ballast/partition/detail/patterns/pattern_packing.hpp>
+#include <ballast/partition/detail/search/bag_completion.hpp>
+#include <ballast/partition/priced_sample.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Whether samples fit into identical bags, for steps on which bag completion alone stands still:
+/// two or three samples per bag and dozens of bags.
+///
+/// The first bags are filled as bag completion does, and the linear program over patterns decides
+/// about what is left, a dozen bags at first, then more and more. The first bags take the heavy
+/// samples and leave the light ones, so where there is a plan there are mostly many, and one of the
+/// small programs, which take milliseconds, finds one. The last program is that of all bags. If it
+/// needs more of them, there is no plan.
+///
+/// Ensures     as bag_completion
+/// Complexity  that of pattern_packing, a few times. 52 n bytes of scratch besides its own.
+class pattern_search {
+ public:
+  /// Expects     room is the largest that bags will have; may_fit them. Its table has a power of two
+  ///             of numbers, so that steps of nearly the same size take the same memory.
+  pattern_search(std::span<priced_sample const> samples, std::size_t bags, cost_units room,
+                 bag_completion& complete, workspace::frame& scratch)
+      : samples_(samples),
+        complete_(complete),
+        owners_(scratch.take<std::uint32_t>(samples.size())),
+        rest_(scratch.take<priced_sample>(samples.size())),
+        rest_places_(scratch.take<std::uint32_t>(samples.size())),
+        pack_(std::min(samples.size(), column_generation::most_samples),
+              std::min(samples.size(), most_kinds),
+              std::min(most_numbers,
+                       std::bit_ceil((samples.size() + 1) * (static_cast<std::size_t>(room) + 1))),
+              bags, complete, scratch)
+  {}
+
+  /// Whether the smallest program has a table that is not too large.
+  [[nodiscard]] static bool may_fit(std::size_t samples, std::size_t bags, cost_units room) noexcept
+  {
+    std::size_t const least = samples * std::min(bags, first_bags) / bags;
+    return least <= most_kinds && static_cast<std::size_t>(room) < most_numbers / (least + 1);
+  }
+
+  /// Expects     bags are identical, and every sample fits them
+  [[nodiscard]] completion operator()(std::span<open_bag const> bags, work_budget& nodes)
+  {
+    for (std::size_t open = first_bags; open < bags.size() / 4 * 3; open += open / 3) {
+      std::uint64_t const most = std::min(nodes.left(), prefix_nodes);
+      work_budget left(most);
+      std::size_t const kept = bags.size() - open;
+      completion const prefix = complete_(samples_, bags, left, kept);
+      nodes.spend(most - left.left());
+      if (prefix == completion::impossible || nodes.spent()) { return prefix; }
+      if (prefix != completion::found) { continue; }
+      std::copy(complete_.owners().begin(), complete_.owners().end(), owners_.begin());
+      std::size_t count = 0;
+      for (std::uint32_t place = 0; place < samples_.size(); ++place) {
+        if (owners_[place] < kept) { continue; }
+        rest_[count] = samples_[place];
+        rest_places_[count++] = place;
+      }
+      if (pack_(rest_.first(count), bags.last(open), nodes) != completion::found) { continue; }
+      for (std::size_t at = 0; at < count; ++at) {
+        owners_[rest_places_[at]] = static_cast<std::uint32_t>(kept) + pack_.owners()[at];
+      }
+      return completion::found;
+    }
+    completion const end = pack_(samples_, bags, nodes);
+    if (end == completion::found) {
+      std::copy(pack_.owners().begin(), pack_.owners().end(), owners_.begin());
+    }
+    return end;
+  }
+
+  /// For each place in the order of the samples, the position of its bag.
+  [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owners_; }
+
+ private:
+  static constexpr std::size_t first_bags = 12;
+  static constexpr std::size_t most_kinds = 256;
+  static constexpr std::size_t most_numbers = std::size_t{1} << 20;  // of a knapsack's table
+  static constexpr std::uint64_t prefix_nodes = std::uint64_t{1} << 18;
+
+  std::span<priced_sample const> samples_;
+  bag_completion& complete_;
+  std::span<std::uint32_t> owners_;
+  std::span<priced_sample> rest_;
+  std::span<std::uint32_t> rest_places_;
+  pattern_packing pack_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
+#define BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP
+
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/detail/patterns/fixed_point_inverse.hpp>
+#include <ballast/partition/detail/patterns/pattern_list.hpp>
+#include <ballast/partition/detail/patterns/simplex_number.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// A basis of the linear program
+///
+///     minimise sum_p x_p   subject to   sum_p a_kp x_p >= demand_k for every kind k,   x >= 0
+///
+/// over patterns p: one column per kind, a pattern or the surplus of a kind, with the amounts x of the
+/// columns and a price per kind, its dual value. The first patterns of the list are one sample of
+/// each kind; they are the first basis. Patterns may be added to the list at any time.
+///
+/// Demands are raised by different amounts of about 2^-21, so that few steps are degenerate.
+///
+/// Expects     fewer than 1024 samples in all demands together
+/// Complexity  exchange and invert_if_inexact: O(kinds^2) and O(kinds^3). 8 kinds^2 bytes of scratch.
+class simplex_basis {
+ public:
+  /// Of columns: patterns come before it, and the surplus of kind k is surplus + k.
+  static constexpr std::uint32_t surplus = std::uint32_t{1} << 31;
+  /// The least divisor of an exchange.
+  static constexpr std::int64_t least_divisor = simplex_number::one / 1024;
+
+  simplex_basis(std::size_t most_kinds, pattern_list const& patterns, workspace::frame& scratch)
+      : patterns_(patterns),
+        inverse_(most_kinds, scratch),
+        columns_(scratch.take<std::uint32_t>(most_kinds)),
+        wanted_(scratch.take<std::uint32_t>(most_kinds)),
+        is_settled_(scratch.take<std::uint8_t>(most_kinds)),
+        amounts_(scratch.take<std::int64_t>(most_kinds)),
+        prices_(scratch.take<std::int64_t>(most_kinds)),
+        demands_(scratch.take<std::int64_t>(most_kinds)),
+        numbers_(scratch.take<std::int64_t>(most_kinds))
+  {}
+
+  /// Starts from the patterns of one sample.
+  void start(std::span<std::uint32_t const> demands)
+  {
+    kinds_ = demands.size();
+    random_source random(kinds_);
+    for (std::size_t kind = 0; kind < kinds_; ++kind) {
+      demands_[kind] = demands[kind] * simplex_number::one + random.between(64, 319);
+    }
+    is_usable_ = true;
+    start_from_single_samples();
+    refresh();
+  }
+
+  /// By how much value() may be above a whole number, for what demands were raised by.
+  [[nodiscard]] std::int64_t tolerance() const noexcept
+  {
+    return 512 * static_cast<std::int64_t>(kinds_);
+  }
+
+  /// False where numbers became too large.
+  [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
+  void give_up() noexcept { is_usable_ = false; }
+
+  [[nodiscard]] std::size_t rows() const noexcept { return kinds_; }
+  [[nodiscard]] std::uint32_t column(std::size_t row) const noexcept { return columns_[row]; }
+  [[nodiscard]] bool has_pattern(std::size_t row) const noexcept { return columns_[row] < surplus; }
+  [[nodiscard]] std::span<std::int64_t const> amounts() const noexcept
+  {
+    return amounts_.first(kinds_);
+  }
+  [[nodiscard]] std::span<std::int64_t const> prices() const noexcept
+  {
+    return prices_.first(kinds_);
+  }
+
+  /// The sum of the amounts of all patterns.
+  [[nodiscard]] std::int64_t value() const noexcept
+  {
+    std::int64_t sum = 0;
+    for (std::size_t row = 0; row < kinds_; ++row) { sum += has_pattern(row) ? amounts_[row] : 0; }
+    return sum;
+  }
+
+  /// By how much a column costs more than it is worth at these prices.
+  [[nodiscard]] std::int64_t reduced_cost(std::uint32_t column) const noexcept
+  {
+    if (column >= surplus) { return prices_[column - surplus]; }
+    std::int64_t reduced = simplex_number::one;
+    for (auto const [kind, times] : patterns_[column]) { reduced -= times * prices_[kind]; }
+    return reduced;
+  }
+
+  /// How the amounts shrink as that of this column grows.
+  void copy_step(std::uint32_t column, std::span<std::int64_t> into) const noexcept
+  {
+    if (column < surplus) { return inverse_.times(patterns_[column], into); }
+    auto const from = inverse_.column(column - surplus);
+    for (std::size_t row = 0; row < kinds_; ++row) { into[row] = -from[row]; }
+  }
+
+  /// What a column has to be multiplied with for its step in this row.
+  void copy_row(std::size_t row, std::span<std::int64_t> into) const noexcept
+  {
+    inverse_.copy_row(row, into);
+  }
+
+  /// Puts a column with this reduced cost and step into a row, where its step is not 0.
+  void exchange(std::size_t row, std::uint32_t column, std::int64_t reduced,
+                std::span<std::int64_t> step, work_budget& nodes)
+  {
+    nodes.spend(kinds_ * kinds_ / 10 + 1);
+    int128 const amount = simplex_number::quotient(amounts_[row], step[row]);
+    columns_[row] = column;
+    is_usable_ = inverse_.replace(row, step) && amount < simplex_number::limit &&
+                 amount > -simplex_number::limit;
+    if (!is_usable_) { return; }
+    for (std::size_t other = 0; other < kinds_; ++other) {
+      if (other == row) { continue; }
+      amounts_[other] -= simplex_number::product(static_cast<std::int64_t>(amount), step[other]);
+      is_usable_ = is_usable_ && std::abs(amounts_[other]) < simplex_number::limit;
+    }
+    amounts_[row] = static_cast<std::int64_t>(amount);
+    inverse_.copy_row(row, numbers_);
+    for (std::size_t kind = 0; kind < kinds_; ++kind) {
+      prices_[kind] += simplex_number::product(numbers_[kind], reduced);
+      is_usable_ = is_usable_ && std::abs(prices_[kind]) < simplex_number::limit;
+    }
+  }
+
+  /// Takes the pattern of this row once, for good: the demands shrink by what it covers.
+  void take(std::size_t row) noexcept
+  {
+    amounts_[row] -= simplex_number::one;
+    for (auto const [kind, times] : patterns_[columns_[row]]) {
+      demands_[kind] -= times * simplex_number::one;
+    }
+  }
+
+  /// Builds the inverse anew where what the amounts cover is not what they are to cover.
+  void invert_if_inexact(work_budget& nodes)
+  {
+    if (!is_usable_ || is_exact()) { return; }
+    std::copy_n(columns_.begin(), kinds_, wanted_.begin());
+    start_from_single_samples();
+    refresh();
+    std::fill_n(is_settled_.begin(), kinds_, std::uint8_t{0});
+    for (std::uint32_t const column : wanted_.first(kinds_)) {
+      if (column < kinds_) { is_settled_[column] = 1; }
+    }
+    for (std::uint32_t const column : wanted_.first(kinds_)) {
+      if (column < kinds_) { continue; }
+      copy_step(column, numbers_);
+      std::size_t into = kinds_;
+      for (std::size_t row = 0; row < kinds_; ++row) {
+        if (is_settled_[row] == 0 &&
+            (into == kinds_ || std::abs(numbers_[row]) > std::abs(numbers_[into]))) {
+          into = row;
+        }
+      }
+      if (into == kinds_ || std::abs(numbers_[into]) < least_divisor) { continue; }
+      is_settled_[into] = 1;
+      nodes.spend(kinds_ * kinds_ / 10 + 1);
+      columns_[into] = column;
+      is_usable_ = is_usable_ && inverse_.replace(into, numbers_);
+    }
+    if (is_usable_) { refresh(); }
+  }
+
+ private:
+  void start_from_single_samples() noexcept
+  {
+    inverse_.reset(kinds_);
+    for (std::uint32_t kind = 0; kind < kinds_; ++kind) { columns_[kind] = kind; }
+  }
+
+  /// Amounts and prices from the inverse.
+  void refresh() noexcept
+  {
+    std::fill_n(amounts_.begin(), kinds_, 0);
+    for (std::size_t kind = 0; kind < kinds_; ++kind) {
+      auto const from = inverse_.column(kind);
+      prices_[kind] = 0;
+      for (std::size_t row = 0; row < kinds_; ++row) {
+        amounts_[row] += simplex_number::product(from[row], demands_[kind]);
+        if (has_pattern(row)) { prices_[kind] += from[row]; }
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_exact() noexcept
+  {
+    std::span<std::int64_t> const missing = numbers_.first(kinds_);
+    std::copy_n(demands_.begin(), kinds_, missing.begin());
+    for (std::size_t row = 0; row < kinds_; ++row) {
+      if (!has_pattern(row)) {
+        missing[columns_[row] - surplus] += amounts_[row];
+        continue;
+      }
+      for (auto const [kind, times] : patterns_[columns_[row]]) {
+        missing[kind] -= times * amounts_[row];
+      }
+    }
+    return std::all_of(missing.begin(), missing.end(), [](std::int64_t each) {
+      return std::abs(each) < simplex_number::one / 4096;
+    });
+  }
+
+  pattern_list const& patterns_;
+  fixed_point_inverse inverse_;
+  std::span<std::uint32_t> columns_;  // [row]
+  std::span<std::uint32_t> wanted_;   // columns_ while the inverse is built anew
+  std::span<std::uint8_t> is_settled_;
+  std::span<std::int64_t> amounts_;
+  std::span<std::int64_t> prices_;
+  std::span<std::int64_t> demands_;
+  std::span<std::int64_t> numbers_;
+  std::size_t kinds_ = 0;
+  bool is_usable_ = true;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_BASIS_HPP

@@ -1,0 +1,177 @@
+#include <ballast/partition/detail/patterns/cover_program.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::detail::cover_program;
+using ballast::detail::pattern_entry;
+using ballast::detail::pattern_list;
+using ballast::detail::simplex_number;
+using ballast::detail::work_budget;
+
+constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+
+struct step {
+  std::vector<cost_units> costs;
+  std::vector<std::uint32_t> demands;
+  cost_units room = 0;
+};
+
+step random_step(ballast::random_source& random)
+{
+  step each;
+  each.room = random.between(5, 40);
+  cost_units cost = each.room;
+  while (cost > 0 && each.costs.size() < 6) {
+    each.costs.push_back(cost);
+    each.demands.push_back(static_cast<std::uint32_t>(1 + random.below(3)));
+    cost -= random.between(1, each.room / 2);
+  }
+  return each;
+}
+
+/// One sample of each kind, then all other patterns that fit the room.
+void list_all(pattern_list& patterns, step const& given)
+{
+  for (std::uint32_t kind = 0; kind < given.costs.size(); ++kind) {
+    std::vector<pattern_entry> const single{{kind, 1}};
+    ASSERT_TRUE(patterns.add(single));
+  }
+  std::vector<pattern_entry> pattern;
+  auto const extend = [&](auto const& self, std::uint32_t from, cost_units room) -> void {
+    if (!pattern.empty()) { ASSERT_TRUE(patterns.add(pattern)); }
+    for (std::uint32_t kind = from; kind < given.costs.size(); ++kind) {
+      for (std::uint32_t times = 1;
+           times <= given.demands[kind] && times * given.costs[kind] <= room; ++times) {
+        pattern.push_back({kind, times});
+        self(self, kind + 1, room - times * given.costs[kind]);
+        pattern.pop_back();
+      }
+    }
+  };
+  extend(extend, 0, given.room);
+}
+
+/// That the program covers `demands` with amounts that are not negative.
+void expect_covers(cover_program const& program, pattern_list const& patterns,
+                   std::vector<std::uint32_t> const& demands)
+{
+  std::vector<std::int64_t> covered(demands.size(), 0);
+  for (std::size_t row = 0; row < program.basis().rows(); ++row) {
+    EXPECT_GE(program.basis().amounts()[row], -simplex_number::one / 4096);
+    if (!program.basis().has_pattern(row)) { continue; }
+    for (auto const [kind, times] : patterns[program.basis().column(row)]) {
+      covered[kind] += times * program.basis().amounts()[row];
+    }
+  }
+  for (std::size_t kind = 0; kind < demands.size(); ++kind) {
+    EXPECT_GE(covered[kind], demands[kind] * simplex_number::one - simplex_number::one / 2048)
+        << kind;
+  }
+}
+
+/// That no pattern is worth more than one, so that the prices of the demands are a lower bound.
+std::int64_t worth_of_demands(cover_program const& program, pattern_list const& patterns,
+                              std::vector<std::uint32_t> const& demands)
+{
+  for (std::size_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    std::int64_t worth = 0;
+    for (auto const [kind, times] : patterns[pattern]) {
+      worth += times * program.basis().prices()[kind];
+    }
+    EXPECT_LE(worth, simplex_number::one + simplex_number::one / 4096) << pattern;
+  }
+  std::int64_t sum = 0;
+  for (std::size_t kind = 0; kind < demands.size(); ++kind) {
+    EXPECT_GE(program.basis().prices()[kind], -simplex_number::one / 4096);
+    sum += program.basis().prices()[kind] * static_cast<std::int64_t>(demands[kind]);
+  }
+  return sum;
+}
+
+TEST(CoverProgram, EndsWhereAmountsAndPricesProveEachOther)  // Ensures (1) (2)
+{
+  ballast::random_source random(20261103);
+  for (int trial = 0; trial < 60; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    step const given = random_step(random);
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    pattern_list patterns(20'000, 120'000, scratch);
+    list_all(patterns, given);
+    cover_program program(given.costs.size(), patterns, scratch);
+    program.start(given.demands);
+    work_budget nodes(plenty);
+
+    program.minimise(0, nodes);
+
+    ASSERT_TRUE(program.basis().is_usable());
+    expect_covers(program, patterns, given.demands);
+    std::int64_t const bound = worth_of_demands(program, patterns, given.demands);
+    EXPECT_NEAR(static_cast<double>(program.basis().value()), static_cast<double>(bound),
+                static_cast<double>(simplex_number::one) / 1024);
+  }
+}
+
+TEST(CoverProgram, GoesOnAfterAPatternIsTaken)
+{
+  ballast::random_source random(20261104);
+  for (int trial = 0; trial < 40; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    step given = random_step(random);
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    pattern_list patterns(20'000, 120'000, scratch);
+    list_all(patterns, given);
+    cover_program program(given.costs.size(), patterns, scratch);
+    program.start(given.demands);
+    work_budget nodes(plenty);
+    program.minimise(0, nodes);
+    std::size_t row = random.below(program.basis().rows());
+    while (!program.basis().has_pattern(row)) { row = (row + 1) % program.basis().rows(); }
+
+    for (auto const [kind, times] : patterns[program.basis().column(row)]) {
+      given.demands[kind] -= std::min(given.demands[kind], times);
+    }
+    program.take(row);
+    program.restore(nodes);
+    program.minimise(0, nodes);
+
+    ASSERT_TRUE(program.basis().is_usable());
+    expect_covers(program, patterns, given.demands);
+    std::int64_t const bound = worth_of_demands(program, patterns, given.demands);
+    EXPECT_NEAR(static_cast<double>(program.basis().value()), static_cast<double>(bound),
+                static_cast<double>(simplex_number::one) / 1024);
+  }
+}
+
+TEST(CoverProgram, StopsWhereItIsEnough)
+{
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  pattern_list patterns(100, 1000, scratch);
+  step const given{{6, 4, 3}, {4, 4, 4}, 13};
+  list_all(patterns, given);
+  cover_program program(3, patterns, scratch);
+  program.start(given.demands);
+  EXPECT_GE(program.basis().value(), 12 * simplex_number::one) << "one bag per sample";
+  work_budget nodes(plenty);
+  program.minimise(5 * simplex_number::one + program.basis().tolerance(), nodes);
+  EXPECT_LE(program.basis().value(), 5 * simplex_number::one + program.basis().tolerance());
+  EXPECT_GT(program.basis().value(), 3 * simplex_number::one);
+
+  work_budget none(0);
+  std::int64_t const value = program.basis().value();
+  program.minimise(0, none);
+  EXPECT_EQ(program.basis().value(), value);
+}
+
+}  // namespace
