@@ -142,13 +142,13 @@ TEST(Exact, ProvesStepsOfTwoToThreeSamplesPerBag)
 
 TEST(Exact, ProvesWhatNoBoundKnows)
 {
-  // Half of all is 15, but 9 goes with 7 for 16, with 5 for 14, and with 5 and 4 for 18.
-  ballast_test::instance const step{{1, 1, 1, 1, 1}, {9, 7, 5, 5, 4}, {1, 1}};
+  // A third of all is 10, and 10 alone is a bag; but no set with a 6 costs 10.
+  ballast_test::instance const step{{1, 1, 1, 1, 1, 1}, {10, 6, 6, 3, 3, 2}, {1, 1, 1}};
   auto const greedy = ballast_test::plan_instance(step, longest_processing_time{});
   auto const plan = ballast_test::plan_instance(step, exact<>{});
-  EXPECT_EQ(greedy->lower_bound, (ratio{15, 1}));
-  EXPECT_EQ(plan->lower_bound, (ratio{16, 1}));
-  EXPECT_EQ(plan->makespan, (ratio{16, 1}));
+  EXPECT_EQ(greedy->lower_bound, (ratio{10, 1}));
+  EXPECT_EQ(plan->lower_bound, (ratio{11, 1}));
+  EXPECT_EQ(plan->makespan, (ratio{11, 1}));
 }
 
 TEST(Exact, KeepsToItsNodes)  // and repeats itself to the bit

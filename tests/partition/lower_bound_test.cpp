@@ -105,6 +105,30 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimumOfNearlyEqualCosts)  // Ensures (
   }
 }
 
+// Costs of two and three kinds; loads are sums of these.
+TEST(MakespanLowerBound, IsALoadThatFewKindsMake)  // Ensures (1)
+{
+  ballast::random_source random(16);
+  int tight = 0;
+  constexpr int trials = 300;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const bags = 1 + random.below(3);
+    std::vector<ballast::cost_units> kinds(2 + random.below(2));
+    for (auto& cost : kinds) { cost = random.between(50, 400); }
+    ballast_test::instance step;
+    step.gpus.assign(bags, trial % 2 == 0 ? 1 : 2);
+    for (std::uint64_t each = 0; each < 4 + random.below(5); ++each) {
+      step.costs.push_back(kinds[random.below(kinds.size())]);
+    }
+    step.lengths.assign(step.costs.size(), 8);
+    ratio const best = *ballast_test::optimum(step);
+    ratio const bound = makespan_bound_of(step);
+    ASSERT_LE(bound, best) << "trial " << trial;
+    tight += bound == best ? 1 : 0;
+  }
+  EXPECT_GT(tight, trials * 4 / 5);
+}
+
 ratio makespan_bound_of(ballast_test::instance const& step,
                         std::vector<ballast::cost_units> const& starts)
 {

@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
+#include <ballast/partition/detail/bounds/reachable_sums.hpp>
 #include <ballast/partition/detail/bounds/whole_units_bound.hpp>
 
 #include <algorithm>
@@ -211,7 +212,9 @@ struct started_bags {
 ///       hence the lightest so many of the q m + r heaviest spread over the r fastest bags are a
 ///       bound. With r = 1 it is the pigeonhole: some bag holds q + 1;
 ///   (e) with bags of one speed and at most 8 samples per bag, the least load that the packing
-///       bounds of dual feasible functions do not refute.
+///       bounds of dual feasible functions do not refute;
+///   (f) with bags of one speed that start with equal loads and samples of at most ten costs, the
+///       next load from these bounds on that some set of samples makes.
 /// What bags hold from the start counts as work that stays where it is. Bags of one speed hold
 /// whole units, so there the bounds are rounded up.
 ///
@@ -244,6 +247,12 @@ struct started_bags {
   // One speed makes every bound so far a whole load over that speed.
   if (detail::few_samples(problem.costs.size(), count)) {
     bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
+  }
+  cost_units const start = bags.starts[0];
+  if (std::all_of(bags.starts.begin(), bags.starts.end(),
+                  [start](cost_units each) { return each == start; })) {
+    detail::reachable_sums const sums(problem.heaviest_first);
+    bound.numerator = start + sums.next(bound.numerator - start);
   }
   return bound;
 }

@@ -16,9 +16,9 @@ using ballast::detail::column_generation;
 using ballast::detail::relaxation;
 using ballast::detail::work_budget;
 
-constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+constexpr std::uint64_t column_nodes = std::uint64_t{1} << 30;
 
-struct kinds {
+struct drawn_kinds {
   std::vector<cost_units> costs;
   std::vector<std::uint32_t> demands;
   [[nodiscard]] std::size_t samples() const
@@ -28,10 +28,11 @@ struct kinds {
 };
 
 /// Tries all plans.
-bool fits(std::vector<cost_units>& left, kinds const& given, std::size_t kind, std::uint32_t done)
+bool kinds_fit(std::vector<cost_units>& left, drawn_kinds const& given, std::size_t kind,
+               std::uint32_t done)
 {
   if (kind == given.costs.size()) { return true; }
-  if (done == given.demands[kind]) { return fits(left, given, kind + 1, 0); }
+  if (done == given.demands[kind]) { return kinds_fit(left, given, kind + 1, 0); }
   for (std::size_t bag = 0; bag < left.size(); ++bag) {
     if (left[bag] < given.costs[kind] ||
         std::find(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(bag), left[bag]) !=
@@ -39,7 +40,7 @@ bool fits(std::vector<cost_units>& left, kinds const& given, std::size_t kind, s
       continue;
     }
     left[bag] -= given.costs[kind];
-    bool const found = fits(left, given, kind, done + 1);
+    bool const found = kinds_fit(left, given, kind, done + 1);
     left[bag] += given.costs[kind];
     if (found) { return true; }
   }
@@ -58,7 +59,7 @@ TEST(ColumnGeneration, ExceedsOnlyWhereNoPlanFits)  // Ensures (1)
   for (int trial = 0; trial < 400; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const bags = 2 + random.below(4);
-    kinds given;
+    drawn_kinds given;
     cost_units total = 0;
     cost_units cost = random.between(20, 100);
     while (given.samples() < 3 * bags && cost > 0) {
@@ -73,12 +74,12 @@ TEST(ColumnGeneration, ExceedsOnlyWhereNoPlanFits)  // Ensures (1)
         100, std::max(given.costs.front(), (total + m - 1) / m + random.between(0, 6)));
     ASSERT_TRUE(program.has_room_for(given.samples(), given.costs.size(), room));
     program.start(given.costs, given.demands, room);
-    work_budget nodes(plenty);
+    work_budget nodes(column_nodes);
 
     relaxation const end = program.solve(bags, nodes);
 
     std::vector<cost_units> left(bags, room);
-    bool const possible = fits(left, given, 0, 0);
+    bool const possible = kinds_fit(left, given, 0, 0);
     ASSERT_NE(end, relaxation::unknown);
     EXPECT_FALSE(end == relaxation::exceeds && possible);
     exceeding += end == relaxation::exceeds;
@@ -99,7 +100,7 @@ TEST(ColumnGeneration, RefutesWhatTheMeanAllows)
   std::vector<cost_units> const costs{51, 20};
   std::vector<std::uint32_t> const demands{4, 1};
   program.start(costs, demands, 100);
-  work_budget nodes(plenty);
+  work_budget nodes(column_nodes);
   EXPECT_EQ(program.solve(3, nodes), relaxation::exceeds);
   program.start(costs, demands, 100);
   EXPECT_EQ(program.solve(4, nodes), relaxation::fits);
@@ -113,7 +114,7 @@ TEST(ColumnGeneration, TakesPatternsForGood)
   std::vector<cost_units> const costs{15, 10, 5};
   std::vector<std::uint32_t> const demands{3, 3, 3};
   program.start(costs, demands, 30);
-  work_budget nodes(plenty);
+  work_budget nodes(column_nodes);
   for (std::size_t bags = 3; bags > 0; --bags) {
     ASSERT_EQ(program.solve(bags, nodes), relaxation::fits) << bags;
     std::size_t most = 0;

@@ -17,17 +17,17 @@ using ballast::detail::pattern_list;
 using ballast::detail::simplex_number;
 using ballast::detail::work_budget;
 
-constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+constexpr std::uint64_t cover_nodes = std::uint64_t{1} << 30;
 
-struct step {
+struct cover_step {
   std::vector<cost_units> costs;
   std::vector<std::uint32_t> demands;
   cost_units room = 0;
 };
 
-step random_step(ballast::random_source& random)
+cover_step random_cover_step(ballast::random_source& random)
 {
-  step each;
+  cover_step each;
   each.room = random.between(5, 40);
   cost_units cost = each.room;
   while (cost > 0 && each.costs.size() < 6) {
@@ -39,7 +39,7 @@ step random_step(ballast::random_source& random)
 }
 
 /// One sample of each kind, then all other patterns that fit the room.
-void list_all(pattern_list& patterns, step const& given)
+void list_all(pattern_list& patterns, cover_step const& given)
 {
   for (std::uint32_t kind = 0; kind < given.costs.size(); ++kind) {
     std::vector<pattern_entry> const single{{kind, 1}};
@@ -102,14 +102,14 @@ TEST(CoverProgram, EndsWhereAmountsAndPricesProveEachOther)  // Ensures (1) (2)
   ballast::random_source random(20261103);
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    step const given = random_step(random);
+    cover_step const given = random_cover_step(random);
     ballast::workspace memory;
     auto scratch = memory.open();
     pattern_list patterns(20'000, 120'000, scratch);
     list_all(patterns, given);
     cover_program program(given.costs.size(), patterns, scratch);
     program.start(given.demands);
-    work_budget nodes(plenty);
+    work_budget nodes(cover_nodes);
 
     program.minimise(0, nodes);
 
@@ -126,14 +126,14 @@ TEST(CoverProgram, GoesOnAfterAPatternIsTaken)
   ballast::random_source random(20261104);
   for (int trial = 0; trial < 40; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    step given = random_step(random);
+    cover_step given = random_cover_step(random);
     ballast::workspace memory;
     auto scratch = memory.open();
     pattern_list patterns(20'000, 120'000, scratch);
     list_all(patterns, given);
     cover_program program(given.costs.size(), patterns, scratch);
     program.start(given.demands);
-    work_budget nodes(plenty);
+    work_budget nodes(cover_nodes);
     program.minimise(0, nodes);
     std::size_t row = random.below(program.basis().rows());
     while (!program.basis().has_pattern(row)) { row = (row + 1) % program.basis().rows(); }
@@ -158,12 +158,12 @@ TEST(CoverProgram, StopsWhereItIsEnough)
   ballast::workspace memory;
   auto scratch = memory.open();
   pattern_list patterns(100, 1000, scratch);
-  step const given{{6, 4, 3}, {4, 4, 4}, 13};
+  cover_step const given{{6, 4, 3}, {4, 4, 4}, 13};
   list_all(patterns, given);
   cover_program program(3, patterns, scratch);
   program.start(given.demands);
   EXPECT_GE(program.basis().value(), 12 * simplex_number::one) << "one bag per sample";
-  work_budget nodes(plenty);
+  work_budget nodes(cover_nodes);
   program.minimise(5 * simplex_number::one + program.basis().tolerance(), nodes);
   EXPECT_LE(program.basis().value(), 5 * simplex_number::one + program.basis().tolerance());
   EXPECT_GT(program.basis().value(), 3 * simplex_number::one);

@@ -13,13 +13,13 @@ namespace {
 using ballast::cost_units;
 using ballast::detail::pattern_knapsack;
 
-struct item {
+struct knapsack_item {
   cost_units cost;
   std::int32_t worth;
 };
 
 /// Tries all sets of the first items; with `last` >= 0 those that have that item.
-std::int32_t most_worth_of_all_sets(std::vector<item> const& items, std::size_t first,
+std::int32_t most_worth_of_all_sets(std::vector<knapsack_item> const& items, std::size_t first,
                                     cost_units room, int last)
 {
   std::int32_t best = -1;
@@ -45,14 +45,14 @@ TEST(PatternKnapsack, AgreesWithAllSets)
   pattern_knapsack knapsack(11 * 41, 10, scratch);
   for (int trial = 0; trial < 300; ++trial) {
     cost_units const room = random.between(1, 40);
-    std::vector<item> items(random.below(11));
-    for (item& each : items) {
+    std::vector<knapsack_item> items(random.below(11));
+    for (knapsack_item& each : items) {
       each = {random.between(1, room), static_cast<std::int32_t>(random.below(20))};
     }
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ASSERT_TRUE(knapsack.has_room_for(items.size(), room));
     knapsack.clear(room);
-    for (item const each : items) { knapsack.add(each.cost, each.worth); }
+    for (knapsack_item const each : items) { knapsack.add(each.cost, each.worth); }
 
     EXPECT_EQ(knapsack.size(), items.size());
     EXPECT_EQ(knapsack.most_worth(), most_worth_of_all_sets(items, items.size(), room, -1));

@@ -20,14 +20,14 @@ using ballast::detail::open_bag;
 using ballast::detail::pattern_packing;
 using ballast::detail::work_budget;
 
-constexpr std::uint64_t plenty = std::uint64_t{1} << 30;
+constexpr std::uint64_t packing_nodes = std::uint64_t{1} << 30;
 
 struct packing_task {
   std::vector<priced_sample> samples;
   std::vector<open_bag> bags;
 };
 
-packing_task task_of(std::vector<cost_units> costs, std::size_t bags, cost_units room)
+packing_task packing_task_of(std::vector<cost_units> costs, std::size_t bags, cost_units room)
 {
   std::sort(costs.begin(), costs.end(), std::greater{});
   packing_task task;
@@ -64,13 +64,13 @@ TEST(PatternPacking, AgreesWithACompleteSearch)  // Ensures (1) (2)
     auto const mean = static_cast<cost_units>((total + static_cast<cost_units>(m) - 1) /
                                               static_cast<cost_units>(m));
     packing_task const task =
-        task_of(costs, m, std::max<cost_units>(100, mean + random.between(0, 8)));
+        packing_task_of(costs, m, std::max<cost_units>(100, mean + random.between(0, 8)));
     std::vector<tokens> const lengths(costs.size(), 1);
     ballast::workspace memory;
     auto scratch = memory.open();
     bag_completion complete(costs.size(), lengths, m, scratch);
     pattern_packing pack(costs.size(), costs.size(), 1 << 14, m, complete, scratch);
-    work_budget nodes(plenty);
+    work_budget nodes(packing_nodes);
 
     completion const end = pack(task.samples, task.bags, nodes);
 
@@ -89,12 +89,12 @@ TEST(PatternPacking, AgreesWithACompleteSearch)  // Ensures (1) (2)
 
 TEST(PatternPacking, DoesNotKnowWhereItsTableIsTooSmall)
 {
-  packing_task const task = task_of({60, 50, 40}, 2, 100);
+  packing_task const task = packing_task_of({60, 50, 40}, 2, 100);
   std::vector<tokens> const lengths(3, 1);
   ballast::workspace memory;
   auto scratch = memory.open();
   bag_completion complete(3, lengths, 2, scratch);
-  work_budget nodes(plenty);
+  work_budget nodes(packing_nodes);
   pattern_packing small_table(3, 3, 4 * 100, 2, complete, scratch);
   EXPECT_EQ(small_table(task.samples, task.bags, nodes), completion::out_of_nodes);
   pattern_packing few_kinds(3, 2, 4 * 101, 2, complete, scratch);

@@ -20,7 +20,7 @@ using ballast::detail::open_bag;
 using ballast::detail::pattern_search;
 using ballast::detail::work_budget;
 
-constexpr std::uint64_t plenty = std::uint64_t{1} << 24;
+constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 24;
 
 /// The search on these costs and bags of this room, and a check of what it found.
 completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_units room)
@@ -37,7 +37,7 @@ completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_un
   auto scratch = memory.open();
   bag_completion complete(samples.size(), lengths, m, scratch);
   pattern_search search(samples, m, room, complete, scratch);
-  work_budget nodes(plenty);
+  work_budget nodes(pattern_nodes);
   completion const end = search(bags, nodes);
   if (end == completion::found) {
     std::vector<cost_units> left(m, room);
