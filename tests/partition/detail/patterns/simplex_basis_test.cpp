@@ -15,9 +15,9 @@ using ballast::detail::simplex_basis;
 using ballast::detail::simplex_number;
 using ballast::detail::work_budget;
 
-constexpr std::int64_t one = simplex_number::one;
+constexpr std::int64_t unit_one = simplex_number::one;
 
-/// Two kinds, of which there are 3 and 2; patterns of one sample, and one of two and one.
+/// Two kinds, of which there are 3 and 2; patterns of unit_one sample, and unit_one of two and one.
 struct two_kinds {
   ballast::workspace memory;
   ballast::workspace::frame scratch = memory.open();
@@ -38,7 +38,7 @@ struct two_kinds {
 /// Up to what demands are raised by.
 void expect_about(std::int64_t value, double expected)
 {
-  EXPECT_NEAR(static_cast<double>(value) / static_cast<double>(one), expected, 1e-5);
+  EXPECT_NEAR(static_cast<double>(value) / static_cast<double>(unit_one), expected, 1e-5);
 }
 
 TEST(SimplexBasis, StartsFromSingleSamples)
@@ -47,11 +47,11 @@ TEST(SimplexBasis, StartsFromSingleSamples)
   expect_about(program.basis.amounts()[0], 3);
   expect_about(program.basis.amounts()[1], 2);
   expect_about(program.basis.value(), 5);
-  EXPECT_GT(program.basis.value(), 5 * one) << "demands are raised";
-  EXPECT_LE(program.basis.value(), 5 * one + program.basis.tolerance());
-  EXPECT_EQ(program.basis.prices()[0], one);
-  EXPECT_EQ(program.basis.reduced_cost(2), -2 * one) << "three samples for one";
-  EXPECT_EQ(program.basis.reduced_cost(simplex_basis::surplus), one);
+  EXPECT_GT(program.basis.value(), 5 * unit_one) << "demands are raised";
+  EXPECT_LE(program.basis.value(), 5 * unit_one + program.basis.tolerance());
+  EXPECT_EQ(program.basis.prices()[0], unit_one);
+  EXPECT_EQ(program.basis.reduced_cost(2), -2 * unit_one) << "three samples for one";
+  EXPECT_EQ(program.basis.reduced_cost(simplex_basis::surplus), unit_one);
 }
 
 TEST(SimplexBasis, ExchangesColumns)
@@ -59,9 +59,9 @@ TEST(SimplexBasis, ExchangesColumns)
   two_kinds program;
   std::vector<std::int64_t> step(2);
   program.basis.copy_step(2, step);
-  EXPECT_EQ(step, (std::vector{2 * one, one}));
+  EXPECT_EQ(step, (std::vector{2 * unit_one, unit_one}));
 
-  program.basis.exchange(0, 2, -2 * one, step, program.nodes);
+  program.basis.exchange(0, 2, -2 * unit_one, step, program.nodes);
 
   ASSERT_TRUE(program.basis.is_usable());
   EXPECT_EQ(program.basis.column(0), 2U);
@@ -69,12 +69,12 @@ TEST(SimplexBasis, ExchangesColumns)
   expect_about(program.basis.amounts()[1], 0.5);
   expect_about(program.basis.value(), 2);
   EXPECT_EQ(program.basis.prices()[0], 0) << "two of it and one of the other cost as much as that";
-  EXPECT_EQ(program.basis.prices()[1], one);
+  EXPECT_EQ(program.basis.prices()[1], unit_one);
   program.basis.copy_step(simplex_basis::surplus, step);
-  EXPECT_EQ(step, (std::vector{-one / 2, one / 2}));
+  EXPECT_EQ(step, (std::vector{-unit_one / 2, unit_one / 2}));
   std::vector<std::int64_t> row(2);
   program.basis.copy_row(1, row);
-  EXPECT_EQ(row, (std::vector{-one / 2, one}));
+  EXPECT_EQ(row, (std::vector{-unit_one / 2, unit_one}));
 
   program.basis.take(0);
   expect_about(program.basis.amounts()[0], 0.5);
@@ -86,8 +86,8 @@ TEST(SimplexBasis, InvertsAnewWhereItIsInexact)
   two_kinds program;
   std::vector<std::int64_t> step(2);
   program.basis.copy_step(2, step);
-  step[1] += one / 64;  // as if errors had grown that far
-  program.basis.exchange(0, 2, -2 * one, step, program.nodes);
+  step[1] += unit_one / 64;  // as if errors had grown that far
+  program.basis.exchange(0, 2, -2 * unit_one, step, program.nodes);
   std::uint64_t const before = program.nodes.left();
 
   program.basis.invert_if_inexact(program.nodes);
@@ -107,7 +107,7 @@ TEST(SimplexBasis, IsNoLongerUsableWhereNumbersGrowTooLarge)
 {
   two_kinds program;
   std::vector<std::int64_t> step{1, 0};
-  program.basis.exchange(0, 2, -2 * one, step, program.nodes);
+  program.basis.exchange(0, 2, -2 * unit_one, step, program.nodes);
   EXPECT_FALSE(program.basis.is_usable());
 }
 
