@@ -48,7 +48,7 @@ namespace ballast::inline v0 {
 template <order_policy Inner = insertion>
 struct local_search {
   [[no_unique_address]] Inner inner{};
-  std::uint64_t evaluations = 64'000;
+  std::uint64_t evaluations = 128'000;
   std::uint64_t seed = 1;
 
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,

@@ -17,7 +17,7 @@ using ballast::detail::work_budget;
 
 constexpr std::int64_t unit_one = simplex_number::one;
 
-/// Two kinds, of which there are 3 and 2; patterns of unit_one sample, and unit_one of two and one.
+/// Two kinds, of which there are 3 and 2; patterns of one sample, and one of two and one.
 struct two_kinds {
   ballast::workspace memory;
   ballast::workspace::frame scratch = memory.open();
