@@ -238,6 +238,21 @@ TEST(EqualCount, WorksUpToTheLargestTotal)
   EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2));
 }
 
+// Giants in all bags: the latest can give weight only to the second, which alone can swap with the
+// third.
+TEST(EqualCount, SharesTheLightestSamplesAmongGiants)
+{
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    ballast::random_source random(seed);
+    std::vector<tokens> lengths{9'960'000, 9'800'000, 9'606'000};
+    for (int sample = 0; sample < 45; ++sample) {
+      lengths.push_back(random.between(14'000, 64'000));
+    }
+    auto const plan = ballast::partition(lengths, one_gpu_bags(3), equal_count{}, std::identity{});
+    EXPECT_LT(plan->gap(), 1e-4) << "seed " << seed;
+  }
+}
+
 TEST(EqualCount, AllocatesNothingInTheSteadyState)
 {
   auto lengths = long_tailed(1000, 8);

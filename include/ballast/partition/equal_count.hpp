@@ -64,7 +64,7 @@ struct equal_count {
     detail::work_budget left(work);
     detail::counted_exchanges plan(problem, bags, left, memory);
     detail::swap_extremes(plan, bound, memory);
-    detail::settle_latest(plan, bound, scratch)();
+    detail::settle_latest(plan, bound, scratch, detail::settle_order::swaps_of_all_first)();
     bags.store(owner);
     return bound;
   }

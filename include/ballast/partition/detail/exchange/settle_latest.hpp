@@ -19,7 +19,7 @@
 namespace ballast::inline v0::detail {
 
 /// What a search looks for first.
-enum class settle_order : std::uint8_t { swaps_first, exchanges_first };
+enum class settle_order : std::uint8_t { swaps_first, swaps_of_all_first, exchanges_first };
 
 /// Local search that makes the latest bag earlier, exchange after exchange, where plans are
 /// restricted to those of equal counts, or within capacities.
@@ -30,14 +30,16 @@ enum class settle_order : std::uint8_t { swaps_first, exchanges_first };
 /// tries partners with most room first. Where none has an exact exchange, it makes the exchange
 /// that leaves the later of its two bags earliest, single swaps with any bag among them. While
 /// single swaps help they come first, since they consider more samples; with many samples per bag
-/// they take longer than the exact exchanges of few, and come second.
+/// they take longer than the exact exchanges of few, and come second. Where the latest bag has
+/// neither, as with giants in several bags of which one alone has room, `swaps_of_all_first` lets the
+/// next bags above the limit swap before exchanges of many samples are tried.
 ///
 /// Exchanges   what may change bags: `find(late, early, wanted, candidates)` and
 ///             `find_swap(late, early)` return an exchange, with `net` 0 for none; `make(exchange)`
 ///             makes it; `loads()` and `speed(bag)` describe the plan; `work()` is the work_budget.
 /// Ensures     (1) the makespan never grows
 ///             (2) it ends when no bag finishes after `limit`, when nothing that was found makes the
-///                 latest bag earlier, or when the work is spent
+///                 latest bag or one after it earlier, or when the work is spent
 /// Complexity  O(m log m) and the exchanges searched, per step.
 template <class Exchanges>
 class settle_latest {
@@ -88,11 +90,15 @@ class settle_latest {
     std::sort(partners_.begin(), partners_.end(), [this](std::uint32_t a, std::uint32_t b) {
       return room(a) > room(b) || (room(a) == room(b) && a < b);
     });
-    bool const swaps_first = order_ == settle_order::swaps_first;
+    bool const swaps_first = order_ != settle_order::exchanges_first;
     std::size_t const few = swaps_first ? candidates : few_candidates;
     if ((swaps_first && swaps_help_) || !search(few, few_partners)) {
       search_swaps();
       swaps_help_ = swap_is_best_;
+      if (order_ == settle_order::swaps_of_all_first) {
+        if (best_.net == 0) { search(few_candidates, few_partners); }
+        if (best_.net == 0) { search_swaps_of_others(); }
+      }
       if (best_.net == 0 && !search(candidates, few_partners)) {
         search(subset_sum::most_members, limits_.size());
       }
@@ -155,6 +161,24 @@ class settle_latest {
         return;
       }
       swap_is_best_ = improves(plan_.find_swap(late_, early), early) || swap_is_best_;
+    }
+  }
+
+  /// Looks for swaps of the next bags that finish after the limit, the latest first: they make room
+  /// for the latest of all, where it has a swap with them only.
+  void search_swaps_of_others()
+  {
+    std::size_t const latest = late_;
+    for (std::size_t place = partners_.size(); place-- > 0 && best_.net == 0;) {
+      late_ = partners_[place];
+      if (late_ == latest) { continue; }
+      if (finish(late_) <= limit_ || plan_.work().spent()) { break; }
+      best_finish_ = finish(late_);
+      search_swaps();
+    }
+    if (best_.net == 0) {
+      late_ = latest;
+      best_finish_ = finish(latest);
     }
   }
 
