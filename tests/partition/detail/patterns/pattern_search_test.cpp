@@ -23,7 +23,8 @@ using ballast::detail::work_budget;
 constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 24;
 
 /// The search on these costs and bags of this room, and a check of what it found.
-completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_units room)
+completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_units room,
+                           std::uint64_t most_nodes = pattern_nodes)
 {
   std::sort(costs.begin(), costs.end(), std::greater{});
   std::vector<priced_sample> samples;
@@ -37,7 +38,7 @@ completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_un
   auto scratch = memory.open();
   bag_completion complete(samples.size(), lengths, m, scratch);
   pattern_search search(samples, m, room, complete, scratch);
-  work_budget nodes(pattern_nodes);
+  work_budget nodes(most_nodes);
   completion const end = search(bags, nodes);
   if (end == completion::found) {
     std::vector<cost_units> left(m, room);
@@ -49,24 +50,39 @@ completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_un
   return end;
 }
 
+/// The costs of three samples each that fill bags of 1,000.
+std::vector<cost_units> full_bags(ballast::random_source& random, std::size_t m)
+{
+  std::vector<cost_units> costs;
+  for (std::size_t bag = 0; bag < m; ++bag) {
+    cost_units const first = random.between(200, 600);
+    cost_units const second = random.between(100, 999 - first);
+    costs.insert(costs.end(), {first, second, 1000 - first - second});
+  }
+  return costs;
+}
+
 TEST(PatternSearch, FindsPlansThatFillAllBagsExactly)
 {
   ballast::random_source random(20261108);
-  constexpr std::size_t m = 20;
   int found = 0;
   for (int trial = 0; trial < 6; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<cost_units> costs;
-    for (std::size_t bag = 0; bag < m; ++bag) {
-      cost_units const first = random.between(200, 600);
-      cost_units const second = random.between(100, 999 - first);
-      costs.insert(costs.end(), {first, second, 1000 - first - second});
-    }
-    completion const end = search_patterns(costs, m, 1000);
+    completion const end = search_patterns(full_bags(random, 20), 20, 1000);
     EXPECT_NE(end, completion::impossible);
     found += end == completion::found;
   }
   EXPECT_GE(found, 4);
+}
+
+TEST(PatternSearch, IsRightHoweverFewNodesItHas)
+{
+  ballast::random_source random(20261110);
+  std::vector<cost_units> const costs = full_bags(random, 20);
+  for (std::uint64_t nodes = 1; nodes < 100'000; nodes += 1 + nodes / 16) {
+    SCOPED_TRACE(testing::Message() << nodes << " nodes");
+    EXPECT_NE(search_patterns(costs, 20, 1000, nodes), completion::impossible);
+  }
 }
 
 TEST(PatternSearch, RefutesWhatSimpleBoundsAllow)

@@ -115,9 +115,6 @@ class column_generation {
   /// That of the last solve(), with the amounts of patterns.
   [[nodiscard]] simplex_basis const& basis() const noexcept { return program_.basis(); }
 
-  /// How many samples of this kind are left.
-  [[nodiscard]] std::uint32_t left(std::size_t kind) const noexcept { return left_[kind]; }
-
   /// Takes the pattern of this row of the program for good. Calls give(kind, times) for what is left
   /// of it.
   template <class Give>
@@ -188,7 +185,8 @@ class column_generation {
   }
 
   /// For the heaviest kind, then for the next one that no pattern of this call has, adds the best
-  /// set with it, if that is worth more than one at the program's prices.
+  /// set with it, if that is worth more than one at the program's prices. Returns how many it added,
+  /// or 0 where the list is full.
   std::size_t add_patterns()
   {
     std::size_t added = 0;
@@ -217,8 +215,7 @@ class column_generation {
   std::span<cost_units const> costs_;
   std::span<std::uint32_t> left_;
   std::span<std::int32_t> prices_;
-  std::span<std::int32_t>
-      best_prices_;  // those of the best number of bags: best_sum_ / best_worth_
+  std::span<std::int32_t> best_prices_;  // of the best number of bags, best_sum_ / best_worth_
   std::span<std::int32_t> mixed_;
   std::span<std::uint32_t> kind_of_;  // of the items of the knapsack
   std::span<std::uint8_t> is_covered_;

@@ -63,8 +63,9 @@ class pattern_search {
       std::size_t const kept = bags.size() - open;
       completion const prefix = complete_(samples_, bags, left, kept);
       nodes.spend(most - left.left());
-      if (prefix == completion::impossible || nodes.spent()) { return prefix; }
-      if (prefix != completion::found) { continue; }
+      if (prefix == completion::impossible) { return completion::impossible; }
+      if (nodes.spent()) { return completion::out_of_nodes; }
+      if (prefix == completion::out_of_nodes) { continue; }
       std::copy(complete_.owners().begin(), complete_.owners().end(), owners_.begin());
       std::size_t count = 0;
       for (std::uint32_t place = 0; place < samples_.size(); ++place) {
