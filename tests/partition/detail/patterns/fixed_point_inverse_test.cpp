@@ -60,6 +60,21 @@ TEST(FixedPointInverse, TimesTheMatrixIsTheIdentity)
   }
 }
 
+TEST(FixedPointInverse, MultipliesLargeNumbersInMoreBits)
+{
+  constexpr std::int64_t one = simplex_number::one;
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  fixed_point_inverse inverse(2, scratch);
+  inverse.reset(2);
+  std::array<std::int64_t, 2> step{one / 1024, 4 * one};
+  ASSERT_TRUE(inverse.replace(0, step));
+  EXPECT_EQ(inverse.column(0)[0], 1024 * one);
+  EXPECT_EQ(inverse.column(0)[1], -4096 * one);
+  EXPECT_EQ(inverse.column(1)[0], 0);
+  EXPECT_EQ(inverse.column(1)[1], one);
+}
+
 TEST(FixedPointInverse, SaysWhereNumbersBecomeTooLarge)
 {
   ballast::workspace memory;
@@ -70,6 +85,9 @@ TEST(FixedPointInverse, SaysWhereNumbersBecomeTooLarge)
   EXPECT_FALSE(inverse.replace(0, step));
   inverse.reset(2);
   step = {simplex_number::one, simplex_number::limit};
+  EXPECT_FALSE(inverse.replace(0, step));
+  inverse.reset(2);
+  step = {simplex_number::one / 32'768, simplex_number::one * 1024};
   EXPECT_FALSE(inverse.replace(0, step));
 }
 
