@@ -161,4 +161,31 @@ TEST(BagCompletion, SaysAtOnceWhatCannotBe)
   EXPECT_EQ(search({{7}, {1}, {{7, 1, 0}}}, nodes), completion::found);
 }
 
+TEST(BagCompletion, StopsWhereTheFirstBagsAreFilled)
+{
+  std::vector<priced_sample> samples;
+  for (cost_units const cost : {7, 6, 6, 5, 5}) {
+    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
+  }
+  std::vector<tokens> const lengths(samples.size(), 1);
+  std::vector<open_bag> const bags{{10, 1, 0}, {10, 1, 1}, {10, 1, 2}};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  bag_completion fill(samples.size(), lengths, bags.size(), scratch);
+  work_budget nodes(1000);
+  EXPECT_EQ(fill(samples, bags, nodes), completion::impossible);
+  std::vector<priced_sample> const fewer(samples.begin() + 1, samples.end());
+  for (std::size_t filled = 0; filled < bags.size(); ++filled) {
+    ASSERT_EQ(fill(fewer, bags, nodes, filled), completion::found);
+    std::vector<cost_units> left(filled, 10);
+    for (std::size_t place = 0; place < fewer.size(); ++place) {
+      if (fill.owners()[place] < filled) { left[fill.owners()[place]] -= fewer[place].cost; }
+    }
+    for (cost_units const room : left) {
+      EXPECT_GE(room, 0);
+      EXPECT_LT(room, 10);
+    }
+  }
+}
+
 }  // namespace
