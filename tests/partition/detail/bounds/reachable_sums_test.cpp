@@ -1,12 +1,13 @@
 #include <ballast/partition/detail/bounds/reachable_sums.hpp>  // first: proves it is self-contained
 
+#include "../../../support/samples_that_cost.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -15,18 +16,8 @@
 namespace {
 
 using ballast::cost_units;
-using ballast::priced_sample;
 using ballast::detail::reachable_sums;
-
-std::vector<priced_sample> samples_that_cost(std::vector<cost_units> costs)
-{
-  std::ranges::sort(costs, std::greater{});
-  std::vector<priced_sample> samples;
-  for (cost_units const cost : costs) {
-    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
-  }
-  return samples;
-}
+using ballast_test::samples_that_cost;
 
 TEST(ReachableSums, AreWhatSetsCost)  // Ensures (1) (2)
 {

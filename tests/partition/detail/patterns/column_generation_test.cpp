@@ -130,7 +130,6 @@ TEST(ColumnGeneration, TakesPatternsForGood)
       taken[kind] += times;
     });
     EXPECT_EQ(load, 30);
-    program.restore(nodes);
   }
   EXPECT_EQ(taken, (std::vector<std::uint32_t>{3, 3, 3}));
 }

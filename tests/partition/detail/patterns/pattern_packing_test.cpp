@@ -1,12 +1,14 @@
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>  // first: proves it is self-contained
 
+#include "../../../support/samples_that_cost.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -29,11 +31,7 @@ struct packing_task {
 
 packing_task packing_task_of(std::vector<cost_units> costs, std::size_t bags, cost_units room)
 {
-  std::sort(costs.begin(), costs.end(), std::greater{});
-  packing_task task;
-  for (cost_units const cost : costs) {
-    task.samples.push_back({cost, ballast::to_id<ballast::sample_id>(task.samples.size())});
-  }
+  packing_task task{ballast_test::samples_that_cost(std::move(costs)), {}};
   for (std::uint32_t bag = 0; bag < bags; ++bag) { task.bags.push_back({room, 1, bag}); }
   return task;
 }
@@ -69,7 +67,7 @@ TEST(PatternPacking, AgreesWithACompleteSearch)  // Ensures (1) (2)
     ballast::workspace memory;
     auto scratch = memory.open();
     bag_completion complete(costs.size(), lengths, m, scratch);
-    pattern_packing pack(costs.size(), costs.size(), 1 << 14, m, complete, scratch);
+    pattern_packing pack(costs.size(), costs.size(), 1 << 14, complete, scratch);
     work_budget nodes(packing_nodes);
 
     completion const end = pack(task.samples, task.bags, nodes);
@@ -95,11 +93,11 @@ TEST(PatternPacking, DoesNotKnowWhereItsTableIsTooSmall)
   auto scratch = memory.open();
   bag_completion complete(3, lengths, 2, scratch);
   work_budget nodes(packing_nodes);
-  pattern_packing small_table(3, 3, 4 * 100, 2, complete, scratch);
+  pattern_packing small_table(3, 3, 4 * 100, complete, scratch);
   EXPECT_EQ(small_table(task.samples, task.bags, nodes), completion::out_of_nodes);
-  pattern_packing few_kinds(3, 2, 4 * 101, 2, complete, scratch);
+  pattern_packing few_kinds(3, 2, 4 * 101, complete, scratch);
   EXPECT_EQ(few_kinds(task.samples, task.bags, nodes), completion::out_of_nodes);
-  pattern_packing fitting(3, 3, 4 * 101, 2, complete, scratch);
+  pattern_packing fitting(3, 3, 4 * 101, complete, scratch);
   EXPECT_EQ(fitting(task.samples, task.bags, nodes), completion::found);
 }
 

@@ -1,18 +1,19 @@
 #include <ballast/partition/detail/patterns/pattern_search.hpp>  // first: proves it is self-contained
 
+#include "../../../support/samples_that_cost.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <utility>
 #include <vector>
 
 namespace {
 
 using ballast::cost_units;
-using ballast::priced_sample;
 using ballast::tokens;
 using ballast::detail::bag_completion;
 using ballast::detail::completion;
@@ -26,18 +27,14 @@ constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 24;
 completion search_patterns(std::vector<cost_units> costs, std::size_t m, cost_units room,
                            std::uint64_t most_nodes = pattern_nodes)
 {
-  std::sort(costs.begin(), costs.end(), std::greater{});
-  std::vector<priced_sample> samples;
-  for (cost_units const cost : costs) {
-    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
-  }
+  auto const samples = ballast_test::samples_that_cost(std::move(costs));
   std::vector<open_bag> bags;
   for (std::uint32_t bag = 0; bag < m; ++bag) { bags.push_back({room, 1, bag}); }
-  std::vector<tokens> const lengths(costs.size(), 1);
+  std::vector<tokens> const lengths(samples.size(), 1);
   ballast::workspace memory;
   auto scratch = memory.open();
   bag_completion complete(samples.size(), lengths, m, scratch);
-  pattern_search search(samples, m, room, complete, scratch);
+  pattern_search search(samples, room, complete, scratch);
   work_budget nodes(most_nodes);
   completion const end = search(bags, nodes);
   if (end == completion::found) {

@@ -1,5 +1,7 @@
 #include <ballast/partition/detail/search/bag_completion.hpp>  // first: proves it is self-contained
 
+#include "../../../support/samples_that_cost.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
@@ -47,10 +49,7 @@ struct task {
 /// What the search says, and a check of the placement that it found.
 completion search(task const& step, work_budget& nodes)
 {
-  std::vector<priced_sample> samples;
-  for (cost_units const cost : step.costs) {
-    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
-  }
+  auto const samples = ballast_test::samples_that_cost(step.costs);
   ballast::workspace memory;
   auto scratch = memory.open();
   bag_completion fill(samples.size(), step.lengths, step.bags.size(), scratch);
@@ -163,10 +162,7 @@ TEST(BagCompletion, SaysAtOnceWhatCannotBe)
 
 TEST(BagCompletion, StopsWhereTheFirstBagsAreFilled)
 {
-  std::vector<priced_sample> samples;
-  for (cost_units const cost : {7, 6, 6, 5, 5}) {
-    samples.push_back({cost, ballast::to_id<ballast::sample_id>(samples.size())});
-  }
+  auto const samples = ballast_test::samples_that_cost({7, 6, 6, 5, 5});
   std::vector<tokens> const lengths(samples.size(), 1);
   std::vector<open_bag> const bags{{10, 1, 0}, {10, 1, 1}, {10, 1, 2}};
   ballast::workspace memory;

@@ -18,6 +18,7 @@
 
 namespace ballast::inline v0::detail {
 
+/// What a linear program says about a number of bags.
 enum class relaxation : std::uint8_t { fits, exceeds, unknown };
 
 /// Whether parts of patterns cover all samples with so many bags: the linear program over all
@@ -91,6 +92,7 @@ class column_generation {
   {
     std::int64_t const enough =
         static_cast<std::int64_t>(bags) * simplex_number::one + basis().tolerance();
+    program_.restore(nodes);  // after take()
     for (;;) {
       program_.minimise(enough, nodes);
       if (!basis().is_usable() || nodes.spent()) { return relaxation::unknown; }
@@ -127,9 +129,6 @@ class column_generation {
     }
     program_.take(row);
   }
-
-  /// To be called after take(), before solve().
-  void restore(work_budget& nodes) { program_.restore(nodes); }
 
  private:
   static constexpr int price_bits = 22;  // so that most_samples are worth less than 2^31 together

@@ -8,6 +8,7 @@
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/detail/patterns/simplex_basis.hpp>
 #include <ballast/partition/detail/patterns/simplex_number.hpp>
+#include <ballast/partition/detail/patterns/unfilled_samples.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
@@ -37,16 +38,14 @@ class pattern_packing {
  public:
   /// Searches that leave few bags to `complete`, which serves other searches in between.
   pattern_packing(std::size_t most_samples, std::size_t most_kinds, std::size_t table,
-                  std::size_t bags, bag_completion& complete, workspace::frame& scratch)
+                  bag_completion& complete, workspace::frame& scratch)
       : complete_(complete),
         program_(most_samples, most_kinds, table, scratch),
         costs_(scratch.take<cost_units>(most_kinds)),
         demands_(scratch.take<std::uint32_t>(most_kinds)),
         next_(scratch.take<std::uint32_t>(most_kinds)),
         owners_(scratch.take<std::uint32_t>(most_samples)),
-        rest_(scratch.take<priced_sample>(most_samples)),
-        rest_places_(scratch.take<std::uint32_t>(most_samples)),
-        rest_bags_(scratch.take<open_bag>(bags))
+        rest_(most_samples, scratch)
   {}
 
   /// Expects     samples in descending order of costs above 0, the heaviest no larger than a room,
@@ -123,7 +122,6 @@ class pattern_packing {
         fill(most, filled++);
       }
       if (filled == bags_.size()) { return all_have_bags() ? filled : fitted; }
-      program_.restore(nodes);
       if (program_.solve(bags_.size() - filled, nodes) != relaxation::fits) { return fitted; }
       fitted = filled;
     }
@@ -148,21 +146,12 @@ class pattern_packing {
     if (filled == bags_.size()) { return true; }
     std::size_t const open = std::min(bags_.size(), std::max(bags_.size() - filled, enough_bags));
     std::size_t const kept = bags_.size() - open;
-    std::size_t count = 0;
-    for (std::uint32_t place = 0; place < samples_.size(); ++place) {
-      if (owners_[place] < kept) { continue; }
-      rest_[count] = samples_[place];
-      rest_places_[count++] = place;
-    }
-    for (std::size_t bag = 0; bag < open; ++bag) { rest_bags_[bag] = bags_[bag]; }
     std::uint64_t const most = std::min(nodes.left(), completion_nodes);
     work_budget left(most);
-    completion const end = complete_(rest_.first(count), rest_bags_.first(open), left);
+    completion const end = complete_(rest_.list(samples_, owners(), kept), bags_.last(open), left);
     nodes.spend(most - left.left());
     if (end != completion::found) { return false; }
-    for (std::size_t at = 0; at < count; ++at) {
-      owners_[rest_places_[at]] = static_cast<std::uint32_t>(kept) + complete_.owners()[at];
-    }
+    rest_.fill(complete_.owners(), owners_);
     return true;
   }
 
@@ -174,9 +163,7 @@ class pattern_packing {
   std::span<std::uint32_t> demands_;
   std::span<std::uint32_t> next_;  // [kind]: the place of the next sample without a bag
   std::span<std::uint32_t> owners_;
-  std::span<priced_sample> rest_;
-  std::span<std::uint32_t> rest_places_;
-  std::span<open_bag> rest_bags_;
+  unfilled_samples rest_;
 };
 
 }  // namespace ballast::inline v0::detail

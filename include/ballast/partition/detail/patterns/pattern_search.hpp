@@ -7,6 +7,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
+#include <ballast/partition/detail/patterns/unfilled_samples.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
@@ -33,18 +34,17 @@ class pattern_search {
  public:
   /// Expects     room is the largest that bags will have; may_fit them. Its table has a power of two
   ///             of numbers, so that steps of nearly the same size take the same memory.
-  pattern_search(std::span<priced_sample const> samples, std::size_t bags, cost_units room,
-                 bag_completion& complete, workspace::frame& scratch)
+  pattern_search(std::span<priced_sample const> samples, cost_units room, bag_completion& complete,
+                 workspace::frame& scratch)
       : samples_(samples),
         complete_(complete),
         owners_(scratch.take<std::uint32_t>(samples.size())),
-        rest_(scratch.take<priced_sample>(samples.size())),
-        rest_places_(scratch.take<std::uint32_t>(samples.size())),
+        rest_(samples.size(), scratch),
         pack_(std::min(samples.size(), column_generation::most_samples),
               std::min(samples.size(), most_kinds),
               std::min(most_numbers,
                        std::bit_ceil((samples.size() + 1) * (static_cast<std::size_t>(room) + 1))),
-              bags, complete, scratch)
+              complete, scratch)
   {}
 
   /// Whether the smallest program has a table that is not too large.
@@ -67,16 +67,9 @@ class pattern_search {
       if (nodes.spent()) { return completion::out_of_nodes; }
       if (prefix == completion::out_of_nodes) { continue; }
       std::copy(complete_.owners().begin(), complete_.owners().end(), owners_.begin());
-      std::size_t count = 0;
-      for (std::uint32_t place = 0; place < samples_.size(); ++place) {
-        if (owners_[place] < kept) { continue; }
-        rest_[count] = samples_[place];
-        rest_places_[count++] = place;
-      }
-      if (pack_(rest_.first(count), bags.last(open), nodes) != completion::found) { continue; }
-      for (std::size_t at = 0; at < count; ++at) {
-        owners_[rest_places_[at]] = static_cast<std::uint32_t>(kept) + pack_.owners()[at];
-      }
+      auto const rest = rest_.list(samples_, owners_, kept);
+      if (pack_(rest, bags.last(open), nodes) != completion::found) { continue; }
+      rest_.fill(pack_.owners(), owners_);
       return completion::found;
     }
     completion const end = pack_(samples_, bags, nodes);
@@ -98,8 +91,7 @@ class pattern_search {
   std::span<priced_sample const> samples_;
   bag_completion& complete_;
   std::span<std::uint32_t> owners_;
-  std::span<priced_sample> rest_;
-  std::span<std::uint32_t> rest_places_;
+  unfilled_samples rest_;
   pattern_packing pack_;
 };
 

@@ -118,23 +118,22 @@ class simplex_basis {
   void exchange(std::size_t row, std::uint32_t column, std::int64_t reduced,
                 std::span<std::int64_t> step, work_budget& nodes)
   {
-    nodes.spend(kinds_ * kinds_ / 10 + 1);
+    nodes.spend(nodes_of_exchange());
     int128 const amount = simplex_number::quotient(amounts_[row], step[row]);
     columns_[row] = column;
     is_usable_ = inverse_.replace(row, step) && amount < simplex_number::limit &&
-                 amount > -simplex_number::limit;
+                 amount > -simplex_number::limit && is_small(reduced);
     if (!is_usable_) { return; }
     for (std::size_t other = 0; other < kinds_; ++other) {
       if (other == row) { continue; }
       amounts_[other] -= simplex_number::product(static_cast<std::int64_t>(amount), step[other]);
-      is_usable_ = is_usable_ && std::abs(amounts_[other]) < simplex_number::limit;
     }
     amounts_[row] = static_cast<std::int64_t>(amount);
     inverse_.copy_row(row, numbers_);
     for (std::size_t kind = 0; kind < kinds_; ++kind) {
       prices_[kind] += simplex_number::product(numbers_[kind], reduced);
-      is_usable_ = is_usable_ && std::abs(prices_[kind]) < simplex_number::limit;
     }
+    is_usable_ = all_are_small();
   }
 
   /// Takes the pattern of this row once, for good: the demands shrink by what it covers.
@@ -169,14 +168,32 @@ class simplex_basis {
       }
       if (into == kinds_ || std::abs(numbers_[into]) < least_divisor) { continue; }
       is_settled_[into] = 1;
-      nodes.spend(kinds_ * kinds_ / 10 + 1);
+      nodes.spend(nodes_of_exchange());
       columns_[into] = column;
       is_usable_ = is_usable_ && inverse_.replace(into, numbers_);
     }
-    if (is_usable_) { refresh(); }
+    if (!is_usable_) { return; }
+    refresh();
+    is_usable_ = all_are_small();
   }
 
  private:
+  [[nodiscard]] std::uint64_t nodes_of_exchange() const noexcept
+  {
+    return kinds_ * kinds_ / 10 + 1;
+  }
+
+  [[nodiscard]] static bool is_small(std::int64_t number) noexcept
+  {
+    return std::abs(number) < simplex_number::limit;
+  }
+
+  [[nodiscard]] bool all_are_small() const noexcept
+  {
+    return std::all_of(amounts().begin(), amounts().end(), is_small) &&
+           std::all_of(prices().begin(), prices().end(), is_small);
+  }
+
   void start_from_single_samples() noexcept
   {
     inverse_.reset(kinds_);

@@ -12,8 +12,8 @@ __extension__ typedef __int128 int128;  // `using` cannot carry __extension__
 struct simplex_number {
   static constexpr int fraction_bits = 28;
   static constexpr std::int64_t one = std::int64_t{1} << fraction_bits;
-  static constexpr std::int64_t limit = std::int64_t{1}
-                                        << 44;  // of what is still taken for a number
+  /// Numbers that are as large are results of errors.
+  static constexpr std::int64_t limit = std::int64_t{1} << 44;
 
   [[nodiscard]] static constexpr std::int64_t product(std::int64_t a, std::int64_t b) noexcept
   {

@@ -146,7 +146,7 @@ class makespan_search {
     }
     cost_units const room = work_until(makespan, fastest_) - starts_[0];
     if (pattern_search::may_fit(samples_.size(), starts_.size(), room)) {
-      patterns_.emplace(samples_, starts_.size(), room, complete_, scratch_);
+      patterns_.emplace(samples_, room, complete_, scratch_);
     }
   }
 
