@@ -116,7 +116,8 @@ endif()
 
 if(BALLAST_CLANG_TIDY)
   file(GLOB umbrellas CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
-    ${PROJECT_SOURCE_DIR}/include/ballast/*.hpp)
+    ${PROJECT_SOURCE_DIR}/include/ballast/*.hpp
+    ${PROJECT_SOURCE_DIR}/include/ballast/by_name/*.hpp)  # which has no umbrella
   list(TRANSFORM umbrellas REPLACE ".+" "#include <\\0>")
   list(JOIN umbrellas "\n" umbrellas)
   file(CONFIGURE OUTPUT tidy.cpp CONTENT "${umbrellas}\n")

@@ -36,7 +36,8 @@ while (($# > 0)); do
   shift
 done
 
-umbrellas() { (cd include && ls ballast/*.hpp) | grep -v version; }
+# by_name/ has none: who chooses policies by name includes one of its parsers.
+umbrellas() { (cd include && ls ballast/*.hpp ballast/by_name/parse_*.hpp) | grep -v version; }
 if ((${#headers[@]} == 0)); then
   mapfile -t headers < <(umbrellas)
   if $doors; then

@@ -3,7 +3,9 @@
 // must print the same lines.
 
 #include <ballast/ballast.hpp>
-#include <ballast/by_name.hpp>
+#include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>

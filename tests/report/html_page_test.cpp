@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -21,12 +20,11 @@ std::string const hostile_text = "</title><script>alert(\"1\")</script> & 'more'
 html_page page_of_everything()
 {
   html_page page(hostile_text, hostile_text);
-  page.add_figures(std::array<html_page::figure, 2>{
-      {{hostile_text, hostile_text, hostile_text}, {"Waiting", "2 %", "less is better", "40 %"}}});
+  page.add_figures(
+      {{hostile_text, hostile_text, hostile_text}, {"Waiting", "2 %", "less is better", "40 %"}});
   page.add_chart(hostile_text, hostile_text, "<svg viewBox=\"0 0 1 1\"></svg>");
   page.add_section(hostile_text, hostile_text, "<p>body</p>");
-  page.add_settings(hostile_text, hostile_text,
-                    std::array<html_page::setting, 1>{{{hostile_text, hostile_text}}});
+  page.add_settings(hostile_text, hostile_text, {{hostile_text, hostile_text}});
   return page;
 }
 
@@ -76,7 +74,7 @@ TEST(HtmlPage, ShowsNumbersBetweenAChartAndItsExplanation)
 {
   html_page page("title", "lead");
   page.add_chart("heading", "explanation", "<svg viewBox=\"0 0 1 1\"></svg>",
-                 std::array<html_page::figure, 1>{{{"name", "value", "hint"}}});
+                 {{"name", "value", "hint"}});
   std::string const text = page.markup();
   EXPECT_EQ(markup::having_class(markup::parse(text), "value").front().text, "value");
   EXPECT_LT(text.find("explanation"), text.find("<dl class=\"figures\">"));

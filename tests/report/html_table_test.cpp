@@ -5,20 +5,19 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace {
 
-std::array<std::string_view, 2> const table_columns = {"Policy", "Gap < 1"};
+std::vector<std::string_view> const table_columns = {"Policy", "Gap < 1"};
 
 TEST(HtmlTable, IsOneWellFormedElement)  // Ensures (1)
 {
   ballast::report::html_table table(table_columns);
-  table.add_row(std::array<std::string, 2>{"a", "1"});
-  table.add_row(std::array<std::string, 2>{"b", "2"});
+  table.add_row({"a", "1"});
+  table.add_row({"b", "2"});
   auto const elements = markup::parse(table.markup());
   EXPECT_EQ(elements.front().name, "div");
   EXPECT_TRUE(elements.front().has_class("scroll"));
@@ -30,7 +29,7 @@ TEST(HtmlTable, IsOneWellFormedElement)  // Ensures (1)
 TEST(HtmlTable, EscapesHeadingsAndCells)  // Ensures (2)
 {
   ballast::report::html_table table(table_columns);
-  table.add_row(std::array<std::string, 2>{"</td><script>", "&"});
+  table.add_row({"</td><script>", "&"});
   auto const elements = markup::parse(table.markup());
   EXPECT_EQ(markup::named(elements, "th").at(1).text, "Gap < 1");
   EXPECT_EQ(markup::named(elements, "th").at(2).text, "</td><script>");
@@ -45,7 +44,7 @@ TEST(HtmlTable, MayHaveNoRows)
 TEST(HtmlTableDeathTest, RefusesARowOfAnotherWidth)
 {
   ballast::report::html_table table(table_columns);
-  EXPECT_DEATH(table.add_row(std::array<std::string, 1>{"a"}), "columns_");
+  EXPECT_DEATH(table.add_row({"a"}), "columns_");
 }
 
 }  // namespace

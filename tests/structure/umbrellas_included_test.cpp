@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/by_name.hpp>
 #include <ballast/comm.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>

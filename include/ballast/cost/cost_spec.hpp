@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -66,7 +67,8 @@ inline constexpr std::string_view transformer_arguments =
     next = end + 1;
   }
   settings_reader read(written, transformer_arguments, value_errors::at_the_value);
-  read.refuse_others(transformer_keys);
+  read.refuse_others(
+      std::vector<std::string_view>(transformer_keys.begin(), transformer_keys.end()));
   if (malformed) { read.refuse(*malformed); }
   if (!read.is_written("d")) {
     read.refuse(error_code::syntax, text.size(),

@@ -9,7 +9,7 @@
 #include <ballast/report/svg.hpp>
 
 #include <algorithm>
-#include <span>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +43,9 @@ struct length_mark {
 /// Ensures     (1) the areas' upper edges are linear and linear + quadratic
 ///             (2) every measurement and every mark lies within the axes
 /// Complexity  O(points).
-[[nodiscard]] inline std::string cost_chart(std::span<cost_point const> model,
-                                            std::span<measured_cost const> measured,
-                                            std::span<length_mark const> marks,
+[[nodiscard]] inline std::string cost_chart(std::vector<cost_point> const& model,
+                                            std::vector<measured_cost> const& measured,
+                                            std::vector<length_mark> const& marks,
                                             std::string_view unit)
 {
   double longest = 0;
@@ -83,7 +83,9 @@ struct length_mark {
     attention.push_back(frame.at(length, point.linear + point.quadratic));
   }
   std::vector<svg_drawing::point> const edge = attention;
-  attention.insert(attention.end(), dense.rbegin(), dense.rend());
+  for (std::size_t point = dense.size(); point > 0; --point) {
+    attention.push_back(dense[point - 1]);
+  }
   if (!model.empty()) {
     dense.push_back(frame.at(static_cast<double>(model.back().length), 0));
     dense.push_back(frame.at(static_cast<double>(model.front().length), 0));

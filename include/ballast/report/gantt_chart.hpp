@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +23,7 @@
 namespace ballast::inline v0::detail {
 
 /// When each GPU finishes.
-[[nodiscard]] inline std::vector<double> finish_times(std::span<report::gantt_bar const> bars,
+[[nodiscard]] inline std::vector<double> finish_times(std::vector<report::gantt_bar> const& bars,
                                                       std::size_t gpus)
 {
   std::vector<double> finish(gpus, 0);
@@ -38,13 +37,13 @@ namespace ballast::inline v0::detail {
 
 /// The GPUs to show, from top to bottom: all in rank order, or, if there are more than `rows`,
 /// `rows` of them, evenly picked from the one that finishes last to the one that finishes first.
-[[nodiscard]] inline std::vector<std::size_t> shown_gpus(std::span<double const> finish,
+[[nodiscard]] inline std::vector<std::size_t> shown_gpus(std::vector<double> const& finish,
                                                          std::size_t rows)
 {
   std::vector<std::size_t> gpus(finish.size());
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
   if (gpus.size() <= rows) { return gpus; }
-  std::sort(gpus.begin(), gpus.end(), [finish](std::size_t a, std::size_t b) {
+  std::sort(gpus.begin(), gpus.end(), [&finish](std::size_t a, std::size_t b) {
     return finish[a] > finish[b] || (finish[a] == finish[b] && a < b);
   });
   std::vector<std::size_t> picked(rows);
@@ -57,7 +56,7 @@ namespace ballast::inline v0::detail {
 /// Draws the bars of one GPU, which are sorted by start. Neighbours too thin to see become one bar.
 inline void draw_gantt_row(report::svg_drawing& drawing, plot_frame const& frame,
                            report::svg_drawing::box row,
-                           std::span<report::gantt_bar const* const> bars, double longest,
+                           std::vector<report::gantt_bar const*> const& bars, double longest,
                            std::string_view unit, std::string_view css_class)
 {
   constexpr double thinnest = 0.8;
@@ -96,8 +95,8 @@ namespace ballast::inline v0::report {
 ///             (2) the last GPU to finish is among those shown
 /// Complexity  O(b log b + g log g) for b bars on g GPUs; the drawing's size is bounded by its
 ///             rows.
-[[nodiscard]] inline std::string gantt_chart(std::span<gantt_bar const> before,
-                                             std::span<gantt_bar const> after, std::size_t gpus,
+[[nodiscard]] inline std::string gantt_chart(std::vector<gantt_bar> const& before,
+                                             std::vector<gantt_bar> const& after, std::size_t gpus,
                                              std::string_view unit)
 {
   constexpr std::size_t most_rows = 64;
@@ -115,8 +114,8 @@ namespace ballast::inline v0::report {
   for (auto const* finish : {&finish_before, &finish_after}) {
     for (double const end : *finish) { latest = std::max(latest, end); }
   }
-  for (std::span<gantt_bar const> const bars : {before, after}) {
-    for (gantt_bar const& bar : bars) { longest = std::max(longest, bar.duration); }
+  for (auto const* bars : {&before, &after}) {
+    for (gantt_bar const& bar : *bars) { longest = std::max(longest, bar.duration); }
   }
 
   svg_drawing drawing(detail::chart_width, top + body + 48,
@@ -141,7 +140,7 @@ namespace ballast::inline v0::report {
                                [owner](gantt_bar const* bar) { return bar->gpu < owner; });
       auto const last = std::partition_point(
           first, ordered.end(), [owner](gantt_bar const* bar) { return bar->gpu == owner; });
-      std::span const bars(first, last);
+      std::vector<gantt_bar const*> const bars(first, last);
       svg_drawing::box const place{x, top + pitch * static_cast<double>(row) + 1,
                                    panel * frame.across.fraction(end), pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");

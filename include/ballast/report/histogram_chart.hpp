@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +30,8 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) heights of bars are proportional to samples, those of the line to work
 ///             (2) the line is absent where no bin has work
 /// Complexity  O(bins).
-[[nodiscard]] inline std::string histogram_chart(std::span<length_bin const> bins,
-                                                 std::span<double const> work = {})
+[[nodiscard]] inline std::string histogram_chart(std::vector<length_bin> const& bins,
+                                                 std::vector<double> const& work = {})
 {
   // A length of 0 has no logarithm: it is shown half an octave left of 1.
   auto const place = [](tokens length) { return std::max(static_cast<double>(length), 0.7); };

@@ -5,9 +5,9 @@
 #include <ballast/report/chart_style.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -118,7 +118,7 @@ class html_page {
   }
 
   /// Adds numbers that the reader sees first, as a row of cards.
-  void add_figures(std::span<figure const> figures)
+  void add_figures(std::vector<figure> const& figures)
   {
     markup_ += "<dl class=\"figures\">\n";
     for (figure const& shown : figures) {
@@ -138,7 +138,7 @@ class html_page {
   /// Adds a section: a heading, one or two sentences on how to read what follows, the numbers that
   /// belong to the picture, if any, and the picture.
   void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg,
-                 std::span<figure const> figures = {})
+                 std::vector<figure> const& figures = {})
   {
     open_section(heading, explanation);
     if (!figures.empty()) { add_figures(figures); }
@@ -154,7 +154,7 @@ class html_page {
 
   /// Adds a section with a list of names and values.
   void add_settings(std::string_view heading, std::string_view explanation,
-                    std::span<setting const> settings)
+                    std::vector<setting> const& settings)
   {
     open_section(heading, explanation);
     markup_ += "<dl class=\"settings\">\n";

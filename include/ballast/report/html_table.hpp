@@ -6,9 +6,9 @@
 #include <ballast/text/detail/text_escape.hpp>
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -18,7 +18,7 @@ namespace ballast::inline v0::report {
 ///             (2) texts are escaped
 class html_table {
  public:
-  explicit html_table(std::span<std::string_view const> columns) : columns_(columns.size())
+  explicit html_table(std::vector<std::string_view> const& columns) : columns_(columns.size())
   {
     markup_ =
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n"
@@ -31,7 +31,7 @@ class html_table {
   }
 
   /// Expects one cell per column.
-  void add_row(std::span<std::string const> cells)
+  void add_row(std::vector<std::string> const& cells)
   {
     BALLAST_EXPECTS(cells.size() == columns_);
     markup_ += "<tr>";

@@ -13,27 +13,26 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
-[[nodiscard]] inline double mean_of(std::span<double const> values)
+[[nodiscard]] inline double mean_of(std::vector<double> const& values)
 {
   if (values.empty()) { return 0; }
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-[[nodiscard]] inline double highest_of(std::span<double const> values)
+[[nodiscard]] inline double highest_of(std::vector<double> const& values)
 {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
 /// Draws one bar per GPU, in rank order.
 inline void draw_load_bars(report::svg_drawing& drawing, plot_frame const& frame,
-                           std::span<double const> loads, std::string_view unit,
+                           std::vector<double> const& loads, std::string_view unit,
                            std::string_view css_class)
 {
   double const mean = mean_of(loads);
@@ -53,9 +52,9 @@ inline void draw_load_bars(report::svg_drawing& drawing, plot_frame const& frame
 
 /// Draws a staircase from the busiest GPU to the idlest, of at most one step per drawing unit.
 inline void draw_sorted_loads(report::svg_drawing& drawing, plot_frame const& frame,
-                              std::span<double const> loads, std::string_view css_class)
+                              std::vector<double> const& loads, std::string_view css_class)
 {
-  std::vector<double> sorted(loads.begin(), loads.end());
+  std::vector<double> sorted = loads;
   std::sort(sorted.begin(), sorted.end(), std::greater{});
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
@@ -83,8 +82,8 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) both panels share one vertical scale that starts at 0
 ///             (2) heights are proportional to loads
 /// Complexity  O(n log n) for n GPUs.
-[[nodiscard]] inline std::string load_chart(std::span<double const> before,
-                                            std::span<double const> after, std::string_view unit)
+[[nodiscard]] inline std::string load_chart(std::vector<double> const& before,
+                                            std::vector<double> const& after, std::string_view unit)
 {
   constexpr std::size_t most_bars = 128;
   constexpr double gap = 44;  // between the panels
@@ -93,17 +92,17 @@ namespace ballast::inline v0::report {
   double const highest = std::max(detail::highest_of(before), detail::highest_of(after));
   std::string description = "Work per GPU before and after balancing";
   std::string_view glue = ": the busiest has ";
-  for (std::span<double const> const loads : {before, after}) {
-    double const mean = detail::mean_of(loads);
+  for (auto const* loads : {&before, &after}) {
+    double const mean = detail::mean_of(*loads);
     if (!(mean > 0)) { continue; }
-    (description += glue) += ratio_text(detail::highest_of(loads) / mean) + " times the mean";
+    (description += glue) += ratio_text(detail::highest_of(*loads) / mean) + " times the mean";
     glue = ", then ";
   }
   svg_drawing drawing(detail::chart_width, detail::chart_height, description);
 
   double x = detail::plot_left;
   for (bool const balanced : {false, true}) {
-    std::span<double const> const loads = balanced ? after : before;
+    std::vector<double> const& loads = balanced ? after : before;
     double const mean = detail::mean_of(loads);
     bool const sorted = loads.size() > most_bars;
     auto const gpus = static_cast<double>(std::max<std::size_t>(loads.size(), 1));

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace ballast::inline v0::report {
@@ -23,10 +22,9 @@ namespace ballast::inline v0::report {
 /// Expects     timeline is what simulate() returns for the schedule and the order.
 /// Ensures     (1) one bar per task, rank by rank, each in the order in which it does them
 /// Complexity  O(tasks).
-[[nodiscard]] inline std::vector<pipeline_bar> pipeline_bars(compiled_schedule const& schedule,
-                                                             pipeline_timeline const& timeline,
-                                                             std::span<microbatch_id const> order,
-                                                             double time_per_unit = 1)
+[[nodiscard]] inline std::vector<pipeline_bar> pipeline_bars(
+    compiled_schedule const& schedule, pipeline_timeline const& timeline,
+    std::vector<microbatch_id> const& order, double time_per_unit = 1)
 {
   BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size());
   BALLAST_EXPECTS(order.size() == schedule.microbatches());

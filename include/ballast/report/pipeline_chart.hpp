@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,7 +70,7 @@ struct pipeline_rows {
 
 /// Draws the tasks of one rank, and in each bar that is wide enough the number of its microbatch.
 inline void draw_pipeline_row(report::svg_drawing& drawing, report::svg_drawing::box row,
-                              double scale, std::span<report::pipeline_bar const* const> bars,
+                              double scale, std::vector<report::pipeline_bar const*> const& bars,
                               std::string_view unit, bool ordered)
 {
   constexpr double thinnest = 1.5;
@@ -93,7 +92,7 @@ inline void draw_pipeline_row(report::svg_drawing& drawing, report::svg_drawing:
 }
 
 /// The share of the time until `end` in which the ranks, on average, do not compute.
-[[nodiscard]] inline double idle_share_of(std::span<report::pipeline_bar const> bars,
+[[nodiscard]] inline double idle_share_of(std::vector<report::pipeline_bar> const& bars,
                                           std::size_t ranks, double end)
 {
   if (end <= 0) { return 0; }
@@ -119,15 +118,15 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) both panels share one time scale that starts at 0
 ///             (2) a dotted line marks the bound, unless that is 0; no order ends before it
 /// Complexity  O(b log b) for b bars; the drawing's size is bounded.
-[[nodiscard]] inline std::string pipeline_chart(std::span<pipeline_bar const> given,
-                                                std::span<pipeline_bar const> ordered,
+[[nodiscard]] inline std::string pipeline_chart(std::vector<pipeline_bar> const& given,
+                                                std::vector<pipeline_bar> const& ordered,
                                                 std::size_t ranks, std::string_view unit,
                                                 double bound = 0)
 {
   constexpr double top = 48;
   constexpr double below = 64;  // for the axis of a panel, and the distance to the next
   detail::pipeline_rows const rows(ranks);
-  auto const end_of = [ranks](std::span<pipeline_bar const> bars) {
+  auto const end_of = [ranks](std::vector<pipeline_bar> const& bars) {
     double end = 0;
     for (pipeline_bar const& bar : bars) {
       BALLAST_EXPECTS(to_index(bar.rank) < ranks && bar.start >= 0 && bar.duration >= 0);
@@ -143,7 +142,7 @@ namespace ballast::inline v0::report {
                       "Timeline of a pipeline, as given and as ordered");
   double y = top;
   for (bool const after : {false, true}) {
-    std::span<pipeline_bar const> const bars = after ? ordered : given;
+    std::vector<pipeline_bar> const& bars = after ? ordered : given;
     double const end = end_of(bars);
     double const scale = detail::plot_width / time.highest();
     std::vector<pipeline_bar const*> sorted;
@@ -159,7 +158,7 @@ namespace ballast::inline v0::report {
       auto const last = std::partition_point(first, sorted.end(), [rank](pipeline_bar const* bar) {
         return to_index(bar->rank) == rank;
       });
-      std::span const of_rank(first, last);
+      std::vector<pipeline_bar const*> const of_rank(first, last);
       svg_drawing::box const place{detail::plot_left, y + rows.pitch * static_cast<double>(row) + 1,
                                    end * scale, rows.pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");

@@ -18,10 +18,8 @@
 #include <ballast/report/pipeline_chart.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,12 +40,12 @@ struct pipeline_page_data {
 namespace ballast::inline v0::detail {
 
 /// "4 1 3 2", at most a thousand of them.
-[[nodiscard]] inline std::string order_text(std::span<microbatch_id const> order)
+[[nodiscard]] inline std::string order_text(std::vector<microbatch_id> const& order)
 {
   constexpr std::size_t most = 1000;
   std::string text;
-  for (microbatch_id const microbatch : order.first(std::min(order.size(), most))) {
-    append_integer(text += text.empty() ? "" : " ", static_cast<std::int64_t>(microbatch));
+  for (std::size_t place = 0; place < std::min(order.size(), most); ++place) {
+    append_integer(text += text.empty() ? "" : " ", static_cast<std::int64_t>(order[place]));
   }
   if (order.size() > most) {
     text +=
@@ -97,21 +95,19 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline std::string rank_table(report::pipeline_page_data const& data,
                                             pipeline_timeline const& given,
                                             pipeline_timeline const& ordered,
-                                            std::span<rank_memory const> memory, std::size_t most)
+                                            std::vector<rank_memory> const& memory,
+                                            std::size_t most)
 {
-  constexpr std::array<std::string_view, 4> columns = {"Rank", "Computes", "Waits",
-                                                       "Activations kept at most"};
-  report::html_table table(columns);
+  report::html_table table({"Rank", "Computes", "Waits", "Activations kept at most"});
   for (std::size_t rank = 0; rank < std::min(memory.size(), most); ++rank) {
     auto const waits = [rank](pipeline_timeline const& of) {
       return report::percent_text(of.idle_share(to_id<pipeline_rank>(rank)));
     };
-    std::array<std::string, 4> const cells = {
-        std::to_string(rank),
-        report::si_text(static_cast<double>(ordered.busy[rank]) * data.time_per_unit, data.unit),
-        waits(given) + " \u2192 " + waits(ordered),
-        report::grouped_text(static_cast<std::int64_t>(memory[rank].peak_bytes))};
-    table.add_row(cells);
+    table.add_row(
+        {std::to_string(rank),
+         report::si_text(static_cast<double>(ordered.busy[rank]) * data.time_per_unit, data.unit),
+         waits(given) + " \u2192 " + waits(ordered),
+         report::grouped_text(static_cast<std::int64_t>(memory[rank].peak_bytes))});
   }
   return table.markup();
 }

@@ -100,7 +100,7 @@ namespace ballast::inline v0::report {
 }
 
 /// Returns how long each GPU is busy: the sum of its bars. O(bars + gpus).
-[[nodiscard]] inline std::vector<double> work_per_gpu(std::span<gantt_bar const> bars,
+[[nodiscard]] inline std::vector<double> work_per_gpu(std::vector<gantt_bar> const& bars,
                                                       std::size_t gpus)
 {
   std::vector<double> work(gpus, 0.0);

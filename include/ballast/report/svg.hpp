@@ -8,9 +8,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast::inline v0::report {
 
@@ -78,13 +78,13 @@ class svg_drawing {
     close("line", {});
   }
 
-  void polyline(std::span<point const> points, std::string_view css_class)
+  void polyline(std::vector<point> const& points, std::string_view css_class)
   {
     path("polyline", points, css_class, {});
   }
 
   /// The area inside the closed line through `points`.
-  void polygon(std::span<point const> points, std::string_view css_class,
+  void polygon(std::vector<point> const& points, std::string_view css_class,
                std::string_view tooltip = {})
   {
     path("polygon", points, css_class, tooltip);
@@ -130,7 +130,7 @@ class svg_drawing {
     markup_ += '"';
   }
 
-  void path(std::string_view element, std::span<point const> points, std::string_view css_class,
+  void path(std::string_view element, std::vector<point> const& points, std::string_view css_class,
             std::string_view tooltip)
   {
     open(element, css_class);

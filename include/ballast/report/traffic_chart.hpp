@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,7 +28,7 @@ struct traffic_bar {
 
 /// Draws one bar per GPU, in rank order: what stays in the node below, what crosses nodes above.
 inline void draw_traffic_bars(report::svg_drawing& drawing, plot_frame const& frame,
-                              std::span<traffic_bar const> bars, std::string_view verb)
+                              std::vector<traffic_bar> const& bars, std::string_view verb)
 {
   double const slot = frame.area.width / static_cast<double>(bars.size());
   double const width = std::min(slot * 0.78, 48.0);
@@ -57,9 +56,9 @@ inline void draw_traffic_bars(report::svg_drawing& drawing, plot_frame const& fr
 /// Draws a staircase from the GPU with most bytes to the one with fewest, of at most one step per
 /// drawing unit.
 inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& frame,
-                                std::span<traffic_bar const> bars)
+                                std::vector<traffic_bar> const& bars)
 {
-  std::vector<traffic_bar> sorted(bars.begin(), bars.end());
+  std::vector<traffic_bar> sorted = bars;
   std::sort(sorted.begin(), sorted.end(), [](traffic_bar const& a, traffic_bar const& b) {
     return a.all > b.all || (a.all == b.all && a.within_node > b.within_node);
   });

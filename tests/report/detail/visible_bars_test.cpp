@@ -6,7 +6,6 @@
 #include <ballast/core/random.hpp>
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 namespace {
@@ -21,7 +20,7 @@ using drawn_bar = ballast::detail::visible_bar<bar>;
 std::vector<drawn_bar> visible(std::vector<bar const*> const& row, double thinnest)
 {
   std::vector<drawn_bar> all;
-  ballast::detail::for_each_visible_bar(std::span<bar const* const>(row), thinnest,
+  ballast::detail::for_each_visible_bar(row, thinnest,
                                         [&](drawn_bar const& each) { all.push_back(each); });
   return all;
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -65,7 +64,7 @@ class axis {
 
   [[nodiscard]] double lowest() const noexcept { return lowest_; }
   [[nodiscard]] double highest() const noexcept { return highest_; }
-  [[nodiscard]] std::span<double const> ticks() const noexcept { return ticks_; }
+  [[nodiscard]] std::vector<double> const& ticks() const noexcept { return ticks_; }
 
  private:
   axis(double lowest, double highest, bool logarithmic)

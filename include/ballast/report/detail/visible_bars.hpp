@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -25,7 +26,7 @@ struct visible_bar {
 ///                 follow each other are together at least that long
 /// Complexity  O(bars).
 template <class Bar, class Draw>
-void for_each_visible_bar(std::span<Bar const* const> bars, double thinnest, Draw const& draw)
+void for_each_visible_bar(std::vector<Bar const*> const& bars, double thinnest, Draw const& draw)
 {
   for (std::size_t first = 0; first < bars.size();) {
     double const start = bars[first]->start;
@@ -36,7 +37,7 @@ void for_each_visible_bar(std::span<Bar const* const> bars, double thinnest, Dra
       if (past > first && next_end - start >= thinnest) { break; }
       end = std::max(end, next_end);
     }
-    draw(visible_bar<Bar>{bars.subspan(first, past - first), start, end});
+    draw(visible_bar<Bar>{{bars.data() + first, past - first}, start, end});
     first = past;
   }
 }

@@ -16,7 +16,6 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -119,7 +118,7 @@ class settings_reader {
   }
 
   /// The expressions between the settings, which are then the caller's to read.
-  [[nodiscard]] std::span<policy_expression const> inner() noexcept
+  [[nodiscard]] std::vector<policy_expression> const& inner() noexcept
   {
     inner_asked_for_ = true;
     return text_.inner;
@@ -136,7 +135,7 @@ class settings_reader {
 
   /// Refuses every key but these, and those that are given twice, in the order of the text. finish
   /// does so with the keys that were read.
-  void refuse_others(std::span<std::string_view const> known)
+  void refuse_others(std::vector<std::string_view> const& known)
   {
     auto const& settings = text_.settings;
     for (auto each = settings.begin(); each != settings.end(); ++each) {
