@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -137,10 +136,9 @@ TEST(SettingsReader, RefusesWhatNobodyAsksFor)  // Ensures (1)
 
 TEST(SettingsReader, RefusesKeysBeforeValuesWhereAsked)
 {
-  constexpr std::array<std::string_view, 2> known = {"n", "m"};
   std::uint32_t value = 0;
   auto const questions = [&](settings_reader& read) {
-    read.refuse_others(known);
+    read.refuse_others({"n", "m"});
     read.number("n", value);
     read.number("m", value);
   };
