@@ -30,9 +30,9 @@ namespace ballast::inline v0 {
 /// one, that of interval filling and three random ones. Where there are evaluations for more,
 /// further ones follow from random orders: of l microbatches in all the square root of
 /// evaluations / 16 l^2, rounded down, since one search of twice the length finds better orders than
-/// two, up to a point. With less than 8 l^2, four, two or one searches start from the best of the
-/// eight orders. It ends at the lower bound or when its evaluations are used up. Where all
-/// microbatches are equal there is nothing to try.
+/// two, up to a point. With less than 32 l^2, four searches start from the best of the eight orders,
+/// and with less than 4 l^2 two or one. It ends at the lower bound or when its evaluations are used
+/// up. Where all microbatches are equal there is nothing to try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
@@ -106,8 +106,9 @@ struct local_search {
   [[nodiscard]] constexpr std::size_t walkers_of(std::uint64_t count) const
   {
     std::uint64_t const squares = evaluations / (count * count);
-    return static_cast<std::size_t>(
-        std::bit_floor(std::clamp<std::uint64_t>(squares, 1, detail::order_walkers::most)));
+    return squares >= 32
+               ? detail::order_walkers::most
+               : static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
   }
 };
 

@@ -52,7 +52,7 @@ namespace ballast::inline v0::detail {
 /// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
 /// from a fifth of what a move changes on average to a 128th of that. After each of the first three
 /// eighths of a run the best walker's order replaces the worst's, and after the fourth, the sixth
-/// and the seventh the worse half of the walkers ends. In a run of less than 16 l^2 evaluations for
+/// and the seventh the worse half of the walkers ends. In a run of less than 32 l^2 evaluations for
 /// l microbatches half of them end after the first, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
@@ -105,7 +105,7 @@ class order_walkers {
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
     time_units scale = widest;
     std::uint64_t cooled_until = 0;
-    bool const early = total < 16 * std::uint64_t{count_} * count_;
+    bool const early = total < 32 * std::uint64_t{count_} * count_;
     std::uint64_t eighth = 1;
     while (budget.left() > end && !ended(budget)) {
       std::uint64_t const done = total - (budget.left() - end);
