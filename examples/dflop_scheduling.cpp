@@ -6,6 +6,7 @@
 // VIDEO.csv, the first with columns caption_tokens_sum and visual_tokens_qwen2vl, the second with
 // text_tokens and visual_tokens_qwen2vl, the third with text_tokens and video_tokens_qwen2vl.
 
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
@@ -21,7 +22,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -32,13 +32,6 @@ constexpr std::size_t replicas = 4;
 constexpr std::size_t samples_per_microbatch = 4;  // on average, where they are balanced
 constexpr std::size_t steps = 8;
 constexpr tokens longest = 16'384;  // of a sample, text and images
-
-template <class T>
-T check(result<T> outcome)
-{
-  if (!outcome) { throw std::runtime_error(outcome.error().message); }
-  return *std::move(outcome);
-}
 
 // [dflop]
 struct sample {
@@ -57,8 +50,9 @@ std::vector<std::vector<std::uint32_t>> const layers = {{15, 15, 15}, {13, 13, 1
 pass_costs price(char const* model)
 {
   gamma_fit const gpus{.seconds_per_flop = 1 / (8 * 200e12), .gamma = 1};
-  return check(price_passes(check(parse_cost_spec(model)).forward, training_passes{},
-                            [&](flop_polynomial flops) { return latency_cost(gpus, flops); }));
+  return value_or_throw(
+      price_passes(value_or_throw(parse_cost_spec(model)).forward, training_passes{},
+                   [&](flop_polynomial flops) { return latency_cost(gpus, flops); }));
 }
 
 // The encoder sees tiles of 1024 patches, 448 x 448 pixels, each for itself.
@@ -94,10 +88,12 @@ std::vector<microbatch> balanced(std::span<sample const> step, std::size_t micro
                           (answering.forward + answering.backward) / 5};
   };
   std::vector<microbatch> all;
-  auto const spread = check(partition_vectors(step, replicas, vector_refine{}, stage_costs));
+  auto const spread =
+      value_or_throw(partition_vectors(step, replicas, vector_refine{}, stage_costs));
   for (auto const of_replica : spread.samples) {
     auto const cost_of = [&](sample_id id) { return stage_costs(step[to_index(id)]); };
-    auto const plan = check(partition_vectors(of_replica, microbatches, vector_refine{}, cost_of));
+    auto const plan =
+        value_or_throw(partition_vectors(of_replica, microbatches, vector_refine{}, cost_of));
     for (auto const places : plan.samples) {
       auto& filled = all.emplace_back();
       for (sample_id const place : places) { filled.push_back(of_replica[to_index(place)]); }
@@ -119,8 +115,10 @@ void train(gpu_time& spent, compiled_schedule const& schedule, std::span<microba
   time_units slowest = 0;
   for (auto left = all; !left.empty(); left = left.subspan(schedule.microbatches())) {
     auto const own = left.first(schedule.microbatches());
-    auto const times = split_over_stages(check(sum_over_samples(own, step, times_of)), layers);
-    slowest = std::max(slowest, check(order_microbatches(schedule, times, policy)).makespan);
+    auto const times =
+        split_over_stages(value_or_throw(sum_over_samples(own, step, times_of)), layers);
+    slowest =
+        std::max(slowest, value_or_throw(order_microbatches(schedule, times, policy)).makespan);
     for (auto const& [forward, backward] : times.rows) {
       spent.busy += static_cast<double>(forward + backward);
     }
@@ -133,9 +131,10 @@ void train(gpu_time& spent, compiled_schedule const& schedule, std::span<microba
 std::array<gpu_time, 4> compare(std::vector<sample> pool, std::size_t microbatches)
 {
   model_times const times_of;
-  auto const stages = check(joined_stages({.encoders = {{3}}, .llm = {5}, .generators = {}}));
-  auto const schedule = check(
-      compiled_schedule::make(stages, check(one_forward_one_backward{}(stages, microbatches))));
+  auto const stages =
+      value_or_throw(joined_stages({.encoders = {{3}}, .llm = {5}, .generators = {}}));
+  auto const schedule = value_or_throw(compiled_schedule::make(
+      stages, value_or_throw(one_forward_one_backward{}(stages, microbatches))));
   local_search const search{insertion{}, 5'000};
   std::array<gpu_time, 4> spent;
   random_source random(1);
@@ -157,8 +156,8 @@ std::array<gpu_time, 4> compare(std::vector<sample> pool, std::size_t microbatch
 // without an image are left out, and what is too long is cut, images last.
 std::vector<sample> read(std::string const& path, std::string_view text, std::string_view visual)
 {
-  auto const texts = check(load_length_trace(path, text));
-  auto const visuals = check(load_length_trace(path, visual));
+  auto const texts = value_or_throw(load_length_trace(path, text));
+  auto const visuals = value_or_throw(load_length_trace(path, visual));
   std::vector<sample> all;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     tokens const seen = std::min(visuals[i], longest);

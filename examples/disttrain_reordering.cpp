@@ -6,6 +6,7 @@
 // disttrain_reordering DOCS.csv VIDEO.csv, the first with columns text_tokens and
 // visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
 
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
@@ -21,7 +22,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -31,13 +31,6 @@ using namespace ballast;
 constexpr tokens sequence = 16'384;
 constexpr std::size_t data_parallel = 8;  // groups of GPUs, each a pipeline
 constexpr std::size_t steps = 8;
-
-template <class T>
-T check(result<T> outcome)
-{
-  if (!outcome) { throw std::runtime_error(outcome.error().message); }
-  return *std::move(outcome);
-}
 
 // [disttrain]
 // A vision encoder of 0.6 billion parameters on one stage, an LLM of 8 billion on seven.
@@ -50,8 +43,9 @@ std::vector<std::vector<std::uint32_t>> const layers = {{32}, {5, 5, 5, 5, 4, 4,
 pass_costs price(char const* model)
 {
   gamma_fit const gpu{.seconds_per_flop = 1 / 200e12, .gamma = 1};
-  return check(price_passes(check(parse_cost_spec(model)).forward, training_passes{},
-                            [&](flop_polynomial flops) { return latency_cost(gpu, flops); }));
+  return value_or_throw(
+      price_passes(value_or_throw(parse_cost_spec(model)).forward, training_passes{},
+                   [&](flop_polynomial flops) { return latency_cost(gpu, flops); }));
 }
 
 // The encoder sees tiles of 1024 patches, which become 256 tokens, each for itself.
@@ -83,8 +77,8 @@ void train(gpu_time& spent, compiled_schedule const& schedule, std::span<tokens 
     std::vector<std::array<sample_id, 1>> microbatches;
     for (sample_id const id : left.first(schedule.microbatches())) { microbatches.push_back({id}); }
     auto const times =
-        split_over_stages(check(sum_over_samples(microbatches, step, times_of)), layers);
-    auto const plan = check(order_microbatches(schedule, times, policy));
+        split_over_stages(value_or_throw(sum_over_samples(microbatches, step, times_of)), layers);
+    auto const plan = value_or_throw(order_microbatches(schedule, times, policy));
     slowest = std::max(slowest, plan.makespan);
     bound = std::max(bound, plan.lower_bound);
     for (auto const& [forward, backward] : times.rows) {
@@ -101,9 +95,10 @@ void train(gpu_time& spent, compiled_schedule const& schedule, std::span<tokens 
 std::array<gpu_time, 4> compare(std::vector<tokens> sequences, std::size_t microbatches)
 {
   model_times const times_of;
-  auto const stages = check(joined_stages({.encoders = {{1}}, .llm = {7}, .generators = {}}));
-  auto const schedule = check(
-      compiled_schedule::make(stages, check(one_forward_one_backward{}(stages, microbatches))));
+  auto const stages =
+      value_or_throw(joined_stages({.encoders = {{1}}, .llm = {7}, .generators = {}}));
+  auto const schedule = value_or_throw(compiled_schedule::make(
+      stages, value_or_throw(one_forward_one_backward{}(stages, microbatches))));
   auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
   std::vector<sample_id> as_read(data_parallel * microbatches);
   for (std::size_t i = 0; i < as_read.size(); ++i) { as_read[i] = to_id<sample_id>(i); }
@@ -113,7 +108,7 @@ std::array<gpu_time, 4> compare(std::vector<tokens> sequences, std::size_t micro
     random.shuffle(std::span(sequences));
     auto const step = std::span(sequences).first(as_read.size());
     auto const spread =
-        check(intra_reorder(step, one_gpu_bags(data_parallel), size_of, equal_count{}));
+        value_or_throw(intra_reorder(step, one_gpu_bags(data_parallel), size_of, equal_count{}));
     train(spent[0], schedule, step, as_read, times_of, given_order{});
     train(spent[1], schedule, step, spread.order(), times_of, given_order{});
     train(spent[2], schedule, step, spread.order(), times_of, interval_filling{});
@@ -130,8 +125,8 @@ struct document {
 
 std::vector<document> read(std::string const& path, std::string_view visual)
 {
-  auto const texts = check(load_length_trace(path, "text_tokens"));
-  auto const visuals = check(load_length_trace(path, visual));
+  auto const texts = value_or_throw(load_length_trace(path, "text_tokens"));
+  auto const visuals = value_or_throw(load_length_trace(path, visual));
   std::vector<document> all;
   for (std::size_t i = 0; i < texts.size(); ++i) { all.push_back({texts[i], visuals[i]}); }
   random_source random(2);  // a trace keeps the order of its source, so that neighbours are alike

@@ -33,7 +33,9 @@ result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> con
     return tl::unexpected(same.error());
   }
   placement computed;
-  computed.assign_chunks(all.samples, plan->owner, bags);
+  if (auto placed = computed.assign_chunks(all.samples, *plan, bags); !placed) {
+    return tl::unexpected(placed.error());
+  }
   return computed.rows(comm.rank());
 }
 

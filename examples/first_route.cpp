@@ -12,29 +12,28 @@ int main()
 {
   using namespace ballast;
   // [first_route]
-  auto const cost = parse_cost_spec("transformer:d=3072,gamma=0.405").value().cost;
-  auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
+  constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
+  auto const bags = value_or_throw(lay_out("g2n1+g1n2"_bags, value_or_throw(cluster_of(4))));
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
     gathered_samples<tokens> all;
-    auto const gathered = gather_samples_into(all, comm, read[to_index(comm.rank())], 8);
-    if (!gathered) { return void(std::puts(gathered.error().message.c_str())); }
-    auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
+    value_or_throw(gather_samples_into(all, comm, read[to_index(comm.rank())], 8));
+    auto const plan = value_or_throw(ballast::partition(all.samples, bags, refine{}, cost));
 
     placement as_read;
     placement as_planned;
     as_read.assign_whole(all.samples, all.source, comm.size());
-    as_planned.assign_chunks(all.samples, plan.owner, bags);
+    value_or_throw(as_planned.assign_chunks(all.samples, plan, bags));
     auto const to_compute = plan_route(as_read, as_planned, comm.rank());
 
     workspace memory;
     std::vector<float> x(static_cast<std::size_t>(to_compute.rows_before) * 16);
     std::vector<float> x_there(static_cast<std::size_t>(to_compute.rows_after) * 16);
-    bool const moved = route(comm, to_compute, memory, rows_of(x, x_there, 16)) &&
-                       reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16));
-    std::printf("rank %zu: %5ld tokens read, %5ld to compute%s\n", to_index(comm.rank()),
-                to_compute.rows_before, to_compute.rows_after, moved ? "" : ", failed");
+    value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, 16)));
+    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16)));
+    std::printf("rank %zu: %5ld tokens read, %5ld to compute\n", to_index(comm.rank()),
+                to_compute.rows_before, to_compute.rows_after);
   });
   // [first_route]
 }

@@ -24,13 +24,6 @@ namespace {
 using namespace ballast;
 
 // [knapformer]
-template <class T>
-T check(result<T> outcome)
-{
-  if (!outcome) { throw std::runtime_error(outcome.error().message); }
-  if constexpr (!std::is_void_v<T>) { return *std::move(outcome); }
-}
-
 struct step_outcome {
   double loss;
   block::values gradients;  // this rank's share
@@ -42,7 +35,7 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
 {
   block::shape const shape;
   auto const weights = block::random_parameters(shape, /*seed=*/1);
-  auto const cost = check(parse_cost_spec("transformer:d=16,gamma=0.405")).cost;
+  constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
 
   // One small collective tells everyone what everyone has read; all find the same plan.
   std::vector<tokens> mine;
@@ -50,17 +43,17 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
     if (data.source[sample] == comm.rank()) { mine.push_back(data.lengths[sample]); }
   }
   gathered_samples<tokens> all;
-  check(gather_samples_into(all, comm, mine, 64));
-  auto const plan = check(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
-  check(agree(comm, plan.digest(), "the plan"));
+  value_or_throw(gather_samples_into(all, comm, mine, 64));
+  auto const plan = value_or_throw(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
+  value_or_throw(agree(comm, plan.digest(), "the plan"));
 
   placement read;
   placement computed;
   read.assign_whole(all.samples, all.source, comm.size());
-  computed.assign_chunks(all.samples, plan.owner, bags);
+  value_or_throw(computed.assign_chunks(all.samples, plan, bags));
   auto const to_compute = plan_route(read, computed, comm.rank());
   auto const bag = bags.bag_of(comm.rank());
-  auto in_bag = check(comm.split(static_cast<std::uint32_t>(bag)));
+  auto in_bag = value_or_throw(comm.split(static_cast<std::uint32_t>(bag)));
   ulysses_plan heads;
   heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
 
@@ -70,18 +63,18 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
   block::values y(x.size());
   workspace memory;
   block::transformer_block layer(shape, weights, in_bag);
-  check(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
-  check(layer.forward(heads, x_there, y_there));
-  check(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
+  value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
+  value_or_throw(layer.forward(heads, x_there, y_there));
+  value_or_throw(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
 
   // The loss is where the data were read, and its gradient takes the same two routes.
   double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
   block::values const& dy = y;
   block::values dx(x.size());
   block::parameters gradients(shape);
-  check(route(comm, to_compute, memory, rows_of(dy, y_there, shape.width)));
-  check(layer.backward(y_there, x_there, gradients));
-  check(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
+  value_or_throw(route(comm, to_compute, memory, rows_of(dy, y_there, shape.width)));
+  value_or_throw(layer.backward(y_there, x_there, gradients));
+  value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
   return {loss, gradients.flat(), report::measure_as_read(data, plan.costs, comm.size()),
           report::measure_balance(plan.loads, bags.speeds())};
 }
@@ -108,9 +101,9 @@ int main()
   try {
     sample_batch data;
     random_source random(7);
-    auto const codes = check(parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
-    check(draw_batch_into(data, codes, 8, {}, random));
-    auto const bags = check(lay_out("g1n4+g4n1"_bags, check(cluster_of(8))));
+    auto const codes = value_or_throw(parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
+    value_or_throw(draw_batch_into(data, codes, 8, {}, random));
+    auto const bags = value_or_throw(lay_out("g1n4+g4n1"_bags, value_or_throw(cluster_of(8))));
     auto const eight = over_all_ranks(bags, data);
 
     std::ranges::fill(data.source, rank_id{0});

@@ -4,6 +4,7 @@
 // Lengths are drawn, or read: orchmllm_balancing IMAGES.csv AUDIO.csv, of which the first has
 // columns text_tokens and image_tokens_sum and the second audio_tokens_25hz.
 
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/text.hpp>
@@ -15,7 +16,6 @@
 #include <cstdio>
 #include <span>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -24,13 +24,6 @@ using namespace ballast;
 
 constexpr std::size_t ranks = 64;
 constexpr std::size_t samples = 2048;
-
-template <class T>
-T check(result<T> outcome)
-{
-  if (!outcome) { throw std::runtime_error(outcome.error().message); }
-  return *std::move(outcome);
-}
 
 // [orchmllm]
 // Work of the busiest rank when sample i is where it was read, on rank i mod ranks.
@@ -57,7 +50,7 @@ bool balance(char const* phase, char const* algorithm, std::vector<tokens> const
              quadratic_cost const& cost)
 {
   policy_for<Strategy> const policy;
-  auto const plan = check(ballast::partition(lengths, one_gpu_bags(ranks), policy, cost));
+  auto const plan = value_or_throw(ballast::partition(lengths, one_gpu_bags(ranks), policy, cost));
   double mean = 0;
   for (cost_units const each : plan.costs) { mean += static_cast<double>(each) / ranks; }
   auto const before = static_cast<double>(busiest_as_read(plan.costs, batching_of(policy)));
@@ -95,7 +88,7 @@ std::vector<tokens> draw(tokens median, double sigma, std::uint64_t seed)
 // A trace keeps the order of its source, so that neighbours are alike: it is shuffled.
 std::vector<tokens> read(char const* path, char const* column)
 {
-  auto lengths = check(load_length_trace(path, column));
+  auto lengths = value_or_throw(load_length_trace(path, column));
   if (lengths.size() < samples) { throw std::runtime_error("the trace has too few rows"); }
   random_source random(1);
   random.shuffle(std::span(lengths));

@@ -18,6 +18,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -91,13 +92,6 @@ void check(cudaError_t code)
 double larger(double a, double b)
 {
   return a >= b || a != a ? a : b;
-}
-
-template <class T>
-T check(ballast::result<T> outcome)
-{
-  if (!outcome) { throw std::runtime_error(outcome.error().message); }
-  if constexpr (!std::is_void_v<T>) { return *std::move(outcome); }
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -1090,7 +1084,7 @@ std::vector<tokens> document_lengths(options const& chosen)
     ballast::lognormal_lengths const drawn{static_cast<tokens>(chosen.median), 1.0};
     lengths = ballast::draw_lengths(drawn, 4096, random);
   } else {
-    lengths = check(ballast::load_length_trace(chosen.trace, chosen.length));
+    lengths = value_or_throw(ballast::load_length_trace(chosen.trace, chosen.length));
   }
   for (tokens& length : lengths) { length = std::min(length, static_cast<tokens>(chosen.longest)); }
   return lengths;
@@ -1115,15 +1109,16 @@ void read_text(std::uint64_t seed, tokens length, std::size_t vocabulary, std::v
 ballast::quadratic_cost cost_of(gpt_shape const& shape, double gamma)
 {
   auto const number = [](std::size_t n) { return static_cast<std::uint32_t>(n); };
-  auto const flops = check(ballast::forward_flops({.hidden = number(shape.channels),
-                                                   .layers = number(shape.layers),
-                                                   .heads = number(shape.heads()),
-                                                   .kv_heads = number(shape.heads()),
-                                                   .head_dim = number(head_size),
-                                                   .ffn_hidden = number(4 * shape.channels),
-                                                   .mask = ballast::attention_mask::causal,
-                                                   .vocabulary = number(shape.vocabulary)}));
-  return check(ballast::gamma_corrected(flops, gamma)).cost;
+  auto const flops =
+      value_or_throw(ballast::forward_flops({.hidden = number(shape.channels),
+                                             .layers = number(shape.layers),
+                                             .heads = number(shape.heads()),
+                                             .kv_heads = number(shape.heads()),
+                                             .head_dim = number(head_size),
+                                             .ffn_hidden = number(4 * shape.channels),
+                                             .mask = ballast::attention_mask::causal,
+                                             .vocabulary = number(shape.vocabulary)}));
+  return value_or_throw(ballast::gamma_corrected(flops, gamma)).cost;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -1159,8 +1154,8 @@ class sharded_model {
   {
     std::vector<std::size_t> const bytes(comm.size(), shard_ * sizeof(float));
     auto const all = [&](array<float>& each) { return each.first(comm.size() * shard_); };
-    check(comm.all_to_all_v(std::as_bytes(all(gradients_)), bytes,
-                            std::as_writable_bytes(all(pieces_)), bytes));
+    value_or_throw(comm.all_to_all_v(std::as_bytes(all(gradients_)), bytes,
+                                     std::as_writable_bytes(all(pieces_)), bytes));
     for_each(on_, shard_,
              sum_of_parts<float>{gradient_.data(), pieces_.data(), comm.size(), shard_});
     auto const correction = [&](double beta) {
@@ -1169,8 +1164,8 @@ class sharded_model {
     for_each(on_, shard_,
              adamw<float>{own_.data(), mean_.data(), square_.data(), gradient_.data(),
                           static_cast<float>(rate), correction(0.9), correction(0.95)});
-    check(comm.all_gather(std::as_bytes(own_.first(shard_)),
-                          std::as_writable_bytes(all(parameters_))));
+    value_or_throw(comm.all_gather(std::as_bytes(own_.first(shard_)),
+                                   std::as_writable_bytes(all(parameters_))));
   }
 
   /// This rank's shard of the gradients, of all ranks.
@@ -1206,13 +1201,13 @@ class host_router {
   template <class Comm, class... Rows>
   void there(Comm& comm, Rows const&... rows)
   {
-    check(ballast::route(comm, *plan_, memory_, rows...));
+    value_or_throw(ballast::route(comm, *plan_, memory_, rows...));
   }
 
   template <class Comm, class... Rows>
   void home(Comm& comm, Rows const&... rows)
   {
-    check(ballast::reverse_route(comm, *plan_, memory_, rows...));
+    value_or_throw(ballast::reverse_route(comm, *plan_, memory_, rows...));
   }
 
  private:
@@ -1234,27 +1229,27 @@ class device_router {
   template <class Comm>
   void follow(Comm& comm, ballast::route_plan const& plan)
   {
-    check(plan_.stage(plan));
-    check(plan_.upload(comm.stream()));
+    value_or_throw(plan_.stage(plan));
+    value_or_throw(plan_.upload(comm.stream()));
   }
 
   template <class Comm, class... Rows>
   void there(Comm& comm, Rows const&... rows)
   {
-    check(ballast::route(comm, plan_, temporary_for(rows...), rows...));
+    value_or_throw(ballast::route(comm, plan_, temporary_for(rows...), rows...));
   }
 
   template <class Comm, class... Rows>
   void home(Comm& comm, Rows const&... rows)
   {
-    check(ballast::reverse_route(comm, plan_, temporary_for(rows...), rows...));
+    value_or_throw(ballast::reverse_route(comm, plan_, temporary_for(rows...), rows...));
   }
 
  private:
   template <class... Rows>
   std::span<std::byte> temporary_for(Rows const&... rows)
   {
-    std::size_t const bytes = check(ballast::route_bytes(plan_, rows...));
+    std::size_t const bytes = value_or_throw(ballast::route_bytes(plan_, rows...));
     temporary_.make_room(bytes);
     return temporary_.first(bytes);
   }
@@ -1369,12 +1364,12 @@ class trainer {
   share step_balanced(std::size_t step)
   {
     // Every rank gathers the same lengths and finds the same plan.
-    check(ballast::gather_samples_into(all_, comm_, mine_, chosen_.documents));
-    check(ballast::partition_into(plan_, memory_, all_.samples, bags_,
-                                  ballast::longest_processing_time{}, cost_));
-    check(ballast::agree(comm_, plan_.digest(), "the plan"));
+    value_or_throw(ballast::gather_samples_into(all_, comm_, mine_, chosen_.documents));
+    value_or_throw(ballast::partition_into(plan_, memory_, all_.samples, bags_,
+                                           ballast::longest_processing_time{}, cost_));
+    value_or_throw(ballast::agree(comm_, plan_.digest(), "the plan"));
     read_at_.assign_whole(all_.samples, all_.source, comm_.size());
-    computed_at_.assign_chunks(all_.samples, plan_.owner, bags_);
+    value_or_throw(computed_at_.assign_chunks(all_.samples, plan_, bags_));
     ballast::plan_route_into(to_compute_, read_at_, computed_at_, comm_.rank());
 
     // Tokens and targets go where the plan wants them,
@@ -1418,13 +1413,13 @@ class trainer {
   template <class Step>
   step_figures timed(Step const& step)
   {
-    check(comm_.barrier());
+    value_or_throw(comm_.barrier());
     auto const start = std::chrono::steady_clock::now();
     share const own = step();
-    check(comm_.barrier());
+    value_or_throw(comm_.barrier());
     std::chrono::duration<double, std::milli> const taken =
         std::chrono::steady_clock::now() - start;
-    check(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
+    value_or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
     step_figures figures;
     figures.milliseconds = taken.count();
     for (share const& each : shares_.samples) {
@@ -1451,7 +1446,7 @@ class trainer {
       largest.difference = larger(largest.difference, std::abs(found[i] - element));
     }
     ballast::gathered_samples<extremes> all;
-    check(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
+    value_or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
     for (extremes const& each : all.samples) {
       largest.element = std::max(largest.element, each.element);
       largest.difference = larger(largest.difference, each.difference);
@@ -1591,7 +1586,7 @@ outcome train_over_nccl(gpu_ranks const& ranks, options const& chosen,
   for (std::size_t rank = 0; rank < chosen.ranks; ++rank) {
     check(cudaSetDevice(ranks.gpus()[rank]));
     communicators.push_back(
-        check(ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank])));
+        value_or_throw(ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank])));
   }
   return train_together(std::move(communicators), ranks.devices(), ranks.gpus(), chosen, lengths);
 }
@@ -1605,7 +1600,7 @@ outcome train_on_gpus(int gpus, options const& chosen, std::vector<tokens> const
     return train_over_nccl(ranks, chosen, lengths);
   }
 #endif
-  return train_together(check(ballast::copy_engine_communicator<>::make(ranks.streams())),
+  return train_together(value_or_throw(ballast::copy_engine_communicator<>::make(ranks.streams())),
                         ranks.devices(), ranks.gpus(), chosen, lengths);
 }
 

@@ -50,7 +50,7 @@ class balancer {
                                     cost_));
     require(ballast::agree(exchange.world, plan_.digest(), "the plan"));
     read_.assign_whole(all_.samples, all_.source, bags_.gpus());
-    computed_.assign_chunks(all_.samples, plan_.owner, bags_);
+    require(computed_.assign_chunks(all_.samples, plan_, bags_));
     ballast::plan_route_into(exchange.route, read_, computed_, exchange.world.rank());
     exchange.heads.assign(all_.samples, plan_.samples[bag_], bags_[bag_].gpus, shape_.heads);
     // [libtorch_plan]

@@ -9,8 +9,9 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/composed_cost.hpp>
-#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -15,6 +15,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 
 #endif  // BALLAST_CORE_HPP

@@ -6,6 +6,7 @@
 
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/concepts.hpp>
+#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_correction.hpp>

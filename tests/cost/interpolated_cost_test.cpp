@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>
@@ -62,9 +63,9 @@ TEST(InterpolatedCost, ReadsEachTableAtTheSamplesLength)  // Ensures (1)
   std::array<double, 3> const linear = {380e12, 400e12, 400e12};
 
   ballast::interpolated_cost const cost{
-      .linear = ballast::interpolated_throughput::from(lengths, linear).value(),
-      .attention = ballast::interpolated_throughput::from(lengths, attention).value(),
-      .flops = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value()};
+      .linear = value_or_throw(ballast::interpolated_throughput::from(lengths, linear)),
+      .attention = value_or_throw(ballast::interpolated_throughput::from(lengths, attention)),
+      .flops = value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32)))};
 
   EXPECT_EQ(cost(1024), 39'302'718'274);   // picoseconds: 39 ms
   EXPECT_EQ(cost(2560), 103'666'561'059);  // halfway: 390 and 180 TFLOP per second

@@ -13,27 +13,24 @@ using ballast::bag_id;
 using ballast::batching;
 using ballast::batching_of;
 using ballast::cost_units;
+using ballast::packed_policy;
 using ballast::partition_policy;
 using ballast::partition_problem;
 using ballast::restricts_plans;
 using ballast::run_policy;
+using ballast::unrestricted_policy;
 using ballast::workspace;
 
-// The least that is a policy.
+// The least that is a policy: it is not copied, compared, or made by default.
 struct archetype {
-  void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
-                  workspace&) const
-  {}
-  friend bool operator==(archetype, archetype) = default;
-};
-static_assert(partition_policy<archetype> && archetype{} == archetype{});
-
-struct cannot_be_compared {
+  explicit archetype(int) {}
+  archetype(archetype&&) = delete;
   void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>,
                   workspace&) const
   {}
 };
-static_assert(!partition_policy<cannot_be_compared>);
+static_assert(partition_policy<archetype>);
+static_assert(packed_policy<archetype> && unrestricted_policy<archetype>);
 
 struct changes_itself {
   void operator()(partition_problem const&, std::span<cost_units>, std::span<bag_id>, workspace&) {}
@@ -75,15 +72,20 @@ static_assert(partition_policy<padded_and_proven> && padded_and_proven{} == padd
 static_assert(batching_of(padded_and_proven{}) == batching::padded);
 static_assert(restricts_plans(padded_and_proven{}));
 static_assert(!restricts_plans(padded_and_proven{.equal_counts = false}));
-static_assert(batching_of(archetype{}) == batching::packed);
-static_assert(!restricts_plans(archetype{}));
+static_assert(!packed_policy<padded_and_proven> && unrestricted_policy<padded_and_proven>);
+
+struct restricted : padded_and_proven {
+  [[nodiscard]] static batching batches();
+  [[nodiscard]] static constexpr bool restricts() { return true; }
+};
+static_assert(packed_policy<restricted> && !unrestricted_policy<restricted>);
 
 TEST(Place, AnswersWhatThePolicyHasProven)
 {
   workspace memory;
   EXPECT_EQ(run_policy(padded_and_proven{}, partition_problem{}, {}, {}, memory),
             (ballast::ratio{7, 2}));
-  EXPECT_EQ(run_policy(archetype{}, partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
+  EXPECT_EQ(run_policy(archetype(0), partition_problem{}, {}, {}, memory), (ballast::ratio{0, 1}));
 }
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)

@@ -251,10 +251,15 @@ TEST(Exact, TakesThePlanButNotTheProofOfARestrictedPolicy)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
+// Pads, but its type does not say so: as any_policy.
+struct padded_by_its_value : ballast::padded_batches {
+  [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
+};
+
 TEST(ExactDeathTest, RefusesAnInnerPolicyThatPads)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{ballast::padded_batches{}}), "packed");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, exact{padded_by_its_value{}}), "packed");
 }
 
 }  // namespace

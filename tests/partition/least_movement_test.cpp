@@ -429,10 +429,15 @@ TEST(LeastMovement, AllocatesNothingInTheSteadyState)
   }
 }
 
+// Restricts its plans, but its type does not say so: as any_policy.
+struct restricted_by_value : restricted_policy {
+  [[nodiscard]] bool restricts() const { return true; }
+};
+
 TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
 {
   ballast_test::homed_step const homed({{9}, {5}, {1, 1}}, {0});
-  EXPECT_DEATH(plan_homed(homed, least_movement{restricted_policy{}}), "restricts_plans");
+  EXPECT_DEATH(plan_homed(homed, least_movement{restricted_by_value{}}), "restricts_plans");
 }
 
 }  // namespace

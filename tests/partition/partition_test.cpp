@@ -223,7 +223,6 @@ struct contiguous_chunks {
       loads[bag] += problem.costs[sample];
     }
   }
-  friend bool operator==(contiguous_chunks, contiguous_chunks) = default;
 };
 static_assert(ballast::partition_policy<contiguous_chunks>);
 // [policy]

@@ -282,11 +282,15 @@ TEST(Refine, TakesThePlanButNotTheProofOfARestrictedPolicy)
   EXPECT_EQ(plan->lower_bound, (ratio{9, 1}));
 }
 
+// Pads, but its type does not say so: as any_policy.
+struct padded_by_value : ballast::padded_batches {
+  [[nodiscard]] ballast::batching batches() const { return ballast::batching::padded; }
+};
+
 TEST(RefineDeathTest, RefusesPoliciesThatPad)
 {
   ballast_test::instance const step{{1}, {1}, {1}};
-  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{ballast::padded_batches{}}),
-               "packed");
+  EXPECT_DEATH((void)ballast_test::plan_instance(step, refine{padded_by_value{}}), "packed");
 }
 
 TEST(Refine, EndsBelowTheResolutionOfCostsInSingleFlop)

@@ -8,6 +8,7 @@
 #include "../support/pipeline_families.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 
 #include <algorithm>
@@ -96,8 +97,8 @@ TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
 {
   // [order_lower_bound]
   auto const stages = ballast::chain_of_stages(4, 4);
-  auto const tasks = ballast::gpipe{}(stages, 5).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const tasks = value_or_throw(ballast::gpipe{}(stages, 5));
+  auto const schedule = value_or_throw(ballast::compiled_schedule::make(stages, tasks));
   ballast::pipeline_times times(5, 4);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const time =

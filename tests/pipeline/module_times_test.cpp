@@ -8,6 +8,7 @@
 #include <ballast/core/groups.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -214,8 +215,8 @@ TEST(ModuleTimes, OfAFrozenEncoderAndATrainedLlmCanBeSimulated)
   // One GPU of 200 TFLOP/s per stage, and attention half as fast as other products.
   ballast::gamma_fit const gpu{.seconds_per_flop = 1 / 200e12, .gamma = 2};
   auto const price = [&](ballast::flop_polynomial flops) { return latency_cost(gpu, flops); };
-  auto const encoder_flops = forward_flops(ballast::classic_transformer(1024, 24)).value();
-  auto const llm_flops = forward_flops(ballast::classic_transformer(4096, 32)).value();
+  auto const encoder_flops = value_or_throw(forward_flops(ballast::classic_transformer(1024, 24)));
+  auto const llm_flops = value_or_throw(forward_flops(ballast::classic_transformer(4096, 32)));
   auto const encoder =
       ballast::price_passes(encoder_flops, frozen({}, ballast::frozen_gradient::stops), price);
   auto const llm = ballast::price_passes(llm_flops, {}, price);

@@ -6,6 +6,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/lay_out.hpp>
 
 #include <array>
 #include <cstddef>
@@ -23,7 +29,9 @@ using ballast::placement;
 using ballast::rank_id;
 using ballast::sample_id;
 using ballast::tokens;
+using namespace ballast::literals;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 bag_layout one_and_three()
@@ -143,6 +151,57 @@ TEST(Placement, CoversEveryTokenOnceAndEveryRowOnce)  // Ensures (1) (2) (3)
         ASSERT_EQ(where->rows(ballast::to_id<rank_id>(rank)), next_row[rank]);
       }
     }
+  }
+}
+
+// Samples of the caller's own type, with the plan that partition() made of them.
+struct planned_document {
+  tokens words = 0;
+};
+
+TEST(Placement, TakesAPlanAndAProjection)
+{
+  std::vector<planned_document> const documents{{7}, {0}, {3}, {12}};
+  std::vector<tokens> const lengths{7, 0, 3, 12};
+  auto const bags = value_or_throw(ballast::lay_out("g1n2+g2n1"_bags, {.gpus_per_node = 4}));
+  auto const plan =
+      value_or_throw(ballast::partition(documents, bags, ballast::longest_processing_time{},
+                                        &planned_document::words, &planned_document::words));
+  placement expected;
+  expected.assign_chunks(lengths, plan.owner, bags);
+  placement made;
+  ASSERT_TRUE(made.assign_chunks(lengths, plan, bags));
+  EXPECT_EQ(made, expected);
+  ASSERT_TRUE(made.assign_chunks(documents, plan, bags, &planned_document::words));
+  EXPECT_EQ(made, expected);
+
+  std::vector<rank_id> const source(4, rank_id{1});
+  expected.assign_whole(lengths, source, 4);
+  made.assign_whole(documents, source, 4, &planned_document::words);
+  EXPECT_EQ(made, expected);
+}
+
+TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
+{
+  std::vector<tokens> const lengths{7, 9};
+  auto const bags = value_or_throw(ballast::lay_out("g2n2"_bags, {.gpus_per_node = 4}));
+  auto const others = value_or_throw(ballast::lay_out("g1n4"_bags, {.gpus_per_node = 4}));
+  auto const plan = value_or_throw(ballast::partition(
+      lengths, bags, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
+  auto const refused = [&](std::vector<tokens> const& given, bag_layout const& layout) {
+    placement made;
+    auto const placed = made.assign_chunks(given, plan, layout);
+    EXPECT_EQ(made.size(), 0U);
+    return placed ? ballast::error{} : placed.error();
+  };
+  EXPECT_EQ(refused(lengths, others).code, ballast::error_code::mismatch);
+  EXPECT_THAT(refused(lengths, others).message, HasSubstr("for other bags than these"));
+  EXPECT_EQ(refused({7}, bags).code, ballast::error_code::mismatch);
+  EXPECT_THAT(refused({7}, bags).message, HasSubstr("for 2 samples, not for 1"));
+  for (tokens const wrong : {tokens{1}, tokens{-1}, ballast::longest_sample + 1}) {
+    EXPECT_EQ(refused({7, wrong}, bags).code, ballast::error_code::out_of_range);
+    EXPECT_EQ(refused({7, wrong}, bags).position, 1U);
+    EXPECT_THAT(refused({7, wrong}, bags).message, HasSubstr("give the lengths that were planned"));
   }
 }
 

@@ -20,6 +20,28 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
+// Headers without a header of ballast. All others come to core/config.hpp, which refuses old standards,
+// before they come to code.
+problems without_the_check_of_the_standard(std::vector<source_file> const& tree)
+{
+  problems found;
+  for (source_file const& header : tree) {
+    bool const first = header.path == "ballast/core/config.hpp" ||
+                       header.path == "ballast/version.hpp";  // read by the build too
+    if (!first && header.text.find("\n#include <ballast/") == std::string::npos) {
+      found.push_back(header.path + ": must include <ballast/core/config.hpp>");
+    }
+  }
+  return found;
+}
+
+TEST(Headers, CheckTheStandardBeforeTheyUseIt)
+{
+  EXPECT_THAT(without_the_check_of_the_standard(structure::public_headers()), IsEmpty());
+  EXPECT_THAT(without_the_check_of_the_standard({{"ballast/a.hpp", "#include <vector>\n"}}),
+              ElementsAre("ballast/a.hpp: must include <ballast/core/config.hpp>"));
+}
+
 // Whether anything is left once comment lines and directives are taken away.
 bool declares_something(std::vector<std::string> const& lines)
 {

@@ -21,10 +21,6 @@ namespace ballast::inline v0 {
 ///   all_to_all_v(send, send_bytes[P], receive, receive_bytes[P])
 ///                                         send holds what goes to rank 0, then to rank 1, ...;
 ///                                         receive holds what comes from rank 0, then from rank 1
-///   broadcast(bytes, root)                every rank has root's bytes
-///   barrier()                             no rank returns before every rank has called it
-///   split(colour)                         returns a new group, of the ranks that gave the same
-///                                         colour, in rank order; the old group stays usable
 ///   wait()                                returns when all earlier calls are done. Threads and MPI
 ///                                         wait in the calls themselves, so it returns at once;
 ///                                         NCCL's calls only join a queue, and arrays must not be
@@ -34,9 +30,16 @@ namespace ballast::inline v0 {
 ///                                         valid until the next call of scratch; it allocates only
 ///                                         when asked for more than ever before
 ///
-/// Expects     spans of the sizes above: send.size() is the sum of send_bytes, and so on; a root
-///             below size(). send and receive do not overlap. They lie in memory that the
-///             communicator reaches: the host's for threads and MPI, the GPU's or pinned for NCCL.
+/// This is what routes, `gather_samples` and `agree` call. The library's own communicators also have
+///
+///   broadcast(bytes, root)                every rank has root's bytes; root is below size()
+///   barrier()                             no rank returns before every rank has called it
+///   split(colour)                         returns a new group, of the ranks that gave the same
+///                                         colour, in rank order; the old group stays usable
+///
+/// Expects     spans of the sizes above: send.size() is the sum of send_bytes, and so on. send and
+///             receive do not overlap. They lie in memory that the communicator reaches: the host's
+///             for threads and MPI, the GPU's or pinned for NCCL.
 /// Ensures     (1) any count may be zero, and a group may be a single rank
 ///             (2) send may be changed as soon as the call (with a queue: wait()) has returned
 ///             (3) in the steady state nothing is allocated
@@ -50,16 +53,12 @@ namespace ballast::inline v0 {
 ///             which sizes it checks, and when.
 template <class C>
 concept communicator =
-    std::movable<C> &&
     requires(C& comm, C const& view, std::span<std::byte const> send, std::span<std::byte> receive,
-             std::span<std::size_t const> bytes, rank_id root, std::uint32_t colour) {
+             std::span<std::size_t const> bytes) {
       { view.rank() } -> std::same_as<rank_id>;
       { view.size() } -> std::same_as<std::size_t>;
       { comm.all_gather(send, receive) } -> std::same_as<result<void>>;
       { comm.all_to_all_v(send, bytes, receive, bytes) } -> std::same_as<result<void>>;
-      { comm.broadcast(receive, root) } -> std::same_as<result<void>>;
-      { comm.barrier() } -> std::same_as<result<void>>;
-      { comm.split(colour) } -> std::same_as<result<C>>;
       { comm.wait() } -> std::same_as<result<void>>;
       { comm.scratch(bytes.size()) } -> std::same_as<std::span<std::byte>>;
     };

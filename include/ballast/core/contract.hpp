@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_CONTRACT_HPP
 #define BALLAST_CORE_CONTRACT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstdio>
 #include <cstdlib>
 

@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_DIGEST_HPP
 #define BALLAST_CORE_DIGEST_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstdint>
 #include <span>
 #include <type_traits>

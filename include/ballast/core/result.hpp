@@ -4,6 +4,9 @@
 
 #include <ballast/core/ids.hpp>
 
+#if !__has_include(<tl/expected.hpp>)
+#error "ballast needs tl/expected.hpp, one header (Debian: libexpected-dev): add its folder with -I"
+#endif
 #include <tl/expected.hpp>
 
 #include <cstddef>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_UINT128_HPP
 #define BALLAST_CORE_UINT128_HPP
 
+#include <ballast/core/config.hpp>
+
 #ifndef __SIZEOF_INT128__
 #error "ballast needs a compiler with 128-bit integers: g++, clang or nvcc on a 64-bit machine"
 #endif

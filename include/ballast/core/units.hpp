@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_UNITS_HPP
 #define BALLAST_CORE_UNITS_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstdint>
 #include <limits>
 

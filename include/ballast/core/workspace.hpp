@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_WORKSPACE_HPP
 #define BALLAST_CORE_WORKSPACE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>

@@ -5,6 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/concepts.hpp>
+#include <ballast/cost/detail/price.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 
 #include <cstddef>
@@ -33,9 +34,9 @@ struct cost_of {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(Sample const& sample) const
   {
     if constexpr (std::is_member_object_pointer_v<Projection>) {
-      return model(sample.*projection);
+      return detail::price(model, sample.*projection);
     } else {
-      return model(projection(sample));
+      return detail::price(model, projection(sample));
     }
   }
 
@@ -73,7 +74,7 @@ struct sum_terms<std::index_sequence<Positions...>, Models...> : sum_term<Positi
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(Sample const& sample) const
   {
     cost_units sum = 0;
-    ((sum = saturating_sum(sum, sum_term<Positions, Models>::model(sample))), ...);
+    ((sum = saturating_sum(sum, price(sum_term<Positions, Models>::model, sample))), ...);
     return sum;
   }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace ballast::inline v0 {
 
@@ -28,15 +29,28 @@ struct flop_polynomial {
 
 namespace detail {
 
-[[nodiscard]] inline result<flop_polynomial> checked_flops(uint128 linear, uint128 quadratic)
+/// Nothing where a coefficient does not fit 64 bits.
+[[nodiscard]] constexpr std::optional<flop_polynomial> flops_in_64_bits(uint128 linear,
+                                                                        uint128 quadratic)
 {
   constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
-  if (linear > largest || quadratic > largest) {
+  if (linear > largest || quadratic > largest) { return std::nullopt; }
+  return flop_polynomial{.linear = static_cast<std::uint64_t>(linear),
+                         .quadratic = static_cast<std::uint64_t>(quadratic)};
+}
+
+[[nodiscard]] inline result<flop_polynomial> checked_flops(std::optional<flop_polynomial> fitting)
+{
+  if (!fitting) {
     return fail(error_code::out_of_range, 0,
                 "the FLOP per token of this model do not fit 64 bits; check its dimensions");
   }
-  return flop_polynomial{.linear = static_cast<std::uint64_t>(linear),
-                         .quadratic = static_cast<std::uint64_t>(quadratic)};
+  return *fitting;
+}
+
+[[nodiscard]] inline result<flop_polynomial> checked_flops(uint128 linear, uint128 quadratic)
+{
+  return checked_flops(flops_in_64_bits(linear, quadratic));
 }
 
 }  // namespace detail

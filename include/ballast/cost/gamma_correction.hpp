@@ -7,8 +7,11 @@
 #include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/transformer_shape.hpp>
 
 #include <algorithm>
+#include <concepts>
+#include <optional>
 
 namespace ballast::inline v0 {
 
@@ -20,6 +23,37 @@ struct priced {
 
   friend bool operator==(priced const&, priced const&) = default;
 };
+
+namespace detail {
+
+/// The cost in units of 2^log2_flops_per_unit FLOP, where it can be represented. A gamma without a
+/// value is none that a cost can have.
+[[nodiscard]] constexpr std::optional<quadratic_cost> correct(flop_polynomial forward,
+                                                              std::optional<scaled_number> gamma,
+                                                              int log2_flops_per_unit)
+{
+  if (!gamma) { return std::nullopt; }
+  return quantise(scaled_number(forward.linear).shifted(-log2_flops_per_unit),
+                  (*gamma * scaled_number(forward.quadratic)).shifted(-log2_flops_per_unit));
+}
+
+/// The unit in which the larger of a token's two terms is in [2^11, 2^12), if not too fine.
+[[nodiscard]] constexpr int suitable_unit(flop_polynomial forward,
+                                          std::optional<scaled_number> gamma)
+{
+  scaled_number const factor = gamma.value_or(scaled_number());
+  int const log2_flops = std::max(scaled_number(forward.linear).floor_log2(),
+                                  (factor * scaled_number(forward.quadratic)).floor_log2());
+  return std::clamp(log2_flops - 11, -11, 64);
+}
+
+// Not constexpr, so that reaching one at compile time is an error that shows its name.
+inline void a_dimension_of_a_transformer_is_at_least_1() {}
+inline void heads_are_a_multiple_of_kv_heads() {}
+inline void gamma_is_finite_and_not_negative() {}
+inline void the_flop_per_token_fit_64_bits() {}
+
+}  // namespace detail
 
 /// Latency up to a constant factor: linear l + gamma quadratic l^2, since a FLOP of attention takes
 /// gamma times as long as one of the products with weights. The caller chooses the unit.
@@ -47,9 +81,7 @@ struct priced {
                 "gamma is negative or not finite; give how many times as long as other FLOP those "
                 "of attention take, such as 0.4");
   }
-  auto const cost = detail::quantise(
-      detail::scaled_number(forward.linear).shifted(-log2_flops_per_unit),
-      (*factor * detail::scaled_number(forward.quadratic)).shifted(-log2_flops_per_unit));
+  auto const cost = detail::correct(forward, factor, log2_flops_per_unit);
   if (!cost) {
     return fail(error_code::out_of_range, 0,
                 "one token costs 2^64 units or more; choose a larger unit or a smaller gamma");
@@ -64,13 +96,34 @@ struct priced {
 ///             (2) where those terms are below one FLOP, the unit is 2^-11 FLOP instead
 [[nodiscard]] inline result<priced> gamma_corrected(flop_polynomial forward, double gamma)
 {
-  auto const factor = detail::scaled_number::from(gamma).value_or(detail::scaled_number());
-  int const log2_flops = std::max(detail::scaled_number(forward.linear).floor_log2(),
-                                  (factor * detail::scaled_number(forward.quadratic)).floor_log2());
-  int const unit = std::clamp(log2_flops - 11, -11, 64);
+  int const unit = detail::suitable_unit(forward, detail::scaled_number::from(gamma));
   return gamma_corrected(forward, gamma, unit).map([unit](quadratic_cost cost) {
     return priced{.cost = cost, .log2_flops_per_unit = unit};
   });
+}
+
+/// The same for a model that is written in the program: what is wrong with it is a compile error.
+///
+///     constexpr auto cost = gamma_corrected(classic_transformer(3072), 0.405);
+///
+/// Ensures     (1) the cost is that of the functions above
+template <std::same_as<transformer_shape> Shape>  // braces alone are a flop_polynomial
+[[nodiscard]] consteval quadratic_cost gamma_corrected(Shape shape, double gamma)
+{
+  detail::shape_fault const fault = detail::check_shape(shape).fault;
+  if (fault == detail::shape_fault::zero_dimension) {
+    detail::a_dimension_of_a_transformer_is_at_least_1();
+  }
+  if (fault == detail::shape_fault::unequal_head_groups) {
+    detail::heads_are_a_multiple_of_kv_heads();
+  }
+  auto const factor = detail::scaled_number::from(gamma);
+  if (!factor) { detail::gamma_is_finite_and_not_negative(); }
+  auto const forward = detail::count_flops(shape);
+  if (!forward) { detail::the_flop_per_token_fit_64_bits(); }
+  auto const cost = detail::correct(*forward, factor, detail::suitable_unit(*forward, factor));
+  if (!cost) { detail::the_flop_per_token_fit_64_bits(); }
+  return *cost;
 }
 
 }  // namespace ballast::inline v0

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace ballast::inline v0 {
@@ -54,6 +55,48 @@ struct transformer_shape {
           .ffn_hidden = 4 * hidden};
 }
 
+namespace detail {
+
+/// Why a shape is no transformer, if it is none.
+enum class shape_fault : std::uint8_t { none, zero_dimension, unequal_head_groups };
+
+struct checked_shape {
+  shape_fault fault = shape_fault::none;
+  std::size_t place = 0;  ///< of the member in transformer_shape
+};
+
+[[nodiscard]] constexpr checked_shape check_shape(transformer_shape const& shape)
+{
+  std::array<std::uint32_t, 6> const dimensions = {
+      shape.hidden, shape.layers, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn_hidden};
+  for (std::size_t place = 0; place < dimensions.size(); ++place) {
+    if (dimensions[place] == 0) { return {shape_fault::zero_dimension, place}; }
+  }
+  if (shape.heads % shape.kv_heads != 0) { return {shape_fault::unequal_head_groups, 3}; }
+  return {};
+}
+
+/// The FLOP of a shape without fault; nothing where they do not fit 64 bits.
+[[nodiscard]] constexpr std::optional<flop_polynomial> count_flops(transformer_shape const& shape)
+{
+  // Products of at most three 32-bit dimensions: their sum is far from 2^128.
+  uint128 const d = shape.hidden;
+  uint128 const q = static_cast<uint128>(shape.heads) * shape.head_dim;
+  uint128 const k = static_cast<uint128>(shape.kv_heads) * shape.head_dim;
+  uint128 const matrices = shape.gated_ffn ? 3 : 2;
+  uint128 const per_token = 2 * d * q + 4 * d * k + 2 * q * d + 2 * d * shape.ffn_hidden * matrices;
+  uint128 const per_pair = shape.mask == attention_mask::causal ? 2 * q : 4 * q;
+
+  auto const layer = flops_in_64_bits(per_token, per_pair);
+  if (!layer) { return std::nullopt; }
+  auto const body = flops_in_64_bits(static_cast<uint128>(layer->linear) * shape.layers,
+                                     static_cast<uint128>(layer->quadratic) * shape.layers);
+  if (!body) { return std::nullopt; }
+  return flops_in_64_bits(body->linear + 2 * d * shape.vocabulary, body->quadratic);
+}
+
+}  // namespace detail
+
 /// The exact FLOP of one forward pass, embeddings looked up rather than multiplied.
 ///
 /// With d = hidden, q = heads * head_dim, k = kv_heads * head_dim, f = ffn_hidden, V = vocabulary:
@@ -68,45 +111,21 @@ struct transformer_shape {
 /// Complexity  O(1).
 [[nodiscard]] inline result<flop_polynomial> forward_flops(transformer_shape const& shape)
 {
-  struct dimension {
-    char const* name;
-    std::uint32_t value;
-  };
-  std::array<dimension, 6> const dimensions = {{
-      {.name = "hidden size", .value = shape.hidden},
-      {.name = "number of layers", .value = shape.layers},
-      {.name = "number of heads", .value = shape.heads},
-      {.name = "number of key-value heads", .value = shape.kv_heads},
-      {.name = "head dimension", .value = shape.head_dim},
-      {.name = "feed-forward size", .value = shape.ffn_hidden},
-  }};
-  for (std::size_t place = 0; place < dimensions.size(); ++place) {
-    if (dimensions[place].value == 0) {
-      return fail(
-          error_code::out_of_range, place,
-          std::string("the transformer's ") + dimensions[place].name + " is 0; give at least 1");
-    }
+  constexpr std::array<char const*, 6> names = {"hidden size",     "number of layers",
+                                                "number of heads", "number of key-value heads",
+                                                "head dimension",  "feed-forward size"};
+  auto const [fault, place] = detail::check_shape(shape);
+  if (fault == detail::shape_fault::zero_dimension) {
+    return fail(error_code::out_of_range, place,
+                std::string("the transformer's ") + names[place] + " is 0; give at least 1");
   }
-  if (shape.heads % shape.kv_heads != 0) {
-    return fail(error_code::out_of_range, 3,
+  if (fault == detail::shape_fault::unequal_head_groups) {
+    return fail(error_code::out_of_range, place,
                 "the transformer's " + std::to_string(shape.heads) + " heads cannot share " +
                     std::to_string(shape.kv_heads) +
                     " key-value heads equally; give a divisor of the number of heads");
   }
-
-  // Products of at most three 32-bit dimensions: their sum is far from 2^128.
-  uint128 const d = shape.hidden;
-  uint128 const q = static_cast<uint128>(shape.heads) * shape.head_dim;
-  uint128 const k = static_cast<uint128>(shape.kv_heads) * shape.head_dim;
-  uint128 const matrices = shape.gated_ffn ? 3 : 2;
-  uint128 const per_token = 2 * d * q + 4 * d * k + 2 * q * d + 2 * d * shape.ffn_hidden * matrices;
-  uint128 const per_pair = shape.mask == attention_mask::causal ? 2 * q : 4 * q;
-
-  return detail::checked_flops(per_token, per_pair)
-      .and_then([&](flop_polynomial layer) { return multiply(layer, shape.layers); })
-      .and_then([&](flop_polynomial body) {
-        return detail::checked_flops(body.linear + 2 * d * shape.vocabulary, body.quadratic);
-      });
+  return detail::checked_flops(detail::count_flops(shape));
 }
 
 }  // namespace ballast::inline v0

@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_DEVICE_ARRAY_HPP
 #define BALLAST_GPU_DEVICE_ARRAY_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cuda_runtime_api.h>  // cudaMalloc, cudaFree
 
 #include <cstddef>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_PINNED_ALLOCATOR_HPP
 #define BALLAST_GPU_PINNED_ALLOCATOR_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cuda_runtime_api.h>  // cudaMallocHost, cudaFreeHost
 
 #include <cstddef>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_BATCHING_HPP
 #define BALLAST_PARTITION_BATCHING_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstdint>
 
 namespace ballast::inline v0 {

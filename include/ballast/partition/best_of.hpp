@@ -35,6 +35,15 @@ namespace ballast::inline v0 {
 /// Complexity  the policies, one after the other, and the bound; 4 n + 24 m bytes of scratch.
 template <partition_policy First, partition_policy... Others>
 struct best_of {
+  static_assert(!((detail::known_to_pad<First> || ... || detail::known_to_pad<Others>) &&
+                  (detail::known_to_pack<First> || ... || detail::known_to_pack<Others>)),
+                "best_of compares plans of one kind, and some of its policies pad their batches "
+                "while others pack them: take the best of those that pad or of those that do not");
+  static_assert(!((detail::known_to_restrict<First> || ... || detail::known_to_restrict<Others>) &&
+                  (detail::known_to_be_free<First> || ... || detail::known_to_be_free<Others>)),
+                "best_of compares plans of one kind, and some of its policies restrict their plans, "
+                "as equal_count does, while others do not");
+
   std::tuple<First, Others...> policies;
 
   constexpr best_of() = default;
@@ -87,7 +96,17 @@ struct best_of {
     return std::max(bound, proven);
   }
 
+  [[nodiscard]] static constexpr batching batches()
+    requires detail::known_to_pad<First>
+  {
+    return batching::padded;
+  }
   [[nodiscard]] constexpr batching batches() const { return batching_of(std::get<0>(policies)); }
+  [[nodiscard]] static constexpr bool restricts()
+    requires detail::known_to_restrict<First>
+  {
+    return true;
+  }
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(std::get<0>(policies)); }
 
   friend bool operator==(best_of const&, best_of const&) = default;

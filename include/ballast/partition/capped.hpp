@@ -52,6 +52,10 @@ namespace ballast::inline v0 {
 /// Source      `detail::fill_by_density`, `detail::relieve_overruns`, `detail::capacity_search`.
 template <partition_policy Inner = longest_processing_time>
 struct capped {
+  static_assert(packed_policy<Inner>,
+                "capped moves samples between packed bags, and its inner policy pads them: use that "
+                "policy by itself");
+
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 300'000;  ///< how many samples and sums each search looks at
 
@@ -80,6 +84,11 @@ struct capped {
     return bound;
   }
 
+  [[nodiscard]] static constexpr bool restricts()
+    requires detail::known_to_restrict<Inner>
+  {
+    return true;
+  }
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(inner); }
   [[nodiscard]] constexpr bool keeps_counts() const { return detail::keeps_counts(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
@@ -87,6 +96,8 @@ struct capped {
   friend bool operator==(capped const&, capped const&) = default;
 };
 
+template <class Inner>
+capped(capped<Inner>) -> capped<capped<Inner>>;  // without it, a copy of the inner one
 template <class Inner>
 capped(Inner) -> capped<Inner>;
 template <class Inner>

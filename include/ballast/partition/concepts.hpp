@@ -105,18 +105,46 @@ struct partition_problem {
 ///             memory is scratch that the policy gives back.
 /// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
 ///
-/// A policy is a value: regular, usually without state, parameters as public members. It may have
+/// A policy is a value, usually without state, with its parameters as public members. It may have
 /// two constant member functions: `batching batches()` where loads are not sums, and `bool
 /// restricts()` where it chooses among some plans only, as those of equal counts, so that what it
-/// proves holds for these alone.
+/// proves holds for these alone. Where they are static and constexpr, a nesting without meaning,
+/// such as `refine{padded_batches{}}`, does not compile.
 template <class P>
 concept partition_policy =
-    std::regular<P> &&
     requires(P const policy, partition_problem const& problem, std::span<cost_units> loads,
              std::span<bag_id> owner, workspace& memory) {
       requires std::same_as<decltype(policy(problem, loads, owner, memory)), void> ||
                    std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
+
+namespace detail {
+
+// What the type of a policy says. Where batches() and restricts() are no static and constexpr members,
+// as those of any_policy, only its value does. (bool_constant: what is no constant is no error here.)
+template <class P>
+concept known_to_pad =
+    requires { requires std::bool_constant<P::batches() == batching::padded>::value; };
+template <class P>
+concept known_to_pack =
+    !requires(P const policy) { policy.batches(); } ||
+    requires { requires std::bool_constant<P::batches() == batching::packed>::value; };
+template <class P>
+concept known_to_restrict = requires { requires std::bool_constant<P::restricts()>::value; };
+template <class P>
+concept known_to_be_free = !requires(P const policy) { policy.restricts(); } ||
+                           requires { requires std::bool_constant<!P::restricts()>::value; };
+
+}  // namespace detail
+
+/// A policy whose type does not say that it pads its batches: one that exchanges of samples between
+/// bags can start from.
+template <class P>
+concept packed_policy = partition_policy<P> && !detail::known_to_pad<P>;
+
+/// A policy whose type does not say that it chooses among some plans only.
+template <class P>
+concept unrestricted_policy = partition_policy<P> && !detail::known_to_restrict<P>;
 
 /// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0 where
 /// it proves nothing.

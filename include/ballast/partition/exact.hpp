@@ -48,6 +48,10 @@ namespace ballast::inline v0 {
 ///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
 template <partition_policy Inner = refine<>>
 struct exact {
+  static_assert(packed_policy<Inner>,
+                "exact searches packed bags, and its inner policy pads them: use that policy by "
+                "itself");
+
   [[no_unique_address]] Inner inner{};
   std::uint64_t nodes = std::uint64_t{1} << 24;
 
@@ -68,6 +72,8 @@ struct exact {
   friend bool operator==(exact const&, exact const&) = default;
 };
 
+template <class Inner>
+exact(exact<Inner>) -> exact<exact<Inner>>;  // without it, a copy of the inner one
 template <class Inner>
 exact(Inner) -> exact<Inner>;
 template <class Inner>

@@ -52,6 +52,13 @@ namespace ballast::inline v0 {
 ///             limits the movement and makes the makespan small.
 template <partition_policy Inner = refine<longest_processing_time>>
 struct least_movement {
+  static_assert(packed_policy<Inner>,
+                "least_movement moves samples between packed bags, and its inner policy pads them: "
+                "use that policy by itself");
+  static_assert(unrestricted_policy<Inner>,
+                "least_movement changes how many samples a bag has, and its inner policy restricts "
+                "its plans: use that policy by itself");
+
   [[no_unique_address]] Inner inner{};
   std::uint32_t tolerance_per_million = 5'000;  ///< of the inner policy's makespan
   std::uint64_t work = std::uint64_t{1} << 24;  ///< how many exchanges the search looks at
@@ -130,6 +137,8 @@ struct least_movement {
 };
 
 least_movement() -> least_movement<>;
+template <class Inner>
+least_movement(least_movement<Inner>) -> least_movement<least_movement<Inner>>;  // without it, a copy of the inner one
 template <class Inner>
 least_movement(Inner) -> least_movement<Inner>;
 template <class Inner>

@@ -12,16 +12,19 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/partition/detail/refused_call.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <ranges>
 #include <span>
 #include <string>
@@ -30,6 +33,18 @@
 namespace ballast::inline v0 {
 
 namespace detail {
+
+/// A cost or a length as 64 bits with a sign; what they cannot hold is no_cost, and too long.
+template <std::integral Number>
+[[nodiscard]] constexpr std::int64_t saturated(Number number)
+{
+  if constexpr (std::unsigned_integral<Number> && sizeof(Number) >= sizeof(std::int64_t)) {
+    constexpr auto most = static_cast<Number>(std::numeric_limits<std::int64_t>::max());
+    return static_cast<std::int64_t>(std::min(number, most));
+  } else {
+    return static_cast<std::int64_t>(number);
+  }
+}
 
 /// Why this sample cannot be planned, if so; `total` is the cost of those before it.
 [[nodiscard]] inline result<void> check_sample(std::size_t sample, tokens length, cost_units cost,
@@ -117,10 +132,10 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   cost_units total = 0;
   std::size_t next = 0;
   for (auto&& sample : samples) {
-    auto const length = static_cast<tokens>(std::invoke(length_of, sample));
+    auto const length = detail::saturated(std::invoke(length_of, sample));
     // A user's cost model is not called with a length that is out of range.
     bool const priced = length >= 0 && length <= longest_sample;
-    auto const cost = priced ? static_cast<cost_units>(std::invoke(cost_of, sample)) : no_cost;
+    auto const cost = priced ? detail::saturated(std::invoke(cost_of, sample)) : no_cost;
     if (auto checked = detail::check_sample(next, length, cost, total, smallest_bag); !checked) {
       return checked;
     }
@@ -186,6 +201,20 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }
+
+// Calls that cannot compile come here, so that the first error says what is wrong with them.
+template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
+          class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
+  requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
+Refused partition(Samples&& samples, Bags const& bags, Policy const& policy, CostOf const& cost_of,
+                  LengthOf const& length_of = {}, partition_constraints const& constraints = {});
+
+template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
+          class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
+  requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
+Refused partition_into(partition_plan& plan, workspace& memory, Samples&& samples, Bags const& bags,
+                       Policy const& policy, CostOf const& cost_of, LengthOf const& length_of = {},
+                       partition_constraints const& constraints = {});
 
 }  // namespace ballast::inline v0
 

@@ -49,6 +49,10 @@ namespace ballast::inline v0 {
 ///             O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of Metaheuristics, 2003.
 template <partition_policy Inner = longest_processing_time>
 struct refine {
+  static_assert(packed_policy<Inner>,
+                "refine exchanges samples of packed bags, and its inner policy pads them: use that "
+                "policy by itself");
+
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 2'000'000;
 
@@ -71,6 +75,8 @@ struct refine {
   friend bool operator==(refine const&, refine const&) = default;
 };
 
+template <class Inner>
+refine(refine<Inner>) -> refine<refine<Inner>>;  // without it, a copy of the inner one
 template <class Inner>
 refine(Inner) -> refine<Inner>;
 template <class Inner>

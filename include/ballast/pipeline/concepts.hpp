@@ -32,10 +32,10 @@ struct order_problem {
 /// In, out     order[l] enters as a permutation, the order in which the microbatches are given, and
 ///             leaves as another. memory is scratch that the policy gives back.
 /// Returns     nothing, or a time that it has proven no order can get below.
-/// A policy is a value: regular, usually without state, parameters as public members.
+/// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
 concept order_policy =
-    std::regular<P> && requires(P const policy, order_problem const& problem,
+    requires(P const policy, order_problem const& problem,
                                 std::span<microbatch_id> order, workspace& memory) {
       requires std::same_as<decltype(policy(problem, order, memory)), void> ||
                    std::same_as<decltype(policy(problem, order, memory)), time_units>;

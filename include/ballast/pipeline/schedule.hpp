@@ -57,7 +57,7 @@ namespace detail {
 ///             2^31 tasks or more.
 template <class P>
 concept schedule_policy =
-    std::regular<P> && requires(P const policy, stage_graph const& stages, std::size_t count) {
+    requires(P const policy, stage_graph const& stages, std::size_t count) {
       { policy(stages, count) } -> std::same_as<result<pipeline_schedule>>;
     };
 

@@ -5,14 +5,20 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <ranges>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -66,11 +72,46 @@ class placement {
     }
   }
 
-  /// Every sample in chunks over the GPUs of the bag that owns it: chunk g on the bag's GPU g.
+  /// The same for samples of any type, whose lengths a projection gives.
+  template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
+  void assign_whole(Samples&& samples, std::span<rank_id const> owner, std::size_t ranks,
+                    LengthOf const& length_of)
+  {
+    read_lengths(samples, length_of);
+    assign_whole(lengths_, owner, ranks);
+  }
+
+  /// Every sample where a plan wants it: in chunks over the GPUs of the bag that owns it, chunk g on
+  /// the bag's GPU g.
+  ///
+  /// Errors      mismatch: the plan is for other bags or for another number of samples; out_of_range:
+  ///             sample `position` has a length outside [0, longest_sample] or too short for its
+  ///             bag, so it is not the length that was planned. The placement is then empty.
+  [[nodiscard]] result<void> assign_chunks(std::span<tokens const> lengths,
+                                           partition_plan const& plan, bag_layout const& bags)
+  {
+    if (auto checked = check(lengths, plan, bags); !checked) {
+      start(0, 0, 1);
+      return checked;
+    }
+    assign_chunks(lengths, plan.owner, bags);
+    return {};
+  }
+
+  /// The same for samples of any type, whose lengths a projection gives: as for partition().
+  template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
+  [[nodiscard]] result<void> assign_chunks(Samples&& samples, partition_plan const& plan,
+                                           bag_layout const& bags, LengthOf const& length_of)
+  {
+    read_lengths(samples, length_of);
+    return assign_chunks(lengths_, plan, bags);
+  }
+
+  /// The same with owners that are not a plan's.
   ///
   /// Shapes      lengths[n], owner[n].
   /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every sample is empty
-  ///             or has at least as many tokens as its bag has GPUs, as partition() guarantees.
+  ///             or has at least as many tokens as its bag has GPUs.
   void assign_chunks(std::span<tokens const> lengths, std::span<bag_id const> owner,
                      bag_layout const& bags)
   {
@@ -162,9 +203,46 @@ class placement {
     return all.value();
   }
 
-  friend bool operator==(placement const&, placement const&) = default;
+  friend bool operator==(placement const& a, placement const& b)
+  {
+    return a.pieces_ == b.pieces_ && a.offsets_ == b.offsets_ && a.rows_ == b.rows_;
+  }
 
  private:
+  [[nodiscard]] static result<void> check(std::span<tokens const> lengths,
+                                          partition_plan const& plan, bag_layout const& bags)
+  {
+    if (plan.bags_digest != bags.digest()) {
+      return fail(error_code::mismatch, 0,
+                  "the plan is for other bags than these; give the bags that it was made for");
+    }
+    if (plan.owner.size() != lengths.size()) {
+      return fail(error_code::mismatch, 0,
+                  "the plan is for " + std::to_string(plan.owner.size()) + " samples, not for " +
+                      std::to_string(lengths.size()) + "; give those that it was made for");
+    }
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      std::uint32_t const gpus = bags[plan.owner[sample]].gpus;
+      tokens const length = lengths[sample];
+      if (length < 0 || length > longest_sample || (length > 0 && length < gpus)) {
+        return fail(error_code::out_of_range, sample,
+                    "sample " + std::to_string(sample) + " of " + std::to_string(length) +
+                        " tokens cannot lie on the " + std::to_string(gpus) +
+                        " GPUs of its bag; give the lengths that were planned");
+      }
+    }
+    return {};
+  }
+
+  template <class Samples, class LengthOf>
+  void read_lengths(Samples& samples, LengthOf const& length_of)
+  {
+    lengths_.clear();
+    for (auto&& sample : samples) {
+      lengths_.push_back(static_cast<tokens>(std::invoke(length_of, sample)));
+    }
+  }
+
   void start(std::size_t samples, std::size_t owners, std::size_t ranks)
   {
     BALLAST_EXPECTS(samples == owners && ranks >= 1);
@@ -186,6 +264,7 @@ class placement {
   std::vector<piece> pieces_;
   std::vector<std::size_t> offsets_ = {0};  ///< of each sample's pieces
   std::vector<tokens> rows_;                ///< of each rank
+  std::vector<tokens> lengths_;             ///< that a projection gave, while they are placed
 };
 
 }  // namespace ballast::inline v0

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TEXT_EXCERPT_HPP
 #define BALLAST_TEXT_EXCERPT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>

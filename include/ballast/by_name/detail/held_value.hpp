@@ -2,6 +2,9 @@
 #ifndef BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 #define BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 
+#include <ballast/core/config.hpp>
+
+#include <concepts>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -13,7 +16,7 @@ struct comparable_interface {
   comparable_interface& operator=(comparable_interface const&) = delete;
   virtual ~comparable_interface() = default;
 
-  /// Whether both hold equal values of the same type.
+  /// Whether both hold equal values of the same type; where these have no ==, whether both are one.
   [[nodiscard]] virtual bool equals(comparable_interface const& other) const = 0;
 };
 
@@ -24,8 +27,12 @@ struct held_value : Interface {
 
   [[nodiscard]] bool equals(comparable_interface const& other) const final
   {
-    auto const* const same = dynamic_cast<held_value const*>(&other);
-    return same != nullptr && value == same->value;
+    if constexpr (std::equality_comparable<Value>) {
+      auto const* const same = dynamic_cast<held_value const*>(&other);
+      return same != nullptr && value == same->value;
+    } else {
+      return this == &other;
+    }
   }
 
   Value value;

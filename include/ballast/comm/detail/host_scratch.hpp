@@ -2,6 +2,8 @@
 #ifndef BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
 #define BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <span>
 #include <vector>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_DETAIL_COUNTING_SORT_HPP
 #define BALLAST_CORE_DETAIL_COUNTING_SORT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <span>
 

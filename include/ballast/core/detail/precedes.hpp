@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_DETAIL_PRECEDES_HPP
 #define BALLAST_CORE_DETAIL_PRECEDES_HPP
 
+#include <ballast/core/config.hpp>
+
 namespace ballast::inline v0::detail {
 
 /// Whether `a` comes before `b`, or, where they are equal, the next pair's first before its second:

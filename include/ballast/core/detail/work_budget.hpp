@@ -2,6 +2,8 @@
 #ifndef BALLAST_CORE_DETAIL_WORK_BUDGET_HPP
 #define BALLAST_CORE_DETAIL_WORK_BUDGET_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <algorithm>
 #include <cstdint>
 

@@ -2,6 +2,8 @@
 #ifndef BALLAST_CUDA_DETAIL_DEVICE_ATTRIBUTE_HPP
 #define BALLAST_CUDA_DETAIL_DEVICE_ATTRIBUTE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cuda_runtime_api.h>
 
 namespace ballast::inline v0::detail {

@@ -2,6 +2,8 @@
 #ifndef BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 #define BALLAST_CUDA_DETAIL_TEMPORARY_STORAGE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_ALIGNED_SCRATCH_HPP
 #define BALLAST_GPU_DETAIL_ALIGNED_SCRATCH_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_BATCH_HPP
 #define BALLAST_GPU_DETAIL_COPY_ENGINE_BATCH_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cuda_runtime_api.h>  // cudaMemcpyBatchAsync
 
 #include <cstddef>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_NVTX_RANGE_HPP
 #define BALLAST_GPU_DETAIL_NVTX_RANGE_HPP
 
+#include <ballast/core/config.hpp>
+
 #ifdef BALLAST_NVTX_ENABLED
 #include <nvtx3/nvToolsExt.h>
 #endif

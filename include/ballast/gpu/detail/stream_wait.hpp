@@ -2,6 +2,8 @@
 #ifndef BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 #define BALLAST_GPU_DETAIL_STREAM_WAIT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
 
 #include <algorithm>

@@ -35,9 +35,9 @@ struct packing_problem {
 ///             memory is scratch that the policy gives back.
 /// Returns     the number of bins b: each of the bins 0 to b - 1 holds a sample, and none holds more
 ///             than the capacity.
-/// A policy is a value: regular, usually without state, parameters as public members.
+/// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
-concept packing_policy = std::regular<P> && requires(P const policy, packing_problem const& problem,
+concept packing_policy = requires(P const policy, packing_problem const& problem,
                                                      std::span<bin_id> owner, workspace& memory) {
   { policy(problem, owner, memory) } -> std::same_as<std::size_t>;
 };

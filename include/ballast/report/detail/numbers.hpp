@@ -2,6 +2,8 @@
 #ifndef BALLAST_REPORT_DETAIL_NUMBERS_HPP
 #define BALLAST_REPORT_DETAIL_NUMBERS_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <array>
 #include <bit>
 #include <charconv>

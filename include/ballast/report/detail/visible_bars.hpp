@@ -2,6 +2,8 @@
 #ifndef BALLAST_REPORT_DETAIL_VISIBLE_BARS_HPP
 #define BALLAST_REPORT_DETAIL_VISIBLE_BARS_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <span>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TEXT_DETAIL_TEXT_ESCAPE_HPP
 #define BALLAST_TEXT_DETAIL_TEXT_ESCAPE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_COUNTS_KEEPS_COUNTS_HPP
 #define BALLAST_PARTITION_DETAIL_COUNTS_KEEPS_COUNTS_HPP
 
+#include <ballast/core/config.hpp>
+
 namespace ballast::inline v0::detail {
 
 /// Whether the plans that a policy chooses among are those of some numbers of samples per bag, so

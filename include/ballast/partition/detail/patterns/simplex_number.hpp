@@ -2,6 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_NUMBER_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_SIMPLEX_NUMBER_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstdint>
 
 namespace ballast::inline v0::detail {

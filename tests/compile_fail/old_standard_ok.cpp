@@ -1,0 +1,3 @@
+#include <ballast/ballast.hpp>
+
+int main() {}
