@@ -2,16 +2,20 @@
 #ifndef BALLAST_TOPOLOGY_LAY_OUT_HPP
 #define BALLAST_TOPOLOGY_LAY_OUT_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,17 +29,147 @@ enum class misplaced_bags : std::uint8_t {
 
 namespace detail {
 
-/// Whether a bag may start at `first`: inside one node at a multiple of its size, or whole nodes.
-[[nodiscard]] inline bool bag_fits_at(std::size_t first, std::size_t gpus, std::size_t per_node)
+/// Whether a bag may start at `first`: inside one node at a multiple of its size, or whole nodes of
+/// equal size.
+[[nodiscard]] inline bool bag_fits_at(node_sizes const& nodes, std::size_t first, std::size_t gpus)
 {
-  if (gpus > per_node) { return gpus % per_node == 0 && first % per_node == 0; }
-  std::size_t const within = first % per_node;
-  return within % gpus == 0 && within + gpus <= per_node;
+  if (first + gpus > nodes.gpus()) { return false; }
+  node_id const node = nodes.node_of(to_id<rank_id>(first));
+  std::size_t const size = nodes[node];
+  std::size_t const within = first - to_index(nodes.first(node));
+  if (gpus <= size) { return within % gpus == 0 && within + gpus <= size; }
+  if (within != 0 || gpus % size != 0) { return false; }
+  if (nodes.all_equal()) { return true; }
+  std::size_t const past = to_index(node) + gpus / size;
+  for (std::size_t next = to_index(node) + 1; next < past; ++next) {
+    if (next == nodes.size() || nodes[to_id<node_id>(next)] != size) { return false; }
+  }
+  return true;
 }
 
 [[nodiscard]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
   return "bag " + std::to_string(index) + " of " + std::to_string(gpus) + " GPUs";
+}
+
+/// What is wrong with a bag that does not fit at `first`.
+[[nodiscard]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
+                                             std::size_t gpus)
+{
+  node_id const node = nodes.node_of(to_id<rank_id>(first));
+  std::size_t const size = nodes[node];
+  std::size_t const within = first - to_index(nodes.first(node));
+  std::string const where = "node " + std::to_string(to_index(node)) + ", which has " +
+                            std::to_string(size) + (size == 1 ? " GPU" : " GPUs");
+  if (gpus > size) {
+    return "in " + where + ", and a bag larger than its node must be whole nodes of one size";
+  }
+  if (within % gpus != 0) {
+    return "GPU " + std::to_string(within) + " of " + where +
+           ", and that is no multiple of its size";
+  }
+  return "GPU " + std::to_string(within) + " of " + where + ", and would straddle its end";
+}
+
+/// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
+/// larger ones stay whole, and then those that span nodes. The order of ranks breaks ties.
+///
+/// Shapes      smallest_first: all nodes.
+/// Complexity  O(GPUs).
+[[nodiscard]] inline std::vector<std::size_t> places_of_bag(
+    node_sizes const& nodes, std::span<std::size_t const> smallest_first, std::size_t gpus)
+{
+  std::vector<std::size_t> places;
+  for (std::size_t const index : smallest_first) {
+    auto const node = to_id<node_id>(index);
+    std::size_t const first = to_index(nodes.first(node));
+    for (std::size_t within = 0; within + gpus <= nodes[node]; within += gpus) {
+      places.push_back(first + within);
+    }
+  }
+  for (std::size_t const index : smallest_first) {
+    auto const node = to_id<node_id>(index);
+    std::size_t const first = to_index(nodes.first(node));
+    if (gpus > nodes[node] && bag_fits_at(nodes, first, gpus)) { places.push_back(first); }
+  }
+  return places;
+}
+
+/// Gives larger bags their ranks first: a smaller bag laid before could cut every gap that a larger
+/// one fits.
+[[nodiscard]] inline result<void> lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
+{
+  std::vector<std::size_t> smallest_first(nodes.size());
+  std::iota(smallest_first.begin(), smallest_first.end(), std::size_t{0});
+  if (!nodes.all_equal()) {
+    std::sort(smallest_first.begin(), smallest_first.end(), [&](std::size_t a, std::size_t b) {
+      return precedes(nodes[to_id<node_id>(a)], nodes[to_id<node_id>(b)], a, b);
+    });
+  }
+  std::vector<std::size_t> largest_first(bags.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+    return precedes(bags[b].gpus, bags[a].gpus, a, b);
+  });
+
+  std::vector<bool> taken(nodes.gpus(), false);
+  std::vector<std::size_t> places;
+  std::size_t next = 0;  // place at which bags of one size search on
+  std::uint32_t size_before = 0;
+  for (std::size_t const index : largest_first) {
+    std::uint32_t const size = bags[index].gpus;
+    if (size != size_before) {
+      places = places_of_bag(nodes, smallest_first, size);
+      next = 0;
+      size_before = size;
+    }
+    auto const ranks_from = [&](std::size_t place) {
+      return taken.begin() + static_cast<std::ptrdiff_t>(place);
+    };
+    auto const is_free = [&](std::size_t place) {
+      return std::none_of(ranks_from(place), ranks_from(place + size),
+                          [](bool rank_taken) { return rank_taken; });
+    };
+    while (next < places.size() && !is_free(places[next])) { ++next; }
+    if (next == places.size()) {
+      return fail(error_code::infeasible, index,
+                  bag_name(index, size) + " fits nowhere in nodes of " + nodes.text() +
+                      (places.empty() ? "" : " beside the larger bags and those before it") +
+                      "; use sizes that divide a node, or whole nodes of one size");
+    }
+    bags[index].first = to_id<rank_id>(places[next]);
+    std::fill_n(ranks_from(places[next]), size, true);
+  }
+  return {};
+}
+
+/// Refuses speeds that a layout of these bags cannot have.
+[[nodiscard]] inline result<void> check_speeds(std::span<bag const> bags, cluster const& machines)
+{
+  auto const& speeds = machines.gpu_speeds;
+  if (speeds.empty()) { return {}; }
+  if (speeds.size() != machines.gpus()) {
+    return fail(error_code::out_of_range, 0,
+                "a job of " + std::to_string(machines.gpus()) + " GPUs has " +
+                    std::to_string(speeds.size()) +
+                    " speeds; give one for each GPU in rank order, or none");
+  }
+  for (std::size_t index = 0; index < bags.size(); ++index) {
+    auto const first = speeds.begin() + static_cast<std::ptrdiff_t>(to_index(bags[index].first));
+    auto const slowest = std::min_element(first, first + bags[index].gpus);
+    if (*slowest == 0) {
+      auto const rank = static_cast<std::size_t>(slowest - speeds.begin());
+      return fail(error_code::out_of_range, rank,
+                  "GPU " + std::to_string(rank) +
+                      " has the speed 0; give it one of at least 1, or leave the GPU out");
+    }
+    if (std::uint64_t{*slowest} * bags[index].gpus > std::numeric_limits<std::uint32_t>::max()) {
+      return fail(error_code::out_of_range, to_index(bags[index].first),
+                  bag_name(index, bags[index].gpus) +
+                      " is faster than 4294967295; give speeds in a coarser unit");
+    }
+  }
+  return {};
 }
 
 }  // namespace detail
@@ -45,21 +179,27 @@ namespace detail {
 /// Bags are numbered replica by replica, in the order written. A bag fits where its GPUs belong to
 /// one node and its first rank is a multiple of its size within that node, so that its all-to-all
 /// stays inside the node and nested process groups line up; a bag larger than a node must be whole
-/// nodes.
+/// nodes of equal size. Where nodes differ in size, bags laid largest first go to the smallest
+/// nodes that they fit.
 ///
 /// Ensures     (1) every rank is in exactly one bag
 ///             (2) every bag fits in the sense above
 ///             (3) where all bags fit in the order written, bag b + 1 starts where bag b ends,
 ///                 whatever `misplaced` says
+///             (4) bags whose sizes are powers of two find places largest first if there are any
+///             (5) the bags are as fast as the cluster's GPUs make them (bag_layout)
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
-///             does not fit, or found no gap when the largest were laid first.
-/// Complexity  O(GPUs); largest first O(GPUs * different sizes + bags log bags).
+///             does not fit, or found no gap when the largest were laid first; out_of_range: the
+///             speeds are not one for each GPU (position 0), that of GPU `position` is 0, or that of
+///             the bag which starts there does not fit 32 bits.
+/// Complexity  O(GPUs), with nodes of several sizes O(GPUs + bags log nodes); largest first O(GPUs *
+///             different sizes + bags log bags + nodes log nodes).
 [[nodiscard]] inline result<bag_layout> lay_out(bag_spec const& spec, cluster const& machines,
                                                 misplaced_bags misplaced = misplaced_bags::refuse)
 {
   std::size_t const gpus = machines.gpus();
-  std::size_t const per_node = machines.gpus_per_node;
-  if (spec.gpus() == 0 || gpus == 0 || gpus % spec.gpus() != 0) {
+  node_sizes const& nodes = machines.nodes;
+  if (spec.gpus() == 0 || gpus % spec.gpus() != 0) {
     return fail(error_code::infeasible, 0,
                 "the bags of one replica take " + std::to_string(spec.gpus()) +
                     " GPUs, and the job's " + std::to_string(gpus) +
@@ -73,55 +213,32 @@ namespace detail {
   while (rank < gpus) {
     for (bag_group const group : spec.groups()) {
       for (std::uint32_t repeat = 0; repeat < group.bags; ++repeat) {
-        if (!detail::bag_fits_at(rank, group.gpus, per_node)) {
-          misfit = std::min(misfit, bags.size());
+        if (misfit == gpus && !detail::bag_fits_at(nodes, rank, group.gpus)) {
+          misfit = bags.size();
         }
         bags.push_back({to_id<rank_id>(rank), group.gpus});
         rank += group.gpus;
       }
     }
   }
-  if (misfit == gpus) { return bag_layout(bags); }
-  if (misplaced == misplaced_bags::refuse) {
+  if (misfit != gpus && misplaced == misplaced_bags::refuse) {
+    std::size_t const first = to_index(bags[misfit].first);
     return fail(error_code::infeasible, misfit,
                 detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-                    std::to_string(to_index(bags[misfit].first)) + ", which straddles nodes of " +
-                    std::to_string(per_node) +
-                    " GPUs or is no multiple of its size; write larger bags first, lay the largest "
-                    "first, or "
-                    "use sizes that divide a node");
+                    std::to_string(first) + ", " +
+                    detail::misfit_text(nodes, first, bags[misfit].gpus) +
+                    "; write larger bags first, lay the largest first, or use sizes that divide a "
+                    "node");
   }
-
-  // Larger first: a smaller bag laid before could cut every gap that a larger one fits.
-  std::vector<std::size_t> largest_first(bags.size());
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-    return bags[a].gpus > bags[b].gpus || (bags[a].gpus == bags[b].gpus && a < b);
-  });
-  std::vector<bool> taken(gpus, false);
-  std::size_t first = 0;  // bags of the same size search on from the last one
-  std::uint32_t size_before = 0;
-  for (std::size_t const index : largest_first) {
-    std::uint32_t const size = bags[index].gpus;
-    if (size != size_before) { first = 0; }
-    size_before = size;
-    auto const free_at = [&](std::size_t start) {
-      return detail::bag_fits_at(start, size, per_node) &&
-             std::none_of(taken.begin() + static_cast<std::ptrdiff_t>(start),
-                          taken.begin() + static_cast<std::ptrdiff_t>(start + size),
-                          [](bool rank_taken) { return rank_taken; });
-    };
-    while (first + size <= gpus && !free_at(first)) { ++first; }
-    if (first + size > gpus) {
-      return fail(error_code::infeasible, index,
-                  detail::bag_name(index, size) + " fits nowhere in nodes of " +
-                      std::to_string(per_node) +
-                      " GPUs; use sizes that divide a node, or whole nodes");
+  if (misfit != gpus) {
+    if (auto laid = detail::lay_largest_first(bags, nodes); !laid) {
+      return tl::unexpected(laid.error());
     }
-    bags[index].first = to_id<rank_id>(first);
-    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(first), size, true);
   }
-  return bag_layout(bags);
+  if (auto checked = detail::check_speeds(bags, machines); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  return bag_layout(bags, machines.gpu_speeds);
 }
 
 }  // namespace ballast::inline v0
