@@ -7,6 +7,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace {
@@ -56,6 +57,34 @@ TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
   EXPECT_THAT(ballast::report::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
 }
 
+TEST(BarsAsRead, LastAsLongAsTheSpeedOfTheirGpuSays)
+{
+  std::vector<ballast::cost_units> const costs{4, 2, 8};
+  std::vector<std::uint32_t> const speeds{2, 1, 4};
+  auto const bars = ballast::report::bars_as_read(three_samples(), costs, 3, 0.5, speeds);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 1, "sample 0, 10 tokens"),
+                                a_bar(0, 1, 0.5, "sample 1, 20 tokens"),
+                                a_bar(2, 0, 1, "sample 2, 30 tokens")));
+}
+
+TEST(BarsAsPlanned, LastAsLongAsTheSlowestGpuOfABagTakes)
+{
+  // The bag of GPUs at speeds 4 and 2 has speed 4: 40 units take 10, on both of its GPUs.
+  std::vector<std::uint32_t> const speeds{8, 4, 2};
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}},
+                                 speeds);
+  auto const batch = three_samples();
+  auto const plan = ballast::partition(batch.lengths, bags, ballast::round_robin{},
+                                       [](ballast::tokens length) { return 2 * length; });
+  ASSERT_TRUE(plan);
+  auto const bars = ballast::report::bars_as_planned(*plan, bags, batch.lengths, 1.0);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 2.5, "sample 0, 10 tokens"),
+                                a_bar(1, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(2, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(0, 2.5, 7.5, "sample 2, 30 tokens")));
+  EXPECT_DOUBLE_EQ(plan->makespan.value(), 10.0);
+}
+
 TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
 {
   auto const batch = three_samples();
@@ -82,6 +111,12 @@ TEST(StepBarsDeathTest, RefuseGpusAndSizesThatDoNotMatch)
   std::vector<ballast::cost_units> const costs{4, 2, 8};
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
+  std::vector<std::uint32_t> const one_speed{1};
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, one_speed),
+               "gpu_speeds.size");
+  std::vector<std::uint32_t> const standing{0, 1, 1};
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, standing),
+               "speed >= 1");
 }
 
 }  // namespace
