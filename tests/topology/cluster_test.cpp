@@ -46,9 +46,7 @@ TEST(Cluster, RefusesPartsOfNodesAndZeros)
 
 TEST(Cluster, ListsNodesOfDifferentSizes)
 {
-  // [nodes]
-  auto const machines = ballast::cluster_of({8, 8, 8, 8, 5}).value();
-  // [nodes]
+  auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
   EXPECT_EQ(machines.gpus(), 37U);
   EXPECT_EQ(machines.node_of(rank_id{31}), node_id{3});
   EXPECT_EQ(machines.node_of(rank_id{32}), node_id{4});

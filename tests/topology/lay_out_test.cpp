@@ -158,6 +158,20 @@ TEST(LayOut, FillsNodesOfDifferentSizesInTheOrderWritten)  // Ensures (3)
   EXPECT_EQ((*layout)[bag_id{10}], (bag{rank_id{36}, 1}));
 }
 
+TEST(LayOut, TakesNodesAndSpeedsFromTheCluster)  // Ensures (5)
+{
+  using namespace ballast::literals;
+  // [nodes]
+  auto machines = ballast::cluster_of({8, 8, 8, 8, 5}).value();  // 37 GPUs
+  machines.gpu_speeds.assign(32, 100);                           // in percent of the fastest
+  machines.gpu_speeds.resize(37, 60);
+  auto const bags = ballast::lay_out("g8n2+g4n4+g1n5"_bags, machines);
+  // [nodes]
+  ASSERT_TRUE(bags) << bags.error().message;
+  EXPECT_THAT(bags->speeds(),
+              testing::ElementsAre(800, 800, 400, 400, 400, 400, 60, 60, 60, 60, 60));
+}
+
 TEST(LayOut, LaysTheLargestFirstOnNodesOfDifferentSizes)
 {
   auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
