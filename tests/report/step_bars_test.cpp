@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
+#include <ballast/report/metrics.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -83,6 +88,41 @@ TEST(BarsAsPlanned, LastAsLongAsTheSlowestGpuOfABagTakes)
                                 a_bar(2, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
                                 a_bar(0, 2.5, 7.5, "sample 2, 30 tokens")));
   EXPECT_DOUBLE_EQ(plan->makespan.value(), 10.0);
+}
+
+RC_GTEST_PROP(StepBars, AddUpToTheFiguresAtAnySpeeds, ())
+{
+  auto const speeds = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 100)));
+  auto const lengths = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<ballast::tokens>>(rc::gen::inRange<ballast::tokens>(8, 1000)));
+  std::size_t const gpus = speeds.size();
+  ballast::sample_batch batch{.lengths = lengths, .source = {}, .rows = {}};
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    batch.source.push_back(ballast::to_id<rank_id>(sample % gpus));
+  }
+  std::vector<ballast::bag> pairs;  // and the last GPU alone, where there is one
+  for (std::size_t rank = 0; rank < gpus; rank += 2) {
+    pairs.push_back({ballast::to_id<rank_id>(rank), rank + 1 < gpus ? 2U : 1U});
+  }
+  ballast::bag_layout const bags(pairs, speeds);
+  auto const plan = ballast::partition(lengths, bags, ballast::round_robin{},
+                                       [](ballast::tokens length) { return length; });
+  RC_ASSERT(plan.has_value());
+
+  namespace report = ballast::report;
+  auto const read =
+      report::work_per_gpu(report::bars_as_read(batch, lengths, gpus, 1.0, speeds), gpus);
+  auto const planned =
+      report::work_per_gpu(report::bars_as_planned(*plan, bags, lengths, 1.0), gpus);
+  auto const before = report::measure_as_read(batch, lengths, gpus, speeds);
+  auto const after = report::measure_balance(plan->loads, bags.speeds());
+  auto const near = [](double a, double b) { return std::abs(a - b) <= 1e-9 * (1 + b); };
+  RC_ASSERT(near(*std::max_element(read.begin(), read.end()), before.heaviest));
+  RC_ASSERT(near(*std::min_element(read.begin(), read.end()), before.lightest));
+  RC_ASSERT(near(*std::max_element(planned.begin(), planned.end()), after.heaviest));
+  RC_ASSERT(near(*std::min_element(planned.begin(), planned.end()), after.lightest));
+  RC_ASSERT(near(plan->makespan.value(), after.heaviest));
 }
 
 TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
