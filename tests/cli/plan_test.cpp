@@ -566,7 +566,7 @@ TEST_F(BallastPlan, RefusesNodesAndSpeedsThatAreNone)
   expect_refused(run(job + "--nodes 5,3 --gpus 8"), 2, "leave out --gpus");
   expect_refused(run(job + "--nodes 5,3 --gpus-per-node 8"), 2, "leave out --gpus-per-node");
   expect_refused(run(job + "--nodes 5,4"), 2, "9");
-  expect_refused(run(job + "--nodes 5,3 --bags g4n1"), 2, "straddle its end");
+  expect_refused(run(job + "--nodes 5,3 --bags g4n1"), 2, "node 0 has only 1 GPU from there on");
   expect_refused(run(job + "--nodes 5,3 --bags g3n1"), 2, "the 8 of --nodes 5,3 are no");
   expect_refused(run(job + "--nodes 5,3 --bags g8n1"), 2, "must be whole nodes of one size");
   expect_refused(run("plan --codes g12b1i256f1s0"), 2, "list the nodes one by one");

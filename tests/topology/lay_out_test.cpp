@@ -222,13 +222,13 @@ TEST(LayOut, SaysWhatIsWrongWithThePlaceOfABag)
     return lay_out(*parse_bags(bags), machines).error().message;
   };
   EXPECT_THAT(why("g3n1+g4n2", cluster_of({8, 3}).value()),
-              testing::HasSubstr("GPU 3 of node 0, which has 8 GPUs, and that is no multiple"));
-  EXPECT_THAT(
-      why("g4n1+g2n2", cluster_of({5, 3}).value()),
-      testing::HasSubstr("bag 1 of 2 GPUs would start at rank 4, GPU 4 of node 0, which has "
-                         "5 GPUs, and would straddle its end"));
+              testing::HasSubstr(
+                  "bag 1 of 4 GPUs would start at rank 3: GPU 3 of node 0 is no multiple of 4;"));
+  EXPECT_THAT(why("g4n1+g2n2", cluster_of({5, 3}).value()),
+              testing::HasSubstr(
+                  "bag 1 of 2 GPUs would start at rank 4: node 0 has only 1 GPU from there on;"));
   EXPECT_THAT(why("g8n2", cluster_of({8, 7, 1}).value()),
-              testing::HasSubstr("in node 1, which has 7 GPUs, and a bag larger than its node"));
+              testing::HasSubstr("rank 8: node 1 has 7 GPUs, and a bag larger than its node"));
 }
 
 TEST(LayOut, GivesBagsTheSpeedsOfTheirGpus)  // Ensures (5)

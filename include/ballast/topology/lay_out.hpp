@@ -52,6 +52,11 @@ namespace detail {
   return "bag " + std::to_string(index) + " of " + std::to_string(gpus) + " GPUs";
 }
 
+[[nodiscard]] inline std::string gpus_text(std::size_t gpus)
+{
+  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+}
+
 /// What is wrong with a bag that does not fit at `first`.
 [[nodiscard]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
                                              std::size_t gpus)
@@ -59,16 +64,16 @@ namespace detail {
   node_id const node = nodes.node_of(to_id<rank_id>(first));
   std::size_t const size = nodes[node];
   std::size_t const within = first - to_index(nodes.first(node));
-  std::string const where = "node " + std::to_string(to_index(node)) + ", which has " +
-                            std::to_string(size) + (size == 1 ? " GPU" : " GPUs");
+  std::string const name = "node " + std::to_string(to_index(node));
   if (gpus > size) {
-    return "in " + where + ", and a bag larger than its node must be whole nodes of one size";
+    return name + " has " + gpus_text(size) +
+           ", and a bag larger than its node must be whole nodes of one size";
   }
   if (within % gpus != 0) {
-    return "GPU " + std::to_string(within) + " of " + where +
-           ", and that is no multiple of its size";
+    return "GPU " + std::to_string(within) + " of " + name + " is no multiple of " +
+           std::to_string(gpus);
   }
-  return "GPU " + std::to_string(within) + " of " + where + ", and would straddle its end";
+  return name + " has only " + gpus_text(size - within) + " from there on";
 }
 
 /// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
@@ -225,7 +230,7 @@ namespace detail {
     std::size_t const first = to_index(bags[misfit].first);
     return fail(error_code::infeasible, misfit,
                 detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-                    std::to_string(first) + ", " +
+                    std::to_string(first) + ": " +
                     detail::misfit_text(nodes, first, bags[misfit].gpus) +
                     "; write larger bags first, lay the largest first, or use sizes that divide a "
                     "node");
