@@ -198,6 +198,19 @@ TEST(LayOut, KeepsLargerNodesWholeWhereASmallerOneHasRoom)
   EXPECT_EQ((*mixed)[bag_id{1}].first, rank_id{32});
 }
 
+TEST(LayOut, TakesTimeInProportionToTheGpus)
+{
+  // Half a million nodes of one GPU: every node may start a bag that spans half of them.
+  std::vector<std::uint32_t> gpus_of_nodes(1U << 19, 1);
+  gpus_of_nodes.push_back(2);
+  auto const machines = cluster_of(gpus_of_nodes).value();
+  auto const spec = *parse_bags("g1n262145+g262144n1+g1n1");
+  EXPECT_EQ(lay_out(spec, machines).error().position, 262145U);  // would end inside the last node
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_EQ((*layout)[bag_id{262145}], (bag{rank_id{0}, 262144}));
+}
+
 TEST(LayOut, SpansWholeNodesOfOneSizeOnly)
 {
   EXPECT_TRUE(lay_out(*parse_bags("g8n1+g1n3"), cluster_of({4, 4, 3}).value()));

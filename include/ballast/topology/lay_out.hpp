@@ -24,7 +24,8 @@ namespace ballast::inline v0 {
 /// What to do where bags laid in the order written would straddle a node or be misaligned.
 enum class misplaced_bags : std::uint8_t {
   refuse,         ///< an error that names the first such bag
-  largest_first,  ///< larger bags get their ranks first, the first that fit; numbers stay as written
+  largest_first,  ///< larger bags get their ranks first, in the smallest nodes that they fit and
+                  ///< there the first that fit; numbers stay as written
 };
 
 namespace detail {
@@ -92,10 +93,16 @@ namespace detail {
       places.push_back(first + within);
     }
   }
+  std::vector<std::size_t> alike(nodes.size(), 1);  // nodes of one size in a row, from each on
+  for (std::size_t index = nodes.size() - 1; index > 0; --index) {
+    bool const as_next = nodes[to_id<node_id>(index - 1)] == nodes[to_id<node_id>(index)];
+    if (as_next) { alike[index - 1] += alike[index]; }
+  }
   for (std::size_t const index : smallest_first) {
-    auto const node = to_id<node_id>(index);
-    std::size_t const first = to_index(nodes.first(node));
-    if (gpus > nodes[node] && bag_fits_at(nodes, first, gpus)) { places.push_back(first); }
+    std::size_t const size = nodes[to_id<node_id>(index)];
+    if (gpus > size && gpus % size == 0 && gpus / size <= alike[index]) {
+      places.push_back(to_index(nodes.first(to_id<node_id>(index))));
+    }
   }
   return places;
 }
@@ -128,14 +135,14 @@ namespace detail {
       next = 0;
       size_before = size;
     }
-    auto const ranks_from = [&](std::size_t place) {
-      return taken.begin() + static_cast<std::ptrdiff_t>(place);
-    };
-    auto const is_free = [&](std::size_t place) {
-      return std::none_of(ranks_from(place), ranks_from(place + size),
-                          [](bool rank_taken) { return rank_taken; });
-    };
-    while (next < places.size() && !is_free(places[next])) { ++next; }
+    while (next < places.size()) {
+      std::size_t const place = places[next];
+      std::size_t past_taken = place + size;  // the last taken rank of the place, and one
+      while (past_taken > place && !taken[past_taken - 1]) { --past_taken; }
+      if (past_taken == place) { break; }
+      // Places up to that rank hold it too.
+      while (next < places.size() && places[next] >= place && places[next] < past_taken) { ++next; }
+    }
     if (next == places.size()) {
       return fail(error_code::infeasible, index,
                   bag_name(index, size) + " fits nowhere in nodes of " + nodes.text() +
@@ -143,7 +150,7 @@ namespace detail {
                       "; use sizes that divide a node, or whole nodes of one size");
     }
     bags[index].first = to_id<rank_id>(places[next]);
-    std::fill_n(ranks_from(places[next]), size, true);
+    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(places[next]), size, true);
   }
   return {};
 }
