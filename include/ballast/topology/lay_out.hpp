@@ -2,7 +2,6 @@
 #ifndef BALLAST_TOPOLOGY_LAY_OUT_HPP
 #define BALLAST_TOPOLOGY_LAY_OUT_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -14,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,17 +75,27 @@ namespace detail {
   return name + " has only " + gpus_text(size - within) + " from there on";
 }
 
+/// A word to sort by: of equal keys, the one with the lower index comes first.
+[[nodiscard]] constexpr std::uint64_t word_of(std::size_t key, std::size_t index)
+{
+  return (std::uint64_t{key} << 32) | index;
+}
+[[nodiscard]] constexpr std::size_t index_in(std::uint64_t word)
+{
+  return static_cast<std::uint32_t>(word);
+}
+
 /// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
 /// larger ones stay whole, and then those that span nodes. The order of ranks breaks ties.
 ///
-/// Shapes      smallest_first: all nodes.
+/// Shapes      smallest_first: all nodes, as word_of their sizes.
 /// Complexity  O(GPUs).
 [[nodiscard]] inline std::vector<std::size_t> places_of_bag(
-    node_sizes const& nodes, std::span<std::size_t const> smallest_first, std::size_t gpus)
+    node_sizes const& nodes, std::span<std::uint64_t const> smallest_first, std::size_t gpus)
 {
   std::vector<std::size_t> places;
-  for (std::size_t const index : smallest_first) {
-    auto const node = to_id<node_id>(index);
+  for (std::uint64_t const word : smallest_first) {
+    auto const node = to_id<node_id>(index_in(word));
     std::size_t const first = to_index(nodes.first(node));
     for (std::size_t within = 0; within + gpus <= nodes[node]; within += gpus) {
       places.push_back(first + within);
@@ -98,7 +106,8 @@ namespace detail {
     bool const as_next = nodes[to_id<node_id>(index - 1)] == nodes[to_id<node_id>(index)];
     if (as_next) { alike[index - 1] += alike[index]; }
   }
-  for (std::size_t const index : smallest_first) {
+  for (std::uint64_t const word : smallest_first) {
+    std::size_t const index = index_in(word);
     std::size_t const size = nodes[to_id<node_id>(index)];
     if (gpus > size && gpus % size == 0 && gpus / size <= alike[index]) {
       places.push_back(to_index(nodes.first(to_id<node_id>(index))));
@@ -108,27 +117,26 @@ namespace detail {
 }
 
 /// Gives larger bags their ranks first: a smaller bag laid before could cut every gap that a larger
-/// one fits.
-[[nodiscard]] inline result<void> lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
+/// one fits. Returns the first bag that finds no place, or the number of bags.
+[[nodiscard]] inline std::size_t lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
 {
-  std::vector<std::size_t> smallest_first(nodes.size());
-  std::iota(smallest_first.begin(), smallest_first.end(), std::size_t{0});
-  if (!nodes.all_equal()) {
-    std::sort(smallest_first.begin(), smallest_first.end(), [&](std::size_t a, std::size_t b) {
-      return precedes(nodes[to_id<node_id>(a)], nodes[to_id<node_id>(b)], a, b);
-    });
+  std::vector<std::uint64_t> smallest_first;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
   }
-  std::vector<std::size_t> largest_first(bags.size());
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-    return precedes(bags[b].gpus, bags[a].gpus, a, b);
-  });
+  if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end()); }
+  std::vector<std::uint64_t> largest_first;
+  for (std::size_t index = 0; index < bags.size(); ++index) {
+    largest_first.push_back(word_of(~bags[index].gpus, index));
+  }
+  std::sort(largest_first.begin(), largest_first.end());
 
   std::vector<bool> taken(nodes.gpus(), false);
   std::vector<std::size_t> places;
   std::size_t next = 0;  // place at which bags of one size search on
   std::uint32_t size_before = 0;
-  for (std::size_t const index : largest_first) {
+  for (std::uint64_t const word : largest_first) {
+    std::size_t const index = index_in(word);
     std::uint32_t const size = bags[index].gpus;
     if (size != size_before) {
       places = places_of_bag(nodes, smallest_first, size);
@@ -143,23 +151,19 @@ namespace detail {
       // Places up to that rank hold it too.
       while (next < places.size() && places[next] >= place && places[next] < past_taken) { ++next; }
     }
-    if (next == places.size()) {
-      return fail(error_code::infeasible, index,
-                  bag_name(index, size) + " fits nowhere in nodes of " + nodes.text() +
-                      (places.empty() ? "" : " beside the larger bags and those before it") +
-                      "; use sizes that divide a node, or whole nodes of one size");
-    }
+    if (next == places.size()) { return index; }
     bags[index].first = to_id<rank_id>(places[next]);
     std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(places[next]), size, true);
   }
-  return {};
+  return bags.size();
 }
 
-/// Refuses speeds that a layout of these bags cannot have.
-[[nodiscard]] inline result<void> check_speeds(std::span<bag const> bags, cluster const& machines)
+/// Lays out bags at the speeds of the cluster, or refuses these.
+[[nodiscard]] inline result<bag_layout> layout_at_speeds(std::span<bag const> bags,
+                                                         cluster const& machines)
 {
   auto const& speeds = machines.gpu_speeds;
-  if (speeds.empty()) { return {}; }
+  if (speeds.empty()) { return bag_layout(bags); }
   if (speeds.size() != machines.gpus()) {
     return fail(error_code::out_of_range, 0,
                 "a job of " + std::to_string(machines.gpus()) + " GPUs has " +
@@ -181,7 +185,7 @@ namespace detail {
                       " is faster than 4294967295; give speeds in a coarser unit");
     }
   }
-  return {};
+  return bag_layout(bags, speeds);
 }
 
 }  // namespace detail
@@ -243,14 +247,16 @@ namespace detail {
                     "node");
   }
   if (misfit != gpus) {
-    if (auto laid = detail::lay_largest_first(bags, nodes); !laid) {
-      return tl::unexpected(laid.error());
+    std::size_t const unlaid = detail::lay_largest_first(bags, nodes);
+    if (unlaid != bags.size()) {
+      return fail(error_code::infeasible, unlaid,
+                  detail::bag_name(unlaid, bags[unlaid].gpus) + " fits nowhere in nodes of " +
+                      nodes.text() +
+                      " once bags as large or larger are laid; use sizes that divide a node, or "
+                      "whole nodes of one size");
     }
   }
-  if (auto checked = detail::check_speeds(bags, machines); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  return bag_layout(bags, machines.gpu_speeds);
+  return detail::layout_at_speeds(bags, machines);
 }
 
 }  // namespace ballast::inline v0
