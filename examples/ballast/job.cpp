@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include "machines.hpp"
 #include "pricing.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
@@ -26,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,29 +82,49 @@ outcome<std::vector<std::int64_t>> load_groups(job_options const& options)
 struct job_size {
   std::size_t gpus = 0;
   std::string source;
+  std::vector<std::uint32_t> nodes = {};  ///< their GPUs, where the option lists them
 };
+
+outcome<job_size> size_of_nodes(job_options const& options)
+{
+  if (options.gpus != 0) { return usage("--nodes says how many GPUs there are; leave out --gpus"); }
+  if (options.gpus_per_node != 0) {
+    return usage("--nodes says how many GPUs every node has; leave out --gpus-per-node");
+  }
+  auto nodes = read_nodes(options.nodes);
+  if (!nodes) { return tl::unexpected(nodes.error()); }
+  std::size_t const gpus = std::accumulate(nodes->begin(), nodes->end(), std::size_t{0});
+  return job_size{gpus, "--nodes " + options.nodes, std::move(*nodes)};
+}
 
 outcome<job_size> size_of(job_options const& options, std::vector<ballast::data_code> const& codes,
                           std::vector<ballast::bag_spec> const& specs)
 {
+  if (!options.nodes.empty()) { return size_of_nodes(options); }
   if (options.gpus != 0) { return job_size{options.gpus, "--gpus"}; }
   if (!codes.empty()) {
     job_size size{0, "--codes"};
     for (auto const& code : codes) { size.gpus += code.gpus; }
     return size;
   }
-  if (specs.empty()) { return usage("say with --gpus or --bags how many GPUs there are"); }
+  if (specs.empty()) { return usage("say with --gpus, --nodes or --bags how many GPUs there are"); }
   return job_size{specs.front().gpus(), "--bags " + options.bags.front()};
 }
 
 /// The machines that the job runs on, and the network between them.
 outcome<ballast::cluster> machines_of(job_options const& options, job_size const& size)
 {
-  auto machines = ballast::cluster_of(size.gpus, options.gpus_per_node);
+  auto machines = size.nodes.empty() ? ballast::cluster_of(size.gpus, options.gpus_per_node)
+                                     : ballast::cluster_of(size.nodes);
   if (!machines) {
     bool const unfilled = machines.error().code == ballast::error_code::infeasible;
     return usage(fmt::format("{}: {}{}", size.source, machines.error().message,
-                             unfilled ? " with --gpus-per-node" : ""));
+                             unfilled ? " (--nodes, --gpus-per-node)" : ""));
+  }
+  if (!options.speeds.empty()) {
+    auto speeds = read_speeds(options.speeds, size.gpus);
+    if (!speeds) { return tl::unexpected(speeds.error()); }
+    machines->gpu_speeds = std::move(*speeds);
   }
   if (options.within_node_gb_per_s) {
     machines->within_node_bytes_per_second = *options.within_node_gb_per_s * 1e9;
@@ -121,13 +143,17 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
   if (size.gpus % spec.gpus() != 0) {
     return usage(fmt::format(
         "--bags {}: a replica takes {} GPUs, and the {} of {} are no whole number of replicas; "
-        "change the bags or say with --gpus how many GPUs there are",
-        bags, spec.gpus(), size.gpus, size.source));
+        "change the bags or {}",
+        bags, spec.gpus(), size.gpus, size.source,
+        size.nodes.empty() ? "say with --gpus how many GPUs there are" : "the nodes"));
   }
   using ballast::misplaced_bags;
   auto layout = ballast::lay_out(
       spec, machines,
       options.largest_bags_first ? misplaced_bags::largest_first : misplaced_bags::refuse);
+  if (!layout && layout.error().code == ballast::error_code::out_of_range) {
+    return usage(fmt::format("--speeds {}", options.speeds), layout.error());
+  }
   if (!layout) {
     return usage(fmt::format("--bags {}{}", bags,
                              options.largest_bags_first ? "" : " without --largest-bags-first"),
@@ -186,7 +212,8 @@ outcome<job> prepare_job(job_options const& options)
   }
   auto const size = size_of(options, work.codes, specs);
   if (!size) { return tl::unexpected(size.error()); }
-  auto const machines = machines_of(options, *size);
+  if (work.options.gpus_per_node == 0) { work.options.gpus_per_node = 8; }
+  auto const machines = machines_of(work.options, *size);
   if (!machines) { return tl::unexpected(machines.error()); }
   work.machines = *machines;
 
@@ -196,7 +223,8 @@ outcome<job> prepare_job(job_options const& options)
     work.layouts.push_back({options.bags[index], std::move(*layout)});
   }
   if (work.layouts.empty()) {
-    work.layouts.push_back({fmt::format("g1n{}", size->gpus), ballast::one_gpu_bags(size->gpus)});
+    work.layouts.push_back({fmt::format("g1n{}", size->gpus),
+                            ballast::one_gpu_bags(size->gpus).with_speeds(machines->gpu_speeds)});
   }
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 

@@ -12,6 +12,7 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/data_code.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,16 +24,18 @@ namespace cli {
 
 /// What a command line says about a job, with the defaults of what it leaves out.
 struct job_options {
-  std::string trace;     ///< CSV file of sample lengths, or empty
-  std::string length;    ///< expression over its columns
-  std::string codes;     ///< KnapFormer data codes, or empty
-  std::size_t gpus = 0;  ///< 0: as many as the codes or the first bags describe
-  std::size_t gpus_per_node = 8;
-  std::vector<std::string> bags;    ///< empty: bags of one GPU
+  std::string trace;              ///< CSV file of sample lengths, or empty
+  std::string length;             ///< expression over its columns
+  std::string codes;              ///< KnapFormer data codes, or empty
+  std::size_t gpus = 0;           ///< 0: as many as the nodes, the codes or the first bags describe
+  std::size_t gpus_per_node = 0;  ///< 0: 8, or as the nodes say
+  std::string nodes;              ///< GPUs of every node, or empty
+  std::string speeds;             ///< file with the speed of every GPU, or empty
+  std::vector<std::string> bags;  ///< empty: bags of one GPU
   bool largest_bags_first = false;  ///< where bags in the order written do not fit
   std::string cost = "transformer:d=3072,gamma=0.405";
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
-  double tflops = 0;     ///< per GPU, turns FLOP into predicted time; 0: 400
+  double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
   std::string together;   ///< column whose equal values keep samples together, or empty
@@ -64,7 +67,7 @@ struct job {
   std::vector<named_layout> layouts;  ///< one for each --bags
   ballast::any_policy policy;
   ballast::quadratic_cost cost;
-  double seconds_per_unit = 0;  ///< of cost
+  double seconds_per_unit = 0;  ///< of cost, on the fastest GPU
   bool times_known = false;     ///< whether seconds_per_unit is one of a real GPU
   std::string compute;          ///< what the cost model prices, for people
   std::optional<ballast::gamma_fit> fit;
@@ -73,6 +76,13 @@ struct job {
   std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
+
+  /// Seconds of a unit of cost on a GPU of speed 1, the unit of speeds.
+  [[nodiscard]] double seconds_at_speed_one() const
+  {
+    auto const& speeds = machines.gpu_speeds;
+    return speeds.empty() ? seconds_per_unit : seconds_per_unit * std::ranges::max(speeds);
+  }
 };
 
 /// The length of every row of a trace. A wrong expression is the fault of the option that gave it.

@@ -82,10 +82,19 @@ void add_job(CLI::App& app, cli::job_options& options)
   app.add_option("--codes", options.codes,
                  "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
       ->type_name("CODES");
-  add_number<std::size_t>(app, "--gpus", options.gpus, 1, most,
-                          "GPUs of the job (default: as many as the codes or bags describe)");
+  add_number<std::size_t>(
+      app, "--gpus", options.gpus, 1, most,
+      "GPUs of the job (default: as many as the nodes, codes or bags describe)");
   add_number<std::size_t>(app, "--gpus-per-node", options.gpus_per_node, 1, most,
                           "GPUs of a node (default: 8)");
+  app.add_option("--nodes", options.nodes,
+                 "Instead of both, GPUs of every node where they differ, such as 8,8,8,8,5")
+      ->type_name("N,N,...")
+      ->check([](std::string const& sizes) {
+        return sizes.empty() ? "the text is empty; list the GPUs of every node" : "";
+      });
+  add_file(app, "--speeds", options.speeds,
+           "File with the speed of every GPU in rank order, one whole number on a line");
   app.add_option("--bags", options.bags,
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
                  "several times to compare (default: bags of one GPU)")
@@ -101,7 +110,7 @@ void add_job(CLI::App& app, cli::job_options& options)
   add_file(app, "--measured", options.measured,
            "CSV file with the columns length,seconds to fit the model's gamma to");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
-                     "TFLOP/s of a GPU, for predicted times (default: 400)");
+                     "TFLOP/s of the fastest GPU, for predicted times (default: 400)");
   add_policy(app, options.policy);
   add_number<std::size_t>(
       app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, std::size_t{1} << 40,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
+#include <ballast/core/ids.hpp>
 #include <ballast/topology/cluster.hpp>
 
 #include <fmt/format.h>
@@ -50,6 +51,15 @@ std::string network_text(ballast::cluster const& machines)
                      machines.between_nodes_bytes_per_second / 1e9, machines.latency_seconds * 1e6);
 }
 
+std::string machines_text(job const& work)
+{
+  job_options const& options = work.options;
+  std::string text =
+      "nodes of " + (options.nodes.empty() ? std::to_string(options.gpus_per_node) : options.nodes);
+  if (!options.speeds.empty()) { text += ", speeds of " + options.speeds; }
+  return text;
+}
+
 std::string policy_text(job_options const& options)
 {
   std::string text = options.policy;
@@ -67,6 +77,7 @@ std::string heading_of(job const& work, std::int64_t samples)
   if (!work.trace.empty()) { out += count_of(work.trace.size(), "row") + ", "; }
   out += fmt::format("{} per step, {}, {}\n", count_of(static_cast<std::size_t>(samples), "sample"),
                      count_of(options.steps, "step"), count_of(work.gpus(), "GPU"));
+  if (!options.nodes.empty() || !options.speeds.empty()) { out += machines_text(work) + "\n"; }
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
                      work.fit ? " with gamma fitted" : "", policy_text(options), options.seed);
   if (work.fit) {
@@ -88,7 +99,15 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
     json["codes"] = options.codes;
   }
   json["bags"] = bags;
-  json["gpus_per_node"] = options.gpus_per_node;
+  if (options.nodes.empty()) {
+    json["gpus_per_node"] = options.gpus_per_node;
+  } else {
+    auto& nodes = json["nodes"];
+    for (std::size_t node = 0; node < work.machines.nodes.size(); ++node) {
+      nodes.push_back(work.machines.nodes[ballast::to_id<ballast::node_id>(node)]);
+    }
+  }
+  if (!options.speeds.empty()) { json["speeds"] = options.speeds; }
   json["largest_bags_first"] = options.largest_bags_first;
   json["policy"] = options.policy;
   if (options.most_tokens_per_gpu != 0) {

@@ -29,6 +29,7 @@ namespace cli {
 [[nodiscard]] std::string array_text(job const& work);
 
 /// "450 GB/s within a node, 50 GB/s between nodes, latency 10 us".
+[[nodiscard]] std::string machines_text(job const& work);
 [[nodiscard]] std::string network_text(ballast::cluster const& machines);
 
 /// The policy, and the constraints that plans have to meet.

@@ -57,7 +57,9 @@ outcome<void> check_outputs(plan_options const& options)
                  ": plan shows what moving samples takes on the page of --report only; give "
                  "--report as well, or use ballast route");
   }
-  return check_paths({{"--trace", &options.job.trace}, {"--measured", &options.job.measured}},
+  return check_paths({{"--trace", &options.job.trace},
+                      {"--measured", &options.job.measured},
+                      {"--speeds", &options.job.speeds}},
                      {{"--picture", &options.picture},
                       {"--report", &options.report},
                       {"--timeline", &options.timeline}});
@@ -76,6 +78,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   result.bags = bags.bags;
   result.layout = bags.layout;
   exchange_meter meter(work);
+  double const seconds = work.seconds_at_speed_one();
   outcome<void> ordered;
   auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
     ballast::sample_batch const& batch = step.batch;
@@ -83,15 +86,13 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     report::plan_page_step& measured = result.steps.emplace_back(report::plan_page_step{
         .samples = static_cast<std::int64_t>(batch.lengths.size()),
         .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
-        .before = report::measure_as_read(batch, plan.costs, work.gpus()),
-        .after = report::measure_balance(plan.loads, bags.layout.sizes()),
+        .before = report::measure_as_read(batch, plan.costs, work.gpus(), work.machines.gpu_speeds),
+        .after = report::measure_balance(plan.loads, bags.layout.speeds()),
         .gap = plan.gap(),
         .plan_seconds = step.plan_seconds});
     result.moved_shares.push_back(plan.moved.value());
     result.digest.add(plan.digest());
-    if (work.times_known) {
-      measured.compute_seconds = measured.after.heaviest * work.seconds_per_unit;
-    }
+    if (work.times_known) { measured.compute_seconds = measured.after.heaviest * seconds; }
     if (exchange_shown) {
       meter.measure(step, bags.layout);
       measured.exchange = meter.route();
@@ -100,11 +101,11 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     }
 
     auto const as_planned = [&] {
-      return report::bars_as_planned(plan, bags.layout, batch.lengths, work.seconds_per_unit);
+      return report::bars_as_planned(plan, bags.layout, batch.lengths, seconds);
     };
     if (step.index == 0 && first_shown) {
       result.first_before =
-          report::bars_as_read(batch, plan.costs, work.gpus(), work.seconds_per_unit);
+          report::bars_as_read(batch, plan.costs, work.gpus(), seconds, work.machines.gpu_speeds);
       result.first_after = as_planned();
     }
     if (!options.timeline.empty() && step.index < most_timeline_steps) {

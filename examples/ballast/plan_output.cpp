@@ -16,6 +16,7 @@
 #include <ballast/report/plan_page_step.hpp>
 #include <ballast/report/step_bars.hpp>
 #include <ballast/text/write_file.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_histogram.hpp>
 
 #include <fmt/format.h>
@@ -223,14 +224,17 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
                       : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
                                     grouped(work.trace.size()),
                                     report::grouped_text(layout.steps.front().samples))},
-      {"GPUs", fmt::format("{} in nodes of {}", grouped(work.gpus()), options.gpus_per_node)},
+      {"GPUs", fmt::format("{} in {}", grouped(work.gpus()), machines_text(work))},
       {"Bags",
        layout.bags + (options.largest_bags_first ? ", largest first where they do not fit" : "")},
       {"Policy", policy_text(options)},
       {"Cost model", options.cost},
-      {"Time", work.fit           ? "measured, " + options.measured
-               : work.times_known ? fmt::format("predicted at {} TFLOP/s per GPU", options.tflops)
-                                  : "unknown; pictures show a microsecond per token"},
+      {"Time",
+       work.fit ? "measured, " + options.measured
+       : work.times_known
+           ? fmt::format("predicted at {} TFLOP/s {}", options.tflops,
+                         work.machines.gpu_speeds.empty() ? "per GPU" : "on the fastest GPU")
+           : "unknown; pictures show a microsecond per token"},
       {"Steps", fmt::format("{}, seed {}", grouped(layout.steps.size()), options.seed)}};
   if (!layout.first_moved.ranks.empty()) {
     settings.push_back({"Array moved", array_text(work)});
@@ -246,6 +250,18 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
   return settings;
 }
 
+/// What the means of the pictures of the first step weigh GPUs by.
+report::chart_speeds speeds_of(plan_run const& run)
+{
+  report::chart_speeds speeds{run.job.machines.gpu_speeds};
+  ballast::bag_layout const& bags = run.layouts.front().layout;
+  for (std::uint32_t gpu = 0; gpu < speeds.before.size(); ++gpu) {
+    std::size_t const bag = to_index(bags.bag_of(ballast::rank_id{gpu}));
+    speeds.after.push_back(bags.speeds()[bag] / bags.sizes()[bag]);
+  }
+  return speeds;
+}
+
 report::plan_page_data page_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
@@ -258,6 +274,7 @@ report::plan_page_data page_of(plan_run const& run)
   page.gpus = run.job.gpus();
   page.timeline_before = layout.first_before;
   page.timeline_after = layout.first_after;
+  page.speeds = speeds_of(run);
   page.moved = layout.first_moved;
   page.bytes_per_token = run.job.bytes_per_token;
   page.computed = run.job.compute;
@@ -354,9 +371,9 @@ outcome<void> show_plan(plan_run const& run)
   };
   if (!run.options.picture.empty()) {
     add("picture", run.options.picture,
-        report::standalone_svg(
-            report::load_chart(report::work_per_gpu(first.first_before, run.job.gpus()),
-                               report::work_per_gpu(first.first_after, run.job.gpus()), "s")));
+        report::standalone_svg(report::load_chart(
+            report::work_per_gpu(first.first_before, run.job.gpus()),
+            report::work_per_gpu(first.first_after, run.job.gpus()), "s", speeds_of(run))));
   }
   if (!run.options.report.empty()) {
     add("page", run.options.report, report::plan_page(page_of(run)));

@@ -83,8 +83,9 @@ outcome<void> price(job& work)
   work.times_known = !in_tokens;
   if (work.options.measured.empty()) {
     if (work.options.tflops == 0) { work.options.tflops = usual_tflops; }
-    work.compute = fmt::format("the forward pass of {} layer{} at {} TFLOP/s", spec->shape.layers,
-                               spec->shape.layers == 1 ? "" : "s", work.options.tflops);
+    work.compute = fmt::format("the forward pass of {} layer{} at {} TFLOP/s{}", spec->shape.layers,
+                               spec->shape.layers == 1 ? "" : "s", work.options.tflops,
+                               work.machines.gpu_speeds.empty() ? "" : " on the fastest GPU");
     // A token has no time of its own; one per microsecond makes the pictures readable.
     work.seconds_per_unit =
         in_tokens ? 1e-6

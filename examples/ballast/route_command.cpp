@@ -125,7 +125,7 @@ outcome<route_run> run_route(job_options const& options)
       meter.measure(step, bags.layout);
       result.exchange.add(meter.route());
       if (run.job.times_known) {
-        result.compute_seconds += step.plan.makespan.value() * run.job.seconds_per_unit /
+        result.compute_seconds += step.plan.makespan.value() * run.job.seconds_at_speed_one() /
                                   static_cast<double>(options.steps);
       }
       result.digest.add(step.plan.digest());

@@ -140,6 +140,7 @@ outcome<pipeline_figures> step_pipelines::order(job const& work, planned_step co
   pipeline_figures figures;
   double busy = 0;  // GPU seconds
   double gpus = 0;  // of one rank of all bags
+  double const unit_seconds = work.seconds_at_speed_one();
   for (std::size_t index = 0; index < layout.size(); ++index) {
     auto const bag = ballast::to_id<ballast::bag_id>(index);
     std::size_t const microbatches = step.plan.samples[bag].size();
@@ -164,8 +165,9 @@ outcome<pipeline_figures> step_pipelines::order(job const& work, planned_step co
           fmt::format("step {}, bag {}: {}", step.index + 1, index, done.error().message));
     }
     auto const of_bag = static_cast<double>(layout[bag].gpus);
+    auto const speed = static_cast<double>(layout.speeds()[index]);
     auto const seconds = [&](ballast::time_units time) {
-      return static_cast<double>(time) * work.seconds_per_unit / of_bag;
+      return static_cast<double>(time) * unit_seconds / speed;
     };
     figures.makespan_given = std::max(figures.makespan_given, seconds(plan_.makespan_given));
     figures.makespan = std::max(figures.makespan, seconds(plan_.makespan));

@@ -8,5 +8,6 @@
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
 #endif  // BALLAST_TOPOLOGY_HPP

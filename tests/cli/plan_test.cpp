@@ -460,10 +460,129 @@ TEST_F(BallastPlan, NamesTheOptionThatGaveTheSize)
   expect_refused(run("plan --codes g8b1i256f1s0 --bags g3n2 --gpus 8"), 2,
                  "the 8 of --gpus are no");
   expect_refused(run("plan --codes g12b1i256f1s0"), 2, "ballast: --codes: 12 GPUs do not fill");
-  expect_refused(run("plan --trace x --length a --bags g1n12"), 2, "with --gpus-per-node");
+  expect_refused(run("plan --trace x --length a --bags g1n12"), 2, "(--nodes, --gpus-per-node)");
   expect_refused(run("plan --trace x --length a --gpus 12"), 2, "ballast: --gpus: 12 GPUs");
   auto const misplaced = run("plan --codes g8b1i256f1s0 --bags g1n1+g2n1+g1n1");
   expect_refused(misplaced, 2, "--bags g1n1+g2n1+g1n1 without --largest-bags-first: bag 1");
+}
+
+TEST_F(BallastPlan, PlansOnNodesOfDifferentSizes)
+{
+  std::string const job =
+      std::string("plan ") + "--codes g16b4i256f1s0,g16b5i512f1s0,g5b1i2048f1s0 --format json ";
+  auto const result = run(job + "--nodes 8,8,8,8,5 --bags g8n2+g4n4+g1n5");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const plan = json::parse(result.out);
+  EXPECT_EQ(plan.at("gpus"), 37);
+  EXPECT_EQ(plan.at("nodes"), (json{8, 8, 8, 8, 5}));
+  EXPECT_FALSE(plan.contains("gpus_per_node"));
+  EXPECT_FALSE(plan.contains("speeds"));
+  auto const largest_first =
+      run(job + "--nodes 8,8,8,8,5 --bags g1n5+g4n4+g8n2 --largest-bags-first");
+  EXPECT_EQ(largest_first.exit_code, 0) << largest_first.error;
+  // Without bags, nodes matter to what is moved only.
+  json const alone = json::parse(run(job + "--nodes 36,1").out);
+  EXPECT_EQ(alone.at("digest"),
+            json::parse(run(job + "--gpus 37 --gpus-per-node 37").out).at("digest"));
+  // Equal nodes may be listed too.
+  json const listed = json::parse(
+      run(std::string("plan ") + mixed + "--nodes 8,8,8,8 --bags g8n4 --format json").out);
+  json const equal =
+      json::parse(run(std::string("plan ") + mixed + "--bags g8n4 --format json").out);
+  EXPECT_EQ(listed.at("digest"), equal.at("digest"));
+  EXPECT_EQ(equal.at("gpus_per_node"), 8);
+}
+
+TEST_F(BallastPlan, WeighsTheStepAsItWasReadByTheSpeedsOfGpus)
+{
+  // Each GPU reads one sample of six tokens, and the second is half as fast.
+  auto const trace = file("t.csv", "a\n6\n6\n");
+  std::string const job = "plan --trace " + trace +
+                          " --length a --gpus 2 --batch 2 --steps 1 --cost tokens --format json ";
+  auto const slow = run(job + "--speeds " + file("s.txt", "100\n50\n"));
+  ASSERT_EQ(slow.exit_code, 0) << slow.error;
+  json const plan = json::parse(slow.out);
+  EXPECT_DOUBLE_EQ(plan.at("wir_before"), 2.0);
+  EXPECT_DOUBLE_EQ(plan.at("balance_ratio_before"), 6.0 / (12.0 / 3));
+  EXPECT_DOUBLE_EQ(plan.at("idle_share_before"), 1 - 4.0 / 6);
+  // Both samples on the fast GPU take as long.
+  EXPECT_DOUBLE_EQ(plan.at("balance_ratio_after"), 1.5);
+  EXPECT_EQ(plan.at("speeds"), path("s.txt"));
+  // The unit of speeds does not matter, and equal speeds are none.
+  json const other_unit = json::parse(run(job + "--speeds " + file("u.csv", "2\r\n\r\n1\r\n")).out);
+  EXPECT_EQ(other_unit.at("digest"), plan.at("digest"));
+  EXPECT_EQ(other_unit.at("wir_before"), plan.at("wir_before"));
+  json const alike = json::parse(run(job + "--speeds " + file("v.txt", "7\n7")).out);
+  json const without = json::parse(run(job).out);
+  EXPECT_EQ(alike.at("digest"), without.at("digest"));
+  EXPECT_NE(alike.at("digest"), plan.at("digest"));
+  EXPECT_DOUBLE_EQ(without.at("wir_before"), 1.0);
+}
+
+TEST_F(BallastPlan, GivesFasterGpusMoreSamples)
+{
+  auto const trace = file("t.csv", "a\n6\n6\n6\n6\n6\n6\n6\n6\n6\n6\n6\n6\n");
+  std::string const job = "plan --trace " + trace +
+                          " --length a --nodes 2,1 --batch 12 --steps 1 --cost tokens --speeds " +
+                          file("s.txt", "2\n2\n1\n");
+  json const plan = json::parse(run(job + " --bags g2n1+g1n1 --format json").out);
+  EXPECT_DOUBLE_EQ(plan.at("wir_before"), 2.0);
+  // Ten samples at speed 4 take 15, and two at speed 1 take 12.
+  EXPECT_DOUBLE_EQ(plan.at("wir_after"), 15.0 / 12);
+
+  auto const table = run(job + " --picture " + path("p.svg") + " --report " + path("page.html") +
+                         " --bytes-per-token 2");
+  ASSERT_EQ(table.exit_code, 0) << table.error;
+  EXPECT_THAT(table.out, testing::HasSubstr("nodes of 2,1, speeds of " + path("s.txt")));
+  // Four samples of 6 us at full speed are 24 us; the mean of all three GPUs is 72 / 2.5 us.
+  EXPECT_THAT(content_of(path("p.svg")),
+              testing::HasSubstr("the busiest has 1.67 times the mean, then 1.042 times the mean"));
+  std::string const page = content_of(path("page.html"));
+  EXPECT_THAT(page, testing::HasSubstr("3 in nodes of 2,1, speeds of "));
+  EXPECT_THAT(page, testing::HasSubstr("GPU 2: 48"));
+}
+
+TEST_F(BallastPlan, TakesTheSpeedOfABagForItsPipeline)
+{
+  auto const trace = file("t.csv", "a\n6\n6\n");
+  std::string const job = "plan --trace " + trace +
+                          " --length a --gpus 2 --bags g2n1 --batch 2 --steps 1 --cost tokens "
+                          "--stages 2 --format json ";
+  json const even = json::parse(run(job).out);
+  json const uneven = json::parse(run(job + "--speeds " + file("s.txt", "4\n1\n")).out);
+  EXPECT_DOUBLE_EQ(uneven.at("pipeline_makespan"), 4 * even.at("pipeline_makespan").get<double>());
+  EXPECT_DOUBLE_EQ(uneven.at("pipeline_idle_share"), even.at("pipeline_idle_share"));
+}
+
+TEST_F(BallastPlan, RefusesNodesAndSpeedsThatAreNone)
+{
+  std::string const job = "plan --codes g8b1i256f1s0 ";
+  expect_refused(run(job + "--nodes 8,0"), 2, "--nodes: '0' is no number of GPUs");
+  expect_refused(run(job + "--nodes 5,,3"), 2, "--nodes: '' is no number of GPUs");
+  expect_refused(run(job + "--nodes 5,3,"), 2, "--nodes: '' is no number of GPUs");
+  expect_refused(run(job + "--nodes 5x3"), 2, "--nodes: '5x3' is no number of GPUs");
+  expect_refused(run(job + "--nodes ''"), 2, "list the GPUs of every node");
+  expect_refused(run(job + "--nodes 16777216,1"), 2, "a job has at most 16777216");
+  expect_refused(run(job + "--nodes 5,3 --gpus 8"), 2, "leave out --gpus");
+  expect_refused(run(job + "--nodes 5,3 --gpus-per-node 8"), 2, "leave out --gpus-per-node");
+  expect_refused(run(job + "--nodes 5,4"), 2, "9");
+  expect_refused(run(job + "--nodes 5,3 --bags g4n1"), 2, "node 0 has only 1 GPU from there on");
+  expect_refused(run(job + "--nodes 5,3 --bags g3n1"), 2, "the 8 of --nodes 5,3 are no");
+  expect_refused(run(job + "--nodes 5,3 --bags g8n1"), 2, "must be whole nodes of one size");
+  expect_refused(run("plan --codes g12b1i256f1s0"), 2, "list the nodes one by one");
+
+  expect_refused(run(job + "--speeds /no/such/file"), 1, "/no/such/file");
+  expect_refused(run(job + "--speeds ''"), 2, "--speeds: the path is empty");
+  expect_refused(run(job + "--speeds " + file("few.txt", "1\n2\n")), 1,
+                 "few.txt: the file has 2 speeds, and the job has 8 GPUs");
+  expect_refused(run(job + "--speeds " + file("zero.txt", "1\n2\n0\n")), 1,
+                 "zero.txt: line 3: expected the speed of one GPU");
+  expect_refused(run(job + "--speeds " + file("word.txt", "speed\n1\n")), 1, "word.txt: line 1: ");
+  expect_refused(run(job + "--speeds " + file("row.txt", "1\n\n1,2\n")), 1, "row.txt: line 3: ");
+  expect_refused(run(job + "--speeds " + file("part.txt", "1.5\n")), 1, "part.txt: line 1: ");
+  expect_refused(run(job + "--speeds " + file("none.txt", "")), 1, "the file has 0 speeds");
+  expect_refused(run(job + "--speeds " + file("same.txt", "1\n") + " --report " + path("same.txt")),
+                 2, "the same file");
 }
 
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)

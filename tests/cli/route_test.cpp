@@ -76,6 +76,34 @@ TEST_F(BallastRoute, TellsLinksBetweenNodesFromThoseWithin)
   EXPECT_DOUBLE_EQ(found.at("all_gather").at("ms_mean"), 0.600);
 }
 
+TEST_F(BallastRoute, TellsLinksApartOnNodesOfDifferentSizes)
+{
+  // GPU 0 is alone: what it sends and receives crosses nodes, and only that.
+  std::string const job = "--trace " + file("three.csv", "a\n5\n7\n9\n4\n8\n6\n2\n3\n1\n") +
+                          " --length a --batch 9 --bytes-per-token 3 --policy round_robin ";
+  json const apart = route(job + "--nodes 1,2");
+  json const together = route(job + "--gpus 3");
+  auto const bytes = [](json const& found, char const* link) {
+    return found.at("route").at(link).get<double>();
+  };
+  EXPECT_EQ(apart.at("nodes"), (json{1, 2}));
+  EXPECT_EQ(apart.at("digest"), together.at("digest"));
+  EXPECT_EQ(bytes(together, "between_nodes_bytes"), 0);
+  EXPECT_GT(bytes(apart, "between_nodes_bytes"), 0);
+  EXPECT_GT(bytes(apart, "within_node_bytes"), 0);
+  EXPECT_NEAR(bytes(apart, "between_nodes_bytes") + bytes(apart, "within_node_bytes"),
+              bytes(together, "within_node_bytes"), 1e-9);
+}
+
+TEST_F(BallastRoute, ComputesAtTheSpeedOfTheFastestGpuAtMost)
+{
+  json const even = route(four_equal_samples());
+  json const uneven = route(four_equal_samples() + "--speeds " + file("s.txt", "30\n10\n"));
+  // Two samples each at one speed; at speeds 3 and 1, three and one take as long as three and three.
+  EXPECT_NEAR(uneven.at("compute_ms_mean").get<double>(),
+              even.at("compute_ms_mean").get<double>() * 3 / 2, 1e-9);
+}
+
 TEST_F(BallastRoute, SendsEachBagItsChunks)
 {
   // Both GPUs share all four samples: half of each stays, half goes to the neighbour.

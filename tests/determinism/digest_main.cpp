@@ -70,10 +70,10 @@ int main()
         ballast::latency_cost({.seconds_per_flop = 1.7e-15, .gamma = 0.413}, spec.forward).value(),
         lengths);
 
-  for (auto const* bags : {"g1n64", "g8n8", "g1n16+g2n8+g4n4+g8n2"}) {
-    auto const layout =
-        ballast::lay_out(ballast::parse_bags(bags).value(), ballast::cluster_of(64).value())
-            .value();
+  auto const plan_over = [&](std::string const& bags, ballast::cluster const& machines) {
+    auto const layout = ballast::lay_out(ballast::parse_bags(bags).value(), machines,
+                                         ballast::misplaced_bags::largest_first)
+                            .value();
     for (auto const* policy :
          {"round_robin", "longest_processing_time", "greedy_knapsack",
           "greedy_knapsack:capacity=full", "karmarkar_karp", "multifit", "refine",
@@ -86,9 +86,15 @@ int main()
       digest.add(plan.digest()).add(plan.samples.members());
       digest.add(static_cast<std::uint64_t>(plan.lower_bound.numerator));
       digest.add(static_cast<std::uint64_t>(plan.lower_bound.denominator));
-      print(std::string("plan/") + bags + "/" + policy, digest.value());
+      print("plan/" + bags + "/" + policy, digest.value());
     }
+  };
+  for (auto const* bags : {"g1n64", "g8n8", "g1n16+g2n8+g4n4+g8n2"}) {
+    plan_over(bags, ballast::cluster_of(64).value());
   }
+  auto uneven = ballast::cluster_of({8, 8, 8, 8, 5}).value();
+  for (std::uint32_t gpu = 0; gpu < 37; ++gpu) { uneven.gpu_speeds.push_back(60 + gpu / 8 * 10); }
+  plan_over("g1n5+g4n4+g8n2", uneven);
 
   for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
     constexpr std::size_t microbatches = 20;

@@ -55,6 +55,28 @@ TEST(LoadChart, SaysWhatABarStandsFor)
   EXPECT_EQ(markup::named(elements, "title").front().text, "GPU 0: 3\u00A0s, 1.50 \u00D7 the mean");
 }
 
+TEST(LoadChart, CountsAFastGpuAsOftenInTheMeanAsItIsFast)
+{
+  // Work of 4 and 4 at speeds 1 and 4 takes 4 and 1; evenly it would take 8 / 5.
+  std::string const chart =
+      load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.before = {1, 4}, .after = {1, 4}});
+  auto const elements = markup::parse(chart);
+  EXPECT_EQ(elements.front().attributes.at("aria-label"),
+            "Work per GPU before and after balancing: the busiest has 2.50 times the mean, then "
+            "1.000 times the mean");
+  EXPECT_EQ(markup::named(elements, "title").front().text, "GPU 0: 4\u00A0s, 2.50 \u00D7 the mean");
+  EXPECT_EQ(load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.before = {3, 3}, .after = {3, 3}}),
+            load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s"));
+}
+
+TEST(LoadChartDeathTest, NeedsASpeedForEveryGpu)
+{
+  EXPECT_DEATH((void)load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.before = {1}}),
+               "before.size");
+  EXPECT_DEATH((void)load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.after = {1}}),
+               "after.size");
+}
+
 TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
 {
   gpu_loads values(1024);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -61,6 +62,35 @@ TEST(BalanceMetrics, CountsTheSamplesThatEveryGpuReadBeforeBalancing)
   EXPECT_DOUBLE_EQ(metrics.lightest, 2.0);
   EXPECT_DOUBLE_EQ(metrics.mean, 6.0);
   EXPECT_DOUBLE_EQ(ballast::report::measure_as_read(batch, bag_loads{5, 7, 4, 2}, 4).lightest, 0.0);
+}
+
+TEST(BalanceMetrics, DividesTheWorkOfAGpuByItsSpeedBeforeBalancingToo)
+{
+  using ballast::rank_id;
+  ballast::sample_batch const batch{.lengths = {1, 1, 1, 1},
+                                    .source = {rank_id{0}, rank_id{0}, rank_id{1}, rank_id{2}}};
+  bag_loads const costs{5, 7, 4, 2};
+  // 12, 4 and 2 units at speeds 4, 2 and 1.
+  auto const metrics = ballast::report::measure_as_read(batch, costs, 3, sizes{4, 2, 1});
+  EXPECT_DOUBLE_EQ(metrics.heaviest, 3.0);
+  EXPECT_DOUBLE_EQ(metrics.lightest, 2.0);
+  EXPECT_DOUBLE_EQ(metrics.mean, 18.0 / 7.0);
+  auto const alike = ballast::report::measure_as_read(batch, costs, 3, sizes{1, 1, 1});
+  EXPECT_DOUBLE_EQ(alike.heaviest, ballast::report::measure_as_read(batch, costs, 3).heaviest);
+  // A plan that leaves every sample where it was read has the same figures.
+  auto const bags = ballast::one_gpu_bags(3).with_speeds(sizes{4, 2, 1});
+  auto const stays = measure_balance(bag_loads{12, 4, 2}, bags.speeds());
+  EXPECT_DOUBLE_EQ(metrics.balance_ratio(), stays.balance_ratio());
+  EXPECT_DOUBLE_EQ(metrics.idle_share(), stays.idle_share());
+}
+
+TEST(BalanceMetricsDeathTest, NeedsASpeedForEveryGpu)
+{
+  ballast::sample_batch const batch{.lengths = {1}, .source = {ballast::rank_id{0}}};
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{5}, 2, sizes{1}),
+               "gpu_speeds.size");
+  EXPECT_DEATH((void)ballast::report::measure_as_read(batch, bag_loads{5}, 2, sizes{1, 0}),
+               "speeds.bag. >= 1");
 }
 
 TEST(BalanceMetricsDeathTest, NeedsAGpuForEverySampleAndACostForEach)

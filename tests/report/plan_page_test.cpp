@@ -89,6 +89,23 @@ TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
               Contains(HasSubstr("GPU 1 receives")));
 }
 
+TEST(PlanPage, WeighsTheMeanOfItsPictureByTheSpeedsOfGpus)
+{
+  plan_page_data data = two_gpus();
+  auto const labels = [](plan_page_data const& of) {
+    std::string found;
+    for (auto const& picture : markup::named(markup::parse(plan_page(of)), "svg")) {
+      found += picture.attributes.at("aria-label") + '\n';
+    }
+    return found;
+  };
+  // 0.9 s and 0.1 s are 0.5 s each if both are equally fast, and 0.3 s if GPU 1 is three times as
+  // fast; 0.6 s and 0.4 s are then 0.45 s.
+  EXPECT_THAT(labels(data), HasSubstr("the busiest has 1.80 times the mean, then 1.20 times"));
+  data.speeds = {.before = {1, 3}, .after = {1, 3}};
+  EXPECT_THAT(labels(data), HasSubstr("the busiest has 3.00 times the mean, then 1.33 times"));
+}
+
 TEST(PlanPage, IsTheSameEveryTime)  // Ensures (2)
 {
   EXPECT_EQ(plan_page(two_gpus()), plan_page(two_gpus()));

@@ -3,10 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
+#include <ballast/report/metrics.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace {
@@ -56,6 +62,69 @@ TEST(BarsAsPlanned, ShareEverySampleOverTheGpusOfItsBag)
   EXPECT_THAT(ballast::report::work_per_gpu(bars, 3), ElementsAre(40.0, 10.0, 10.0));
 }
 
+TEST(BarsAsRead, LastAsLongAsTheSpeedOfTheirGpuSays)
+{
+  std::vector<ballast::cost_units> const costs{4, 2, 8};
+  std::vector<std::uint32_t> const speeds{2, 1, 4};
+  auto const bars = ballast::report::bars_as_read(three_samples(), costs, 3, 0.5, speeds);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 1, "sample 0, 10 tokens"),
+                                a_bar(0, 1, 0.5, "sample 1, 20 tokens"),
+                                a_bar(2, 0, 1, "sample 2, 30 tokens")));
+}
+
+TEST(BarsAsPlanned, LastAsLongAsTheSlowestGpuOfABagTakes)
+{
+  // The bag of GPUs at speeds 4 and 2 has speed 4: 40 units take 10, on both of its GPUs.
+  std::vector<std::uint32_t> const speeds{8, 4, 2};
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}},
+                                 speeds);
+  auto const batch = three_samples();
+  auto const plan = ballast::partition(batch.lengths, bags, ballast::round_robin{},
+                                       [](ballast::tokens length) { return 2 * length; });
+  ASSERT_TRUE(plan);
+  auto const bars = ballast::report::bars_as_planned(*plan, bags, batch.lengths, 1.0);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 2.5, "sample 0, 10 tokens"),
+                                a_bar(1, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(2, 0, 10, "sample 1, 20 tokens over 2 GPUs"),
+                                a_bar(0, 2.5, 7.5, "sample 2, 30 tokens")));
+  EXPECT_DOUBLE_EQ(plan->makespan.value(), 10.0);
+}
+
+RC_GTEST_PROP(StepBars, AddUpToTheFiguresAtAnySpeeds, ())
+{
+  auto const speeds = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 100)));
+  auto const lengths = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<ballast::tokens>>(rc::gen::inRange<ballast::tokens>(8, 1000)));
+  std::size_t const gpus = speeds.size();
+  ballast::sample_batch batch{.lengths = lengths, .source = {}, .rows = {}};
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    batch.source.push_back(ballast::to_id<rank_id>(sample % gpus));
+  }
+  std::vector<ballast::bag> pairs;  // and the last GPU alone, where there is one
+  for (std::size_t rank = 0; rank < gpus; rank += 2) {
+    pairs.push_back({ballast::to_id<rank_id>(rank), rank + 1 < gpus ? 2U : 1U});
+  }
+  ballast::bag_layout const bags(pairs, speeds);
+  auto const plan = ballast::partition(lengths, bags, ballast::round_robin{},
+                                       [](ballast::tokens length) { return length; });
+  RC_ASSERT(plan.has_value());
+
+  namespace report = ballast::report;
+  auto const read =
+      report::work_per_gpu(report::bars_as_read(batch, lengths, gpus, 1.0, speeds), gpus);
+  auto const planned =
+      report::work_per_gpu(report::bars_as_planned(*plan, bags, lengths, 1.0), gpus);
+  auto const before = report::measure_as_read(batch, lengths, gpus, speeds);
+  auto const after = report::measure_balance(plan->loads, bags.speeds());
+  auto const near = [](double a, double b) { return std::abs(a - b) <= 1e-9 * (1 + b); };
+  RC_ASSERT(near(*std::max_element(read.begin(), read.end()), before.heaviest));
+  RC_ASSERT(near(*std::min_element(read.begin(), read.end()), before.lightest));
+  RC_ASSERT(near(*std::max_element(planned.begin(), planned.end()), after.heaviest));
+  RC_ASSERT(near(*std::min_element(planned.begin(), planned.end()), after.lightest));
+  RC_ASSERT(near(plan->makespan.value(), after.heaviest));
+}
+
 TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
 {
   auto const batch = three_samples();
@@ -82,6 +151,12 @@ TEST(StepBarsDeathTest, RefuseGpusAndSizesThatDoNotMatch)
   std::vector<ballast::cost_units> const costs{4, 2, 8};
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
+  std::vector<std::uint32_t> const one_speed{1};
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, one_speed),
+               "gpu_speeds.size");
+  std::vector<std::uint32_t> const standing{0, 1, 1};
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, standing),
+               "speed >= 1");
 }
 
 }  // namespace

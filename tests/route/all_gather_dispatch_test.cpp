@@ -148,7 +148,7 @@ TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
   ballast::random_source random(11);
   constexpr std::size_t ranks = 4;
   constexpr std::size_t row_bytes = 64;  // whole messages: nothing is padded
-  cluster const machines{.nodes = 2, .gpus_per_node = 2};
+  cluster const machines{.nodes = ballast::node_sizes::equal(2, 2)};
   auto const bags = ballast_test::random_bags(ranks, random);
   ballast_test::random_step const step(50, bags, random);
   auto const volume = ballast::measure_route(step.read, step.computed, machines);
@@ -236,8 +236,7 @@ TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
 TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
 {
   // Two nodes of three; rank 1 has most, 5 rows: a part is 10 bytes.
-  cluster const machines{.nodes = 2,
-                         .gpus_per_node = 3,
+  cluster const machines{.nodes = ballast::node_sizes::equal(2, 3),
                          .within_node_bytes_per_second = 100,
                          .between_nodes_bytes_per_second = 50,
                          .latency_seconds = 0.25};
@@ -255,6 +254,101 @@ TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
   EXPECT_DOUBLE_EQ(cost.seconds, 0.25 + 40.0 / 100);
 }
 
+// From the definition, part by part: every rank sends its part to its own node and to one rank of
+// each other node, chosen so that a node's ranks take equal shares of it, and these pass their share
+// on inside the node.
+struct gathered_bytes {
+  std::vector<double> within_sent;
+  std::vector<double> within_received;
+  std::vector<double> between_sent;
+  std::vector<double> between_received;
+};
+
+gathered_bytes gather_part_by_part(std::vector<std::uint32_t> const& gpus_of_nodes, double part)
+{
+  std::vector<std::size_t> node_of;
+  for (std::size_t node = 0; node < gpus_of_nodes.size(); ++node) {
+    node_of.insert(node_of.end(), gpus_of_nodes[node], node);
+  }
+  std::size_t const ranks = node_of.size();
+  std::vector<double> const nothing(ranks, 0.0);
+  gathered_bytes moved{nothing, nothing, nothing, nothing};
+  for (std::size_t owner = 0; owner < ranks; ++owner) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      bool const own_node = node_of[rank] == node_of[owner];
+      if (own_node && rank != owner) {
+        moved.within_sent[owner] += part;
+        moved.within_received[rank] += part;
+      }
+      if (own_node) { continue; }
+      double const share = part / gpus_of_nodes[node_of[rank]];
+      moved.between_sent[owner] += share;
+      moved.between_received[rank] += share;
+      for (std::size_t peer = 0; peer < ranks; ++peer) {
+        if (peer == rank || node_of[peer] != node_of[rank]) { continue; }
+        moved.within_sent[rank] += share;
+        moved.within_received[peer] += share;
+      }
+    }
+  }
+  return moved;
+}
+
+TEST(PriceAllGather, IsWhatTheDefinitionCountsPartByPartOnNodesOfAnySizes)
+{
+  ballast::random_source random(13);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<std::uint32_t> gpus_of_nodes(1 + random.below(5));
+    for (auto& gpus : gpus_of_nodes) { gpus = static_cast<std::uint32_t>(1 + random.below(8)); }
+    auto machines = ballast::cluster_of(gpus_of_nodes).value();
+    if (machines.gpus() == 1) { continue; }
+    machines.within_node_bytes_per_second = 1 + static_cast<double>(random.below(100));
+    machines.between_nodes_bytes_per_second = 10;
+    std::array<tokens, 1> const lengths{7};
+    placement read;
+    read.assign_whole(lengths, std::array{rank_id{0}}, machines.gpus());
+    exchange_cost const cost = price_all_gather(read, machines, 2);
+    auto const moved = gather_part_by_part(gpus_of_nodes, 2 * 7);
+
+    double most = 0;
+    double seconds = 0;
+    double within = 0;
+    double between = 0;
+    for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
+      EXPECT_NEAR(moved.within_received[rank] + moved.between_received[rank],
+                  14.0 * static_cast<double>(machines.gpus() - 1), 1e-9);
+      within += moved.within_sent[rank];
+      between += moved.between_sent[rank];
+      for (auto const& [inside, outside] :
+           {std::pair{moved.within_sent[rank], moved.between_sent[rank]},
+            std::pair{moved.within_received[rank], moved.between_received[rank]}}) {
+        most = std::max(most, inside + outside);
+        seconds = std::max({seconds, inside / machines.within_node_bytes_per_second,
+                            outside / machines.between_nodes_bytes_per_second});
+      }
+    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    EXPECT_NEAR(cost.within_node_bytes, within, 1e-9 * (1 + within));
+    EXPECT_NEAR(cost.between_nodes_bytes, between, 1e-9 * (1 + between));
+    EXPECT_NEAR(cost.bytes_max, most, 1e-9 * most);
+    EXPECT_NEAR(cost.seconds, machines.latency_seconds + seconds, 1e-9 * seconds);
+    EXPECT_GE(cost.messages_max, cost.messages_mean);
+  }
+}
+
+TEST(PriceAllGather, CountsTheMessagesOfNodesOfThreeAndOne)
+{
+  // A rank of three sends to two neighbours and one node; the lonely rank sends to one node, and
+  // receives from three ranks.
+  auto const machines = ballast::cluster_of({3, 1}).value();
+  std::array<tokens, 1> const lengths{7};
+  placement read;
+  read.assign_whole(lengths, std::array{rank_id{0}}, 4);
+  exchange_cost const cost = price_all_gather(read, machines, 2);
+  EXPECT_DOUBLE_EQ(cost.messages_mean, (3 * 3 + 1) / 4.0);
+  EXPECT_DOUBLE_EQ(cost.messages_max, 3);
+}
+
 TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
 {
   std::array<tokens, 1> const lengths{7};
@@ -263,7 +357,8 @@ TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
   exchange_cost nothing;
   nothing.kept_share = 1;
   nothing.memory_bytes = 2 * 7;
-  EXPECT_EQ(price_all_gather(alone, cluster{.nodes = 1, .gpus_per_node = 1}, 1), nothing);
+  EXPECT_EQ(price_all_gather(alone, cluster{.nodes = ballast::node_sizes::equal(1, 1)}, 1),
+            nothing);
 
   placement empty;
   empty.assign_whole({}, {}, 8);
@@ -274,7 +369,7 @@ TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
 TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
 {
   ballast::random_source random(12);
-  cluster const machines{.nodes = 2, .gpus_per_node = 4};
+  cluster const machines{.nodes = ballast::node_sizes::equal(2, 4)};
   for (int trial = 0; trial < 50; ++trial) {
     auto const bags = ballast_test::random_bags(machines.gpus(), random);
     ballast_test::random_step const step(1 + random.below(60), bags, random);

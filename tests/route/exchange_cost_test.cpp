@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,11 +18,10 @@ using ballast::route_volume;
 using ballast::tokens;
 
 // One second moves 100 bytes inside a node and 10 between nodes.
-constexpr cluster slow{.nodes = 2,
-                       .gpus_per_node = 2,
-                       .within_node_bytes_per_second = 100,
-                       .between_nodes_bytes_per_second = 10,
-                       .latency_seconds = 0.25};
+cluster const slow{.nodes = ballast::node_sizes::equal(2, 2),
+                   .within_node_bytes_per_second = 100,
+                   .between_nodes_bytes_per_second = 10,
+                   .latency_seconds = 0.25};
 
 route_volume four_ranks()
 {
@@ -85,6 +85,25 @@ TEST(PriceRoute, GivesTheReverseRouteTheSameFigures)
     };
     EXPECT_EQ(price(step.read, step.computed), price(step.computed, step.read));
   }
+}
+
+TEST(PriceRoute, ChargesALinkByTheNodesThatItJoins)
+{
+  // Ten bytes from rank 2 to rank 3: inside a node of four, and between nodes of three and one.
+  cluster together = slow;
+  together.nodes = ballast::node_sizes::equal(1, 4);
+  cluster apart = slow;
+  apart.nodes = ballast::cluster_of({3, 1})->nodes;
+  std::array<tokens, 1> const lengths{5};
+  ballast::placement from;
+  ballast::placement to;
+  from.assign_whole(lengths, std::array{ballast::rank_id{2}}, 4);
+  to.assign_whole(lengths, std::array{ballast::rank_id{3}}, 4);
+  auto const seconds = [&](cluster const& machines) {
+    return price_route(ballast::measure_route(from, to, machines), machines, 2).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(together), 0.25 + 10.0 / 100);
+  EXPECT_DOUBLE_EQ(seconds(apart), 0.25 + 10.0 / 10);
 }
 
 TEST(PriceRouteDeathTest, RefusesAnotherClusterAndBandwidthsThatAreNone)  // Expects

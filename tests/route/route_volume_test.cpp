@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ using ballast::tokens;
 
 cluster machines_of(std::uint32_t nodes, std::uint32_t gpus_per_node)
 {
-  return {.nodes = nodes, .gpus_per_node = gpus_per_node};
+  return {.nodes = ballast::node_sizes::equal(nodes, gpus_per_node)};
 }
 
 // Where each token of a sample lies, one entry per token.
@@ -42,8 +43,13 @@ std::vector<std::size_t> rank_of_tokens(placement const& where, sample_id sample
 
 // From the definition: token by token, and one message for every pair of ranks that a token
 // connects.
-route_volume token_by_token(placement const& from, placement const& to, std::size_t gpus_per_node)
+route_volume token_by_token(placement const& from, placement const& to,
+                            std::vector<std::uint32_t> const& gpus_of_nodes)
 {
+  std::vector<std::size_t> node_of;
+  for (std::size_t node = 0; node < gpus_of_nodes.size(); ++node) {
+    node_of.insert(node_of.end(), gpus_of_nodes[node], node);
+  }
   route_volume volume;
   volume.ranks.resize(from.ranks());
   std::set<std::pair<std::size_t, std::size_t>> messages;
@@ -55,7 +61,7 @@ route_volume token_by_token(placement const& from, placement const& to, std::siz
       std::size_t const b = targets.at(token);
       if (a == b) {
         ++volume.ranks[a].kept;
-      } else if (a / gpus_per_node == b / gpus_per_node) {
+      } else if (node_of.at(a) == node_of.at(b)) {
         ++volume.ranks[a].sent.within_node;
         ++volume.ranks[b].received.within_node;
       } else {
@@ -108,14 +114,17 @@ TEST(RouteVolume, IsWhatTheDefinitionCountsTokenByToken)
   route_volume volume;
   ballast::workspace memory;
   for (int trial = 0; trial < 100; ++trial) {
-    auto const machines = machines_of(static_cast<std::uint32_t>(1 + random.below(4)),
-                                      static_cast<std::uint32_t>(1 + random.below(4)));
+    // Every other cluster has nodes of one size.
+    std::vector<std::uint32_t> gpus_of_nodes(1 + random.below(4));
+    for (auto& gpus : gpus_of_nodes) { gpus = static_cast<std::uint32_t>(1 + random.below(4)); }
+    if (trial % 2 == 0) { std::fill(gpus_of_nodes.begin(), gpus_of_nodes.end(), 3U); }
+    auto const machines = ballast::cluster_of(gpus_of_nodes).value();
     auto const bags = ballast_test::random_bags(machines.gpus(), random);
     ballast_test::random_step const step(random.below(40), bags, random);
     SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << machines.gpus() << " GPUs");
 
     ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
-    EXPECT_EQ(volume, token_by_token(step.read, step.computed, machines.gpus_per_node));
+    EXPECT_EQ(volume, token_by_token(step.read, step.computed, gpus_of_nodes));
   }
 }
 
@@ -209,15 +218,17 @@ TEST(RouteVolume, AllocatesNothingInTheSteadyState)
   ballast::random_source random(10);
   auto const bags = ballast_test::random_bags(16, random);
   ballast_test::random_step const step(300, bags, random);
-  route_volume volume;
-  ballast::workspace memory;
-  auto const measure = [&] {
-    ballast::measure_route_into(volume, memory, step.read, step.computed, machines_of(2, 8));
-  };
-  measure();
-  auto const before = ballast_test::allocations();
-  measure();
-  EXPECT_EQ(ballast_test::allocations(), before);
+  for (cluster const& machines : {machines_of(2, 8), ballast::cluster_of({8, 5, 3}).value()}) {
+    route_volume volume;
+    ballast::workspace memory;
+    auto const measure = [&] {
+      ballast::measure_route_into(volume, memory, step.read, step.computed, machines);
+    };
+    measure();
+    auto const before = ballast_test::allocations();
+    measure();
+    EXPECT_EQ(ballast_test::allocations(), before);
+  }
 }
 
 TEST(RouteVolumeDeathTest, RefusesAnotherCluster)  // Expects

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -25,24 +27,61 @@ using ballast::to_id;
 using ballast::to_index;
 
 // Oracle for Ensures (1) and (2), written from the definition.
+bool may_lie(std::vector<std::size_t> const& node_of, std::size_t first, std::size_t gpus)
+{
+  if (first + gpus > node_of.size()) { return false; }
+  auto const size_of = [&](std::size_t rank) {
+    return static_cast<std::size_t>(std::count(node_of.begin(), node_of.end(), node_of[rank]));
+  };
+  std::size_t const last = first + gpus - 1;
+  if (node_of[first] == node_of[last]) {
+    std::size_t within = 0;  // ranks of the node before the first
+    while (within < first && node_of[first - within - 1] == node_of[first]) { ++within; }
+    return within % gpus == 0;
+  }
+  bool const starts_a_node = first == 0 || node_of[first - 1] != node_of[first];
+  bool const ends_a_node = last + 1 == node_of.size() || node_of[last + 1] != node_of[last];
+  for (std::size_t rank = first; rank <= last; ++rank) {
+    if (size_of(rank) != size_of(first)) { return false; }
+  }
+  return starts_a_node && ends_a_node;
+}
+
+std::vector<std::size_t> node_of_ranks(cluster const& machines)
+{
+  std::vector<std::size_t> node_of;
+  for (std::size_t rank = 0; rank < machines.gpus(); ++rank) {
+    node_of.push_back(to_index(machines.node_of(to_id<rank_id>(rank))));
+  }
+  return node_of;
+}
+
 void expect_valid(bag_layout const& layout, cluster const& machines)
 {
   std::vector<int> owners(machines.gpus(), 0);
+  auto const node_of = node_of_ranks(machines);
   for (std::size_t index = 0; index < layout.size(); ++index) {
     bag const each = layout[to_id<bag_id>(index)];
     std::size_t const first = to_index(each.first);
     for (std::size_t rank = first; rank < first + each.gpus; ++rank) { ++owners.at(rank); }
-    std::size_t const first_node = first / machines.gpus_per_node;
-    std::size_t const last_node = (first + each.gpus - 1) / machines.gpus_per_node;
-    if (each.gpus <= machines.gpus_per_node) {
-      EXPECT_EQ(first_node, last_node) << "bag " << index << " straddles a node";
-      EXPECT_EQ(first % machines.gpus_per_node % each.gpus, 0U) << "bag " << index << " misaligned";
-    } else {
-      EXPECT_EQ(first % machines.gpus_per_node, 0U) << "bag " << index;
-      EXPECT_EQ(each.gpus % machines.gpus_per_node, 0U) << "bag " << index;
-    }
+    EXPECT_TRUE(may_lie(node_of, first, each.gpus)) << "bag " << index;
   }
   EXPECT_THAT(owners, testing::Each(1));
+}
+
+// Whether the bags can be laid at all: every place is tried for the first free rank.
+bool has_places(std::vector<std::size_t> const& node_of, std::vector<std::uint32_t>& bags,
+                std::size_t rank = 0)
+{
+  if (rank == node_of.size()) { return true; }
+  for (auto& size : bags) {
+    if (size == 0 || !may_lie(node_of, rank, size)) { continue; }
+    std::uint32_t const tried = std::exchange(size, 0U);
+    bool const laid = has_places(node_of, bags, rank + tried);
+    size = tried;
+    if (laid) { return true; }
+  }
+  return false;
 }
 
 TEST(LayOut, RepeatsReplicasInTheOrderWritten)  // Ensures (3)
@@ -108,6 +147,174 @@ TEST(LayOut, SaysWhichBagFitsNowhere)
   EXPECT_THAT(layout.error().message, testing::HasSubstr("bag 1 of 3 GPUs fits nowhere"));
   // More than a node, but not whole nodes.
   EXPECT_FALSE(lay_out(*parse_bags("g12n1+g4n1"), *cluster_of(16), misplaced_bags::largest_first));
+}
+
+TEST(LayOut, FillsNodesOfDifferentSizesInTheOrderWritten)  // Ensures (3)
+{
+  auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
+  auto const layout = lay_out(*parse_bags("g8n2+g4n4+g1n5"), machines);
+  ASSERT_TRUE(layout) << layout.error().message;
+  expect_valid(*layout, machines);
+  EXPECT_EQ((*layout)[bag_id{10}], (bag{rank_id{36}, 1}));
+}
+
+TEST(LayOut, TakesNodesAndSpeedsFromTheCluster)  // Ensures (5)
+{
+  using namespace ballast::literals;
+  // [nodes]
+  auto machines = ballast::cluster_of({8, 8, 8, 8, 5}).value();  // 37 GPUs
+  machines.gpu_speeds.assign(32, 100);                           // in percent of the fastest
+  machines.gpu_speeds.resize(37, 60);
+  auto const bags = ballast::lay_out("g8n2+g4n4+g1n5"_bags, machines);
+  // [nodes]
+  ASSERT_TRUE(bags) << bags.error().message;
+  EXPECT_THAT(bags->speeds(),
+              testing::ElementsAre(800, 800, 400, 400, 400, 400, 60, 60, 60, 60, 60));
+}
+
+TEST(LayOut, LaysTheLargestFirstOnNodesOfDifferentSizes)
+{
+  auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
+  auto const spec = *parse_bags("g1n5+g4n4+g8n2");
+  auto const refused = lay_out(spec, machines);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().position, 5U);
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
+  ASSERT_TRUE(layout) << layout.error().message;
+  expect_valid(*layout, machines);
+  EXPECT_THAT(layout->sizes(), testing::ElementsAre(1, 1, 1, 1, 1, 4, 4, 4, 4, 8, 8));
+}
+
+TEST(LayOut, KeepsLargerNodesWholeWhereASmallerOneHasRoom)
+{
+  // Five GPUs at the first place would leave three of a node of eight, where no bag of four fits.
+  auto const machines = cluster_of({8, 8, 8, 8, 5}).value();
+  auto const layout = lay_out(*parse_bags("g4n8+g5n1"), machines, misplaced_bags::largest_first);
+  ASSERT_TRUE(layout) << layout.error().message;
+  auto const mixed =
+      lay_out(*parse_bags("g4n1+g5n1+g4n7"), machines, misplaced_bags::largest_first);
+  ASSERT_TRUE(mixed) << mixed.error().message;
+  expect_valid(*mixed, machines);
+  EXPECT_EQ((*mixed)[bag_id{1}].first, rank_id{32});
+}
+
+TEST(LayOut, TakesTimeInProportionToTheGpus)
+{
+  // Half a million nodes of one GPU: every node may start a bag that spans half of them.
+  std::vector<std::uint32_t> gpus_of_nodes(1U << 19, 1);
+  gpus_of_nodes.push_back(2);
+  auto const machines = cluster_of(gpus_of_nodes).value();
+  auto const spec = *parse_bags("g1n262145+g262144n1+g1n1");
+  EXPECT_EQ(lay_out(spec, machines).error().position, 262145U);  // would end inside the last node
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_EQ((*layout)[bag_id{262145}], (bag{rank_id{0}, 262144}));
+}
+
+TEST(LayOut, SpansWholeNodesOfOneSizeOnly)
+{
+  EXPECT_TRUE(lay_out(*parse_bags("g8n1+g1n3"), cluster_of({4, 4, 3}).value()));
+  EXPECT_TRUE(lay_out(*parse_bags("g1n3+g8n1"), cluster_of({3, 4, 4}).value()));
+  EXPECT_TRUE(lay_out(*parse_bags("g3n1"), cluster_of({1, 1, 1}).value()));
+  for (auto const& machines :
+       {cluster_of({4, 3, 4}).value(), cluster_of({5, 3, 3}).value(), cluster_of({8, 3}).value(),
+        cluster_of({3, 8}).value(), cluster_of({4, 3, 1, 3}).value()}) {
+    auto const whole = lay_out(*parse_bags("g11n1"), machines, misplaced_bags::largest_first);
+    ASSERT_FALSE(whole);
+    EXPECT_THAT(whole.error().message,
+                testing::AllOf(testing::HasSubstr("bag 0 of 11 GPUs fits nowhere in nodes of"),
+                               testing::HasSubstr("whole nodes of one size")));
+  }
+  EXPECT_THAT(lay_out(*parse_bags("g11n1"), cluster_of({8, 3}).value()).error().message,
+              testing::HasSubstr("must be whole nodes of one size"));
+}
+
+TEST(LayOut, SaysWhatIsWrongWithThePlaceOfABag)
+{
+  auto const why = [](char const* bags, cluster const& machines) {
+    return lay_out(*parse_bags(bags), machines).error().message;
+  };
+  EXPECT_THAT(why("g3n1+g4n2", cluster_of({8, 3}).value()),
+              testing::HasSubstr(
+                  "bag 1 of 4 GPUs would start at rank 3: GPU 3 of node 0 is no multiple of 4;"));
+  EXPECT_THAT(why("g4n1+g2n2", cluster_of({5, 3}).value()),
+              testing::HasSubstr(
+                  "bag 1 of 2 GPUs would start at rank 4: node 0 has only 1 GPU from there on;"));
+  EXPECT_THAT(why("g8n2", cluster_of({8, 7, 1}).value()),
+              testing::HasSubstr("rank 8: node 1 has 7 GPUs, and a bag larger than its node"));
+}
+
+TEST(LayOut, GivesBagsTheSpeedsOfTheirGpus)  // Ensures (5)
+{
+  auto machines = cluster_of({2, 1}).value();
+  machines.gpu_speeds = {100, 70, 50};
+  auto const layout = lay_out(*parse_bags("g2n1+g1n1"), machines);
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_THAT(layout->speeds(), testing::ElementsAre(140, 50));
+  EXPECT_THAT(lay_out(*parse_bags("g1n1+g2n1"), machines, misplaced_bags::largest_first)->speeds(),
+              testing::ElementsAre(50, 140));
+}
+
+TEST(LayOut, RefusesSpeedsThatAreNoneOrTooFewOrTooFast)
+{
+  auto machines = cluster_of(4, 4).value();
+  auto const refusal = [&](std::vector<std::uint32_t> speeds) {
+    machines.gpu_speeds = std::move(speeds);
+    return lay_out(*parse_bags("g2n2"), machines).error();
+  };
+  EXPECT_THAT(refusal({1, 1, 1}).message, testing::HasSubstr("4 GPUs has 3 speeds"));
+  EXPECT_THAT(refusal({1, 1, 1, 1, 1}).message, testing::HasSubstr("4 GPUs has 5 speeds"));
+  auto const zero = refusal({1, 1, 1, 0});
+  EXPECT_EQ(zero.code, error_code::out_of_range);
+  EXPECT_EQ(zero.position, 3U);
+  EXPECT_THAT(zero.message, testing::HasSubstr("GPU 3 has the speed 0"));
+  auto const fast = refusal({1, 1, 1U << 31, 1U << 31});
+  EXPECT_EQ(fast.position, 2U);
+  EXPECT_THAT(fast.message, testing::HasSubstr("coarser unit"));
+}
+
+RC_GTEST_PROP(LayOut, FindsPlacesOfPowersOfTwoOnAnyNodesIfThereAreAny, ())  // Ensures (4)
+{
+  auto const gpus_of_nodes = *rc::gen::nonEmpty(rc::gen::resize(
+      5, rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 6))));
+  auto const machines = cluster_of(gpus_of_nodes).value();
+  std::vector<std::uint32_t> sizes;
+  ballast::bag_spec spec;
+  for (std::size_t left = machines.gpus(); left > 0;) {
+    std::uint32_t size = *rc::gen::element<std::uint32_t>(1, 2, 4, 8);
+    while (size > left) { size /= 2; }
+    RC_PRE(spec.add({size, 1}) == ballast::bag_spec::fault::none);
+    sizes.push_back(size);
+    left -= size;
+  }
+  auto const node_of = node_of_ranks(machines);
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
+  RC_ASSERT(layout.has_value() == has_places(node_of, sizes));
+  if (layout) { expect_valid(*layout, machines); }
+  RC_ASSERT(!testing::Test::HasFailure());
+}
+
+RC_GTEST_PROP(LayOut, PutsBagsOfAnySizesWhereTheyMayLie, ())  // Ensures (1) (2)
+{
+  auto const gpus_of_nodes = *rc::gen::nonEmpty(rc::gen::resize(
+      6, rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 9))));
+  auto const machines = cluster_of(gpus_of_nodes).value();
+  ballast::bag_spec spec;
+  bool fits_as_written = true;
+  auto const node_of = node_of_ranks(machines);
+  for (std::size_t rank = 0; rank < machines.gpus();) {
+    auto const size = static_cast<std::uint32_t>(
+        *rc::gen::inRange<std::size_t>(1, std::min<std::size_t>(machines.gpus() - rank, 9) + 1));
+    fits_as_written = fits_as_written && may_lie(node_of, rank, size);
+    RC_PRE(spec.add({size, 1}) == ballast::bag_spec::fault::none);
+    rank += size;
+  }
+  auto const written = lay_out(spec, machines);
+  RC_ASSERT(written.has_value() == fits_as_written);
+  auto const layout = lay_out(spec, machines, misplaced_bags::largest_first);
+  if (written) { RC_ASSERT(layout.value() == written.value()); }
+  if (layout) { expect_valid(*layout, machines); }
+  RC_ASSERT(!testing::Test::HasFailure());
 }
 
 RC_GTEST_PROP(LayOut, FitsEverySpecOfPowersOfTwo, ())

@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_LOAD_CHART_HPP
 #define BALLAST_REPORT_LOAD_CHART_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
@@ -19,10 +20,17 @@
 
 namespace ballast::inline v0::detail {
 
-[[nodiscard]] inline double mean_of(std::vector<double> const& values)
+/// What every GPU would take if they shared the work evenly: the mean of the loads, in which a GPU
+/// counts as often as it is fast.
+[[nodiscard]] inline double mean_of(std::vector<double> const& loads,
+                                    std::vector<std::uint32_t> const& speeds)
 {
-  if (values.empty()) { return 0; }
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  if (loads.empty()) { return 0; }
+  if (speeds.empty()) {
+    return std::accumulate(loads.begin(), loads.end(), 0.0) / static_cast<double>(loads.size());
+  }
+  return std::inner_product(loads.begin(), loads.end(), speeds.begin(), 0.0) /
+         std::accumulate(speeds.begin(), speeds.end(), 0.0);
 }
 
 [[nodiscard]] inline double highest_of(std::vector<double> const& values)
@@ -32,10 +40,9 @@ namespace ballast::inline v0::detail {
 
 /// Draws one bar per GPU, in rank order.
 inline void draw_load_bars(report::svg_drawing& drawing, plot_frame const& frame,
-                           std::vector<double> const& loads, std::string_view unit,
+                           std::vector<double> const& loads, double mean, std::string_view unit,
                            std::string_view css_class)
 {
-  double const mean = mean_of(loads);
   double const slot = frame.area.width / static_cast<double>(loads.size());
   double const width = std::min(slot * 0.78, 48.0);
   for (std::size_t gpu = 0; gpu < loads.size(); ++gpu) {
@@ -72,19 +79,34 @@ inline void draw_sorted_loads(report::svg_drawing& drawing, plot_frame const& fr
 
 namespace ballast::inline v0::report {
 
+/// How fast every GPU is, as it counts in the means of a load_chart.
+///
+/// Shapes      each is empty, where all GPUs are equally fast, or has one entry per GPU.
+struct chart_speeds {
+  std::vector<std::uint32_t> before = {};  ///< of the GPU
+  std::vector<std::uint32_t> after = {};   ///< of the slowest GPU of its bag, for which it waits
+
+  friend bool operator==(chart_speeds const&, chart_speeds const&) = default;
+};
+
 /// Draws the work of every GPU before and after balancing, side by side on one scale.
 ///
 /// Up to 128 GPUs are bars in rank order. More GPUs are a staircase from the busiest to the idlest,
-/// because their bars would be thinner than a line. A dashed line marks the mean of each side.
+/// because their bars would be thinner than a line. A dashed line marks the mean of each side: what
+/// all GPUs would have if the work were even. A GPU that is twice as fast counts twice in it.
 ///
-/// Units       loads are in `unit`, which takes an SI prefix ("s", "FLOP").
-/// Expects     loads are finite, not negative, at most 1e29.
+/// Units       loads are times, or work per speed, in `unit`, which takes an SI prefix ("s",
+///             "FLOP").
+/// Expects     loads are finite, not negative, at most 1e29; speeds are at least 1.
 /// Ensures     (1) both panels share one vertical scale that starts at 0
 ///             (2) heights are proportional to loads
 /// Complexity  O(n log n) for n GPUs.
 [[nodiscard]] inline std::string load_chart(std::vector<double> const& before,
-                                            std::vector<double> const& after, std::string_view unit)
+                                            std::vector<double> const& after, std::string_view unit,
+                                            chart_speeds const& speeds = {})
 {
+  BALLAST_EXPECTS(speeds.before.empty() || speeds.before.size() == before.size());
+  BALLAST_EXPECTS(speeds.after.empty() || speeds.after.size() == after.size());
   constexpr std::size_t most_bars = 128;
   constexpr double gap = 44;  // between the panels
   constexpr double panel = (detail::plot_width - gap) / 2;
@@ -92,10 +114,11 @@ namespace ballast::inline v0::report {
   double const highest = std::max(detail::highest_of(before), detail::highest_of(after));
   std::string description = "Work per GPU before and after balancing";
   std::string_view glue = ": the busiest has ";
-  for (auto const* loads : {&before, &after}) {
-    double const mean = detail::mean_of(*loads);
+  for (bool const balanced : {false, true}) {
+    std::vector<double> const& loads = balanced ? after : before;
+    double const mean = detail::mean_of(loads, balanced ? speeds.after : speeds.before);
     if (!(mean > 0)) { continue; }
-    (description += glue) += ratio_text(detail::highest_of(*loads) / mean) + " times the mean";
+    (description += glue) += ratio_text(detail::highest_of(loads) / mean) + " times the mean";
     glue = ", then ";
   }
   svg_drawing drawing(detail::chart_width, detail::chart_height, description);
@@ -103,7 +126,7 @@ namespace ballast::inline v0::report {
   double x = detail::plot_left;
   for (bool const balanced : {false, true}) {
     std::vector<double> const& loads = balanced ? after : before;
-    double const mean = detail::mean_of(loads);
+    double const mean = detail::mean_of(loads, balanced ? speeds.after : speeds.before);
     bool const sorted = loads.size() > most_bars;
     auto const gpus = static_cast<double>(std::max<std::size_t>(loads.size(), 1));
     detail::plot_frame const frame{
@@ -124,7 +147,7 @@ namespace ballast::inline v0::report {
     if (sorted) {
       detail::draw_sorted_loads(drawing, frame, loads, css_class);
     } else if (!loads.empty()) {
-      detail::draw_load_bars(drawing, frame, loads, unit, css_class);
+      detail::draw_load_bars(drawing, frame, loads, mean, unit, css_class);
     }
     frame.draw_across(drawing, sorted ? "GPUs, busiest first" : "GPU", "", sorted ? 0 : 0.5);
     if (mean > 0) {

@@ -60,6 +60,7 @@ struct balance_metrics {
   double total = 0;
   double all_speeds = 0;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    BALLAST_EXPECTS(speeds[bag] >= 1);
     auto const load = static_cast<double>(loads[bag]);
     double const per_speed = load / speeds[bag];
     metrics.heaviest = std::max(metrics.heaviest, per_speed);
@@ -74,19 +75,24 @@ struct balance_metrics {
 /// Measures a step as its samples were read, before balancing: every GPU computes, on its own, the
 /// samples that its data loader read.
 ///
-/// Shapes      batch of n samples on GPUs below `gpus`, costs[n]; gpus >= 1.
-/// Expects     equal sizes; costs are not negative.
+/// Shapes      batch of n samples on GPUs below `gpus`, costs[n]; gpus >= 1; gpu_speeds[gpus], or
+///             empty where all GPUs are equally fast.
+/// Expects     equal sizes; costs are not negative; speeds are at least 1, in the unit of the bags
+///             that the step is balanced over.
 /// Complexity  O(n + gpus).
 [[nodiscard]] inline balance_metrics measure_as_read(sample_batch const& batch,
                                                      std::span<cost_units const> costs,
-                                                     std::size_t gpus)
+                                                     std::size_t gpus,
+                                                     std::span<std::uint32_t const> gpu_speeds = {})
 {
   BALLAST_EXPECTS(costs.size() == batch.source.size());
+  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus);
   std::vector<cost_units> loads(gpus, 0);
   for (std::size_t sample = 0; sample < costs.size(); ++sample) {
     BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus);
     loads[to_index(batch.source[sample])] += costs[sample];
   }
+  if (!gpu_speeds.empty()) { return measure_balance(loads, gpu_speeds); }
   return measure_balance(loads, std::vector<std::uint32_t>(gpus, 1));
 }
 

@@ -38,6 +38,7 @@ struct plan_page_data {
   std::size_t gpus = 0;
   std::vector<gantt_bar> timeline_before;  ///< what each GPU does; its work is the sum of its bars
   std::vector<gantt_bar> timeline_after;
+  chart_speeds speeds = {};  ///< where GPUs differ in speed
   route_volume moved;  ///< what the route of the first step moves, if the steps have an exchange
   double bytes_per_token = 0;  ///< how many bytes of each token an exchange moves
   std::string computed = {};   ///< what takes the steps' compute_seconds: "the forward pass"
@@ -65,7 +66,7 @@ struct plan_page_data {
       "The first step. It is computed when the tallest bar is; what the other bars lack is "
       "waiting.",
       load_chart(work_per_gpu(data.timeline_before, data.gpus),
-                 work_per_gpu(data.timeline_after, data.gpus), data.unit));
+                 work_per_gpu(data.timeline_after, data.gpus), data.unit, data.speeds));
   std::string timeline =
       "The first step again, over time. Each row is a GPU, each bar a sample (stronger colour: "
       "longer), and grey is a GPU that waits.";

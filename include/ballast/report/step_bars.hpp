@@ -27,12 +27,14 @@ class bar_stacker {
       : busy_until_(gpus, 0.0), time_per_unit_(time_per_unit)
   {}
 
-  void add(std::size_t gpu, std::size_t sample, tokens length, cost_units cost, std::uint32_t gpus)
+  /// Adds the time of a sample on a GPU of a bag of `gpus` and `speed`.
+  void add(std::size_t gpu, std::size_t sample, tokens length, cost_units cost, std::uint32_t gpus,
+           std::uint32_t speed)
   {
     std::string label =
         "sample " + std::to_string(sample) + ", " + std::to_string(length) + " tokens";
     if (gpus > 1) { label += " over " + std::to_string(gpus) + " GPUs"; }
-    double const duration = static_cast<double>(cost) / gpus * time_per_unit_;
+    double const duration = static_cast<double>(cost) / speed * time_per_unit_;
     bars.push_back({to_id<rank_id>(gpu), busy_until_[gpu], duration, std::move(label)});
     busy_until_[gpu] += duration;
   }
@@ -51,20 +53,27 @@ namespace ballast::inline v0::report {
 /// Returns what every GPU does in a step that is not balanced: it computes the samples that it
 /// read, one after the other.
 ///
-/// Shapes      batch of n samples on GPUs below `gpus`, costs[n].
-/// Units       time_per_unit is how long one cost unit takes; the bars are in its unit.
+/// Shapes      batch of n samples on GPUs below `gpus`, costs[n]; gpu_speeds[gpus], or empty where
+///             all GPUs are equally fast.
+/// Units       time_per_unit is how long one cost unit takes on a GPU of speed 1; the bars are in
+///             its unit.
+/// Expects     speeds are at least 1.
 /// Ensures     (1) one bar per sample, on its source; the bars of a GPU follow each other without
 ///                 gaps
 /// Complexity  O(n).
-[[nodiscard]] inline std::vector<gantt_bar> bars_as_read(sample_batch const& batch,
-                                                         std::span<cost_units const> costs,
-                                                         std::size_t gpus, double time_per_unit)
+[[nodiscard]] inline std::vector<gantt_bar> bars_as_read(
+    sample_batch const& batch, std::span<cost_units const> costs, std::size_t gpus,
+    double time_per_unit, std::span<std::uint32_t const> gpu_speeds = {})
 {
   BALLAST_EXPECTS(costs.size() == batch.lengths.size());
+  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus);
   detail::bar_stacker stack(gpus, time_per_unit);
   for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-    BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus);
-    stack.add(to_index(batch.source[sample]), sample, batch.lengths[sample], costs[sample], 1);
+    std::size_t const gpu = to_index(batch.source[sample]);
+    BALLAST_EXPECTS(gpu < gpus);
+    std::uint32_t const speed = gpu_speeds.empty() ? 1 : gpu_speeds[gpu];
+    BALLAST_EXPECTS(speed >= 1);
+    stack.add(gpu, sample, batch.lengths[sample], costs[sample], 1, speed);
   }
   return stack.bars;
 }
@@ -74,9 +83,10 @@ namespace ballast::inline v0::report {
 ///
 /// Shapes      a plan of n samples over `bags`, lengths[n].
 /// Units       as bars_as_read.
-/// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / GPUs of
-///                 the bag; the bars of a GPU follow each other in sample order without gaps. In a
-///                 padded batch every sample takes the time of the longest one
+/// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / speed of
+///                 the bag, so that faster GPUs wait inside it for the slowest; the bars of a GPU
+///                 follow each other in sample order without gaps. In a padded batch every sample
+///                 takes the time of the longest one
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,
@@ -87,13 +97,14 @@ namespace ballast::inline v0::report {
   detail::bar_stacker stack(bags.gpus(), time_per_unit);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     bag const owner = bags[plan.owner[sample]];
+    std::uint32_t const speed = bags.speeds()[to_index(plan.owner[sample])];
     cost_units cost = plan.costs[sample];
     if (plan.batches == batching::padded) {
       cost = plan.loads[to_index(plan.owner[sample])] /
              static_cast<cost_units>(plan.samples[plan.owner[sample]].size());
     }
     for (std::size_t gpu = 0; gpu < owner.gpus; ++gpu) {
-      stack.add(to_index(owner.first) + gpu, sample, lengths[sample], cost, owner.gpus);
+      stack.add(to_index(owner.first) + gpu, sample, lengths[sample], cost, owner.gpus, speed);
     }
   }
   return stack.bars;

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
@@ -41,8 +42,10 @@ namespace detail {
 /// An all-gather takes equal parts from all ranks, so every rank contributes as many rows as the
 /// rank with most. The prediction is that of price_route, for the best all-gather: the GPUs of a
 /// node share out the parts of other nodes, so that every part enters a node once, and pass them on
-/// inside the node. A rank then receives nodes - 1 parts from other nodes and the rest from its
-/// own.
+/// inside the node. With R ranks on N nodes, a rank of a node of G then sends its part to N - 1
+/// other nodes, receives R / G - 1 parts from these, and sends and receives R - R / G inside its
+/// own. The time is that of the node with most GPUs inside nodes, and between them of the one with
+/// fewest.
 ///
 /// Units       those of price_route.
 /// Ensures     memory_bytes is (ranks + 1) parts: those of all ranks, and the rank's own padded
@@ -53,9 +56,11 @@ namespace detail {
 {
   BALLAST_EXPECTS(from.ranks() == machines.gpus() && bytes_per_token >= 0);
   auto const ranks = static_cast<double>(machines.gpus());
-  double const nodes = machines.nodes;
+  auto const nodes = static_cast<double>(machines.nodes.size());
+  auto const most_gpus = static_cast<double>(machines.nodes.largest());
+  auto const fewest_gpus = static_cast<double>(machines.nodes.smallest());
   double const part = static_cast<double>(detail::most_rows(from)) * bytes_per_token;
-  double const within_node = (ranks - nodes) * part;
+  double const within_node = (ranks - nodes) * part;  // of the mean rank, as the next
   double const between_nodes = (nodes - 1) * part;
 
   exchange_cost cost;
@@ -64,14 +69,20 @@ namespace detail {
     cost.kept_share = 1;
     return cost;
   }
-  cost.messages_mean = nodes - 1 + machines.gpus_per_node - 1;
-  cost.messages_max = cost.messages_mean;
+  for (std::size_t node = 0; node < machines.nodes.size(); ++node) {
+    auto const gpus = static_cast<double>(machines.nodes[to_id<node_id>(node)]);
+    cost.messages_mean += gpus * (nodes - 1 + gpus - 1);
+    double const received = std::ceil(ranks / gpus - 1) + gpus - 1;
+    cost.messages_max = std::max({cost.messages_max, nodes - 1 + gpus - 1, received});
+  }
+  cost.messages_mean /= ranks;
   cost.bytes_mean = within_node + between_nodes;
-  cost.bytes_max = cost.bytes_mean;
+  cost.bytes_max = std::max(cost.bytes_mean, (ranks - ranks / most_gpus) * part + between_nodes);
   cost.within_node_bytes = ranks * within_node;
   cost.between_nodes_bytes = ranks * between_nodes;
-  cost.seconds =
-      machines.latency_seconds + detail::transfer_seconds(machines, within_node, between_nodes);
+  cost.seconds = machines.latency_seconds +
+                 detail::transfer_seconds(machines, (ranks - ranks / most_gpus) * part,
+                                          (ranks / fewest_gpus - 1) * part);
   return cost;
 }
 

@@ -2,44 +2,48 @@
 #ifndef BALLAST_TOPOLOGY_CLUSTER_HPP
 #define BALLAST_TOPOLOGY_CLUSTER_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace ballast::inline v0 {
 
-/// The machines of a job: nodes with the same number of GPUs each, and how fast bytes travel.
+/// The machines of a job: how many GPUs every node has, how fast these compute, and how fast bytes
+/// travel.
 ///
-/// Ranks are numbered node by node, as torchrun, mpirun and Slurm do by default: GPU g of node k is
-/// rank k * gpus_per_node + g.
-///
-/// Units       bandwidths in bytes per second, per GPU and direction; latency in seconds. The
+/// Shapes      gpu_speeds[gpus()] in rank order, or empty where all GPUs are equally fast; lay_out
+///             checks them.
+/// Units       speeds in any unit that is the same for all, for example percent of the fastest;
+///             bandwidths in bytes per second, per GPU and direction; latency in seconds. The
 ///             defaults are the data sheet of an NVIDIA DGX H100: fourth-generation NVLink, 900
 ///             GB/s for both directions together, and one 400 Gb/s port per GPU between nodes.
 struct cluster {
-  std::uint32_t nodes = 1;
-  std::uint32_t gpus_per_node = 8;
+  node_sizes nodes = {};
+  std::vector<std::uint32_t> gpu_speeds = {};
   double within_node_bytes_per_second = 450e9;
   double between_nodes_bytes_per_second = 50e9;
   double latency_seconds = 10e-6;
 
-  [[nodiscard]] constexpr std::size_t gpus() const noexcept
-  {
-    return std::size_t{nodes} * gpus_per_node;
-  }
+  [[nodiscard]] std::size_t gpus() const noexcept { return nodes.gpus(); }
 
-  [[nodiscard]] constexpr node_id node_of(rank_id rank) const
-  {
-    BALLAST_EXPECTS(to_index(rank) < gpus());
-    return to_id<node_id>(to_index(rank) / gpus_per_node);
-  }
+  [[nodiscard]] node_id node_of(rank_id rank) const { return nodes.node_of(rank); }
 
-  friend constexpr bool operator==(cluster const&, cluster const&) = default;
+  friend bool operator==(cluster const&, cluster const&) = default;
 };
+
+namespace detail {
+
+/// A job has at most this many GPUs.
+inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
+
+}  // namespace detail
 
 /// The cluster of a job of `gpus` GPUs in nodes of `gpus_per_node`; a job smaller than a node is
 /// one node of its own size.
@@ -48,8 +52,8 @@ struct cluster {
 ///             2^24.
 [[nodiscard]] inline result<cluster> cluster_of(std::size_t gpus, std::size_t gpus_per_node = 8)
 {
-  constexpr std::size_t most = std::size_t{1} << 24;
-  if (gpus == 0 || gpus_per_node == 0 || gpus > most || gpus_per_node > most) {
+  if (gpus == 0 || gpus_per_node == 0 || gpus > detail::most_gpus ||
+      gpus_per_node > detail::most_gpus) {
     return fail(error_code::out_of_range, 0,
                 "a cluster of " + std::to_string(gpus) + " GPUs in nodes of " +
                     std::to_string(gpus_per_node) + ": both numbers must be from 1 to 16777216");
@@ -59,12 +63,45 @@ struct cluster {
     return fail(error_code::infeasible, 0,
                 std::to_string(gpus) + " GPUs do not fill nodes of " + std::to_string(per_node) +
                     "; use a multiple of " + std::to_string(per_node) +
-                    " or say how many GPUs a node has");
+                    ", list the nodes one by one, or say how many GPUs a node has");
   }
   cluster machines;
-  machines.nodes = static_cast<std::uint32_t>(gpus / per_node);
-  machines.gpus_per_node = static_cast<std::uint32_t>(per_node);
+  machines.nodes = node_sizes::equal(gpus / per_node, per_node);
   return machines;
+}
+
+/// The cluster whose nodes have so many GPUs, one by one.
+///
+/// Errors      out_of_range: there is no node, node `position` has no GPU, or the GPUs up to it are
+///             more than 2^24.
+/// Complexity  O(nodes).
+[[nodiscard]] inline result<cluster> cluster_of(std::span<std::uint32_t const> gpus_of_nodes)
+{
+  if (gpus_of_nodes.empty()) {
+    return fail(error_code::out_of_range, 0, "a cluster has no node; list at least one");
+  }
+  std::size_t gpus = 0;
+  for (std::size_t node = 0; node < gpus_of_nodes.size(); ++node) {
+    if (gpus_of_nodes[node] == 0) {
+      return fail(error_code::out_of_range, node,
+                  "node " + std::to_string(node) + " has no GPU; leave it out");
+    }
+    gpus += gpus_of_nodes[node];
+    if (gpus > detail::most_gpus) {
+      return fail(error_code::out_of_range, node,
+                  "the nodes up to node " + std::to_string(node) + " have " + std::to_string(gpus) +
+                      " GPUs, and a job has at most 16777216; correct their sizes");
+    }
+  }
+  cluster machines;
+  machines.nodes = node_sizes(gpus_of_nodes);
+  return machines;
+}
+
+/// The same, written out: `cluster_of({8, 8, 8, 8, 5})`.
+[[nodiscard]] inline result<cluster> cluster_of(std::initializer_list<std::uint32_t> gpus_of_nodes)
+{
+  return cluster_of(std::span(gpus_of_nodes.begin(), gpus_of_nodes.size()));
 }
 
 }  // namespace ballast::inline v0

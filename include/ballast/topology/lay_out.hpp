@@ -7,11 +7,13 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,22 +22,170 @@ namespace ballast::inline v0 {
 /// What to do where bags laid in the order written would straddle a node or be misaligned.
 enum class misplaced_bags : std::uint8_t {
   refuse,         ///< an error that names the first such bag
-  largest_first,  ///< larger bags get their ranks first, the first that fit; numbers stay as written
+  largest_first,  ///< larger bags get their ranks first, in the smallest nodes that they fit and
+                  ///< there the first that fit; numbers stay as written
 };
 
 namespace detail {
 
-/// Whether a bag may start at `first`: inside one node at a multiple of its size, or whole nodes.
-[[nodiscard]] inline bool bag_fits_at(std::size_t first, std::size_t gpus, std::size_t per_node)
+/// Whether a bag may start at `first`: inside one node at a multiple of its size, or whole nodes of
+/// equal size.
+[[nodiscard]] inline bool bag_fits_at(node_sizes const& nodes, std::size_t first, std::size_t gpus)
 {
-  if (gpus > per_node) { return gpus % per_node == 0 && first % per_node == 0; }
-  std::size_t const within = first % per_node;
-  return within % gpus == 0 && within + gpus <= per_node;
+  if (first + gpus > nodes.gpus()) { return false; }
+  node_id const node = nodes.node_of(to_id<rank_id>(first));
+  std::size_t const size = nodes[node];
+  std::size_t const within = first - to_index(nodes.first(node));
+  if (gpus <= size) { return within % gpus == 0 && within + gpus <= size; }
+  if (within != 0 || gpus % size != 0) { return false; }
+  if (nodes.all_equal()) { return true; }
+  std::size_t const past = to_index(node) + gpus / size;
+  for (std::size_t next = to_index(node) + 1; next < past; ++next) {
+    if (next == nodes.size() || nodes[to_id<node_id>(next)] != size) { return false; }
+  }
+  return true;
 }
 
 [[nodiscard]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
   return "bag " + std::to_string(index) + " of " + std::to_string(gpus) + " GPUs";
+}
+
+[[nodiscard]] inline std::string gpus_text(std::size_t gpus)
+{
+  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+}
+
+/// What is wrong with a bag that does not fit at `first`.
+[[nodiscard]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
+                                             std::size_t gpus)
+{
+  node_id const node = nodes.node_of(to_id<rank_id>(first));
+  std::size_t const size = nodes[node];
+  std::size_t const within = first - to_index(nodes.first(node));
+  std::string const name = "node " + std::to_string(to_index(node));
+  if (gpus > size) {
+    return name + " has " + gpus_text(size) +
+           ", and a bag larger than its node must be whole nodes of one size";
+  }
+  if (within % gpus != 0) {
+    return "GPU " + std::to_string(within) + " of " + name + " is no multiple of " +
+           std::to_string(gpus);
+  }
+  return name + " has only " + gpus_text(size - within) + " from there on";
+}
+
+/// A word to sort by: of equal keys, the one with the lower index comes first.
+[[nodiscard]] constexpr std::uint64_t word_of(std::size_t key, std::size_t index)
+{
+  return (std::uint64_t{key} << 32) | index;
+}
+[[nodiscard]] constexpr std::size_t index_in(std::uint64_t word)
+{
+  return static_cast<std::uint32_t>(word);
+}
+
+/// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
+/// larger ones stay whole, and then those that span nodes. The order of ranks breaks ties.
+///
+/// Shapes      smallest_first: all nodes, as word_of their sizes.
+/// Complexity  O(GPUs).
+[[nodiscard]] inline std::vector<std::size_t> places_of_bag(
+    node_sizes const& nodes, std::span<std::uint64_t const> smallest_first, std::size_t gpus)
+{
+  std::vector<std::size_t> places;
+  for (std::uint64_t const word : smallest_first) {
+    auto const node = to_id<node_id>(index_in(word));
+    std::size_t const first = to_index(nodes.first(node));
+    for (std::size_t within = 0; within + gpus <= nodes[node]; within += gpus) {
+      places.push_back(first + within);
+    }
+  }
+  std::vector<std::size_t> alike(nodes.size(), 1);  // nodes of one size in a row, from each on
+  for (std::size_t index = nodes.size() - 1; index > 0; --index) {
+    bool const as_next = nodes[to_id<node_id>(index - 1)] == nodes[to_id<node_id>(index)];
+    if (as_next) { alike[index - 1] += alike[index]; }
+  }
+  for (std::uint64_t const word : smallest_first) {
+    std::size_t const index = index_in(word);
+    std::size_t const size = nodes[to_id<node_id>(index)];
+    if (gpus > size && gpus % size == 0 && gpus / size <= alike[index]) {
+      places.push_back(to_index(nodes.first(to_id<node_id>(index))));
+    }
+  }
+  return places;
+}
+
+/// Gives larger bags their ranks first: a smaller bag laid before could cut every gap that a larger
+/// one fits. Returns the first bag that finds no place, or the number of bags.
+[[nodiscard]] inline std::size_t lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
+{
+  std::vector<std::uint64_t> smallest_first;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
+  }
+  if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end()); }
+  std::vector<std::uint64_t> largest_first;
+  for (std::size_t index = 0; index < bags.size(); ++index) {
+    largest_first.push_back(word_of(~bags[index].gpus, index));
+  }
+  std::sort(largest_first.begin(), largest_first.end());
+
+  std::vector<bool> taken(nodes.gpus(), false);
+  std::vector<std::size_t> places;
+  std::size_t next = 0;  // place at which bags of one size search on
+  std::uint32_t size_before = 0;
+  for (std::uint64_t const word : largest_first) {
+    std::size_t const index = index_in(word);
+    std::uint32_t const size = bags[index].gpus;
+    if (size != size_before) {
+      places = places_of_bag(nodes, smallest_first, size);
+      next = 0;
+      size_before = size;
+    }
+    while (next < places.size()) {
+      std::size_t const place = places[next];
+      std::size_t past_taken = place + size;  // the last taken rank of the place, and one
+      while (past_taken > place && !taken[past_taken - 1]) { --past_taken; }
+      if (past_taken == place) { break; }
+      // Places up to that rank hold it too.
+      while (next < places.size() && places[next] >= place && places[next] < past_taken) { ++next; }
+    }
+    if (next == places.size()) { return index; }
+    bags[index].first = to_id<rank_id>(places[next]);
+    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(places[next]), size, true);
+  }
+  return bags.size();
+}
+
+/// Lays out bags at the speeds of the cluster, or refuses these.
+[[nodiscard]] inline result<bag_layout> layout_at_speeds(std::span<bag const> bags,
+                                                         cluster const& machines)
+{
+  auto const& speeds = machines.gpu_speeds;
+  if (speeds.empty()) { return bag_layout(bags); }
+  if (speeds.size() != machines.gpus()) {
+    return fail(error_code::out_of_range, 0,
+                "a job of " + std::to_string(machines.gpus()) + " GPUs has " +
+                    std::to_string(speeds.size()) +
+                    " speeds; give one for each GPU in rank order, or none");
+  }
+  for (std::size_t index = 0; index < bags.size(); ++index) {
+    auto const first = speeds.begin() + static_cast<std::ptrdiff_t>(to_index(bags[index].first));
+    auto const slowest = std::min_element(first, first + bags[index].gpus);
+    if (*slowest == 0) {
+      auto const rank = static_cast<std::size_t>(slowest - speeds.begin());
+      return fail(error_code::out_of_range, rank,
+                  "GPU " + std::to_string(rank) +
+                      " has the speed 0; give it one of at least 1, or leave the GPU out");
+    }
+    if (std::uint64_t{*slowest} * bags[index].gpus > std::numeric_limits<std::uint32_t>::max()) {
+      return fail(error_code::out_of_range, to_index(bags[index].first),
+                  bag_name(index, bags[index].gpus) +
+                      " is faster than 4294967295; give speeds in a coarser unit");
+    }
+  }
+  return bag_layout(bags, speeds);
 }
 
 }  // namespace detail
@@ -45,21 +195,27 @@ namespace detail {
 /// Bags are numbered replica by replica, in the order written. A bag fits where its GPUs belong to
 /// one node and its first rank is a multiple of its size within that node, so that its all-to-all
 /// stays inside the node and nested process groups line up; a bag larger than a node must be whole
-/// nodes.
+/// nodes of equal size. Where nodes differ in size, bags laid largest first go to the smallest
+/// nodes that they fit.
 ///
 /// Ensures     (1) every rank is in exactly one bag
 ///             (2) every bag fits in the sense above
 ///             (3) where all bags fit in the order written, bag b + 1 starts where bag b ends,
 ///                 whatever `misplaced` says
+///             (4) bags whose sizes are powers of two find places largest first if there are any
+///             (5) the bags are as fast as the cluster's GPUs make them (bag_layout)
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
-///             does not fit, or found no gap when the largest were laid first.
-/// Complexity  O(GPUs); largest first O(GPUs * different sizes + bags log bags).
+///             does not fit, or found no gap when the largest were laid first; out_of_range: the
+///             speeds are not one for each GPU (position 0), that of GPU `position` is 0, or that of
+///             the bag which starts there does not fit 32 bits.
+/// Complexity  O(GPUs), with nodes of several sizes O(GPUs + bags log nodes); largest first O(GPUs *
+///             different sizes + bags log bags + nodes log nodes).
 [[nodiscard]] inline result<bag_layout> lay_out(bag_spec const& spec, cluster const& machines,
                                                 misplaced_bags misplaced = misplaced_bags::refuse)
 {
   std::size_t const gpus = machines.gpus();
-  std::size_t const per_node = machines.gpus_per_node;
-  if (spec.gpus() == 0 || gpus == 0 || gpus % spec.gpus() != 0) {
+  node_sizes const& nodes = machines.nodes;
+  if (spec.gpus() == 0 || gpus % spec.gpus() != 0) {
     return fail(error_code::infeasible, 0,
                 "the bags of one replica take " + std::to_string(spec.gpus()) +
                     " GPUs, and the job's " + std::to_string(gpus) +
@@ -73,55 +229,34 @@ namespace detail {
   while (rank < gpus) {
     for (bag_group const group : spec.groups()) {
       for (std::uint32_t repeat = 0; repeat < group.bags; ++repeat) {
-        if (!detail::bag_fits_at(rank, group.gpus, per_node)) {
-          misfit = std::min(misfit, bags.size());
+        if (misfit == gpus && !detail::bag_fits_at(nodes, rank, group.gpus)) {
+          misfit = bags.size();
         }
         bags.push_back({to_id<rank_id>(rank), group.gpus});
         rank += group.gpus;
       }
     }
   }
-  if (misfit == gpus) { return bag_layout(bags); }
-  if (misplaced == misplaced_bags::refuse) {
+  if (misfit != gpus && misplaced == misplaced_bags::refuse) {
+    std::size_t const first = to_index(bags[misfit].first);
     return fail(error_code::infeasible, misfit,
                 detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-                    std::to_string(to_index(bags[misfit].first)) + ", which straddles nodes of " +
-                    std::to_string(per_node) +
-                    " GPUs or is no multiple of its size; write larger bags first, lay the largest "
-                    "first, or "
-                    "use sizes that divide a node");
+                    std::to_string(first) + ": " +
+                    detail::misfit_text(nodes, first, bags[misfit].gpus) +
+                    "; write larger bags first, lay the largest first, or use sizes that divide a "
+                    "node");
   }
-
-  // Larger first: a smaller bag laid before could cut every gap that a larger one fits.
-  std::vector<std::size_t> largest_first(bags.size());
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-    return bags[a].gpus > bags[b].gpus || (bags[a].gpus == bags[b].gpus && a < b);
-  });
-  std::vector<bool> taken(gpus, false);
-  std::size_t first = 0;  // bags of the same size search on from the last one
-  std::uint32_t size_before = 0;
-  for (std::size_t const index : largest_first) {
-    std::uint32_t const size = bags[index].gpus;
-    if (size != size_before) { first = 0; }
-    size_before = size;
-    auto const free_at = [&](std::size_t start) {
-      return detail::bag_fits_at(start, size, per_node) &&
-             std::none_of(taken.begin() + static_cast<std::ptrdiff_t>(start),
-                          taken.begin() + static_cast<std::ptrdiff_t>(start + size),
-                          [](bool rank_taken) { return rank_taken; });
-    };
-    while (first + size <= gpus && !free_at(first)) { ++first; }
-    if (first + size > gpus) {
-      return fail(error_code::infeasible, index,
-                  detail::bag_name(index, size) + " fits nowhere in nodes of " +
-                      std::to_string(per_node) +
-                      " GPUs; use sizes that divide a node, or whole nodes");
+  if (misfit != gpus) {
+    std::size_t const unlaid = detail::lay_largest_first(bags, nodes);
+    if (unlaid != bags.size()) {
+      return fail(error_code::infeasible, unlaid,
+                  detail::bag_name(unlaid, bags[unlaid].gpus) + " fits nowhere in nodes of " +
+                      nodes.text() +
+                      " once bags as large or larger are laid; use sizes that divide a node, or "
+                      "whole nodes of one size");
     }
-    bags[index].first = to_id<rank_id>(first);
-    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(first), size, true);
   }
-  return bag_layout(bags);
+  return detail::layout_at_speeds(bags, machines);
 }
 
 }  // namespace ballast::inline v0

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/topology/node_sizes.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::node_id;
+using ballast::node_sizes;
+using ballast::rank_id;
+using ballast::to_id;
+
+node_sizes listed(std::vector<std::uint32_t> const& sizes)
+{
+  return node_sizes(sizes);
+}
+
+RC_GTEST_PROP(NodeSizes, NumberRanksNodeByNode, ())  // Ensures (2)
+{
+  auto const sizes = *rc::gen::nonEmpty(
+      rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange<std::uint32_t>(1, 6)));
+  node_sizes const nodes(sizes);
+  RC_ASSERT(nodes.size() == sizes.size());
+  std::size_t rank = 0;  // rank by rank, from the definition
+  for (std::size_t node = 0; node < sizes.size(); ++node) {
+    RC_ASSERT(nodes[to_id<node_id>(node)] == sizes[node]);
+    RC_ASSERT(nodes.first(to_id<node_id>(node)) == to_id<rank_id>(rank));
+    for (std::uint32_t gpu = 0; gpu < sizes[node]; ++gpu) {
+      RC_ASSERT(nodes.node_of(to_id<rank_id>(rank)) == to_id<node_id>(node));
+      ++rank;
+    }
+  }
+  RC_ASSERT(nodes.gpus() == rank);
+  RC_ASSERT(nodes.smallest() == *std::min_element(sizes.begin(), sizes.end()));
+  RC_ASSERT(nodes.largest() == *std::max_element(sizes.begin(), sizes.end()));
+  RC_ASSERT(nodes.all_equal() == (nodes.smallest() == nodes.largest()));
+}
+
+TEST(NodeSizes, AreTheSameListedOrNotWhereTheyAreEqual)  // Ensures (1)
+{
+  EXPECT_EQ(listed({4, 4, 4}), node_sizes::equal(3, 4));
+  EXPECT_NE(listed({4, 4}), node_sizes::equal(1, 8));
+  EXPECT_NE(listed({4, 5}), listed({5, 4}));
+  EXPECT_EQ(listed({8}), node_sizes{});
+}
+
+TEST(NodeSizes, TakeNoMemoryWhereTheyAreEqual)  // Ensures (3)
+{
+  auto const before = ballast_test::allocations();
+  node_sizes const nodes = node_sizes::equal(1U << 20, 8);
+  node_sizes const copy = nodes;
+  EXPECT_EQ(copy.node_of(rank_id{8 * 77 + 3}), node_id{77});
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+TEST(NodeSizes, HaveATextForMessages)
+{
+  EXPECT_EQ(node_sizes::equal(3, 8).text(), "8 GPUs");
+  EXPECT_EQ(node_sizes::equal(3, 1).text(), "1 GPU");
+  EXPECT_EQ(listed({8, 5, 8}).text(), "5 to 8 GPUs");
+}
+
+TEST(NodeSizesDeathTest, RefuseWhatIsNoNode)  // Expects
+{
+  EXPECT_DEATH((void)listed({}), "sizes.empty");
+  EXPECT_DEATH((void)listed({0, 3}), "size >= 1");
+  EXPECT_DEATH((void)listed({0, 0}), "gpus >= 1");
+  EXPECT_DEATH((void)listed({1U << 31, 1U << 31, 1}), "numeric_limits");
+  EXPECT_DEATH((void)node_sizes::equal(1U << 16, 1U << 16), "most / gpus");
+  EXPECT_DEATH((void)listed({2, 3}).node_of(rank_id{5}), "gpus\\(\\)");
+  EXPECT_DEATH((void)listed({2, 3})[node_id{2}], "size\\(\\)");
+}
+
+}  // namespace
