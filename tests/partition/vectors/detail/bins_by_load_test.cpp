@@ -33,8 +33,8 @@ TEST(BinsByLoad, StayInOrderWhileLoadsChange)  // Ensures (1)
           return std::tuple(loads[a][d], a) < std::tuple(loads[b][d], b);
         });
         ASSERT_TRUE(std::ranges::equal(bins.lightest_first(d), expected)) << "step " << step;
-        ASSERT_EQ(bins.heaviest_load(d), loads[expected.back()][d]);
-        if (bins.heaviest_load(d) > bins.heaviest_load(heaviest_dimension)) {
+        ASSERT_EQ(bins.latest_finish(d), ballast::ratio{loads[expected.back()][d]});
+        if (bins.latest_finish(d) > bins.latest_finish(heaviest_dimension)) {
           heaviest_dimension = d;
         }
       }

@@ -28,7 +28,8 @@ std::vector<cost_vector<D>> search(vector_instance<D> const& step, std::vector<b
   ballast::workspace memory;
   auto scratch = memory.open();
   ballast::vector_problem<D> const problem{step.costs};
-  ballast::detail::vector_search<D>(problem, loads, owner, work, scratch, memory).run(target);
+  ballast::detail::vector_search<D>(problem, loads, owner, work, scratch, memory)
+      .run(ballast::ratio{target});
   return loads;
 }
 
