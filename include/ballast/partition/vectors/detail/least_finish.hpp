@@ -24,6 +24,19 @@ template <std::size_t D>
   return total;
 }
 
+/// When the last bin finishes, in the dimension in which it is latest.
+template <std::size_t D>
+[[nodiscard]] ratio finish_of(vector_problem<D> const& problem,
+                              std::span<cost_vector<D> const> loads) noexcept
+{
+  ratio latest;
+  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
+    cost_units const largest = *std::max_element(loads[bin].begin(), loads[bin].end());
+    latest = std::max(latest, ratio{largest, problem.speed(bin)});
+  }
+  return latest;
+}
+
 /// A time before which no plan finishes, at little expense: the mean load per speed, or the largest
 /// single cost on the fastest bin; the most of all dimensions.
 ///
