@@ -29,8 +29,8 @@ namespace ballast::inline v0 {
 ///                 have
 ///             (2) loads have grown by exactly the costs of the samples each bin now owns
 ///             (3) equal largest costs go in sample order and equal results to the lowest-numbered
-///                 bin, so in one dimension the plan is that of `longest_processing_time`, as long
-///                 as bins have room
+///                 bin, so in one dimension and equal bins without capacities the plan is that of
+///                 `longest_processing_time`
 ///             (4) no bin weighs more than its capacity
 /// Complexity  O(n) to sort; O(n (log m + m^(1 - 1/D))) where the bins' loads are spread evenly,
 ///             O(n m) at worst.

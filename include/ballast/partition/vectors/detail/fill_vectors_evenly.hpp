@@ -18,43 +18,42 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <span>
 
 namespace ballast::inline v0::detail {
 
-/// What share of its limit a bin has, as a whole number that compares between bins: 2^30 is all.
+/// What share of its limit a bin has, as a whole number that compares between bins: 2^30 is all, to
+/// within a part of 2^62.
 ///
-/// Shapes      limits[m], replaced by their reciprocals; a limit below 1 counts as 1.
+/// Shapes      limits[m]; a limit below 1 counts as 1.
 /// Expects     values are not negative.
 class shares_of_limits {
  public:
-  explicit shares_of_limits(std::span<std::int64_t> limits) : reciprocals_(limits)
+  shares_of_limits(std::span<std::int64_t const> limits, workspace::frame& scratch)
+      : parts_(scratch.take<part>(limits.size()))
   {
-    std::int64_t const largest = *std::max_element(limits.begin(), limits.end());
-    bits_ = static_cast<int>(
-        std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(largest, 1))));
-    for (std::int64_t& limit : limits) {
-      uint128 const exact = (uint128{1} << (bits_ + share_bits)) /
-                            static_cast<std::uint64_t>(std::max<std::int64_t>(limit, 1));
-      constexpr auto most = std::numeric_limits<std::int64_t>::max();
-      limit = static_cast<std::int64_t>(
-          std::min(exact, static_cast<uint128>(static_cast<std::uint64_t>(most))));
+    for (std::size_t bin = 0; bin < limits.size(); ++bin) {
+      auto const limit = static_cast<std::uint64_t>(std::max<std::int64_t>(limits[bin], 1));
+      auto const bits = static_cast<int>(std::bit_width(limit));
+      parts_[bin] = {static_cast<std::uint64_t>((uint128{1} << (bits + precision)) / limit),
+                     bits + precision - share_bits};
     }
   }
 
   [[nodiscard]] uint128 share(std::size_t bin, std::int64_t value) const noexcept
   {
-    return uint128{static_cast<std::uint64_t>(value)} *
-               static_cast<std::uint64_t>(reciprocals_[bin]) >>
-           bits_;
+    return uint128{static_cast<std::uint64_t>(value)} * parts_[bin].reciprocal >> parts_[bin].shift;
   }
 
  private:
   static constexpr int share_bits = 30;
-  std::span<std::int64_t const> reciprocals_;
-  int bits_;
+  static constexpr int precision = 62;
+  struct part {
+    std::uint64_t reciprocal;
+    int shift;
+  };
+  std::span<part> parts_;
 };
 
 /// Makes a plan from nothing in which work and weight are even: weight counts as one dimension more,
@@ -112,8 +111,8 @@ bool fill_vectors_evenly(vector_problem<D> const& problem, std::span<cost_vector
   std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
   descending_order_into(order, largest_share, memory);
 
-  shares_of_limits const load_shares(load_limits);
-  shares_of_limits const weight_shares(weight_limits);
+  shares_of_limits const load_shares(load_limits, scratch);
+  shares_of_limits const weight_shares(weight_limits, scratch);
   for (priced_sample const each : order) {
     std::size_t const sample = to_index(each.sample);
     cost_vector<D> const& cost = problem.costs[sample];

@@ -9,6 +9,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/partition_constraints.hpp>
