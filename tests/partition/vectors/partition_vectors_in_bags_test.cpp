@@ -291,7 +291,6 @@ TEST(PartitionVectorsInBags, SaysHowMuchMoves)
 
 TEST(PartitionVectorsInBags, AllocatesNothingInTheSteadyState)  // Ensures (3) (4)
 {
-  ballast::random_source random(506);
   std::vector<ballast::tokens> lengths(1000);
   std::vector<std::int64_t> prompts(1000);
   std::vector<std::uint32_t> speeds(32, 3);
