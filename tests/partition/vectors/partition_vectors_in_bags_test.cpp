@@ -43,7 +43,7 @@ ballast::result<ballast::vector_bag_plan<D>> in_bags(bag_vectors<D> const& step,
 
 TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
 {
-  // [vectors in bags]
+  // [vectors_in_bags]
   struct sample {
     ballast::tokens text;
     ballast::tokens image;
@@ -64,7 +64,7 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
   auto const plan =
       ballast::partition_vectors(samples, bags, ballast::vector_refine{}, encoder_and_llm, length,
                                  {.together = prompts, .most_per_gpu = 800});
-  // [vectors in bags]
+  // [vectors_in_bags]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->loads, (std::vector<cost_vector<2>>{{10'800, 12'400}, {0, 4'800}}));
   EXPECT_EQ(plan->makespan, (ratio{62, 1}));
