@@ -34,7 +34,9 @@ namespace ballast::inline v0 {
 /// prices few pairs. Samples go only where they fit and where there is room.
 ///
 /// Where the inner policy's plan overruns capacities, or leaves samples without a bin, the search
-/// begins with a plan that does not: `detail::place_vectors_within_capacity`.
+/// begins with a plan that does not: `detail::place_vectors_within_capacity`. Where capacities leave
+/// what it finds more than 1/2048 above the bound, it begins anew up to 4 D times, with plans in which
+/// slow bins hold what is little work for its weight: `detail::fill_vectors_by_density`.
 ///
 /// Ensures     (1) every sample that found room has one bin, which it fits, and loads have changed
 ///                 as the owners have
@@ -42,12 +44,13 @@ namespace ballast::inline v0 {
 ///             (3) with no work to spend the plan is the inner policy's, if it keeps to them
 ///             (4) no bin weighs more than its capacity
 /// Complexity  the inner policy, D radix sorts, and the pricing of about work_per_sample n pairs,
-///             each O(D); an exchange moves O(D (m + k)) words for bins of k samples; scratch of
+///             each O(D), with capacities up to 4 D + 1 times and O(D n m) for each start; an exchange
+///             moves O(D (m + k)) words for bins of k samples; scratch of
 ///             (16 + 8 D) D bytes per sample and twice per bin.
 template <class Inner = vector_longest_processing_time>
 struct vector_refine {
   [[no_unique_address]] Inner inner{};
-  std::uint64_t work_per_sample = 64;  ///< pairs of samples that it looks at, per sample
+  std::uint64_t work_per_sample = 64;  ///< pairs that a search looks at, per sample
 
   template <std::size_t D>
     requires vector_partition_policy<Inner, D>
