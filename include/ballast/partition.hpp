@@ -41,6 +41,7 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/vectors/vector_bag_plan.hpp>
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_lower_bound.hpp>
 #include <ballast/partition/vectors/vector_plan.hpp>

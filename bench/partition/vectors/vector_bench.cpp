@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -22,13 +23,18 @@ using ballast::tokens;
 // context, three samples in ten have no image, and the LLM sees a quarter of the visual tokens.
 // The encoder's work is `percent` of the LLM's, as where it has fewer or more GPUs: at 100 both
 // are tight, which is the hard case.
-std::vector<cost_vector<2>> encoder_and_llm(std::size_t samples, std::int64_t percent,
-                                            std::uint64_t seed)
+struct multimodal_step {
+  std::vector<cost_vector<2>> costs;
+  std::vector<tokens> lengths;  // what the LLM reads
+};
+
+multimodal_step encoder_and_llm(std::size_t samples, std::int64_t percent, std::uint64_t seed)
 {
   auto const text = bench::lognormal_lengths(samples, 1.0, seed);
   auto const visual = bench::lognormal_lengths(samples, 1.0, seed + 1000);
   ballast::random_source random(seed);
-  std::vector<cost_vector<2>> costs(samples);
+  multimodal_step step{std::vector<cost_vector<2>>(samples), std::vector<tokens>(samples)};
+  auto& costs = step.costs;
   cost_vector<2> total{};
   for (std::size_t sample = 0; sample < samples; ++sample) {
     bool const has_image = random.below(10) >= 3;
@@ -40,6 +46,7 @@ std::vector<cost_vector<2>> encoder_and_llm(std::size_t samples, std::int64_t pe
       return layers * (24 * length * width * width + 4 * length * length * width) >> 25;
     };
     costs[sample] = {work(seen, 24, 1280), work(read, 32, 3072)};
+    step.lengths[sample] = read;
     for (std::size_t d = 0; d < 2; ++d) { total[d] += costs[sample][d]; }
   }
   for (auto& cost : costs) {
@@ -47,7 +54,7 @@ std::vector<cost_vector<2>> encoder_and_llm(std::size_t samples, std::int64_t pe
                                       static_cast<std::uint64_t>(total[1]) /
                                       static_cast<std::uint64_t>(100 * total[0]));
   }
-  return costs;
+  return step;
 }
 
 // What users have today: LPT on one number per sample, with a heap. DFLOP falls back to it when its
@@ -100,7 +107,7 @@ void plan_vectors(benchmark::State& state, Policy policy)
   auto const bins = static_cast<std::size_t>(state.range(1));
   std::vector<std::vector<cost_vector<2>>> steps(samples < 10'000 ? 20 : 3);
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    steps[step] = encoder_and_llm(samples, state.range(2), 42 + step);
+    steps[step] = encoder_and_llm(samples, state.range(2), 42 + step).costs;
   }
   ballast::vector_plan<2> plan;
   ballast::workspace memory;
@@ -143,5 +150,107 @@ BENCHMARK_CAPTURE(plan_vectors, lpt_of_sum, one_number_lpt{looked_at::sum})->App
 BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::vector_longest_processing_time{})
     ->Apply(vector_grid);
 BENCHMARK_CAPTURE(plan_vectors, vector_refine, ballast::vector_refine{})->Apply(vector_grid);
+
+// Baselines where bags hold so many tokens and GPUs are of two speeds: in turn to the next bag with
+// room; and by the LLM's time, longest first, to the bag with room that then finishes first.
+enum class goes_to { next, earliest };
+struct first_with_room {
+  goes_to what = goes_to::next;
+
+  void operator()(ballast::vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
+                  std::span<ballast::bin_id> owner, ballast::workspace&) const
+  {
+    std::vector<std::int64_t> room(problem.capacities.begin(), problem.capacities.end());
+    std::vector<std::size_t> order(owner.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (what == goes_to::earliest) {
+      std::ranges::stable_sort(order, std::greater{},
+                               [&](std::size_t sample) { return problem.costs[sample][1]; });
+    }
+    std::size_t turn = 0;
+    for (std::size_t const sample : order) {
+      std::size_t best = loads.size();
+      ballast::ratio earliest;
+      for (std::size_t step = 0; step < loads.size(); ++step) {
+        std::size_t const bag = (turn + step) % loads.size();
+        if (room[bag] < problem.weights[sample]) { continue; }
+        ballast::ratio const finish{loads[bag][1] + problem.costs[sample][1], problem.speeds[bag]};
+        if (best < loads.size() && finish >= earliest) { continue; }
+        best = bag;
+        earliest = finish;
+        if (what == goes_to::next) { break; }
+      }
+      if (best == loads.size()) { continue; }  // no room: the step is refused
+      turn = what == goes_to::next ? best + 1 : 0;
+      owner[sample] = ballast::to_id<ballast::bin_id>(best);
+      room[best] -= problem.weights[sample];
+      for (std::size_t d = 0; d < 2; ++d) { loads[best][d] += problem.costs[sample][d]; }
+    }
+  }
+
+  friend bool operator==(first_with_room, first_with_room) = default;
+};
+
+// Both parts equally busy, on bags of one GPU of which every other one does 60 % of what its
+// neighbours do, and each holds the mean number of tokens and some slack. Steps that a policy finds
+// no room for count as refused.
+template <class Policy>
+void vectors_in_bags(benchmark::State& state, Policy policy)
+{
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  auto const gpus = static_cast<std::size_t>(state.range(1));
+  std::vector<multimodal_step> steps(20);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    steps[step] = encoder_and_llm(samples, 100, 42 + step);
+  }
+  std::vector<std::uint32_t> speeds(gpus, 100);
+  for (std::size_t gpu = 1; gpu < gpus; gpu += 2) { speeds[gpu] = 60; }
+  auto const bags = ballast::one_gpu_bags(gpus).with_speeds(speeds);
+  ballast::vector_bag_plan<2> plan;
+  ballast::workspace memory;
+  std::vector<std::size_t> numbers(samples);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  auto const plan_step = [&](multimodal_step const& step) {
+    tokens const all = std::reduce(step.lengths.begin(), step.lengths.end(), tokens{0});
+    tokens const most = all * (1000 + state.range(2)) / (1000 * static_cast<tokens>(gpus)) + 1;
+    auto const costs_of = [&](std::size_t sample) { return step.costs[sample]; };
+    auto const length_of = [&](std::size_t sample) { return step.lengths[sample]; };
+    return ballast::partition_vectors_into(plan, memory, numbers, bags, policy, costs_of, length_of,
+                                           {.most_per_gpu = most})
+        .has_value();
+  };
+  double sum = 0;
+  double worst = 0;
+  int planned = 0;
+  for (auto const& step : steps) {
+    if (!plan_step(step)) { continue; }
+    sum += plan.gap();
+    worst = std::max(worst, plan.gap());
+    ++planned;
+  }
+  state.counters["gap"] = sum / std::max(planned, 1);
+  state.counters["worst_gap"] = worst;
+  state.counters["refused"] = static_cast<double>(steps.size()) - planned;
+  std::size_t step = 0;
+  for (auto _ : state) {
+    bool const done = plan_step(steps[step++ % steps.size()]);
+    benchmark::DoNotOptimize(done);
+    benchmark::ClobberMemory();
+  }
+}
+
+// Samples, GPUs, and by how much of the mean a GPU holds more.
+void bag_grid(benchmark::internal::Benchmark* rows)
+{
+  rows->ArgNames({"samples", "gpus", "slack_permille"})
+      ->ArgsProduct({{2048}, {64}, {20, 100, 300, 1000}})
+      ->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(vectors_in_bags, round_robin, first_with_room{goes_to::next})->Apply(bag_grid);
+BENCHMARK_CAPTURE(vectors_in_bags, lpt_of_llm, first_with_room{goes_to::earliest})->Apply(bag_grid);
+BENCHMARK_CAPTURE(vectors_in_bags, vector_lpt, ballast::vector_longest_processing_time{})
+    ->Apply(bag_grid);
+BENCHMARK_CAPTURE(vectors_in_bags, vector_refine, ballast::vector_refine{})->Apply(bag_grid);
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace {
 
@@ -30,6 +32,36 @@ TEST(VectorPartitionPolicy, IsAllThatTheFrontDoorAsksFor)
   EXPECT_EQ(all_in_first_bin{}, all_in_first_bin{});
   EXPECT_EQ(knows_two_dimensions{}, knows_two_dimensions{});
   ballast_test::expect_valid_vector_plans(all_in_first_bin{}, 3);
+}
+
+TEST(VectorProblem, OfCostsAloneHasEqualBins)
+{
+  std::vector<cost_vector<1>> const costs{{1}};
+  ballast::vector_problem<1> const problem{costs};
+  EXPECT_EQ(problem.speed(7), 1U);
+  EXPECT_TRUE(problem.fits(0, 7));
+  EXPECT_TRUE(problem.one_speed());
+  EXPECT_TRUE(problem.any_bin_is_open());
+}
+
+TEST(VectorProblem, KnowsWhichBinsAreOpen)
+{
+  std::vector<cost_vector<1>> const costs{{1}, {1}, {1}};
+  std::vector<ballast::tokens> lengths{4, 3, 0};
+  std::vector<std::uint32_t> const gpus{4, 1};
+  std::vector<std::uint32_t> const speeds{8, 2};
+  ballast::vector_problem<1> problem{costs, lengths, gpus, speeds};
+  EXPECT_EQ(problem.speed(1), 2U);
+  EXPECT_FALSE(problem.one_speed());
+  EXPECT_TRUE(problem.fits(0, 0));
+  EXPECT_FALSE(problem.fits(1, 0));
+  EXPECT_TRUE(problem.fits(1, 1));
+  EXPECT_TRUE(problem.fits(2, 0));
+  EXPECT_FALSE(problem.any_bin_is_open());
+  lengths[1] = 4;
+  EXPECT_TRUE(problem.any_bin_is_open());
+  problem.capacities = std::span<std::int64_t const>(&ballast::longest_sample, 1);
+  EXPECT_FALSE(problem.any_bin_is_open());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <ballast/partition/vectors/vector_lower_bound.hpp>  // first: proves it is self-contained
 
+#include "../../support/bag_vectors.hpp"
 #include "../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -54,6 +55,39 @@ TEST(VectorLowerBound, LeavesOutSumsThatDoNotFit)
   constexpr ballast::cost_units most = ballast::no_cost - 1;
   EXPECT_EQ(bound<2>({{{most, most}}, 1}), most);
   EXPECT_EQ(bound<2>({{{most - 1, 1}, {1, most - 1}}, 1}), most);
+}
+
+template <std::size_t D>
+ballast::ratio bound_in_bags(ballast_test::bag_vectors<D> const& step)
+{
+  ballast::workspace memory;
+  return ballast::vector_lower_bound(ballast_test::bag_vector_problem<D>{step}.view(), memory);
+}
+
+TEST(VectorLowerBound, IsNeverAboveTheOptimumInBags)  // Ensures (1)
+{
+  ballast::random_source random(54);
+  int tight = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_bag_vectors<2>(random, 7, 4);
+    auto const best = ballast_test::best_in_bags(step);
+    if (!best) { continue; }
+    ASSERT_LE(bound_in_bags(step), *best);
+    tight += bound_in_bags(step) == *best ? 1 : 0;
+  }
+  EXPECT_GE(tight, 120);
+}
+
+TEST(VectorLowerBound, KnowsWhatSlowBagsHaveToHold)
+{
+  // Speeds 9 and 1 share 40 units of work by 4 per unit of speed, but each bag has to hold two
+  // samples, and the slow one two of 10.
+  ballast_test::bag_vectors<2> step{
+      {{10, 0}, {10, 0}, {10, 0}, {10, 0}}, {1, 1, 1, 1}, {5, 5, 5, 5}, {1, 1}, {9, 1}};
+  EXPECT_LE(bound_in_bags(step), (ballast::ratio{10, 1}));
+  step.most_per_gpu = 10;
+  EXPECT_EQ(bound_in_bags(step), (ballast::ratio{20, 1}));
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace {
@@ -110,6 +112,35 @@ TEST(VectorRefine, BringsAStepWithinOneInAThousand)
     auto const plan = ballast::partition_vectors(step.costs, step.bins, vector_refine{});
     ASSERT_TRUE(plan);
     EXPECT_LE(plan->makespan - plan->lower_bound, plan->lower_bound / 1000);
+  }
+}
+
+TEST(VectorRefine, GivesSlowBagsWhatIsLittleWorkForItsWeight)
+{
+  // Every other GPU is 60 % as fast, and all hold hardly more than the mean.
+  std::vector<std::uint32_t> speeds(32, 100);
+  for (std::size_t gpu = 1; gpu < speeds.size(); gpu += 2) { speeds[gpu] = 60; }
+  auto const bags = ballast::one_gpu_bags(speeds.size()).with_speeds(speeds);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ballast::random_source random(seed);
+    std::vector<ballast::tokens> lengths;
+    std::int64_t all = 0;
+    for (int sample = 0; sample < 1024; ++sample) {
+      lengths.push_back(random.between(100, 1000) * random.between(1, 8));
+      all += lengths.back();
+    }
+    auto const costs = [](ballast::tokens length) {
+      return cost_vector<2>{4'000 * length + length * length, length % 7 * 1'000'000};
+    };
+    ballast::partition_constraints const limit{.most_per_gpu = all / 32 * 105 / 100};
+    auto const greedy = ballast::partition_vectors(lengths, bags, vector_longest_processing_time{},
+                                                   costs, std::identity{}, limit);
+    auto const plan =
+        ballast::partition_vectors(lengths, bags, vector_refine{}, costs, std::identity{}, limit);
+    ASSERT_TRUE(greedy && plan);
+    EXPECT_LE(plan->gap(), 0.02);
+    EXPECT_GE(greedy->gap(), 2 * plan->gap());
   }
 }
 

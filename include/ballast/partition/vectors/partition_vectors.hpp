@@ -4,13 +4,20 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
-#include <ballast/partition/vectors/vector_lower_bound.hpp>
+#include <ballast/partition/vectors/detail/plan_vectors.hpp>
+#include <ballast/partition/vectors/vector_bag_plan.hpp>
 #include <ballast/partition/vectors/vector_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -20,7 +27,6 @@
 #include <iterator>
 #include <ranges>
 #include <span>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -32,19 +38,6 @@ namespace detail {
 template <class Projection, class Samples>
 using projected_costs = std::remove_cvref_t<
     std::invoke_result_t<Projection const&, std::ranges::range_reference_t<Samples>>>;
-
-/// Why one of a sample's costs cannot be planned, if so; `total` is that of the samples before it.
-[[nodiscard]] inline result<void> check_cost(std::size_t sample, std::size_t dimension,
-                                             cost_units cost, cost_units total)
-{
-  if (cost >= 0 && cost != no_cost && cost <= no_cost - 1 - total) { return {}; }
-  std::string const why = cost < 0          ? "is negative; correct the cost model"
-                          : cost == no_cost ? "is none; correct the sample or use a coarser unit"
-                                            : "brings the total above 63 bits; use a coarser unit";
-  return fail(error_code::out_of_range, sample,
-              "the cost of sample " + std::to_string(sample) + " in dimension " +
-                  std::to_string(dimension) + " " + why);
-}
 
 }  // namespace detail
 
@@ -63,21 +56,27 @@ template <class Projection, class Samples>
 inline constexpr std::size_t dimensions_of =
     std::tuple_size_v<detail::projected_costs<Projection, Samples>>;
 
-/// Puts samples in bins so that the largest load of any bin in any dimension is small: microbatches
-/// whose encoder time and LLM time are both even, in the form for a training loop.
+/// Puts samples in equal bins so that the largest load of any bin in any dimension is small:
+/// microbatches whose encoder time and LLM time are both even, in the form for a training loop.
 ///
-/// Shapes      samples[n] of any type, n < 2^32; 1 <= bins < 2^32, identical and empty.
+/// Shapes      samples[n] of any type, n < 2^32; 1 <= bins < 2^32, identical and empty;
+///             constraints: arrays of n or empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     costs_of(sample) returns the D costs of the sample, all in one unit of time. A
 ///             sample that is a cost_vector is its own costs. The policy does what
-///             vector_partition_policy says of it.
+///             vector_partition_policy says of it. A bin counts as one GPU, so
+///             constraints.most_per_gpu is what a bin holds; it comes with weights. Bins are
+///             nowhere, so there is no home.
 /// Ensures     (1) those of vector_plan
 ///             (2) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (3) with a plan and a workspace that have seen a step as large, nothing is allocated
-/// Errors      out_of_range: sample `position` has a negative cost or none, or the costs overflow
-///             in a dimension; infeasible: there is no bin. The plan is then unspecified.
+///             (4) samples with one key in constraints.together have one bin, and no bin holds more
+///                 weight than it can
+/// Errors      out_of_range: sample `position` has a negative cost or none, or the costs or weights
+///             overflow; infeasible: sample `position` found no bin with room, or there is no bin.
+///             The plan is then unspecified.
 /// Complexity  O(n) calls of costs_of, the policy, D + 1 radix sorts and O((D n + m) log m) for the
-///             bound.
+///             bound; with samples to keep together O(n log n).
 /// Source      the problem for encoder and LLM: DFLOP, a data-driven framework for multimodal LLM
 ///             training pipelines, its online microbatch scheduler.
 template <std::size_t D, std::ranges::forward_range Samples, vector_partition_policy<D> Policy,
@@ -86,7 +85,8 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
 [[nodiscard]] result<void> partition_vectors_into(vector_plan<D>& plan, workspace& memory,
                                                   Samples&& samples, std::size_t bins,
                                                   Policy const& policy,
-                                                  CostsOf const& costs_of = {})
+                                                  CostsOf const& costs_of = {},
+                                                  partition_constraints const& constraints = {})
 {
   constexpr std::uint64_t limit = std::uint64_t{1} << 32;
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
@@ -97,37 +97,37 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   if (bins == 0) {
     return fail(error_code::infeasible, 0, "there are no bins to place samples in; ask for some");
   }
+  BALLAST_EXPECTS(constraints.home.empty());
+  BALLAST_EXPECTS(constraints.most_per_gpu == constraints.no_limit ||
+                  constraints.weights.size() == count);
+  if (auto checked = detail::check_constraints(constraints, count, bins); !checked) {
+    return checked;
+  }
   plan.costs.resize(count);
   cost_vector<D> total{};
   std::size_t next = 0;
   for (auto&& sample : samples) {
-    cost_vector<D> const costs = std::invoke(costs_of, sample);
-    for (std::size_t d = 0; d < D; ++d) {
-      if (auto checked = detail::check_cost(next, d, costs[d], total[d]); !checked) {
-        return checked;
-      }
-      total[d] += costs[d];
+    plan.costs[next] = std::invoke(costs_of, sample);
+    if (auto checked = detail::add_costs<D>(total, next, plan.costs[next]); !checked) {
+      return checked;
     }
-    plan.costs[next++] = costs;
+    ++next;
   }
 
-  plan.owner.assign(count, to_id<bin_id>(bins));  // no bin, until the policy has run
+  plan.owner.resize(count);
   plan.loads.assign(bins, {});
-  vector_problem<D> const problem{plan.costs};
-  policy(problem, std::span(plan.loads), std::span(plan.owner), memory);
+  bool const limited = constraints.most_per_gpu != constraints.no_limit;
+  auto const bound = detail::plan_vectors(
+      vector_problem<D>{plan.costs},
+      limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
+      std::span(plan.loads), std::span(plan.owner), memory);
+  if (!bound) { return tl::unexpected(bound.error()); }
   plan.samples.regroup(plan.owner, bins);
-
-  // A policy that is wrong ends the program here: its plan would be taken for a certified one.
   plan.makespan = 0;
-  for (std::size_t bin = 0; bin < bins; ++bin) {
-    cost_vector<D> load{};
-    for (sample_id const sample : plan.samples[to_id<bin_id>(bin)]) {
-      for (std::size_t d = 0; d < D; ++d) { load[d] += plan.costs[to_index(sample)][d]; }
-    }
-    BALLAST_EXPECTS(plan.loads[bin] == load);
+  for (cost_vector<D> const& load : plan.loads) {
     plan.makespan = std::max(plan.makespan, *std::max_element(load.begin(), load.end()));
   }
-  plan.lower_bound = vector_lower_bound(problem, bins, memory);
+  plan.lower_bound = bound->numerator;  // of speed 1, so of denominator 1
   return {};
 }
 
@@ -138,13 +138,126 @@ template <std::ranges::forward_range Samples, class Policy,
           vector_projection<Samples> CostsOf = std::identity>
   requires vector_partition_policy<Policy, dimensions_of<CostsOf, Samples>>
 [[nodiscard]] auto partition_vectors(Samples&& samples, std::size_t bins, Policy const& policy,
-                                     CostsOf const& costs_of = {})
+                                     CostsOf const& costs_of = {},
+                                     partition_constraints const& constraints = {})
     -> result<vector_plan<dimensions_of<CostsOf, Samples>>>
 {
   vector_plan<dimensions_of<CostsOf, Samples>> plan;
   workspace memory;
   result<void> const done = ballast::partition_vectors_into(
-      plan, memory, std::forward<Samples>(samples), bins, policy, costs_of);
+      plan, memory, std::forward<Samples>(samples), bins, policy, costs_of, constraints);
+  if (!done) { return tl::unexpected(done.error()); }
+  return plan;
+}
+
+/// Puts samples in bags of GPUs, of several sizes and speeds, so that the largest load per speed of
+/// any bag in any dimension is small: what `partition` does for one dimension.
+///
+/// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; constraints: arrays of n or empty.
+/// In, out     plan is overwritten, and keeps its memory for the next step.
+/// Expects     costs_of(sample) returns the D costs of the sample, all in one unit of time, and
+///             length_of(sample) how many of its tokens a bag splits, an integer. A sample that is a
+///             number is its own length. The policy does what vector_partition_policy says of it,
+///             and looks at more than costs.
+/// Ensures     (1) those of vector_bag_plan
+///             (2) no sample is in a bag with more GPUs than the sample has tokens
+///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
+///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
+///             (5) samples with one key in constraints.together have one bag, and no bag holds more
+///                 weight than its GPUs can
+/// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
+///             cost or none, a home outside the job, or the costs or weights overflow; infeasible:
+///             sample `position` has fewer tokens than every bag has GPUs or found no bag with room,
+///             or there is no bag. The plan is then unspecified.
+/// Complexity  O(n) calls of costs_of, the policy, D + 1 radix sorts and O((D n + m) log m) for the
+///             bound, with limits O(D n log n); with samples to keep together O(n log n).
+template <std::size_t D, std::ranges::forward_range Samples, vector_partition_policy<D> Policy,
+          vector_projection<Samples> CostsOf, integer_projection<Samples> LengthOf = std::identity>
+  requires(dimensions_of<CostsOf, Samples> == D)
+[[nodiscard]] result<void> partition_vectors_into(vector_bag_plan<D>& plan, workspace& memory,
+                                                  Samples&& samples, bag_layout const& bags,
+                                                  Policy const& policy, CostsOf const& costs_of,
+                                                  LengthOf const& length_of = {},
+                                                  partition_constraints const& constraints = {})
+{
+  auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
+  if (count >= (std::uint64_t{1} << 32)) {
+    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
+  }
+  if (bags.size() == 0) {
+    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
+  }
+  if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
+    return checked;
+  }
+  std::uint32_t const smallest_bag = *std::min_element(bags.sizes().begin(), bags.sizes().end());
+
+  auto scratch = memory.open();
+  std::span<tokens> const lengths = scratch.take<tokens>(count);
+  plan.costs.resize(count);
+  cost_vector<D> total{};
+  std::size_t next = 0;
+  for (auto&& sample : samples) {
+    auto const length = static_cast<tokens>(std::invoke(length_of, sample));
+    // A user's cost model is not called with a length that is out of range.
+    if (auto checked = detail::check_sample(next, length, 0, 0, smallest_bag); !checked) {
+      return checked;
+    }
+    lengths[next] = length;
+    plan.costs[next] = std::invoke(costs_of, sample);
+    if (auto checked = detail::add_costs<D>(total, next, plan.costs[next]); !checked) {
+      return checked;
+    }
+    ++next;
+  }
+
+  std::span<std::int64_t const> weights;
+  if (constraints.most_per_gpu != constraints.no_limit) {
+    weights = constraints.weights.empty() ? lengths : constraints.weights;
+  }
+  std::span<bin_id> const owner = scratch.take<bin_id>(count);
+  plan.loads.assign(bags.size(), {});
+  vector_problem<D> const problem{plan.costs, lengths, bags.sizes(), bags.speeds()};
+  auto const bound = detail::plan_vectors(problem, weights, constraints, policy,
+                                          std::span(plan.loads), owner, memory);
+  if (!bound) { return tl::unexpected(bound.error()); }
+
+  plan.owner.resize(count);
+  std::transform(owner.begin(), owner.end(), plan.owner.begin(),
+                 [](bin_id bin) { return to_id<bag_id>(to_index(bin)); });
+  plan.samples.regroup(plan.owner, bags.size());
+  plan.bags_digest = bags.digest();
+  plan.makespan = {};
+  for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+    cost_vector<D> const& load = plan.loads[bag];
+    ratio const finish{*std::max_element(load.begin(), load.end()), bags.speeds()[bag]};
+    plan.makespan = std::max(plan.makespan, finish);
+  }
+  plan.lower_bound = *bound;
+  std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
+  std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
+                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  plan.moved = detail::moved_share(plan.owner, lengths, home);
+  return {};
+}
+
+/// The same, once: returns a new plan.
+///
+///     auto const plan = partition_vectors(samples, bags, vector_refine{}, encoder_and_llm_time,
+///                                         &sample::length, {.most_per_gpu = 32'768});
+template <std::ranges::forward_range Samples, class Policy, vector_projection<Samples> CostsOf,
+          integer_projection<Samples> LengthOf = std::identity>
+  requires vector_partition_policy<Policy, dimensions_of<CostsOf, Samples>>
+[[nodiscard]] auto partition_vectors(Samples&& samples, bag_layout const& bags,
+                                     Policy const& policy, CostsOf const& costs_of,
+                                     LengthOf const& length_of = {},
+                                     partition_constraints const& constraints = {})
+    -> result<vector_bag_plan<dimensions_of<CostsOf, Samples>>>
+{
+  vector_bag_plan<dimensions_of<CostsOf, Samples>> plan;
+  workspace memory;
+  result<void> const done = ballast::partition_vectors_into(
+      plan, memory, std::forward<Samples>(samples), bags, policy, costs_of, length_of, constraints);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }

@@ -3,52 +3,45 @@
 #define BALLAST_PARTITION_VECTORS_VECTOR_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/capacity_bound.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
+#include <ballast/partition/vectors/detail/weights_alone.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
 
-/// A makespan that no plan gets below: in every plan, some bin has at least this load in some
-/// dimension.
-///
-/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what it
-/// says of the sums over all dimensions, divided by their number, since some dimension of a bin
-/// carries at least the mean of all. The second is stronger where samples that are heavy in
-/// different dimensions have to share a bin.
-///
-/// Expects     a valid vector_problem; bins >= 1, all empty.
-/// Ensures     (1) no assignment of samples to bins has a smaller makespan
-/// Complexity  O((D n + m) log m); 40 n + 44 m bytes of scratch.
+namespace detail {
+
+/// The lower bound of `vector_lower_bound` for bins of any kind.
 template <std::size_t D>
-[[nodiscard]] cost_units vector_lower_bound(vector_problem<D> const& problem, std::size_t bins,
-                                            workspace& memory)
+[[nodiscard]] ratio vector_bound(vector_problem<D> const& problem, std::size_t bins,
+                                 workspace& memory)
 {
   BALLAST_EXPECTS(bins >= 1);
   std::size_t const samples = problem.costs.size();
   auto scratch = memory.open();
   std::span<cost_units> const costs = scratch.take<cost_units>(samples);
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
-  std::span<tokens> const lengths = scratch.take<tokens>(samples);
-  std::span<std::uint32_t> const ones = scratch.take<std::uint32_t>(bins);
-  std::fill(lengths.begin(), lengths.end(), 0);  // samples fit every bin
-  std::fill(ones.begin(), ones.end(), 1);
+  partition_problem one = weights_alone(problem, bins, scratch);
+  one.costs = costs;
+  one.heaviest_first = heaviest_first;
   auto const bound_of_costs = [&] {
     descending_order_into(heaviest_first, costs, memory);
-    partition_problem const one{costs, lengths, heaviest_first, ones, ones};
-    return makespan_lower_bound(one, memory).numerator;  // speeds are 1: so is the denominator
+    ratio const bound = makespan_lower_bound(one, memory);
+    return one.capacities.empty() ? bound : std::max(bound, capacity_bound(one, memory));
   };
 
-  cost_units bound = 0;
+  ratio bound{0, one.speeds.front()};
   cost_units room = no_cost - 1;  // for the sum of everything
   for (std::size_t d = 0; d < D; ++d) {
     std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
@@ -65,10 +58,48 @@ template <std::size_t D>
                      return sum;
                    });
     constexpr auto dimensions = static_cast<cost_units>(D);
-    cost_units const sum = bound_of_costs();
-    bound = std::max(bound, sum / dimensions + (sum % dimensions != 0 ? 1 : 0));
+    ratio mean = bound_of_costs();
+    // With bins of one speed, some dimension of a bin carries a whole number of units.
+    bool const rounds_up = problem.one_speed() && mean.numerator % dimensions != 0;
+    mean.numerator = mean.numerator / dimensions + (rounds_up ? 1 : 0);
+    bound = std::max(bound, mean);
   }
   return bound;
+}
+
+}  // namespace detail
+
+/// A makespan that no plan gets below: in every plan, some bin has at least this load per speed in
+/// some dimension.
+///
+/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what it
+/// says of the sums over all dimensions, divided by their number, since some dimension of a bin
+/// carries at least the mean of all. The second is stronger where samples that are heavy in
+/// different dimensions have to share a bin. With capacities both also know what
+/// `detail::capacity_bound` does: a bin that is slow or has the heaviest samples still has to hold
+/// what the others cannot.
+///
+/// Expects     a valid vector_problem with gpus and speeds; bins >= 1, all empty.
+/// Ensures     (1) no plan in which samples fit their bins, and bins hold their samples, has a
+///                 smaller makespan
+/// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes of
+///             scratch.
+template <std::size_t D>
+[[nodiscard]] ratio vector_lower_bound(vector_problem<D> const& problem, workspace& memory)
+{
+  BALLAST_EXPECTS(problem.speeds.size() == problem.gpus.size());
+  return detail::vector_bound(problem, problem.speeds.size(), memory);
+}
+
+/// The same for bins that are equally fast.
+///
+/// Expects     a valid vector_problem without speeds; bins >= 1, all empty.
+template <std::size_t D>
+[[nodiscard]] cost_units vector_lower_bound(vector_problem<D> const& problem, std::size_t bins,
+                                            workspace& memory)
+{
+  BALLAST_EXPECTS(problem.speeds.empty());
+  return detail::vector_bound(problem, bins, memory).numerator;  // so is the denominator: 1
 }
 
 }  // namespace ballast::inline v0

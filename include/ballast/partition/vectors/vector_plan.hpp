@@ -23,7 +23,7 @@ namespace ballast::inline v0 {
 /// Ensures     (1) sample i belongs to bin owner[i], and to samples[owner[i]] only
 ///             (2) loads[b] is the sum of the costs of samples[b], dimension by dimension
 ///             (3) makespan is the largest load of any bin in any dimension
-///             (4) no plan has a makespan below lower_bound
+///             (4) no plan that keeps the constraints has a makespan below lower_bound
 template <std::size_t D>
 struct vector_plan {
   std::vector<bin_id> owner;

@@ -33,8 +33,8 @@ TEST(BinsByLoad, StayInOrderWhileLoadsChange)  // Ensures (1)
           return std::tuple(loads[a][d], a) < std::tuple(loads[b][d], b);
         });
         ASSERT_TRUE(std::ranges::equal(bins.lightest_first(d), expected)) << "step " << step;
-        ASSERT_EQ(bins.heaviest_load(d), loads[expected.back()][d]);
-        if (bins.heaviest_load(d) > bins.heaviest_load(heaviest_dimension)) {
+        ASSERT_EQ(bins.latest_finish(d), ballast::ratio{loads[expected.back()][d]});
+        if (bins.latest_finish(d) > bins.latest_finish(heaviest_dimension)) {
           heaviest_dimension = d;
         }
       }
@@ -53,6 +53,22 @@ TEST(BinsByLoad, StayInOrderWhileLoadsChange)  // Ensures (1)
       ASSERT_EQ(loads, expected);
     }
   }
+}
+
+TEST(BinsByLoad, LooksAtLoadsPerSpeed)  // Ensures (1)
+{
+  std::vector<cost_vector<2>> loads{{6, 1}, {5, 2}, {4, 3}};
+  std::vector<std::uint32_t> const speeds{3, 1, 2};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  ballast::detail::bins_by_load<2> bins(loads, scratch, speeds);
+  EXPECT_TRUE(std::ranges::equal(bins.lightest_first(0), std::vector<std::uint32_t>{0, 2, 1}));
+  EXPECT_TRUE(std::ranges::equal(bins.lightest_first(1), std::vector<std::uint32_t>{0, 2, 1}));
+  EXPECT_EQ(bins.latest_finish(0), ballast::ratio{5});
+  bins.transfer(1, 2, {4, 2});
+  EXPECT_TRUE(std::ranges::equal(bins.lightest_first(0), std::vector<std::uint32_t>{1, 0, 2}));
+  EXPECT_EQ(bins.latest_finish(1), (ballast::ratio{5, 2}));
+  EXPECT_EQ(bins.heaviest_dimension(), 0U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +14,7 @@
 namespace {
 
 using ballast::cost_vector;
+using ballast::ratio;
 using ballast::detail::bin_pair;
 using ballast::detail::vector_exchange;
 
@@ -43,18 +45,30 @@ TEST(ImproveExchange, FindsTheBestOfAllPairs)  // Ensures (1)
     // As from other work in the bins: what they hold is no more than what things add up to.
     bin_pair<2> bins{{1000 + random.between(0, 300), 1000 + random.between(0, 300)},
                      {1000 + random.between(0, 300), 1000 + random.between(0, 300)},
-                     d};
-    auto const largest = bins.heavy[d];
+                     d,
+                     1 + static_cast<std::uint32_t>(random.below(2)),
+                     1 + static_cast<std::uint32_t>(random.below(2))};
+    std::size_t const refused = random.below(6);  // from 3 on all pairs are allowed
+    ratio const largest{bins.heavy[d], bins.heavy_speed};
+    auto const allowed = [&](thing const& gives, thing const& takes) {
+      auto const out = static_cast<std::size_t>(&gives - given.data());
+      auto const in = static_cast<std::size_t>(&takes - taken.data());
+      return out % 3 != refused || in % 2 != 0;
+    };
 
+    auto const later = [&](std::int64_t heavy, std::int64_t light) {
+      return std::max(ratio{heavy, bins.heavy_speed}, ratio{light, bins.light_speed});
+    };
     vector_exchange expected{largest};
     for (std::size_t out = 0; out < given.size(); ++out) {
       for (std::size_t in = 0; in < taken.size(); ++in) {
-        std::int64_t after = 0;
+        if (out % 3 == refused && in % 2 == 0) { continue; }
+        ratio after;
         for (std::size_t e = 0; e < 2; ++e) {
           std::int64_t const moved = given[out].cost[e] - taken[in].cost[e];
-          after = std::max({after, bins.heavy[e] - moved, bins.light[e] + moved});
+          after = std::max(after, later(bins.heavy[e] - moved, bins.light[e] + moved));
         }
-        if (after < expected.largest_load) { expected = {after, out, in}; }
+        if (after < expected.finish) { expected = {after, out, in}; }
       }
     }
 
@@ -62,10 +76,10 @@ TEST(ImproveExchange, FindsTheBestOfAllPairs)  // Ensures (1)
     constexpr std::uint64_t all_work = 1'000'000;
     ballast::detail::work_budget work(all_work);
     bool const improved = ballast::detail::improve_exchange(
-        best, bins, std::span<thing const>(given), std::span<thing const>(taken), work);
+        best, bins, std::span<thing const>(given), std::span<thing const>(taken), work, allowed);
     std::uint64_t const looked_at = all_work - work.left();
-    ASSERT_EQ(improved, expected.largest_load < largest);
-    ASSERT_EQ(best.largest_load, expected.largest_load);
+    ASSERT_EQ(improved, expected.finish < largest);
+    ASSERT_EQ(best.finish, expected.finish);
     ASSERT_EQ(best.given, expected.given);
     ASSERT_EQ(best.taken, expected.taken);
     ASSERT_GE(looked_at, given.size());

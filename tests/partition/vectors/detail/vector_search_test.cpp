@@ -1,9 +1,12 @@
 #include <ballast/partition/vectors/detail/vector_search.hpp>  // first: proves it is self-contained
 
+#include "../../../support/bag_vectors.hpp"
 #include "../../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/partition/vectors/detail/least_finish.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -28,7 +31,8 @@ std::vector<cost_vector<D>> search(vector_instance<D> const& step, std::vector<b
   ballast::workspace memory;
   auto scratch = memory.open();
   ballast::vector_problem<D> const problem{step.costs};
-  ballast::detail::vector_search<D>(problem, loads, owner, work, scratch, memory).run(target);
+  ballast::detail::vector_search<D>(problem, loads, owner, work, scratch, memory)
+      .run(ballast::ratio{target});
   return loads;
 }
 
@@ -75,6 +79,45 @@ TEST(VectorSearch, StopsAtTheTargetAndWithoutWork)
   (void)search(step, owner, 0, 0);
   EXPECT_EQ(owner, all_in_one);
   EXPECT_EQ(ballast_test::largest_load(search(step, owner, 0, no_limit)), 5);
+}
+
+TEST(VectorSearch, GoesOnlyWhereSamplesFitAndFindRoom)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(152);
+  int searched = 0;
+  for (int trial = 0; trial < 1000 && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    ballast_test::bag_vector_problem<2> const given{
+        ballast_test::random_bag_vectors<2>(random, 40, 8)};
+    auto const problem = given.view();
+    std::size_t const bins = given.step.gpus.size();
+    std::vector<cost_vector<2>> loads(bins, cost_vector<2>{});
+    auto room = given.capacities;
+    std::vector<bin_id> owner;
+    for (std::size_t sample = 0; sample < given.step.costs.size(); ++sample) {
+      std::size_t bin = random.below(bins);
+      for (std::size_t tried = 0; tried < bins; ++tried, bin = (bin + 1) % bins) {
+        if (!problem.fits(sample, bin)) { continue; }
+        if (room.empty() || room[bin] >= problem.weights[sample]) { break; }
+      }
+      if (!problem.fits(sample, bin)) { break; }
+      if (!room.empty() && room[bin] < problem.weights[sample]) { break; }
+      if (!room.empty()) { room[bin] -= problem.weights[sample]; }
+      owner.push_back(ballast::to_id<bin_id>(bin));
+      for (std::size_t d = 0; d < 2; ++d) { loads[bin][d] += problem.costs[sample][d]; }
+    }
+    if (owner.size() < given.step.costs.size()) { continue; }
+    auto const before = ballast::detail::finish_of<2>(problem, loads);
+    ballast::detail::work_budget work(no_limit);
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    ballast::detail::vector_search<2>(problem, loads, owner, work, scratch, memory)
+        .run(ballast::ratio{});
+    ballast_test::expect_kept_in_bags(given.step, owner, loads);
+    EXPECT_LE(ballast::detail::finish_of<2>(problem, loads), before);
+    ++searched;
+  }
+  EXPECT_GE(searched, 300);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -91,13 +92,13 @@ struct bags_needed {
 
 /// The error for a step without a plan that keeps to the capacities. Where all bags have one, it
 /// says how many bags the step needs at least, and how many are enough. It sends to another policy
-/// only where that finds a plan: `capped` tries the filling that this error tries.
+/// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error tries.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n); it allocates.
-[[nodiscard]] inline tl::unexpected<error> out_of_capacity(partition_problem const& problem,
-                                                           planned_items const& items,
-                                                           std::size_t item)
+[[nodiscard]] inline tl::unexpected<error> out_of_capacity(
+    partition_problem const& problem, planned_items const& items, std::size_t item,
+    std::string_view advice = "capped{longest_processing_time{}}")
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
   auto const named = [&](std::size_t which) {
@@ -148,9 +149,8 @@ struct bags_needed {
                                        std::to_string(without_room) + " samples without room");
   }
   if (without_room == 0) {
-    why.append(
-        ", so use a policy that looks at weights and chooses among all plans, as "
-        "capped{longest_processing_time{}}");
+    why.append(", so use a policy that looks at weights and chooses among all plans, as ");
+    why.append(advice);
   } else {
     why.append("; add bags, raise the limit or plan fewer samples at once");
   }

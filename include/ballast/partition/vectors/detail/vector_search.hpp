@@ -5,7 +5,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
@@ -21,35 +21,47 @@
 
 namespace ballast::inline v0::detail {
 
-/// Exchanges samples between the bin with the largest load and lighter ones: one for one, and where
-/// no such exchange helps, two for two.
+/// Exchanges samples between the bin that finishes last and others: one for one, and where no such
+/// exchange helps, two for two.
 ///
-/// Partners are tried from the lightest on, in the dimension of the largest load. A bin has free
-/// places, so an exchange with one of them is a move, and a pair may be a single sample.
+/// Partners are tried from the one that finishes first on, in the dimension of the latest finish. A
+/// bin has free places, so an exchange with one of them is a move, and a pair may be a single
+/// sample.
 ///
+/// Expects     every sample has a bin that it fits.
 /// Ensures     (1) loads and owner belong together after every exchange
-///             (2) no exchange leaves its two bins with a load as large as the largest was
+///             (2) after an exchange both of its bins finish before the latest did
+///             (3) samples fit their bins, and no bin weighs more than its capacity that did not
+///                 from the start
 template <std::size_t D>
 class vector_search {
  public:
   vector_search(vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                 std::span<bin_id> owner, work_budget& work, workspace::frame& scratch,
                 workspace& memory)
-      : loads_(loads),
+      : problem_(problem),
+        open_(problem.any_bin_is_open()),
+        loads_(loads),
         owner_(owner),
         work_(work),
         contents_(problem, owner, loads.size(), free_places, scratch, memory),
-        bins_(loads, scratch),
+        bins_(loads, scratch, problem.speeds),
+        room_(scratch.take<std::int64_t>(problem.capacities.size())),
         given_(scratch.take<bundle>(most_bundles)),
         taken_(scratch.take<bundle>(most_bundles))
-  {}
+  {
+    std::copy(problem.capacities.begin(), problem.capacities.end(), room_.begin());
+    for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
+      room_[to_index(owner[sample])] -= problem.weights[sample];
+    }
+  }
 
-  /// Searches until the largest load is the target, nothing helps or the work is spent.
-  void run(cost_units target)
+  /// Searches until no bin finishes after the target, nothing helps or the work is spent.
+  void run(ratio target)
   {
     while (!work_.spent()) {
       std::size_t const d = bins_.heaviest_dimension();
-      if (bins_.heaviest_load(d) <= target) { break; }
+      if (bins_.latest_finish(d) <= target) { break; }
       if (!exchange_ones(d) && !exchange_pairs(d)) { break; }
     }
   }
@@ -68,17 +80,44 @@ class vector_search {
     std::uint32_t second;
   };
 
-  /// Calls try_partner(bin) for lighter bins, lightest first, until it returns true.
+  /// Calls try_partner(bin) for bins that finish earlier, earliest first, until it returns true.
   template <class TryPartner>
   bool any_partner(std::size_t d, TryPartner const& try_partner)
   {
-    cost_units const largest = bins_.heaviest_load(d);
+    ratio const latest = bins_.latest_finish(d);
     for (std::uint32_t const light : bins_.lightest_first(d)) {
-      // A bin that is one unit below would take that unit and be as large.
-      if (loads_[light][d] + 1 >= largest || work_.spent()) { break; }
+      if (bins_.finish(light, d) >= latest || work_.spent()) { break; }
+      // A bin that is one unit below would take that unit and be as late.
+      if (ratio{loads_[light][d] + 1, problem_.speed(light)} >= latest) { continue; }
       if (try_partner(light)) { return true; }
     }
     return false;
+  }
+
+  [[nodiscard]] bin_pair<D> pair_of(std::uint32_t heavy, std::uint32_t light, std::size_t d) const
+  {
+    return {loads_[heavy], loads_[light], d, problem_.speed(heavy), problem_.speed(light)};
+  }
+
+  /// Whether what leaves one bin for another fits there and has room; both lists may hold free
+  /// places.
+  template <std::size_t N>
+  [[nodiscard]] bool may_exchange(std::uint32_t heavy, std::array<place, N> const& given,
+                                  std::uint32_t light, std::array<place, N> const& taken) const
+  {
+    if (open_) { return true; }
+    std::int64_t moved = 0;
+    for (place const& each : given) {
+      if (each.sample == place::no_sample) { continue; }
+      if (!problem_.fits(each.sample, light)) { return false; }
+      if (!room_.empty()) { moved += problem_.weights[each.sample]; }
+    }
+    for (place const& each : taken) {
+      if (each.sample == place::no_sample) { continue; }
+      if (!problem_.fits(each.sample, heavy)) { return false; }
+      if (!room_.empty()) { moved -= problem_.weights[each.sample]; }
+    }
+    return room_.empty() || (moved > 0 ? moved <= room_[light] : -moved <= room_[heavy]);
   }
 
   bool exchange_ones(std::size_t d)
@@ -87,9 +126,13 @@ class vector_search {
     return any_partner(d, [&](std::uint32_t light) {
       auto const given = contents_.places(heavy, d);
       auto const taken = contents_.places(light, d);
-      vector_exchange best{bins_.heaviest_load(d)};
-      bin_pair<D> const pair{loads_[heavy], loads_[light], d};
-      if (!improve_exchange(best, pair, given, taken, work_)) { return false; }
+      vector_exchange best{bins_.latest_finish(d)};
+      auto const allowed = [&](place const& gives, place const& takes) {
+        return may_exchange<1>(heavy, {gives}, light, {takes});
+      };
+      if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
+        return false;
+      }
       exchange(heavy, given[best.given], light, taken[best.taken]);
       return true;
     });
@@ -101,9 +144,14 @@ class vector_search {
     std::span<bundle const> const given = bundles(heavy, d, given_);
     return any_partner(d, [&](std::uint32_t light) {
       std::span<bundle const> const taken = bundles(light, d, taken_);
-      vector_exchange best{bins_.heaviest_load(d)};
-      bin_pair<D> const pair{loads_[heavy], loads_[light], d};
-      if (!improve_exchange(best, pair, given, taken, work_)) { return false; }
+      vector_exchange best{bins_.latest_finish(d)};
+      auto const allowed = [&](bundle const& gives, bundle const& takes) {
+        return open_ ||
+               may_exchange(heavy, places_of(heavy, d, gives), light, places_of(light, d, takes));
+      };
+      if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
+        return false;
+      }
       auto const [given_first, given_second] = places_of(heavy, d, given[best.given]);
       auto const [taken_first, taken_second] = places_of(light, d, taken[best.taken]);
       exchange(heavy, given_first, light, taken_first);
@@ -147,15 +195,27 @@ class vector_search {
     for (std::size_t e = 0; e < D; ++e) { moved[e] = given.cost[e] - taken.cost[e]; }
     bins_.transfer(heavy, light, moved);
     contents_.exchange(heavy, given, light, taken);
-    if (given.sample != place::no_sample) { owner_[given.sample] = to_id<bin_id>(light); }
-    if (taken.sample != place::no_sample) { owner_[taken.sample] = to_id<bin_id>(heavy); }
+    transfer(given.sample, heavy, light);
+    transfer(taken.sample, light, heavy);
   }
 
+  void transfer(std::uint32_t sample, std::uint32_t from, std::uint32_t to)
+  {
+    if (sample == place::no_sample) { return; }
+    owner_[sample] = to_id<bin_id>(to);
+    if (room_.empty()) { return; }
+    room_[from] += problem_.weights[sample];
+    room_[to] -= problem_.weights[sample];
+  }
+
+  vector_problem<D> problem_;
+  bool open_;  // every bin is open to every sample
   std::span<cost_vector<D>> loads_;
   std::span<bin_id> owner_;
   work_budget& work_;
   vector_bin_contents<D> contents_;
   bins_by_load<D> bins_;
+  std::span<std::int64_t> room_;  // by bin, or empty where bins hold everything
   std::span<bundle> given_;
   std::span<bundle> taken_;
 };
