@@ -44,4 +44,20 @@ TEST(ValueOrThrow, ThrowsTheSentence)  // Ensures (1)
   EXPECT_THROW(static_cast<void>(value_or_throw(result<int>(number))), ballast::result_error);
 }
 
+TEST(ValueOrThrow, IsForProgramsThatEndWhereTheyCannotGoOn)
+{
+  auto const run = [] {
+    // [value]
+    try {
+      int const gpus = value_or_throw(result<int>(
+          fail(error_code::out_of_range, 0, "a job of 0 GPUs computes nothing; give at least 1")));
+      return std::to_string(gpus) + " GPUs";
+    } catch (ballast::result_error const& wrong) {
+      return std::string(wrong.what());
+    }
+    // [value]
+  };
+  EXPECT_EQ(run(), "a job of 0 GPUs computes nothing; give at least 1");
+}
+
 }  // namespace

@@ -16,8 +16,8 @@ namespace ballast::inline v0 {
 
 /// A cost model for one of a sample's several lengths: `cost_of{vision_cost, &sample::patches}`.
 ///
-/// The projection is a pointer to a data member or a callable; kernels can use the pointer, or a
-/// function object whose call operator is marked for the device.
+/// The projection is a pointer to a member or a callable; kernels can use the pointer to a data
+/// member, or a function object whose call operator is marked for the device.
 ///
 /// Ensures     (1) model(projection(sample))
 /// Complexity  that of the model and the projection.
@@ -35,6 +35,8 @@ struct cost_of {
   {
     if constexpr (std::is_member_object_pointer_v<Projection>) {
       return detail::price(model, sample.*projection);
+    } else if constexpr (std::is_member_function_pointer_v<Projection>) {
+      return detail::price(model, (sample.*projection)());
     } else {
       return detail::price(model, projection(sample));
     }

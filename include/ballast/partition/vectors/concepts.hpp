@@ -82,11 +82,10 @@ struct vector_problem {
 ///             which the sample fits. Where there are capacities, a sample for which the policy
 ///             found no room may keep bin m.
 ///             memory is scratch that the policy gives back.
-/// A policy is a value: regular, usually without state, parameters as public members. One that
+/// A policy is a value, usually without state, with its parameters as public members. One that
 /// looks at costs alone serves equal bins.
 template <class P, std::size_t D>
 concept vector_partition_policy =
-    std::regular<P> &&
     requires(P const policy, vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
              std::span<bin_id> owner, workspace& memory) {
       { policy(problem, loads, owner, memory) } -> std::same_as<void>;
