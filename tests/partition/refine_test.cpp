@@ -33,6 +33,7 @@ using ballast::round_robin;
 static_assert(ballast::partition_policy<refine<>>);
 static_assert(ballast::partition_policy<refine<refine<round_robin>>>);
 static_assert(std::is_same_v<decltype(refine{round_robin{}, 9}), refine<round_robin>>);
+static_assert(std::is_same_v<decltype(refine{refine{round_robin{}}}), refine<refine<round_robin>>>);
 
 TEST(Refine, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 {

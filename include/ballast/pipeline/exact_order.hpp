@@ -59,6 +59,8 @@ struct exact_order {
 };
 
 template <class Inner>
+exact_order(exact_order<Inner>) -> exact_order<exact_order<Inner>>;  // without it, a copy
+template <class Inner>
 exact_order(Inner) -> exact_order<Inner>;
 template <class Inner>
 exact_order(Inner, std::uint64_t) -> exact_order<Inner>;

@@ -114,6 +114,8 @@ struct local_search {
 
 local_search() -> local_search<>;
 template <class Inner>
+local_search(local_search<Inner>) -> local_search<local_search<Inner>>;  // without it, a copy
+template <class Inner>
 local_search(Inner) -> local_search<Inner>;
 template <class Inner>
 local_search(Inner, std::uint64_t) -> local_search<Inner>;

@@ -1,0 +1,10 @@
+// EXPECT: cost_model
+#include <ballast/core/units.hpp>
+#include <ballast/cost/composed_cost.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+
+ballast::cost_units price()
+{
+  auto const model = ballast::sum_of{ballast::quadratic_cost{1}, [](ballast::tokens) { return 0.5; }};
+  return model(ballast::tokens{7});
+}
