@@ -140,6 +140,23 @@ TEST(Partition, NamesTheSampleThatCannotBePlaced)
   EXPECT_THAT(nowhere.error().message, testing::HasSubstr("no bags"));
 }
 
+TEST(Partition, TakesCostsOf63BitsAndRefusesLargerOnesAsTooLarge)
+{
+  std::vector<tokens> const lengths{1, 2};
+  auto const planned_at = [&](std::uint64_t cost) {
+    return partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+                     [cost](tokens length) { return length == 1 ? cost : std::uint64_t{0}; });
+  };
+  EXPECT_EQ(planned_at(std::uint64_t{ballast::no_cost} - 1)->makespan,
+            (ballast::ratio{ballast::no_cost - 1, 1}));
+  for (auto const cost : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    auto const plan = planned_at(cost);
+    ASSERT_FALSE(plan.has_value());
+    EXPECT_EQ(plan.error().position, 0U);
+    EXPECT_THAT(plan.error().message, testing::HasSubstr("its unit is too fine"));
+  }
+}
+
 TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
 {
   auto const one =
@@ -230,7 +247,6 @@ static_assert(ballast::partition_policy<contiguous_chunks>);
 TEST(Partition, TakesAPolicyOfTheUsersOwn)
 {
   ballast_test::expect_valid_plans(contiguous_chunks{}, 29);
-  EXPECT_EQ(contiguous_chunks{}, contiguous_chunks{});
 }
 
 // A policy that is wrong in one of three ways.
