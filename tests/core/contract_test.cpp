@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+#include <string>
+
 namespace {
 
 // A contract is an expression, so that constexpr functions can state theirs.
@@ -14,11 +18,29 @@ constexpr int half(int even)
 
 static_assert(half(6) == 3);
 
+enum class shelf : std::uint32_t {};
+
+constexpr int third(int number, shelf where)
+{
+  BALLAST_EXPECTS(number % 3 == 0, "shelf ", where, " has ", number,
+                  " books, which is no multiple of three");
+  return number / 3;
+}
+
+static_assert(third(6, shelf{1}) == 2);
+
 TEST(Expects, EvaluatesItsConditionOnceAndGoesOn)
 {
   int evaluations = 0;
   BALLAST_EXPECTS(++evaluations == 1);
   EXPECT_EQ(evaluations, 1);
+}
+
+TEST(Expects, DoesNotEvaluateASentenceThatItDoesNotSay)
+{
+  int evaluations = 0;
+  BALLAST_EXPECTS(evaluations == 0, "evaluated ", ++evaluations, " times");
+  EXPECT_EQ(evaluations, 0);
 }
 
 TEST(ExpectsDeathTest, NamesTheConditionAndThePlace)
@@ -27,11 +49,33 @@ TEST(ExpectsDeathTest, NamesTheConditionAndThePlace)
                "contract_test.cpp:[0-9]+: ballast: the caller broke a precondition: even % 2 == 0");
 }
 
+TEST(ExpectsDeathTest, SaysTheSentenceInsteadOfTheCondition)
+{
+  EXPECT_DEATH((void)third(-7, shelf{4000000000}),
+               "contract_test.cpp:[0-9]+: ballast: the caller broke a precondition: "
+               "shelf 4000000000 has -7 books, which is no multiple of three\n");
+  EXPECT_DEATH(BALLAST_EXPECTS(1 + 1 == 3, "one and one is two"), "precondition: one and one is");
+}
+
+TEST(ExpectsDeathTest, WritesIntegersOfAllSizes)
+{
+  EXPECT_DEATH(BALLAST_EXPECTS(false, "of ", std::numeric_limits<std::int64_t>::min(), " and ",
+                               std::numeric_limits<std::uint64_t>::max(), " and ", short{-1}),
+               "of -9223372036854775808 and 18446744073709551615 and -1\n");
+}
+
+TEST(ExpectsDeathTest, CutsOffWhatIsTooLong)
+{
+  std::string const name(400, 'a');
+  EXPECT_DEATH(BALLAST_EXPECTS(false, "x", name.c_str(), name.c_str(), 7), "xa{510}\n");
+}
+
 #ifdef BALLAST_AUDIT_ENABLED
 
 TEST(AuditDeathTest, ChecksInTheAuditBuild)
 {
   EXPECT_DEATH(BALLAST_AUDIT(1 + 1 == 3), "the caller broke a precondition: 1 \\+ 1 == 3");
+  EXPECT_DEATH(BALLAST_AUDIT(1 + 1 == 3, "one and ", 1), "precondition: one and 1\n");
 }
 
 #else
@@ -39,7 +83,7 @@ TEST(AuditDeathTest, ChecksInTheAuditBuild)
 TEST(Audit, DoesNotEvaluateOutsideTheAuditBuild)
 {
   int evaluations = 0;
-  BALLAST_AUDIT(++evaluations == 0);
+  BALLAST_AUDIT(++evaluations == 0, "evaluated ", ++evaluations);
   EXPECT_EQ(evaluations, 0);
 }
 

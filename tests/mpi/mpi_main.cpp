@@ -29,7 +29,10 @@ class failures_with_rank : public testing::EmptyTestEventListener {
 int main(int argc, char** argv)
 {
   testing::InitGoogleTest(&argc, argv);
-  MPI_Init(&argc, &argv);
+  // MPI has locks only for the tests that call it from several threads.
+  bool const threaded = testing::GTEST_FLAG(filter) == "MpiThreads.*";
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
+#include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/workload.hpp>

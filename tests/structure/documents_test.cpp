@@ -175,6 +175,29 @@ TEST(Documents, LinkToWhatExists)
   }
 }
 
+// The page on threads has tables with a sentence and its test in each row.
+TEST(Documents, NameATestForEachSentenceOnThreads)
+{
+  std::string tests;
+  for (std::string const folder : {"tests/threads", "tests/mpi"}) {
+    for (source_file const& each : structure::read_tree(structure::root() / folder, {".cpp"})) {
+      tests += each.text;
+    }
+  }
+  std::size_t sentences = 0;
+  for (std::string const& row :
+       structure::lines_of(structure::read(structure::root() / "docs/threads.md"))) {
+    if (!row.starts_with("| ") || row == "| sentence | test |") { continue; }
+    std::size_t const first = row.find("| `", 1);
+    ASSERT_NE(first, row.npos) << row;
+    std::string name = row.substr(first + 3, row.find('`', first + 3) - first - 3);
+    ASSERT_NE(name.find('.'), name.npos) << row;
+    EXPECT_THAT(tests, HasSubstr("TEST(" + name.replace(name.find('.'), 1, ", ") + ")"));
+    ++sentences;
+  }
+  EXPECT_GE(sentences, 20U);
+}
+
 // From here on: the checks themselves, on documents that are wrong.
 
 std::optional<std::string> one_source(std::string const& path)

@@ -54,6 +54,8 @@ inline problems upward_includes(source_file const& header)
   std::size_t const own = floor_of(header.path);
   if (own == no_floor) { found.push_back(header.path + ": is on no known floor"); }
   for (auto const& [name, quoted] : includes_of(header)) {
+    bool const ends_the_compilation = name.find(' ') != std::string::npos;  // there is no such file
+    if (ends_the_compilation) { continue; }
     if (quoted) {
       found.push_back(header.path + ": includes \"" + name + "\"; write <ballast/...>");
     } else if (!is_header(name)) {

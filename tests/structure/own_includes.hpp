@@ -112,7 +112,9 @@ inline std::vector<include_fault> include_faults(source_file const& file, name_i
   std::vector<include_fault> faults;
   for (auto const& [name, headers] : lacking) { faults.push_back({file.path, name, headers}); }
   for (std::string const& header : included) {
-    if (!needed.contains(header)) { faults.push_back({file.path, "", {header}}); }
+    // It checks the standard, for every header.
+    bool const is_a_check = header == "ballast/core/config.hpp";
+    if (!needed.contains(header) && !is_a_check) { faults.push_back({file.path, "", {header}}); }
   }
   return faults;
 }
