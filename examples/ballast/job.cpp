@@ -226,6 +226,11 @@ outcome<job> prepare_job(job_options const& options)
     work.layouts.push_back({fmt::format("g1n{}", size->gpus),
                             ballast::one_gpu_bags(size->gpus).with_speeds(machines->gpu_speeds)});
   }
+  if (work.admits_short_samples()) {
+    for (named_layout& bags : work.layouts) {
+      bags.layout = bags.layout.with_short_samples(ballast::short_samples::admitted);
+    }
+  }
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 
   if (!options.trace.empty()) {

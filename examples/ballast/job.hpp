@@ -32,7 +32,8 @@ struct job_options {
   std::string nodes;              ///< GPUs of every node, or empty
   std::string speeds;             ///< file with the speed of every GPU, or empty
   std::vector<std::string> bags;  ///< empty: bags of one GPU
-  bool largest_bags_first = false;  ///< where bags in the order written do not fit
+  bool largest_bags_first = false;       ///< where bags in the order written do not fit
+  std::string short_samples = "refuse";  ///< or admit: those with fewer tokens than bags have GPUs
   std::string cost = "transformer:d=3072,gamma=0.405";
   std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
@@ -76,6 +77,7 @@ struct job {
   std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
+  [[nodiscard]] bool admits_short_samples() const { return options.short_samples == "admit"; }
 
   /// Seconds of a unit of cost on a GPU of speed 1, the unit of speeds.
   [[nodiscard]] double seconds_at_speed_one() const

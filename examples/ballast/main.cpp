@@ -104,6 +104,13 @@ void add_job(CLI::App& app, cli::job_options& options)
       ->take_all();
   app.add_flag("--largest-bags-first", options.largest_bags_first,
                "Lay the largest bags first where bags would straddle a node or be misaligned");
+  app.add_option(
+         "--short-samples", options.short_samples,
+         "What to do with samples of fewer tokens than every bag has GPUs: refuse the step, "
+         "or admit them, which leaves GPUs without a token, and say how many there were")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"refuse", "admit"}))
+      ->capture_default_str();
   app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
       ->type_name("MODEL")
       ->capture_default_str();

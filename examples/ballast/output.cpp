@@ -88,6 +88,13 @@ std::string heading_of(job const& work, std::int64_t samples)
   return out;
 }
 
+std::string short_samples_text(std::string const& bags, std::size_t short_samples,
+                               std::size_t samples)
+{
+  return fmt::format("{}: {} of {} with fewer tokens than their bag has GPUs", bags, short_samples,
+                     count_of(samples, "sample"));
+}
+
 nlohmann::ordered_json settings_json(job const& work, std::string const& bags, std::int64_t samples)
 {
   job_options const& options = work.options;

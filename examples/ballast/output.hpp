@@ -38,6 +38,10 @@ namespace cli {
 /// The lines above a table: which samples, how many, on what, and how they are planned.
 [[nodiscard]] std::string heading_of(job const& work, std::int64_t samples);
 
+/// How many samples of a layout's steps leave GPUs of their bag without a token.
+[[nodiscard]] std::string short_samples_text(std::string const& bags, std::size_t short_samples,
+                                             std::size_t samples);
+
 /// The settings of a job and of one of its layouts, as JSON begins with them.
 [[nodiscard]] nlohmann::ordered_json settings_json(job const& work, std::string const& bags,
                                                    std::int64_t samples);

@@ -91,6 +91,8 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
         .gap = plan.gap(),
         .plan_seconds = step.plan_seconds});
     result.moved_shares.push_back(plan.moved.value());
+    result.samples += batch.lengths.size();
+    result.short_samples += plan.short_samples;
     result.digest.add(plan.digest());
     if (work.times_known) { measured.compute_seconds = measured.after.heaviest * seconds; }
     if (exchange_shown) {

@@ -39,6 +39,8 @@ struct planned {
   ballast::bag_layout layout;
   std::vector<ballast::report::plan_page_step> steps;
   std::vector<double> moved_shares;         ///< of the tokens of each step, those that change bags
+  std::size_t samples = 0;                  ///< of all steps
+  std::size_t short_samples = 0;            ///< of these, with fewer tokens than their bag has GPUs
   ballast::digest digest;                   ///< of the plans of all steps
   bars first_before;                        ///< the first step as its samples were read
   bars first_after;                         ///< and as planned

@@ -134,6 +134,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["gap_max"] = mean.gap_max;
   json["moved_share"] = mean.moved_share;
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
+  if (run.job.admits_short_samples()) { json["short_samples"] = layout.short_samples; }
   if (run.pipelines) { add_pipelines(json, run, layout); }
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
@@ -195,6 +196,12 @@ std::string table_of(plan_run const& run)
         100 * mean.idle_after, 100 * mean.gap_max, 100 * mean.moved_share,
         duration_text(mean.plan_seconds_median));
   }
+  if (run.job.admits_short_samples()) {
+    out += "\n";
+    for (planned const& layout : run.layouts) {
+      out += short_samples_text(layout.bags, layout.short_samples, layout.samples) + "\n";
+    }
+  }
   if (run.pipelines) { out += pipeline_table_of(run); }
   if (prints_picture(run.options)) {
     auto const before = report::work_per_gpu(first.first_before, run.job.gpus());
@@ -236,6 +243,10 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
                          work.machines.gpu_speeds.empty() ? "per GPU" : "on the fastest GPU")
            : "unknown; pictures show a microsecond per token"},
       {"Steps", fmt::format("{}, seed {}", grouped(layout.steps.size()), options.seed)}};
+  if (work.admits_short_samples()) {
+    settings.push_back(
+        {"Short samples", short_samples_text(layout.bags, layout.short_samples, layout.samples)});
+  }
   if (!layout.first_moved.ranks.empty()) {
     settings.push_back({"Array moved", array_text(work)});
     settings.push_back({"Network", network_text(work.machines)});

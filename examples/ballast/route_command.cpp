@@ -57,6 +57,7 @@ nlohmann::ordered_json to_json(route_run const& run, routed const& layout)
   json["all_gather"] = to_json(run.all_gather);
   json["compute_ms_mean"] = nullptr;
   if (work.times_known) { json["compute_ms_mean"] = layout.compute_seconds * 1e3; }
+  if (work.admits_short_samples()) { json["short_samples"] = layout.short_samples; }
   json["digest"] = layout.digest.value();
   if (work.fit) { json["fit"] = fit_json(work); }
   return json;
@@ -94,6 +95,12 @@ std::string table_of(route_run const& run)
     out += row_of(layout.bags, layout.exchange, layout.compute_seconds);
   }
   out += row_of("all-gather", run.all_gather, 0);
+  if (work.admits_short_samples()) {
+    out += "\n";
+    for (routed const& layout : run.layouts) {
+      out += short_samples_text(layout.bags, layout.short_samples, layout.samples) + "\n";
+    }
+  }
   out +=
       "\nOne exchange takes one array from where samples are read to where they are computed. The "
       "exchange\nback moves the same bytes in the same time. The forward and the backward pass "
@@ -128,6 +135,8 @@ outcome<route_run> run_route(job_options const& options)
         result.compute_seconds += step.plan.makespan.value() * run.job.seconds_at_speed_one() /
                                   static_cast<double>(options.steps);
       }
+      result.samples += step.batch.lengths.size();
+      result.short_samples += step.plan.short_samples;
       result.digest.add(step.plan.digest());
       if (first) { run.all_gather.add(meter.all_gather()); }
       if (step.index == 0) { run.samples = static_cast<std::int64_t>(step.batch.lengths.size()); }

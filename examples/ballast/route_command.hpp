@@ -8,6 +8,7 @@
 
 #include <ballast/core/digest.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ namespace cli {
 struct routed {
   std::string bags;
   exchange_statistics exchange;
-  double compute_seconds = 0;  ///< of the busiest GPU, mean; only where times are known
-  ballast::digest digest;      ///< of the plans of all steps
+  double compute_seconds = 0;     ///< of the busiest GPU, mean; only where times are known
+  std::size_t samples = 0;        ///< of all steps
+  std::size_t short_samples = 0;  ///< of these, with fewer tokens than their bag has GPUs
+  ballast::digest digest;         ///< of the plans of all steps
 };
 
 /// Everything that `ballast route` found out.

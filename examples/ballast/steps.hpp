@@ -11,6 +11,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/batch_sampler.hpp>
 #include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -67,6 +68,21 @@ struct planned_step {
   double plan_seconds;
 };
 
+/// Why partition() refused a step; a short sample is admitted by an option, not by a call.
+inline std::string refusal(ballast::bag_layout const& bags, ballast::sample_batch const& batch,
+                           ballast::error const& why)
+{
+  bool const is_short = why.code == ballast::error_code::infeasible &&
+                        why.position < batch.lengths.size() &&
+                        bags.is_short(batch.lengths[why.position]) && !bags.admits_short_samples();
+  if (!is_short) { return why.message; }
+  return fmt::format(
+      "sample {} of {} tokens is shorter than the smallest bag, which has {} GPUs; add smaller "
+      "bags, "
+      "admit it by --short-samples admit, or leave it out",
+      why.position, batch.lengths[why.position], bags.smallest_bag());
+}
+
 /// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
 /// one, so that their number costs no memory. Shows progress where standard error is a terminal.
 template <class Visit>
@@ -100,12 +116,12 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
                                               work.cost, {}, constraints);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
-      std::string const row =
-          done.error().position < batch.rows.size()
-              ? fmt::format(" (row {} of the trace)", batch.rows[done.error().position] + 1)
-              : "";
-      return bad_data(
-          fmt::format("step {}, bags {}: {}{}", step + 1, bags.bags, done.error().message, row));
+      std::size_t const sample = done.error().position;
+      std::string const row = sample < batch.rows.size()
+                                  ? fmt::format(" (row {} of the trace)", batch.rows[sample] + 1)
+                                  : "";
+      return bad_data(fmt::format("step {}, bags {}: {}{}", step + 1, bags.bags,
+                                  refusal(bags.layout, batch, done.error()), row));
     }
     visit(planned_step{step, batch, plan, taken.count()});
   }

@@ -3,15 +3,21 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/karmarkar_karp.hpp>
+#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
@@ -64,6 +70,78 @@ TEST(AnyPolicy, PlansAsThePolicyThatItHolds)  // Ensures (1)
   expect_plans_alike(ballast::padded_batches{});
   expect_plans_alike(ballast::conv_transformer_batches{});
   expect_plans_alike(ballast::quadratic_with_tolerance{});
+}
+
+/// Whatever a policy does with samples as long as the smallest bag, it does with short ones.
+template <class Policy>
+void expect_short_samples_placed(Policy const& policy)
+{
+  ballast::random_source random(37);
+  for (int trial = 0; trial < 100; ++trial) {
+    ballast_test::instance step = ballast_test::random_instance(random, 30, 5, 8);
+    auto const refusing = ballast_test::consecutive_bags(step.gpus, step.gpu_speeds);
+    auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
+    auto const plan_on = [&](ballast::bag_layout const& bags,
+                             ballast::partition_constraints const& constraints = {}) {
+      return ballast::partition(
+          ballast_test::number_samples(step), bags, policy,
+          [&](ballast_test::numbered n) { return step.costs[n.sample]; },
+          [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, constraints);
+    };
+    ballast::tokens const smallest = refusing.smallest_bag();
+    for (ballast::tokens& length : step.lengths) {
+      if (random.below(3) == 0) { length = smallest; }
+    }
+    auto const expected = plan_on(refusing);
+    ASSERT_TRUE(expected) << expected.error().message;
+    std::size_t short_ones = 0;
+    for (ballast::tokens& length : step.lengths) {
+      if (length == smallest && smallest > 1) {
+        length = random.between(1, smallest - 1);
+        ++short_ones;
+      }
+    }
+    EXPECT_EQ(plan_on(refusing).has_value(), short_ones == 0);
+    auto const plan = plan_on(admitting);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->short_samples, short_ones);
+    EXPECT_EQ(plan->owner, expected->owner);
+    EXPECT_EQ(plan->loads, expected->loads);
+    EXPECT_EQ(plan->lower_bound, expected->lower_bound);
+
+    std::vector<ballast::rank_id> home;
+    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+      home.push_back(ballast::to_id<ballast::rank_id>(random.below(refusing.gpus())));
+    }
+    auto const from_home = plan_on(admitting, {.home = home});
+    ASSERT_TRUE(from_home) << from_home.error().message;
+    ballast::tokens moved = 0;
+    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+      ballast::bag_id const owner = from_home->owner[sample];
+      EXPECT_TRUE(admitting.takes(owner, step.lengths[sample]));
+      moved += admitting.bag_of(home[sample]) == owner ? 0 : step.lengths[sample];
+    }
+    EXPECT_EQ(from_home->moved.numerator, moved);
+  }
+}
+
+TEST(AnyPolicy, PlacesShortSamplesWhateverThePolicy)
+{
+  expect_short_samples_placed(longest_processing_time{});
+  expect_short_samples_placed(ballast::greedy_knapsack{});
+  expect_short_samples_placed(ballast::greedy_knapsack{ballast::knapsack_capacity::full});
+  expect_short_samples_placed(ballast::round_robin{});
+  expect_short_samples_placed(ballast::karmarkar_karp{});
+  expect_short_samples_placed(ballast::multifit{});
+  expect_short_samples_placed(refine{longest_processing_time{}});
+  expect_short_samples_placed(ballast::exact<any_policy>{any_policy(longest_processing_time{})});
+  expect_short_samples_placed(ballast::best_of{ballast::multifit{}, longest_processing_time{}});
+  expect_short_samples_placed(ballast::capped{longest_processing_time{}});
+  expect_short_samples_placed(ballast::least_movement{longest_processing_time{}});
+  expect_short_samples_placed(ballast::equal_count{});
+  expect_short_samples_placed(ballast::padded_batches{});
+  expect_short_samples_placed(ballast::conv_transformer_batches{});
+  expect_short_samples_placed(ballast::quadratic_with_tolerance{});
 }
 
 TEST(AnyPolicy, HoldsPoliciesThatWorkWithAnyOther)  // Ensures (1)

@@ -585,6 +585,32 @@ TEST_F(BallastPlan, RefusesNodesAndSpeedsThatAreNone)
                  2, "the same file");
 }
 
+TEST_F(BallastPlan, AdmitsShortSamplesAndCountsThem)
+{
+  std::string const job = "plan --trace " + file("s.csv", "a\n6\n90\n80\n7\n") +
+                          " --length a --batch 4 --steps 3 --gpus 16 ";
+  expect_refused(run(job + "--bags g8n2 --short-samples refuse"), 1, "--short-samples admit");
+  auto const result = run(job + "--bags g8n2 --bags g4n4 --short-samples admit --format json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const plans = json::parse(result.out);
+  EXPECT_EQ(plans[0].at("short_samples"), 6) << "two of every step";
+  EXPECT_EQ(plans[1].at("short_samples"), 0);
+  auto const table = run(job + "--bags g8n2 --bags g4n4 --short-samples admit");
+  EXPECT_THAT(table.out, testing::HasSubstr(
+                             "g8n2: 6 of 12 samples with fewer tokens than their bag has GPUs\n"));
+  EXPECT_THAT(table.out, testing::HasSubstr("g4n4: 0 of 12 samples"));
+  auto const page = run(job + "--bags g8n2 --short-samples admit --report " + path("s.html"));
+  ASSERT_EQ(page.exit_code, 0) << page.error;
+  EXPECT_THAT(ballast_test::content_of(path("s.html")), testing::HasSubstr("6 of 12 samples"));
+
+  // Nothing is said of them where they are not admitted.
+  auto const refusing = run(job + "--bags g4n4");
+  ASSERT_EQ(refusing.exit_code, 0) << refusing.error;
+  EXPECT_THAT(refusing.out, testing::Not(testing::HasSubstr("fewer tokens")));
+  EXPECT_FALSE(json::parse(run(job + "--bags g4n4 --format json").out).contains("short_samples"));
+  expect_refused(run(job + "--bags g8n2 --short-samples maybe"), 2, "--short-samples");
+}
+
 TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
 {
   expect_refused(run("plan --trace /no/such/file.csv --length a --gpus 8"), 1, "/no/such/file.csv");
@@ -595,6 +621,8 @@ TEST_F(BallastPlan, AnswersOneWhenTheDataAreWrong)
                  "sample 0 of 3 tokens");
   expect_refused(run("plan --trace " + file("v.csv", "a\n3\n") + " --length a --bags g4n2"), 1,
                  "(row 1 of the trace)");
+  expect_refused(run("plan --trace " + file("v.csv", "a\n3\n") + " --length a --bags g4n2"), 1,
+                 "admit it by --short-samples admit");
   expect_refused(run("plan --trace " + file("w.csv", "a\n2147483647\n") +
                      " --length a --gpus 2 --tflops 0.001 --timeline " + path("t.json")),
                  1, "raise --tflops");

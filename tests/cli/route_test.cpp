@@ -113,6 +113,21 @@ TEST_F(BallastRoute, SendsEachBagItsChunks)
   EXPECT_EQ(found.at("bytes_per_token"), 2 * 3072);  // bf16 of the default model
 }
 
+TEST_F(BallastRoute, SendsNothingToGpusWithoutAChunk)
+{
+  // The first GPU has read the only sample of three tokens, and two others get one each.
+  std::string const job =
+      "--trace " + file("s.csv", "a\n3\n") + " --length a --batch 1 --gpus 8 --bags g8n1 ";
+  expect_refused(run("route " + job), 1, "--short-samples admit");
+  auto const found = route(job + "--short-samples admit");
+  EXPECT_EQ(found.at("short_samples"), 10) << "one of every step";
+  int const bytes_per_token = found.at("bytes_per_token").get<int>();
+  EXPECT_EQ(found.at("route").at("bytes_max"), 2 * bytes_per_token);
+  EXPECT_EQ(found.at("route").at("messages_max"), 2);
+  EXPECT_THAT(run("route " + job + "--short-samples admit").out,
+              HasSubstr("g8n1: 10 of 10 samples with fewer tokens than their bag has GPUs"));
+}
+
 TEST_F(BallastRoute, MovesNothingOnOneGpu)
 {
   auto const found = route("--codes g1b4i256f1s0");

@@ -46,6 +46,26 @@ RC_GTEST_PROP(UlyssesTables, SayWhatThePlanSays, ())
   }
 }
 
+TEST(UlyssesTables, GiveGpusWithoutAChunkNoRows)
+{
+  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
+    for (tokens length = 0; length <= gpus + 1; ++length) {
+      SCOPED_TRACE(testing::Message() << length << " tokens on " << gpus << " GPUs");
+      bag_case const bag{gpus, {length, 0, gpus + length, length}, 8};
+      tables_on_host const tables(bag);
+      for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+        EXPECT_EQ(tables->part(gpu, 0).count > 0, gpu < length);
+        EXPECT_EQ(tables->part(gpu, 3).count, tables->part(gpu, 0).count);
+        EXPECT_EQ(tables->rows(gpu), bag.plan().rows(gpu));
+        tokens const last = tables->rows(gpu) - 1;  // of the last sequence that has a row here
+        EXPECT_EQ(tables->bag_row(gpu, last),
+                  gpu < length ? tables->part(gpu, 3).row + tables->part(gpu, 3).count - 1
+                               : tables->part(gpu, 2).row + tables->part(gpu, 2).count - 1);
+      }
+    }
+  }
+}
+
 TEST(UlyssesTables, CountLongSequencesIn64Bits)
 {
   bag_case const bag{2, std::vector<tokens>(5, ballast::longest_sample), 1};

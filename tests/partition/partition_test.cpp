@@ -105,6 +105,62 @@ TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
   }
 }
 
+TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_plan (5)
+{
+  // [short_samples]
+  std::vector<ballast::tokens> const lengths{4000, 6, 3000, 2500};
+  ballast::bag_layout const bags =
+      ballast::lay_out(*ballast::parse_bags("g8n2"), *ballast::cluster_of(16))
+          ->with_short_samples(ballast::short_samples::admitted);
+  auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
+                                       ballast::quadratic_cost{.linear = 1});
+  // [short_samples]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->short_samples, 1U);
+  EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{0}, bag_id{0}, bag_id{1}, bag_id{1}));
+  EXPECT_THAT(plan->loads, testing::ElementsAre(4006, 5500));
+  EXPECT_EQ(plan->bags_digest, bags.digest());
+}
+
+TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
+{
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), *ballast::cluster_of(16))
+                        ->with_short_samples(ballast::short_samples::admitted);
+  ballast::random_source random(31);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<tokens> lengths(random.below(20));
+    std::size_t short_ones = 0;
+    for (tokens& length : lengths) {
+      length = random.between(0, 9);
+      short_ones += length == 1 || length == 2 || length == 3 ? 1 : 0;
+    }
+    auto const plan = ballast::partition(lengths, bags, greedy_knapsack{}, own_length);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->short_samples, short_ones);
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
+      if (lengths[sample] > 0 && lengths[sample] < 8) {
+        EXPECT_NE(plan->owner[sample], bag_id{0}) << "sample " << sample;
+      }
+    }
+  }
+}
+
+TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layout Ensures (4)
+{
+  auto const refusing =
+      *ballast::lay_out(*ballast::parse_bags("g4n2+g2n4"), *ballast::cluster_of(16));
+  auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
+  std::vector<tokens> const lengths{9, 0, 3, 2, 2, 40, 17};
+  auto const expected = ballast::partition(lengths, refusing, greedy_knapsack{}, own_length);
+  auto const plan = ballast::partition(lengths, admitting, greedy_knapsack{}, own_length);
+  ASSERT_TRUE(plan && expected);
+  EXPECT_EQ(plan->owner, expected->owner);
+  EXPECT_EQ(plan->lower_bound, expected->lower_bound);
+  EXPECT_EQ(plan->short_samples, 0U);
+  EXPECT_NE(plan->digest(), expected->digest()) << "ranks that disagree would place others";
+}
+
 TEST(Partition, NamesTheSampleThatCannotBePlaced)
 {
   auto const wide = *ballast::lay_out(*ballast::parse_bags("g4n2"), *ballast::cluster_of(8));
@@ -114,6 +170,8 @@ TEST(Partition, NamesTheSampleThatCannotBePlaced)
   EXPECT_EQ(too_short.error().code, error_code::infeasible);
   EXPECT_EQ(too_short.error().position, 2U);
   EXPECT_THAT(too_short.error().message, testing::HasSubstr("sample 2 of 3 tokens is shorter"));
+  EXPECT_THAT(too_short.error().message,
+              testing::HasSubstr("bags.with_short_samples(short_samples::admitted)"));
 
   auto const negative =
       ballast::partition(std::vector<tokens>{9, -1}, wide, greedy_knapsack{}, [](tokens length) {
@@ -347,6 +405,29 @@ TEST(PartitionUnderConstraints, SaysHowManyTokensMove)  // partition_plan (5)
   EXPECT_THAT(plan->owner, testing::ElementsAre(bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}));
   EXPECT_EQ(plan->moved, (ratio{12, 20}));
   EXPECT_EQ(plan_under({}, {8, 6, 4, 2}, bags)->moved, (ratio{0, 1}));
+}
+
+TEST(PartitionUnderConstraints, CountsTheTokensThatShortSamplesHave)  // Ensures (2)
+{
+  auto const bags = ballast::bag_layout(std::vector<ballast::bag>{{rank_id{0}, 4}, {rank_id{4}, 4}})
+                        .with_short_samples(ballast::short_samples::admitted);
+  std::vector<tokens> const lengths{10, 6, 5, 2, 1};
+  std::vector<rank_id> const home{rank_id{4}, rank_id{5}, rank_id{0}, rank_id{6}, rank_id{2}};
+  auto const plan = plan_under({.home = home}, lengths, bags);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->owner,
+              testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{1}));
+  EXPECT_EQ(plan->moved, (ratio{10 + 5 + 2 + 1, 24}));
+  // Each bag holds 12 tokens. Short samples that weigh 4 as well would overrun it.
+  EXPECT_TRUE(plan_under({.most_per_gpu = 3}, lengths, bags));
+  EXPECT_FALSE(plan_under({.most_per_gpu = 2}, lengths, bags));
+
+  std::vector<std::int64_t> const keys{1, 2, 2, 3, 3};
+  auto const joined =
+      plan_under({.together = keys, .home = home, .most_per_gpu = 4}, lengths, bags);
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_EQ(joined->short_samples, 2U);
+  EXPECT_EQ(joined->owner[3], joined->owner[4]);
 }
 
 TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)

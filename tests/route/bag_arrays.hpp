@@ -76,17 +76,19 @@ struct bag_case {
   }
 };
 
-/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some no sequences, some empty ones.
+/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some no sequences, some empty ones, and
+/// some only sequences with fewer tokens than GPUs.
 inline bag_case random_bag(ballast::random_source& random, std::uint32_t most_gpus)
 {
   bag_case bag;
   bag.gpus = static_cast<std::uint32_t>(1 + random.below(most_gpus));
   bag.query_heads = static_cast<std::uint32_t>(1 + random.below(std::uint64_t{2} * most_gpus));
   bag.lengths.resize(random.below(6));
+  bool const all_short = random.below(4) == 0;
   for (ballast::tokens& length : bag.lengths) {
-    length = random.below(5) == 0
-                 ? 0
-                 : static_cast<ballast::tokens>(bag.gpus + random.below(3 * bag.gpus));
+    bool const few = all_short || random.below(3) == 0;
+    length = static_cast<ballast::tokens>(few ? random.below(bag.gpus)
+                                              : bag.gpus + random.below(3 * bag.gpus));
   }
   return bag;
 }

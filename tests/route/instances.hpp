@@ -15,20 +15,27 @@
 
 namespace ballast_test {
 
-/// Bags of random sizes that together have `gpus` GPUs.
+/// Bags of random sizes that together have `gpus` GPUs, often of one size, and half of them admit
+/// short samples.
 inline ballast::bag_layout random_bags(std::size_t gpus, ballast::random_source& random)
 {
   std::vector<ballast::bag> bags;
+  bool const one_size = random.below(2) == 0;
   for (std::size_t first = 0; first < gpus;) {
     auto const size =
-        static_cast<std::uint32_t>(1 + random.below(std::min<std::size_t>(gpus - first, 4)));
+        one_size && first > 0
+            ? std::min(bags.front().gpus, static_cast<std::uint32_t>(gpus - first))
+            : static_cast<std::uint32_t>(1 + random.below(std::min<std::size_t>(gpus - first, 8)));
     bags.push_back({ballast::to_id<ballast::rank_id>(first), size});
     first += size;
   }
-  return ballast::bag_layout(bags);
+  bool const admitted = random.below(2) == 0;
+  return ballast::bag_layout(bags).with_short_samples(admitted ? ballast::short_samples::admitted
+                                                               : ballast::short_samples::refused);
 }
 
-/// A step: samples of random lengths, zero among them, read somewhere and placed somewhere.
+/// A step: samples of random lengths, zero among them, read somewhere and placed somewhere. Where
+/// the bags admit short samples, some are.
 struct random_step {
   std::vector<ballast::tokens> lengths;
   std::vector<ballast::rank_id> source;
@@ -40,9 +47,10 @@ struct random_step {
   {
     for (std::size_t sample = 0; sample < samples; ++sample) {
       auto const bag = ballast::to_id<ballast::bag_id>(random.below(bags.size()));
-      auto const longest = static_cast<ballast::tokens>(random.below(40));
+      bool const few = random.below(4) == 0;
+      auto const length = static_cast<ballast::tokens>(random.below(few ? 9 : 40));
       owner.push_back(bag);
-      lengths.push_back(longest < bags[bag].gpus ? 0 : longest);  // shorter ones never go there
+      lengths.push_back(bags.takes(bag, length) ? length : 0);
       source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
     }
     std::ranges::sort(source);  // gathered order

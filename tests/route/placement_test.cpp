@@ -208,6 +208,49 @@ TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
   }
 }
 
+TEST(Placement, GivesTheFirstGpusATokenEachOfAShortSample)
+{
+  auto const refusing =
+      value_or_throw(ballast::lay_out("g8n2"_bags, value_or_throw(ballast::cluster_of(16, 16))));
+  auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
+  std::vector<tokens> const lengths{6, 24};
+  auto const plan = value_or_throw(ballast::partition(
+      lengths, admitting, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
+  placement where;
+  ASSERT_TRUE(where.assign_chunks(lengths, plan, admitting));
+  std::size_t const first = to_index(admitting[plan.owner[0]].first);
+  ASSERT_EQ(where[sample_id{0}].size(), 6U);
+  for (std::size_t gpu = 0; gpu < 6; ++gpu) {
+    EXPECT_EQ(where[sample_id{0}][gpu],
+              (piece{ballast::to_id<rank_id>(first + gpu), static_cast<tokens>(gpu), 1, 0}));
+  }
+  EXPECT_EQ(where.rows(ballast::to_id<rank_id>(first + 6)), 0);
+  EXPECT_EQ(where[sample_id{1}].size(), 8U);
+
+  placement none;
+  auto const other_bags = none.assign_chunks(lengths, plan, refusing);
+  ASSERT_FALSE(other_bags);
+  EXPECT_EQ(other_bags.error().code, ballast::error_code::mismatch);
+}
+
+TEST(Placement, TakesShortSamplesOnlyWhereTheyWerePlanned)  // Errors
+{
+  // Bags of 2 and of 8: a sample of 6 tokens was planned for one of 2, and is short nowhere.
+  auto const bags = value_or_throw(ballast::lay_out("g8n1+g2n4"_bags,
+                                                    value_or_throw(ballast::cluster_of(16, 16))))
+                        .with_short_samples(ballast::short_samples::admitted);
+  auto const plan = value_or_throw(ballast::partition(std::vector<tokens>{1, 900}, bags,
+                                                      ballast::longest_processing_time{},
+                                                      ballast::quadratic_cost{1}));
+  ASSERT_EQ(plan.owner[1], bag_id{0});
+  placement where;
+  EXPECT_TRUE(where.assign_chunks(std::vector<tokens>{1, 900}, plan, bags));
+  auto const other_length = where.assign_chunks(std::vector<tokens>{1, 6}, plan, bags);
+  ASSERT_FALSE(other_length);
+  EXPECT_EQ(other_length.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(other_length.error().position, 1U);
+}
+
 TEST(Placement, DigestsDifferWhereAPieceDoes)
 {
   std::array<tokens, 2> const lengths{4, 4};
@@ -270,7 +313,7 @@ TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
                "part.first <= ");
   EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
                "size");
-  EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()), "home.gpus");
+  EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()), "takes");
 }
 
 }  // namespace

@@ -110,6 +110,35 @@ TEST(Route, BringsArraysOfDifferentTypesByteForByteAndBack)  // Ensures (1)
   }
 }
 
+TEST(Route, LeavesGpusWithoutAChunkOfAShortSampleAlone)
+{
+  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
+    auto const bags = ballast::bag_layout(std::vector<ballast::bag>{{rank_id{0}, gpus}})
+                          .with_short_samples(ballast::short_samples::admitted);
+    for (ballast::tokens length = 0; length <= gpus + 1; ++length) {
+      SCOPED_TRACE(testing::Message() << length << " tokens on " << gpus << " GPUs");
+      placement read;
+      placement computed;
+      read.assign_whole(std::vector{length}, std::vector{rank_id{gpus - 1}}, gpus);
+      computed.assign_chunks(std::vector{length}, std::vector{ballast::bag_id{0}}, bags);
+      auto const before = ballast_test::named_rows(read);
+      auto const after = ballast_test::named_rows(computed);
+      ballast::run_ranks(gpus, [&](thread_communicator& comm) {
+        auto const plan = ballast::plan_route(read, computed, comm.rank());
+        EXPECT_EQ(plan.rows_after > 0, to_index(comm.rank()) < static_cast<std::size_t>(length));
+        ballast::workspace memory;
+        rank_arrays const own(before[to_index(comm.rank())]);
+        rank_arrays there(plan.rows_after);
+        EXPECT_TRUE(forward(comm, plan, memory, own, there).has_value());
+        EXPECT_EQ(there.bytes(), rank_arrays(after[to_index(comm.rank())]).bytes());
+        rank_arrays back(plan.rows_before);
+        EXPECT_TRUE(backward(comm, plan, memory, there, back).has_value());
+        EXPECT_EQ(back.bytes(), own.bytes());
+      });
+    }
+  }
+}
+
 TEST(Route, ComposedEqualsTheTwoExchangesByteForByte)
 {
   ballast::random_source random(2);

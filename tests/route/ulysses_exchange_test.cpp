@@ -244,7 +244,7 @@ std::vector<attention_case> attention_cases()
   for (std::uint32_t gpus = 1; gpus <= 8; ++gpus) {
     for (auto const& [queries, key_values] :
          {std::pair{8U, 8U}, std::pair{8U, 2U}, std::pair{6U, 1U}, std::pair{3U, 2U}}) {
-      cases.push_back({{gpus, {9, 0, 17, 8}, queries}, {queries, key_values, 3}});
+      cases.push_back({{gpus, {9, 0, 17, 8, 1, 5}, queries}, {queries, key_values, 3}});
     }
   }
   return cases;
@@ -367,6 +367,33 @@ TEST(UlyssesExchange, OfABagOfOneIsFree)
 
   plan.assign({}, 1, 2);
   EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(none, none, 2, 1)));
+}
+
+TEST(UlyssesExchange, BringsShortSequencesThereAndBack)
+{
+  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
+    for (ballast::tokens length = 0; length <= gpus + 1; ++length) {
+      for (bag_case const& bag :
+           {bag_case{gpus, {length}, 8}, bag_case{gpus, {length, 20, length}, 8}}) {
+        SCOPED_TRACE(testing::Message() << length << " tokens on " << gpus << " GPUs");
+        whole_array<double> const q(bag, 8, 2, [](std::size_t index) { return index; });
+        auto const plan = bag.plan();
+        run_ranks(
+            gpus,
+            [&](thread_communicator& comm) {
+              workspace memory;
+              auto const own = q.tokens_of(gpu_of(comm));
+              numbers heads(q.heads_of(gpu_of(comm)).size());
+              numbers back(own.size());
+              EXPECT_TRUE(ballast::to_heads(comm, plan, memory, heads_of(own, heads, 8, 2)));
+              EXPECT_EQ(heads, q.heads_of(gpu_of(comm))) << "all tokens of the GPU's heads";
+              EXPECT_TRUE(ballast::to_tokens(comm, plan, memory, heads_of(heads, back, 8, 2)));
+              EXPECT_EQ(back, own);
+            },
+            deadline);
+      }
+    }
+  }
 }
 
 TEST(UlyssesExchange, MayHaveNothingToMove)

@@ -245,10 +245,38 @@ TEST(UlyssesPlan, IsMadeAnewWithoutAllocating)
   EXPECT_EQ(plan, steps.back().plan());
 }
 
-TEST(UlyssesPlanDeathTest, RejectsSequencesThatTheBagCannotSplit)
+TEST(UlyssesPlan, LaysShortSequencesOutAsAPlacementDoes)
 {
-  EXPECT_DEATH((void)(bag_case{4, {8, 3}, 8}.plan()), "length >= gpus");
-  EXPECT_DEATH((void)(bag_case{4, {-1}, 8}.plan()), "length >= gpus");
+  for (std::uint32_t const gpus : {1U, 2U, 4U, 8U}) {
+    std::vector<tokens> lengths;
+    for (tokens length = 0; length <= gpus + 1; ++length) { lengths.push_back(length); }
+    ballast::bag_layout const bags =
+        ballast::bag_layout(std::vector<ballast::bag>{{ballast::rank_id{0}, gpus}})
+            .with_short_samples(ballast::short_samples::admitted);
+    ballast::placement placed;
+    placed.assign_chunks(lengths, std::vector<ballast::bag_id>(lengths.size()), bags);
+    auto const plan = bag_case{gpus, lengths, 8}.plan();
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+      EXPECT_EQ(plan.rows(gpu), placed.rows(ballast::rank_id{gpu})) << gpus << " GPUs, " << gpu;
+    }
+    EXPECT_EQ(plan.rows(gpus - 1), gpus == 1 ? 3 : 2) << "a token of each of the two longest";
+  }
+}
+
+TEST(UlyssesPlan, GivesGpusWithoutAChunkNothingToSend)
+{
+  auto const plan = bag_case{8, {6}, 8}.plan();
+  std::array const arrays{head_shape{8, 16}};
+  EXPECT_EQ(plan.rows(5), 1);
+  EXPECT_EQ(plan.rows(6), 0);
+  EXPECT_EQ(plan.to_heads_volume(6, arrays), (ballast::ulysses_volume{0, 96, 0, 6}));
+  EXPECT_EQ(plan.to_heads_volume(0, arrays), (ballast::ulysses_volume{112, 80, 7, 5}));
+  plan.for_each_chunk(7, [](bag_chunk const&) { ADD_FAILURE() << "a chunk of nothing"; });
+}
+
+TEST(UlyssesPlanDeathTest, RejectsLengthsThatAreNone)
+{
+  EXPECT_DEATH((void)(bag_case{4, {-1}, 8}.plan()), "length >= 0");
   EXPECT_DEATH((void)(bag_case{1, {ballast::longest_sample + 1}, 8}.plan()), "longest_sample");
 }
 

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/units.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace {
@@ -13,6 +16,7 @@ using ballast::bag_id;
 using ballast::bag_layout;
 using ballast::one_gpu_bags;
 using ballast::rank_id;
+using ballast::short_samples;
 
 TEST(BagLayout, AnswersBothWays)  // Ensures (1) (2)
 {
@@ -58,6 +62,53 @@ TEST(BagLayout, TakesOtherSpeedsForTheSameBags)
   EXPECT_NE(alike.with_speeds(gpu_speeds).digest(), alike.digest());
   EXPECT_EQ(alike.with_speeds(gpu_speeds).with_speeds({}), alike);
   EXPECT_EQ(alike.with_speeds(std::vector<std::uint32_t>{1, 1, 1}).digest(), alike.digest());
+}
+
+TEST(BagLayout, AdmitsShortSamplesOnlyWhereItIsAsked)  // Ensures (4)
+{
+  std::vector<bag> const bags{{rank_id{0}, 8}, {rank_id{8}, 4}, {rank_id{12}, 4}};
+  bag_layout const refusing(bags);
+  EXPECT_FALSE(refusing.admits_short_samples());
+  EXPECT_EQ(refusing.with_short_samples(short_samples::refused), refusing);
+  bag_layout const admitting = refusing.with_short_samples(short_samples::admitted);
+  EXPECT_TRUE(admitting.admits_short_samples());
+  EXPECT_NE(admitting, refusing);
+  EXPECT_NE(admitting.digest(), refusing.digest());
+  EXPECT_EQ(admitting.with_short_samples(short_samples::refused), refusing);
+  std::vector<std::uint32_t> const gpu_speeds(16, 2);
+  EXPECT_TRUE(admitting.with_speeds(gpu_speeds).admits_short_samples());
+}
+
+TEST(BagLayout, SaysWhichBagsTakeASample)
+{
+  std::vector<bag> const bags{{rank_id{0}, 8}, {rank_id{8}, 4}, {rank_id{12}, 4}};
+  bag_layout const refusing(bags);
+  bag_layout const admitting = refusing.with_short_samples(short_samples::admitted);
+  EXPECT_EQ(refusing.smallest_bag(), 4U);
+  EXPECT_EQ(bag_layout{}.smallest_bag(), 0U);
+  for (ballast::tokens length = 0; length <= 9; ++length) {
+    SCOPED_TRACE(length);
+    EXPECT_EQ(refusing.is_short(length), length >= 1 && length <= 3);
+    EXPECT_EQ(admitting.is_short(length), length >= 1 && length <= 3);
+    EXPECT_EQ(refusing.takes(bag_id{0}, length), length == 0 || length >= 8);
+    EXPECT_EQ(refusing.takes(bag_id{1}, length), length == 0 || length >= 4);
+    EXPECT_EQ(admitting.takes(bag_id{0}, length), length == 0 || length >= 8) << "not a smallest";
+    EXPECT_TRUE(admitting.takes(bag_id{1}, length));
+    EXPECT_TRUE(admitting.takes(bag_id{2}, length));
+  }
+  EXPECT_FALSE(admitting.takes(bag_id{1}, -1));
+}
+
+TEST(BagLayout, HasTheDigestThatItHadBeforeShortSamplesCouldBeAdmitted)
+{
+  std::vector<bag> const bags{{rank_id{0}, 1}, {rank_id{1}, 3}};
+  std::vector<std::uint32_t> const sizes{1, 3};
+  std::vector<rank_id> const first{rank_id{0}, rank_id{1}};
+  EXPECT_EQ(bag_layout(bags).digest(), ballast::digest{}
+                                           .add(std::span<rank_id const>(first))
+                                           .add(std::span<std::uint32_t const>(sizes))
+                                           .add(std::span<std::uint32_t const>(sizes))
+                                           .value());
 }
 
 TEST(BagLayoutDeathTest, RefusesSpeedsThatAreNone)

@@ -51,7 +51,9 @@ struct partition_problem {
   std::span<bag_id const> home = {};           ///< the bag whose GPUs hold most of each sample now
   std::span<std::int64_t const> weights = {};  ///< what each sample takes of the capacity
   std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
-  std::span<tokens const> joint_lengths = {};     ///< of samples joined to one, all together
+  /// How many tokens go where the sample goes, if lengths do not say: of samples joined to one, all
+  /// together; of a short sample, its own.
+  std::span<tokens const> joint_lengths = {};
   std::span<std::uint32_t const> first_part = {};
   std::span<part const> parts = {};
   /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
@@ -84,6 +86,10 @@ struct partition_problem {
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than the bag has GPUs does not fit. A sequence of no tokens fits every bag.
+  ///
+  /// Where the bags admit short samples, these come with as many tokens as the smallest bag has GPUs:
+  /// the least that fits. So every policy puts them into smallest bags, also one that was written
+  /// without a thought of them, and by the same rule.
   [[nodiscard]] static constexpr bool fits(tokens length, std::uint32_t gpus) noexcept
   {
     return length == 0 || length >= static_cast<tokens>(gpus);
@@ -126,9 +132,9 @@ template <class P>
 concept known_to_pad =
     requires { requires std::bool_constant<P::batches() == batching::padded>::value; };
 template <class P>
-concept known_to_pack =
-    !requires(P const policy) { policy.batches(); } ||
-    requires { requires std::bool_constant<P::batches() == batching::packed>::value; };
+concept known_to_pack = !requires(P const policy) { policy.batches(); } || requires {
+  requires std::bool_constant<P::batches() == batching::packed>::value;
+};
 template <class P>
 concept known_to_restrict = requires { requires std::bool_constant<P::restricts()>::value; };
 template <class P>

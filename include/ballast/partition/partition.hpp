@@ -82,6 +82,22 @@ template <std::integral Number>
   return {};
 }
 
+/// The same where bags can admit short samples.
+[[nodiscard]] inline result<void> check_sample(std::size_t sample, tokens length, cost_units cost,
+                                               cost_units total, bag_layout const& bags)
+{
+  if (bags.is_short(length) && !bags.admits_short_samples()) {
+    return fail(error_code::infeasible, sample,
+                "sample " + std::to_string(sample) + " of " + std::to_string(length) +
+                    " tokens is shorter than the smallest bag, which has " +
+                    std::to_string(bags.smallest_bag()) +
+                    " GPUs; add smaller bags, admit it by "
+                    "bags.with_short_samples(short_samples::admitted), or leave it out");
+  }
+  constexpr std::uint32_t one_gpu = 1;  // which every sample fits
+  return check_sample(sample, length, cost, total, one_gpu);
+}
+
 }  // namespace detail
 
 /// Decides with a policy which bag computes which samples, and says how good the plan is: the front
@@ -94,16 +110,19 @@ template <std::integral Number>
 ///             zero. Both return integers. A sample that is a number is its own length. The policy
 ///             does what partition_policy says.
 /// Ensures     (1) those of partition_plan
-///             (2) no sample is in a bag with more GPUs than the sample has tokens
+///             (2) every sample is in a bag that takes it (bag_layout::takes): one with no more GPUs
+///                 than the sample has tokens or, for a short sample where the bags admit it, a
+///                 smallest one. Its cost, its weight and the tokens that move are its own; what a
+///                 policy reads as its length is the number of GPUs of that bag
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
 ///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, a home outside the job, or the costs or weights overflow;
-///             infeasible: sample `position` has fewer tokens than every bag has GPUs or found no
-///             bag with room, or there is no bag, or the policy pads and samples have to stay
-///             together. The plan is then unspecified.
+///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
+///             refuse short samples; or it found no bag with room, or there is no bag, or the policy
+///             pads and samples have to stay together. The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound; with
 ///             samples to keep together O(n log n).
 template <std::ranges::forward_range Samples, partition_policy Policy,
@@ -124,11 +143,13 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
     return checked;
   }
-  std::uint32_t const smallest_bag = *std::min_element(bags.sizes().begin(), bags.sizes().end());
 
   auto scratch = memory.open();
   std::span<tokens> const lengths = scratch.take<tokens>(count);
+  // What policies look at where a sample can be short.
+  std::span<tokens> const fitting = scratch.take<tokens>(bags.admits_short_samples() ? count : 0);
   plan.costs.resize(count);
+  plan.short_samples = 0;
   cost_units total = 0;
   std::size_t next = 0;
   for (auto&& sample : samples) {
@@ -136,10 +157,13 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     // A user's cost model is not called with a length that is out of range.
     bool const priced = length >= 0 && length <= longest_sample;
     auto const cost = priced ? detail::saturated(std::invoke(cost_of, sample)) : no_cost;
-    if (auto checked = detail::check_sample(next, length, cost, total, smallest_bag); !checked) {
+    if (auto checked = detail::check_sample(next, length, cost, total, bags); !checked) {
       return checked;
     }
+    bool const is_short = bags.is_short(length);
     lengths[next] = length;
+    if (!fitting.empty()) { fitting[next] = is_short ? tokens{bags.smallest_bag()} : length; }
+    plan.short_samples += is_short ? 1 : 0;
     plan.costs[next] = cost;
     total += cost;
     ++next;
@@ -157,6 +181,10 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     weights = constraints.weights.empty() ? lengths : constraints.weights;
   }
   detail::planned_items items{plan.costs, lengths, weights, home};
+  if (plan.short_samples > 0) {
+    items.lengths = fitting;
+    items.joint_lengths = lengths;
+  }
   std::span<bag_id> owner = plan.owner;
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {

@@ -9,6 +9,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/batching.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,7 +28,9 @@ namespace ballast::inline v0 {
 ///             (4) lower_bound: no plan has a smaller makespan among those that keep the constraints
 ///                 and what the policy restricts itself to (equal counts, padded batches). So this
 ///                 plan is at most gap() above the optimum
-///             (5) moved is the share of all tokens whose sample leaves the bag that holds it; 0
+///             (5) short_samples counts samples that leave GPUs of their bag without a token; 0 where
+///                 the bags do not admit such
+///             (6) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the constraints give no home
 struct partition_plan {
   std::vector<bag_id> owner;
@@ -38,6 +41,7 @@ struct partition_plan {
   ratio lower_bound;
   ratio moved;
   batching batches = batching::packed;
+  std::size_t short_samples = 0;
   std::uint64_t bags_digest = 0;  ///< of the bag_layout that the plan is for
 
   /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no

@@ -82,11 +82,13 @@ class placement {
   }
 
   /// Every sample where a plan wants it: in chunks over the GPUs of the bag that owns it, chunk g on
-  /// the bag's GPU g.
+  /// the bag's GPU g. A sample of fewer tokens than the bag has GPUs, where the bags admit it, has one
+  /// token on each of the first GPUs and no piece on the others.
   ///
   /// Errors      mismatch: the plan is for other bags or for another number of samples; out_of_range:
-  ///             sample `position` has a length outside [0, longest_sample] or too short for its
-  ///             bag, so it is not the length that was planned. The placement is then empty.
+  ///             sample `position` has a length outside [0, longest_sample] or one that its bag
+  ///             does not take, so it is not the length that was planned. The placement is then
+  ///             empty.
   [[nodiscard]] result<void> assign_chunks(std::span<tokens const> lengths,
                                            partition_plan const& plan, bag_layout const& bags)
   {
@@ -110,8 +112,8 @@ class placement {
   /// The same with owners that are not a plan's.
   ///
   /// Shapes      lengths[n], owner[n].
-  /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every sample is empty
-  ///             or has at least as many tokens as its bag has GPUs.
+  /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every bag takes its
+  ///             samples (bag_layout::takes).
   void assign_chunks(std::span<tokens const> lengths, std::span<bag_id const> owner,
                      bag_layout const& bags)
   {
@@ -119,8 +121,9 @@ class placement {
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       bag const home = bags[owner[sample]];
       BALLAST_EXPECTS(lengths[sample] >= 0 && lengths[sample] <= longest_sample);
-      BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= home.gpus);
-      for (std::uint32_t gpu = 0; gpu < home.gpus && lengths[sample] > 0; ++gpu) {
+      BALLAST_EXPECTS(bags.takes(owner[sample], lengths[sample]));
+      tokens const holders = std::min<tokens>(home.gpus, lengths[sample]);
+      for (std::uint32_t gpu = 0; gpu < holders; ++gpu) {
         append(to_id<rank_id>(to_index(home.first) + gpu),
                chunk_of(lengths[sample], home.gpus, gpu));
       }
@@ -224,7 +227,7 @@ class placement {
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       std::uint32_t const gpus = bags[plan.owner[sample]].gpus;
       tokens const length = lengths[sample];
-      if (length < 0 || length > longest_sample || (length > 0 && length < gpus)) {
+      if (length < 0 || length > longest_sample || !bags.takes(plan.owner[sample], length)) {
         return fail(error_code::out_of_range, sample,
                     "sample " + std::to_string(sample) + " of " + std::to_string(length) +
                         " tokens cannot lie on the " + std::to_string(gpus) +

@@ -50,10 +50,14 @@ struct ulysses_volume {
 /// these GPUs has a copy. So an array with one head, such as the position of a token, goes to every
 /// GPU that has query heads.
 ///
+/// A sequence of fewer tokens than the bag has GPUs has one on each of the first GPUs, and the others
+/// exchange no rows of it. Which bags get such sequences is up to the layout (short_samples); here
+/// every length is right.
+///
 /// All GPUs of a bag have equal plans.
 ///
-/// Expects     lengths from 0 to longest_sample, each 0 or at least the number of GPUs; gpus >= 1;
-///             query_heads >= 1; 1 <= heads <= query_heads for every array.
+/// Expects     lengths from 0 to longest_sample; gpus >= 1; query_heads >= 1; 1 <= heads <=
+///             query_heads for every array.
 /// Ensures     (1) the chunks of all GPUs are all rows, each once
 ///             (2) the shares of query heads are all query heads, each once; with fewer heads than
 ///                 GPUs some shares are empty
@@ -202,7 +206,7 @@ class ulysses_plan {
 
   void append(tokens length)
   {
-    BALLAST_EXPECTS(length == 0 || (length >= gpus() && length <= longest_sample));
+    BALLAST_EXPECTS(length >= 0 && length <= longest_sample);
     lengths_.push_back(length);
     rows_ += length;
     for (std::uint32_t gpu = 0; gpu < gpus(); ++gpu) {

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,10 +25,18 @@ struct bag {
   friend constexpr bool operator==(bag, bag) = default;
 };
 
+/// What becomes of a short sample: one that has tokens, but fewer than every bag has GPUs.
+enum class short_samples : std::uint8_t {
+  refused,   ///< partition() refuses the step and names the sample
+  admitted,  ///< a smallest bag takes it, and its GPUs beyond the sample's tokens get none of it
+};
+
 /// Which GPUs every bag of a job has, and how fast the bag is.
 ///
 /// The GPUs of a bag share every sequence evenly and wait for the slowest, so a bag of G GPUs is G
-/// times as fast as its slowest GPU.
+/// times as fast as its slowest GPU. A sequence with fewer tokens than the bag has GPUs leaves some
+/// of them without work, so it belongs in a smaller bag. Where no bag is small enough, it is up to
+/// the layout whether the step is refused: a job that must not lose a step admits short samples.
 ///
 /// Shapes      gpu_speeds[gpus()], or empty where all GPUs are equally fast.
 /// Units       speeds in any unit that is the same for all, for example percent of the fastest.
@@ -37,7 +46,9 @@ struct bag {
 ///             (2) bag_of(r) is the bag whose ranks include r
 ///             (3) the speed of a bag is its number of GPUs times the least of their speeds; each
 ///                 is 1 where gpu_speeds is empty
-/// Complexity  construction and with_speeds O(GPUs), digest O(bags), all else O(1).
+///             (4) short samples are refused until with_short_samples() admits them, which changes
+///                 the digest, but nothing about steps without such samples
+/// Complexity  construction and layouts made of others O(GPUs), digest O(bags), all else O(1).
 class bag_layout {
  public:
   bag_layout() = default;
@@ -60,6 +71,7 @@ class bag_layout {
       first_.push_back(each.first);
       sizes_.push_back(each.gpus);
     }
+    if (!sizes_.empty()) { smallest_ = *std::min_element(sizes_.begin(), sizes_.end()); }
     set_speeds(gpu_speeds);
   }
 
@@ -69,6 +81,37 @@ class bag_layout {
     bag_layout faster = *this;
     faster.set_speeds(gpu_speeds);
     return faster;
+  }
+
+  /// The same bags, where short samples are refused or admitted.
+  [[nodiscard]] bag_layout with_short_samples(short_samples choice) const
+  {
+    bag_layout other = *this;
+    other.short_samples_ = choice;
+    return other;
+  }
+
+  [[nodiscard]] bool admits_short_samples() const noexcept
+  {
+    return short_samples_ == short_samples::admitted;
+  }
+
+  /// GPUs of the smallest bag; 0 where there is none.
+  [[nodiscard]] std::uint32_t smallest_bag() const noexcept { return smallest_; }
+
+  /// Whether a sample of so many tokens is short.
+  [[nodiscard]] bool is_short(tokens length) const noexcept
+  {
+    return length > 0 && length < smallest_;
+  }
+
+  /// Whether a sample of so many tokens may be in a bag: if it has none, or one at least for every
+  /// GPU of the bag, or if it is short, short samples are admitted and no bag is smaller.
+  [[nodiscard]] bool takes(bag_id id, tokens length) const
+  {
+    std::uint32_t const bag_gpus = (*this)[id].gpus;
+    return length == 0 || length >= bag_gpus ||
+           (admits_short_samples() && is_short(length) && bag_gpus == smallest_);
   }
 
   /// Number of bags.
@@ -95,14 +138,15 @@ class bag_layout {
   /// Speed of every bag, in bag order: what a partition policy balances over.
   [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept { return speeds_; }
 
-  /// One word that differs where any bag does. O(bags).
+  /// One word that differs where any bag does, or what becomes of short samples. O(bags).
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
-    return ballast::digest{}
-        .add(std::span<rank_id const>(first_))
+    ballast::digest all;
+    all.add(std::span<rank_id const>(first_))
         .add(std::span<std::uint32_t const>(sizes_))
-        .add(std::span<std::uint32_t const>(speeds_))
-        .value();
+        .add(std::span<std::uint32_t const>(speeds_));
+    if (admits_short_samples()) { all.add(1); }
+    return all.value();
   }
 
   friend bool operator==(bag_layout const&, bag_layout const&) = default;
@@ -126,6 +170,8 @@ class bag_layout {
   std::vector<std::uint32_t> sizes_;
   std::vector<std::uint32_t> speeds_;
   std::vector<bag_id> bag_of_;
+  std::uint32_t smallest_ = 0;
+  short_samples short_samples_ = short_samples::refused;
 };
 
 /// Bags of one GPU each, rank by rank: the layout of plain data parallelism.

@@ -19,8 +19,9 @@ namespace ballast::inline v0::detail {
 /// What a policy plans: samples, or sets of samples that stay together, each as if it were one.
 ///
 /// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
-///             joint_lengths[k], or empty where items are samples; first_part[k + 1] and parts, or
-///             empty where no item lies in several bags.
+///             joint_lengths[k], or empty where items are samples; joint_lengths[k] also where some
+///             of these are short; first_part[k + 1] and parts, or empty where no item lies in
+///             several bags.
 struct planned_items {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
@@ -30,6 +31,12 @@ struct planned_items {
   std::span<tokens const> joint_lengths = {};
   std::span<std::uint32_t const> first_part = {};
   std::span<partition_problem::part const> parts = {};
+
+  /// How many tokens go where the item goes.
+  [[nodiscard]] tokens tokens_of(std::size_t item) const noexcept
+  {
+    return joint_lengths.empty() ? lengths[item] : joint_lengths[item];
+  }
 
   /// The sample that an error names for an item.
   [[nodiscard]] std::size_t sample_of(std::size_t item) const noexcept
@@ -85,7 +92,7 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
     tokens const length = samples.lengths[sample];
     first_sample[item] = first_of[sample];
     costs[item] += samples.costs[sample];
-    joint_lengths[item] += length;
+    joint_lengths[item] += samples.tokens_of(sample);
     if (length > 0 && (lengths[item] == 0 || length < lengths[item])) { lengths[item] = length; }
     if (!weights.empty()) { weights[item] += samples.weights[sample]; }
   }
@@ -109,13 +116,14 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
     std::uint32_t const item = item_of[sample];
     bool const same = place > 0 && item_of[by_key[place - 1]] == item &&
                       samples.home[by_key[place - 1]] == samples.home[sample];
-    held = samples.lengths[sample] + (same ? held : 0);
+    tokens const length = samples.tokens_of(sample);
+    held = length + (same ? held : 0);
     if (held > most[item]) {
       most[item] = held;
       home[item] = samples.home[sample];
     }
-    if (samples.lengths[sample] == 0) { continue; }
-    if (held == samples.lengths[sample]) {  // the first tokens in this bag
+    if (length == 0) { continue; }
+    if (held == length) {  // the first tokens in this bag
       several_homes = several_homes || first_part[item + 1] > 0;
       ++first_part[item + 1];
       ++part_count;
