@@ -63,11 +63,20 @@ TEST(PartitionConstraints, NameTheWeightThatIsWrong)
   EXPECT_TRUE(check_constraints({.weights = enough}, 2, 4));
 }
 
-TEST(PartitionConstraintsDeathTest, RefuseArraysOfAnotherSize)
+TEST(PartitionConstraints, RefuseArraysOfOtherSizes)
 {
-  std::vector<std::int64_t> const keys{1, 2, 3};
-  EXPECT_DEATH((void)check_constraints({.together = keys}, 2, 4), "count == samples");
-  EXPECT_DEATH((void)check_constraints({.weights = keys}, 4, 4), "count == samples");
+  std::vector<std::int64_t> const keys(3, 1);
+  std::vector<rank_id> const ranks(3, rank_id{0});
+  auto const message = [](partition_constraints const& given, std::size_t samples) {
+    auto const checked = check_constraints(given, samples, 4);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_THAT(message({.together = keys}, 2),
+              HasSubstr("constraints.together has 3 entries for 2 samples"));
+  EXPECT_THAT(message({.home = ranks}, 4), HasSubstr("constraints.home has 3 entries for 4"));
+  EXPECT_THAT(message({.weights = keys}, 4), HasSubstr("constraints.weights has 3 entries for 4"));
+  EXPECT_EQ(check_constraints({.weights = keys}, 4, 4).error().position, 3U);
+  EXPECT_EQ(message({.together = keys, .weights = keys}, 3), "");
 }
 
 }  // namespace

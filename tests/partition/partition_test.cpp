@@ -215,6 +215,20 @@ TEST(Partition, TakesCostsOf63BitsAndRefusesLargerOnesAsTooLarge)
   }
 }
 
+TEST(Partition, TakesConstraintsInPlaceOfALength)
+{
+  std::vector<tokens> const lengths{5, 6, 7};
+  std::vector<std::int64_t> const together{1, 2, 1};
+  ballast::partition_constraints const constraints{.together = together};
+  auto const plan_with = [&](auto const&... more) {
+    return partition(lengths, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+                     std::identity{}, more...);
+  };
+  EXPECT_EQ(plan_with(constraints)->owner, plan_with(std::identity{}, constraints)->owner);
+  EXPECT_EQ(plan_with(constraints)->makespan, (ballast::ratio{12, 1}));
+  EXPECT_EQ(plan_with()->makespan, (ballast::ratio{11, 1}));
+}
+
 TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)
 {
   auto const one =

@@ -134,11 +134,35 @@ struct lying_order {
 };
 static_assert(ballast::order_policy<lying_order> && lying_order{} == lying_order{});
 
+// Orders the microbatches with these numbers.
+struct order_of_numbers {
+  std::vector<std::size_t> numbers;
+  void operator()(ballast::order_problem const&, std::span<ballast::microbatch_id> order,
+                  ballast::workspace&) const
+  {
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      order[at] = ballast::to_id<ballast::microbatch_id>(numbers[at]);
+    }
+  }
+};
+
+TEST(OrderMicrobatchesDeathTest, RefusesAnOrderThatLeavesAMicrobatchOut)
+{
+  auto const schedule = ballast_test::chain_schedule(2, 3);
+  ballast::pipeline_times const times(3, schedule.stages().stages());
+  EXPECT_TRUE(order_microbatches(schedule, times, order_of_numbers{{2, 0, 1}}));
+  EXPECT_DEATH((void)order_microbatches(schedule, times, order_of_numbers{{2, 2, 1}}),
+               "the policy ordered microbatch 0 0 times; each has one place");
+  EXPECT_DEATH((void)order_microbatches(schedule, times, order_of_numbers{{2, 3, 1}}),
+               "the policy ordered microbatch 3 of 3");
+}
+
 TEST(OrderMicrobatchesDeathTest, EndsWhereAPolicyProvesWhatIsFalse)
 {
   auto const schedule = ballast_test::chain_schedule(2, 3);
   ballast::pipeline_times const times(3, 2);
-  EXPECT_DEATH((void)order_microbatches(schedule, times, lying_order{}), "lower_bound");
+  EXPECT_DEATH((void)order_microbatches(schedule, times, lying_order{}),
+               "the policy proved that no order takes less than");
 }
 
 }  // namespace

@@ -230,6 +230,20 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   return plan;
 }
 
+/// The same for samples that are numbers, under constraints.
+///
+///     partition(lengths, bags, capped{}, cost, {.most_per_gpu = 8192});
+template <std::ranges::forward_range Samples, partition_policy Policy,
+          integer_projection<Samples> CostOf>
+  requires integer_projection<std::identity, Samples>
+[[nodiscard]] result<partition_plan> partition(Samples&& samples, bag_layout const& bags,
+                                               Policy const& policy, CostOf const& cost_of,
+                                               partition_constraints const& constraints)
+{
+  return ballast::partition(std::forward<Samples>(samples), bags, policy, cost_of, std::identity{},
+                            constraints);
+}
+
 // Calls that cannot compile come here, so that the first error says what is wrong with them.
 template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
           class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
@@ -243,6 +257,12 @@ template <class Samples, class Bags, class Policy, class CostOf, class LengthOf 
 Refused partition_into(partition_plan& plan, workspace& memory, Samples&& samples, Bags const& bags,
                        Policy const& policy, CostOf const& cost_of, LengthOf const& length_of = {},
                        partition_constraints const& constraints = {});
+
+template <class Samples, class Policy, class CostOf,
+          class Refused = detail::refused_call<Samples, bag_layout, Policy, CostOf, std::identity>>
+  requires(!detail::partition_arguments<Samples, bag_layout, Policy, CostOf, std::identity>)
+Refused partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
+                  CostOf const& cost_of, partition_constraints const& constraints);
 
 }  // namespace ballast::inline v0
 

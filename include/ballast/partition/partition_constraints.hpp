@@ -2,10 +2,10 @@
 #ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 #define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -39,9 +39,16 @@ namespace detail {
 [[nodiscard]] inline result<void> check_constraints(partition_constraints const& given,
                                                     std::size_t samples, std::size_t gpus)
 {
-  for (std::size_t const count : {given.together.size(), given.home.size(), given.weights.size()}) {
-    BALLAST_EXPECTS(count == 0 || count == samples);
-  }
+  auto const check_count = [samples](char const* name, std::size_t count) -> result<void> {
+    if (count == 0 || count == samples) { return {}; }
+    return fail(error_code::out_of_range, std::min(count, samples),
+                std::string("constraints.") + name + " has " + std::to_string(count) +
+                    " entries for " + std::to_string(samples) +
+                    " samples; give one for each sample, or none");
+  };
+  if (auto checked = check_count("together", given.together.size()); !checked) { return checked; }
+  if (auto checked = check_count("home", given.home.size()); !checked) { return checked; }
+  if (auto checked = check_count("weights", given.weights.size()); !checked) { return checked; }
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
     if (to_index(given.home[sample]) >= gpus) {
       return fail(error_code::out_of_range, sample,

@@ -16,10 +16,32 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Ends the program where a policy's order leaves a microbatch out, so that none is left untrained.
+inline void expect_every_microbatch(std::span<microbatch_id const> order, workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<std::uint32_t> const times_there = scratch.take<std::uint32_t>(order.size());
+  std::fill(times_there.begin(), times_there.end(), 0);
+  for (microbatch_id const microbatch : order) {
+    BALLAST_EXPECTS(to_index(microbatch) < order.size(), "the policy ordered microbatch ",
+                    microbatch, " of ", order.size());
+    ++times_there[to_index(microbatch)];
+  }
+  for (std::size_t each = 0; each < order.size(); ++each) {
+    BALLAST_EXPECTS(times_there[each] == 1, "the policy ordered microbatch ", each, " ",
+                    times_there[each], " times; each has one place");
+  }
+}
+
+}  // namespace detail
 
 /// Orders the microbatches of a step with a policy, and says how good the order is: the main
 /// function of this folder, in the form for a training loop.
@@ -48,9 +70,12 @@ template <order_policy Policy>
   plan.lower_bound = order_lower_bound(schedule, times, memory);
   time_units const proven =
       detail::run_order_policy(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
+  detail::expect_every_microbatch(plan.order, memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
   plan.makespan = makespan_of(schedule, times, plan.order, memory);
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // otherwise the policy proved wrongly
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan,
+                  "the policy proved that no order takes less than ", plan.lower_bound,
+                  ", and its own takes ", plan.makespan);
   return {};
 }
 
