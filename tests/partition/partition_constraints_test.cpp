@@ -66,8 +66,10 @@ TEST(PartitionConstraints, NameTheWeightThatIsWrong)
 TEST(PartitionConstraintsDeathTest, RefuseArraysOfAnotherSize)
 {
   std::vector<std::int64_t> const keys{1, 2, 3};
-  EXPECT_DEATH((void)check_constraints({.together = keys}, 2, 4), "count == samples");
-  EXPECT_DEATH((void)check_constraints({.weights = keys}, 4, 4), "count == samples");
+  EXPECT_DEATH((void)check_constraints({.together = keys}, 2, 4),
+               "`together` has 3 entries for 2 samples");
+  EXPECT_DEATH((void)check_constraints({.weights = keys}, 4, 4),
+               "`weights` has 3 entries for 4 samples");
 }
 
 }  // namespace

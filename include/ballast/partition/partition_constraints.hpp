@@ -39,9 +39,13 @@ namespace detail {
 [[nodiscard]] inline result<void> check_constraints(partition_constraints const& given,
                                                     std::size_t samples, std::size_t gpus)
 {
-  for (std::size_t const count : {given.together.size(), given.home.size(), given.weights.size()}) {
-    BALLAST_EXPECTS(count == 0 || count == samples);
-  }
+  auto const expect_size = [samples](char const* name, std::size_t count) {
+    BALLAST_EXPECTS(count == 0 || count == samples, "the constraint `", name, "` has ", count,
+                    " entries for ", samples, " samples");
+  };
+  expect_size("together", given.together.size());
+  expect_size("home", given.home.size());
+  expect_size("weights", given.weights.size());
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
     if (to_index(given.home[sample]) >= gpus) {
       return fail(error_code::out_of_range, sample,

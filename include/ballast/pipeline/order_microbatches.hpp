@@ -50,7 +50,9 @@ template <order_policy Policy>
       detail::run_order_policy(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
   plan.makespan = makespan_of(schedule, times, plan.order, memory);
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // otherwise the policy proved wrongly
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan,
+                  "the policy says that no order takes less than ", plan.lower_bound,
+                  ", and its order takes ", plan.makespan);
   return {};
 }
 

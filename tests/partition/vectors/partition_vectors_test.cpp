@@ -156,7 +156,8 @@ TEST(PartitionVectorsDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
   std::vector<cost_vector<2>> const costs{{1, 1}};
   EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{true}), "load");
-  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{false}), "keys");
+  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{false}),
+               "belongs to group 2 of 2");
   EXPECT_EQ(wrong_vector_policy{}, wrong_vector_policy{});
 }
 
