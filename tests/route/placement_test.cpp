@@ -185,8 +185,10 @@ TEST(Placement, TakesAPlanAndAProjection)
 TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
 {
   std::vector<tokens> const lengths{7, 9};
-  auto const bags = value_or_throw(ballast::lay_out("g2n2"_bags, {.gpus_per_node = 4}));
-  auto const others = value_or_throw(ballast::lay_out("g1n4"_bags, {.gpus_per_node = 4}));
+  auto const bags =
+      value_or_throw(ballast::lay_out("g2n2"_bags, value_or_throw(ballast::cluster_of(4))));
+  auto const others =
+      value_or_throw(ballast::lay_out("g1n4"_bags, value_or_throw(ballast::cluster_of(4))));
   auto const plan = value_or_throw(ballast::partition(
       lengths, bags, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
   auto const refused = [&](std::vector<tokens> const& given, bag_layout const& layout) {
