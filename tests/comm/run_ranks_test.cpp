@@ -117,7 +117,7 @@ TEST(RunRanks, PassesTheDeadlineOn)
 
 TEST(RunRanksDeathTest, RefusesAGroupOfNobody)
 {
-  EXPECT_DEATH(run_ranks(0, [](thread_communicator&) {}), "ranks >= 1");
+  EXPECT_DEATH(run_ranks(0, [](thread_communicator&) {}), "a group of 0 ranks");
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -116,6 +118,30 @@ TEST(Workspace, AllocatesNothingForArraysNoLargerThanBefore)  // Ensures (2)
       ASSERT_EQ(allocations(), before) << "trial " << trial << " round " << round;
     }
   }
+}
+
+TEST(WorkspaceDeathTest, GivesArraysOfTheInnermostFrameOnly)  // Expects
+{
+  workspace memory;
+  auto outer = memory.open();
+  (void)outer.take<int>(3);
+  {
+    auto inner = memory.open();
+    (void)inner.take<int>(3);
+    EXPECT_DEATH((void)outer.take<int>(1),
+                 "frame 1 of a workspace was asked for an array while frame 2 is the innermost");
+  }
+  (void)outer.take<int>(1);
+}
+
+TEST(WorkspaceDeathTest, ClosesTheInnermostFrameFirst)  // Expects
+{
+  workspace memory;
+  std::optional<workspace::frame> outer(std::in_place, memory);
+  std::optional<workspace::frame> inner(std::in_place, memory);
+  EXPECT_DEATH(outer.reset(), "frame 1 of a workspace was closed while frame 2 is the innermost");
+  inner.reset();
+  outer.reset();
 }
 
 }  // namespace

@@ -108,11 +108,12 @@ TEST(ExchangeHeadsDeathTest, RejectsWhatDoesNotFit)
   auto const to_heads = [&](std::span<std::byte> temporary, head_array const& array) {
     (void)ballast::to_heads(comm, bag.heads, temporary, array);
   };
-  EXPECT_DEATH(to_heads(bag.temporary, heads_of(more, whole, 2, 1)), "from.size");
-  EXPECT_DEATH(to_heads(bag.temporary, heads_of(own, more, 2, 1)), "to.size");
+  EXPECT_DEATH(to_heads(bag.temporary, heads_of(more, whole, 2, 1)), "bytes in `from`");
+  EXPECT_DEATH(to_heads(bag.temporary, heads_of(own, more, 2, 1)), "bytes in `to`");
   EXPECT_DEATH(to_heads({}, heads_of(own, whole, 2, 1)), "temporary");
   streamed_threads larger = member_of(3);
-  EXPECT_DEATH((void)ballast::to_heads(larger, bag.heads, bag.temporary), "plan.gpus");
+  EXPECT_DEATH((void)ballast::to_heads(larger, bag.heads, bag.temporary),
+               "the plan is for a bag of ");
 }
 
 TEST(PackHeadsDeathTest, RejectsBeforeAnythingIsQueued)

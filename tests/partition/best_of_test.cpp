@@ -181,9 +181,10 @@ TEST(BestOf, AllocatesNothingInTheSteadyState)
 
 TEST(BestOfDeathTest, RefusesPoliciesWhosePlansDoNotCompare)
 {
-  EXPECT_DEATH((void)run(best_of{all_in_one{}, all_in_one{0, {}, true}}), "restricts_plans");
+  EXPECT_DEATH((void)run(best_of{all_in_one{}, all_in_one{0, {}, true}}),
+               "some of its policies restrict");
   EXPECT_DEATH((void)run(best_of{all_in_one{}, all_in_one{0, {}, false, batching::padded}}),
-               "batching_of");
+               "some of its policies pad");
 }
 
 }  // namespace

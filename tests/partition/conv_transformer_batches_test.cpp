@@ -127,7 +127,7 @@ TEST(ConvTransformerBatchesDeathTest, RefusesMismatchedSpans)
 {
   ballast_test::direct_problem const problem(instance{{1}, {1}, {1}});
   EXPECT_DEATH(ballast_test::plan_directly(problem, conv_transformer_batches{}, {}),
-               "!loads.empty");
+               "`loads` is empty");
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST(EqualCountDeathTest, RefusesMultiplesOfNothing)
 {
   EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
                                         equal_count{.multiple = 0}, quadratic_work),
-               "multiple >= 1");
+               "counts multiples of 0");
 }
 
 }  // namespace

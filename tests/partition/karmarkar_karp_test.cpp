@@ -110,7 +110,7 @@ TEST(KarmarkarKarpDeathTest, RefusesMismatchedSpans)
 {
   std::vector<ballast::cost_units> loads;
   ballast::workspace memory;
-  EXPECT_DEATH(karmarkar_karp{}({}, loads, {}, memory), "!loads.empty");
+  EXPECT_DEATH(karmarkar_karp{}({}, loads, {}, memory), "`loads` is empty");
 }
 
 }  // namespace

@@ -437,7 +437,7 @@ struct restricted_by_value : restricted_policy {
 TEST(LeastMovementDeathTest, RefusesAPolicyThatRestrictsItself)  // Expects
 {
   ballast_test::homed_step const homed({{9}, {5}, {1, 1}}, {0});
-  EXPECT_DEATH(plan_homed(homed, least_movement{restricted_by_value{}}), "restricts_plans");
+  EXPECT_DEATH(plan_homed(homed, least_movement{restricted_by_value{}}), "restricts its plans");
 }
 
 }  // namespace

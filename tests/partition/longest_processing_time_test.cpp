@@ -122,7 +122,7 @@ TEST(LongestProcessingTimeDeathTest, RefusesMismatchedSpans)
   std::vector<bag_id> owner(1);
   ballast::workspace memory;
   ballast::partition_problem const problem{costs, lengths, order, gpus, gpus};
-  EXPECT_DEATH(longest_processing_time{}(problem, loads, owner, memory), "!loads.empty");
+  EXPECT_DEATH(longest_processing_time{}(problem, loads, owner, memory), "`loads` is empty");
 }
 
 }  // namespace

@@ -215,7 +215,8 @@ TEST(MakespanLowerBound, WorksUpToTheLargestTotal)
 
 TEST(MakespanLowerBoundDeathTest, RefusesMismatchedStartingLoads)
 {
-  EXPECT_DEATH((void)makespan_bound_of({{1}, {1}, {1, 1}}, {1}), "starting_loads");
+  EXPECT_DEATH((void)makespan_bound_of({{1}, {1}, {1, 1}}, {1}),
+               "starting loads of 1 bags for a problem of 2");
 }
 
 TEST(MakespanLowerBound, IsZeroWithoutWork)

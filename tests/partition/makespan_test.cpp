@@ -22,7 +22,8 @@ TEST(MakespanOf, IsTheLargestLoadPerSpeed)
 
 TEST(MakespanOfDeathTest, RefusesLoadsOfOtherBags)
 {
-  EXPECT_DEATH((void)makespan_of(load_list{1}, speed_list{1, 2}), "speeds.size");
+  EXPECT_DEATH((void)makespan_of(load_list{1}, speed_list{1, 2}),
+               "loads of 1 bags and speeds of 2");
 }
 
 }  // namespace

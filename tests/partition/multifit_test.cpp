@@ -111,7 +111,7 @@ TEST(MultifitDeathTest, RefusesMismatchedSpans)
 {
   std::vector<ballast::cost_units> loads;
   ballast::workspace memory;
-  EXPECT_DEATH((void)multifit{}({}, loads, {}, memory), "!loads.empty");
+  EXPECT_DEATH((void)multifit{}({}, loads, {}, memory), "`loads` is empty");
 }
 
 }  // namespace

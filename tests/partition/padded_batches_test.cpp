@@ -224,7 +224,7 @@ TEST(PaddedBatches, AllocatesNothingInTheSteadyState)
 TEST(PaddedBatchesDeathTest, RefusesMismatchedSpans)
 {
   direct_problem const problem(instance{{1}, {1}, {1}});
-  EXPECT_DEATH(ballast_test::plan_directly(problem, padded_batches{}, {}), "!loads.empty");
+  EXPECT_DEATH(ballast_test::plan_directly(problem, padded_batches{}, {}), "`loads` is empty");
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ TEST(QuadraticWithToleranceDeathTest, RefusesAToleranceOfNothing)
 {
   EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
                                         quadratic_with_tolerance{0}, quadratic_cost{1}),
-               "tolerance >= 1");
+               "has a tolerance of 0 tokens");
 }
 
 }  // namespace

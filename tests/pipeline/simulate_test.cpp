@@ -330,10 +330,10 @@ TEST(SimulateDeathTest, RefusesAnOrderOfAnotherSizeAndTimesOfOtherStages)
   auto const schedule = compile(chain_of_stages(2, 2), 3, one_forward_one_backward{});
   ballast::workspace memory;
   EXPECT_DEATH((void)ballast::simulate(schedule, pipeline_times(3, 2), numbered_order(2)),
-               "order.size\\(\\) == schedule.microbatches");
+               "an order of 2 microbatches was given for a schedule of 3");
   EXPECT_DEATH(
       (void)ballast::makespan_of(schedule, pipeline_times(3, 3), numbered_order(3), memory),
-      "times.stages == schedule.stages");
+      "times on 3 stages were given for a schedule of 2");
 }
 
 }  // namespace

@@ -137,15 +137,15 @@ TEST(ChainOfStages, TransfersNothingOnOneRank)
 
 TEST(ChainOfStagesDeathTest, RefusesRanksWithoutStages)
 {
-  EXPECT_DEATH((void)chain_of_stages(2, 3), "ranks <= stages");
-  EXPECT_DEATH((void)chain_of_stages(0, 0), "stages >= 1");
-  EXPECT_DEATH((void)chain_of_stages(2, 2, -1), "transfer >= 0");
+  EXPECT_DEATH((void)chain_of_stages(2, 3), "a chain of 2 stages was asked for on 3 ranks");
+  EXPECT_DEATH((void)chain_of_stages(0, 0), "a chain of 0 stages");
+  EXPECT_DEATH((void)chain_of_stages(2, 2, -1), "a transfer of -1;");
 }
 
 TEST(StageGraphDeathTest, RefusesStagesThatDoNotExist)
 {
   auto const chain = chain_of_stages(2, 2);
-  EXPECT_DEATH((void)chain[stage_id{2}], "stages\\(\\)");
+  EXPECT_DEATH((void)chain[stage_id{2}], "stage 2 of a pipeline of 2 stages");
 }
 
 }  // namespace

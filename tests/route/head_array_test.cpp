@@ -92,7 +92,7 @@ TEST(HeadArray, OfElementsWithoutSumCanOnlyBeMoved)
 TEST(HeadArrayDeathTest, HasAtLeastOneElementAHead)
 {
   std::vector<float> data(3);
-  EXPECT_DEATH((void)heads_of(data, data, 3, 0), "dim >= 1");
+  EXPECT_DEATH((void)heads_of(data, data, 3, 0), "heads of 0 elements");
 }
 
 }  // namespace

@@ -304,16 +304,19 @@ TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
 {
   placement where;
   std::array<tokens, 1> const two{2};
-  EXPECT_DEATH(where.assign_whole(two, std::array{rank_id{3}}, 3), "ballast");
-  EXPECT_DEATH(where.assign_whole(two, std::vector<rank_id>{}, 3), "samples == owners");
-  EXPECT_DEATH(where.assign_whole(std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3), ">= 0");
+  EXPECT_DEATH(where.assign_whole(two, std::array{rank_id{3}}, 3), "sample 0 lies on rank 3 of 3");
+  EXPECT_DEATH(where.assign_whole(two, std::vector<rank_id>{}, 3),
+               "lengths of 1 samples and owners of 0");
+  EXPECT_DEATH(where.assign_whole(std::array<tokens, 1>{-5}, std::array{rank_id{0}}, 3),
+               "sample 0 has a length of -5, which is not from 0 to ");
   placement parts;
   where.assign_whole(two, std::array{rank_id{0}}, 1);
   EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{0}, 1, 2}}),
-               "part.first <= ");
+               "part 0 is 2 tokens from token 1 on of sample 0, which has 2");
   EXPECT_DEATH(parts.assign_parts(where, std::array{ballast::sample_part{sample_id{1}, 0, 0}}),
-               "size");
-  EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()), "takes");
+               "sample 1 of a placement of 1 samples");
+  EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()),
+               "sample 0 of 2 tokens cannot lie on the 3 GPUs of bag 1");
 }
 
 }  // namespace

@@ -373,21 +373,26 @@ TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
   ballast::workspace memory;
   std::vector<int> two(2);
   std::vector<int> three(3);
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(three, two)), "before");
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(two, three)), "after");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(three, two)),
+               "array 0 has 12 bytes in `from`, and rank 0 has 2 rows of 4 bytes before");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(two, three)),
+               "array 0 has 12 bytes in `to`, and rank 0 has 2 rows of 4 bytes after");
   ballast::row_array const no_rows{};
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, no_rows), "row_bytes >= 1");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, no_rows),
+               "array 0 has rows of no bytes");
   std::vector<int> four(4);
   auto const first = std::span(four).first(2);
   auto const middle = std::span(four).subspan(1, 2);
-  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(first, middle)), "overlapping");
+  EXPECT_DEATH((void)ballast::route(comms[0], plan, memory, rows_of(first, middle)),
+               "`to` of array 0 overlaps ");
   EXPECT_DEATH(
       (void)ballast::route(comms[0], plan, memory, rows_of(two, first), rows_of(two, middle)),
-      "overlapping");
+      "`to` of array 0 overlaps ");
   placement wider;
   wider.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 2);
   auto const of_two = ballast::plan_route(wider, wider, rank_id{0});
-  EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of(two, two)), "size");
+  EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of(two, two)),
+               "the route is that of rank 0 of 2, and the communicator that of rank 0 of 1");
 }
 
 }  // namespace

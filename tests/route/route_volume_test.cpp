@@ -234,7 +234,8 @@ TEST(RouteVolume, AllocatesNothingInTheSteadyState)
 TEST(RouteVolumeDeathTest, RefusesAnotherCluster)  // Expects
 {
   auto const where = on_ranks({1}, {0}, 4);
-  EXPECT_DEATH((void)ballast::measure_route(where, where, machines_of(1, 8)), "machines.gpus");
+  EXPECT_DEATH((void)ballast::measure_route(where, where, machines_of(1, 8)),
+               "the cluster has 8 GPUs");
 }
 
 }  // namespace

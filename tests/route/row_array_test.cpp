@@ -32,7 +32,7 @@ TEST(RowArray, CountsBytesPerToken)
 TEST(RowArrayDeathTest, HasAtLeastOneElementAToken)
 {
   std::vector<float> data(3);
-  EXPECT_DEATH((void)ballast::rows_of(data, data, 0), "width >= 1");
+  EXPECT_DEATH((void)ballast::rows_of(data, data, 0), "rows of 0 elements");
 }
 
 }  // namespace

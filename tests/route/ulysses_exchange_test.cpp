@@ -636,11 +636,14 @@ TEST(UlyssesExchangeDeathTest, RejectsArraysThatDoNotFit)
   auto const to_heads = [&](auto const&... arrays) {
     (void)ballast::to_heads(group[0], plan, memory, arrays...);
   };
-  EXPECT_DEATH(to_heads(heads_of(five, four, 2, 1)), "from.size");
-  EXPECT_DEATH(to_heads(heads_of(four, five, 2, 1)), "to.size");
+  EXPECT_DEATH(to_heads(heads_of(five, four, 2, 1)),
+               "array 0 has .* bytes in `from`, and its heads on GPU 0 take ");
+  EXPECT_DEATH(to_heads(heads_of(four, five, 2, 1)),
+               "array 0 has .* bytes in `to`, and its heads on GPU 0 take ");
   EXPECT_DEATH(to_heads(heads_of(four, five, 3, 1)), "heads <= query_heads");
   auto const wider = bag_case{2, {2}, 2}.plan();
-  EXPECT_DEATH((void)ballast::to_heads(group[0], wider, memory), "plan.gpus\\(\\) == bag.size");
+  EXPECT_DEATH((void)ballast::to_heads(group[0], wider, memory),
+               "the plan is for a bag of .* GPUs, and the communicator has ");
 }
 
 TEST(UlyssesExchangeDeathTest, RejectsWhatOnlyABagOfOneMayDo)
@@ -651,9 +654,9 @@ TEST(UlyssesExchangeDeathTest, RejectsWhatOnlyABagOfOneMayDo)
   std::vector<std::byte> same(2);
   std::vector<std::byte> token(1);
   EXPECT_DEATH((void)ballast::to_heads(group[0], plan, memory, heads_of(same, same, 2, 1)),
-               "in_place");
+               "`to` of array 0 overlaps its `from`");
   EXPECT_DEATH((void)ballast::to_tokens(group[0], plan, memory, heads_of(same, token, 1, 1)),
-               "array.add != nullptr");
+               "several GPUs have the same of the 1 heads of array 0");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #define BALLAST_COMM_MPI_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
@@ -61,8 +62,9 @@ class mpi_communicator {
   [[nodiscard]] static result<mpi_communicator> over(MPI_Comm borrowed,
                                                      mpi_communicator_options options = {})
   {
-    BALLAST_EXPECTS(detail::mpi_is_running());
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0));
+    BALLAST_EXPECTS(detail::mpi_is_running(), "MPI is not initialised, or finalised already");
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
+                    options.deadline.count(), " ms");
     BALLAST_EXPECTS(options.largest_message >= 1 &&
                     options.largest_message <= std::numeric_limits<int>::max());
     return detail::mpi_group::over(borrowed, options).map(wrap);
@@ -75,7 +77,7 @@ class mpi_communicator {
                                         std::span<std::byte> receive)
   {
     std::size_t const bytes = send.size();
-    BALLAST_EXPECTS(receive.size() == size() * bytes);
+    detail::expect_gather_sizes(bytes, receive.size(), size());
     return group_->run({collective::all_gather, bytes, {}}, {}, {}, [&]() -> result<void> {
       if (bytes > group_->largest_message()) {
         return exchange(
@@ -97,10 +99,10 @@ class mpi_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
+    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
     std::size_t const sent = lay_out(send_bytes, send_at_);
     std::size_t const received = lay_out(receive_bytes, receive_at_);
-    BALLAST_EXPECTS(send.size() == sent && receive.size() == received);
+    detail::expect_exchange_sizes(send.size(), sent, receive.size(), received);
     return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
       return exchange(
           "all_to_all_v",
@@ -113,7 +115,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    BALLAST_EXPECTS(to_index(root) < size());
+    detail::expect_root(root, size());
     return group_->run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
       detail::mpi_requests& requests = group_->requests();
       requests.expect(messages(bytes));

@@ -4,6 +4,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/deadline.hpp>
+#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
@@ -44,7 +45,9 @@ class thread_communicator {
   [[nodiscard]] static std::vector<thread_communicator> make(
       std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
   {
-    BALLAST_EXPECTS(ranks >= 1 && deadline > std::chrono::milliseconds(0));
+    BALLAST_EXPECTS(ranks >= 1, "a group of ", ranks, " ranks was asked for");
+    BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
+                    " ms");
     auto const group = std::make_shared<detail::thread_meeting>(ranks, deadline);
     std::vector<thread_communicator> communicators;
     communicators.reserve(ranks);
@@ -60,7 +63,7 @@ class thread_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    BALLAST_EXPECTS(receive.size() == size() * send.size());
+    detail::expect_gather_sizes(send.size(), receive.size(), size());
     detail::thread_offer const offer{{collective::all_gather, send.size()}, send};
     return meet(offer, [&] {
       auto* to = receive.data();
@@ -75,8 +78,9 @@ class thread_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
-    BALLAST_EXPECTS(send.size() == total(send_bytes) && receive.size() == total(receive_bytes));
+    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    detail::expect_exchange_sizes(send.size(), total(send_bytes), receive.size(),
+                                  total(receive_bytes));
     detail::thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
@@ -88,7 +92,7 @@ class thread_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    BALLAST_EXPECTS(to_index(root) < size());
+    detail::expect_root(root, size());
     detail::thread_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
     return meet(offer, [&] {
       if (root != rank()) { copy(group_->offer_of(to_index(root)).send, bytes.data()); }

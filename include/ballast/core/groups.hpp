@@ -32,8 +32,9 @@ class groups {
   {
     offsets_.assign(keys + 1, 0);
     members_.resize(owner.size());
-    for (Key const key : owner) {
-      BALLAST_EXPECTS(to_index(key) < keys);
+    for (Key const& key : owner) {
+      BALLAST_EXPECTS(to_index(key) < keys, "member ", &key - owner.data(), " belongs to group ",
+                      key, " of ", keys);
       ++offsets_[to_index(key) + 1];
     }
     detail::counting_sort(
@@ -48,7 +49,7 @@ class groups {
 
   [[nodiscard]] std::span<Member const> operator[](Key key) const
   {
-    BALLAST_EXPECTS(to_index(key) < size());
+    BALLAST_EXPECTS(to_index(key) < size(), "group ", key, " of ", size(), " groups");
     std::size_t const first = offsets_[to_index(key)];
     return std::span(members_).subspan(first, offsets_[to_index(key) + 1] - first);
   }

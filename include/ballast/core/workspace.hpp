@@ -2,7 +2,7 @@
 #ifndef BALLAST_CORE_WORKSPACE_HPP
 #define BALLAST_CORE_WORKSPACE_HPP
 
-#include <ballast/core/config.hpp>
+#include <ballast/core/contract.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,6 +19,8 @@ namespace ballast::inline v0 {
 /// when the frame goes out of scope. Frames nest like the calls that open them. One workspace
 /// serves one thread; a policy nested in a policy uses its caller's.
 ///
+/// Expects     of frames that are open at the same time, only the innermost gives out arrays, and it
+///             closes first.
 /// Ensures     (1) arrays of live frames do not overlap and are aligned for their type
 ///             (2) once a sequence of calls has run, running it again with arrays no larger
 ///                 allocates nothing
@@ -30,11 +32,16 @@ class workspace {
   class frame {
    public:
     explicit frame(workspace& owner) noexcept
-        : owner_(owner), block_(owner.block_), used_(owner.used_)
+        : owner_(owner), block_(owner.block_), used_(owner.used_), depth_(++owner.open_)
     {}
     frame(frame const&) = delete;
     frame& operator=(frame const&) = delete;
-    ~frame() { owner_.rewind(block_, used_); }
+    ~frame()
+    {
+      expect_innermost("was closed");
+      --owner_.open_;
+      owner_.rewind(block_, used_);
+    }
 
     /// An array of `count` elements that lives as long as this frame. Its content is unspecified.
     template <class T>
@@ -42,14 +49,22 @@ class workspace {
     [[nodiscard]] std::span<T> take(std::size_t count)
     {
       static_assert(alignof(T) <= alignment);
+      expect_innermost("was asked for an array");
       // Arrays of bytes create the objects that are used in them, so there is nothing to construct.
       return {reinterpret_cast<T*>(owner_.allocate(count * sizeof(T))), count};
     }
 
    private:
+    void expect_innermost(char const* what) const
+    {
+      BALLAST_EXPECTS(depth_ == owner_.open_, "frame ", depth_, " of a workspace ", what,
+                      " while frame ", owner_.open_, " is the innermost");
+    }
+
     workspace& owner_;
     std::size_t block_;
     std::size_t used_;
+    std::size_t depth_;  ///< frames that were open with it
   };
 
   /// Opens a frame; keep it in a local variable, since it closes at the end of its scope.
@@ -91,6 +106,7 @@ class workspace {
   std::vector<block> blocks_;
   std::size_t block_ = 0;
   std::size_t used_ = 0;
+  std::size_t open_ = 0;  ///< frames
 };
 
 }  // namespace ballast::inline v0

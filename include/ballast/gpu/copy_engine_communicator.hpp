@@ -3,6 +3,7 @@
 #define BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -88,7 +89,7 @@ class copy_engine_communicator {
                                         std::span<std::byte> receive)
   {
     detail::nvtx_range const range("ballast::all_gather");
-    BALLAST_EXPECTS(receive.size() == size() * send.size());
+    detail::expect_gather_sizes(send.size(), receive.size(), size());
     return seat().exchange(
         {{collective::all_gather, send.size()}, send},
         [&](std::size_t peer) {
@@ -103,9 +104,10 @@ class copy_engine_communicator {
                                           std::span<std::size_t const> receive_bytes)
   {
     detail::nvtx_range const range("ballast::all_to_all_v");
-    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
-    BALLAST_EXPECTS(send.size() == std::reduce(send_bytes.begin(), send_bytes.end()));
-    BALLAST_EXPECTS(receive.size() == std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    detail::expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
+                                  receive.size(),
+                                  std::reduce(receive_bytes.begin(), receive_bytes.end()));
     auto& offsets = state_->receive_offsets;
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
@@ -120,7 +122,7 @@ class copy_engine_communicator {
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
     detail::nvtx_range const range("ballast::broadcast");
-    BALLAST_EXPECTS(to_index(root) < size());
+    detail::expect_root(root, size());
     bool const sends = root == rank();
     return seat().exchange(
         {{collective::broadcast, bytes.size(), root}, bytes},

@@ -5,6 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
+#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -77,7 +78,8 @@ class nccl_communicator {
                                                       nccl_communicator_options options = {},
                                                       Allocator const& allocator = Allocator())
   {
-    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0));
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
+                    options.deadline.count(), " ms");
     int rank = 0;
     int ranks = 0;
     if (auto const code = ncclCommUserRank(comm, &rank); code != ncclSuccess) {
@@ -102,7 +104,7 @@ class nccl_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    BALLAST_EXPECTS(receive.size() == send.size() * size());
+    detail::expect_gather_sizes(send.size(), receive.size(), size());
     if (auto same = verify({collective::all_gather, send.size()}); !same) { return same; }
     return state_->queue->submit(
         "all_gather", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -115,11 +117,14 @@ class nccl_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    BALLAST_EXPECTS(send_bytes.size() == size() && receive_bytes.size() == size());
-    BALLAST_EXPECTS(send.size() == std::reduce(send_bytes.begin(), send_bytes.end()));
-    BALLAST_EXPECTS(receive.size() == std::reduce(receive_bytes.begin(), receive_bytes.end()));
-    BALLAST_EXPECTS(state_->options.verify ||
-                    send_bytes[state_->rank] == receive_bytes[state_->rank]);
+    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    detail::expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
+                                  receive.size(),
+                                  std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    BALLAST_EXPECTS(
+        state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
+        rank(), " sends itself ", send_bytes[state_->rank], " bytes and receives ",
+        receive_bytes[state_->rank], " from itself");
     if (auto same = verify({collective::all_to_all_v}, send_bytes, receive_bytes); !same) {
       return same;
     }
@@ -129,7 +134,7 @@ class nccl_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    BALLAST_EXPECTS(to_index(root) < size());
+    detail::expect_root(root, size());
     if (auto same = verify({collective::broadcast, bytes.size(), root}); !same) { return same; }
     return state_->queue->submit(
         "broadcast", "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {

@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
 
@@ -39,10 +40,11 @@ struct best_of {
                   (detail::known_to_pack<First> || ... || detail::known_to_pack<Others>)),
                 "best_of compares plans of one kind, and some of its policies pad their batches "
                 "while others pack them: take the best of those that pad or of those that do not");
-  static_assert(!((detail::known_to_restrict<First> || ... || detail::known_to_restrict<Others>) &&
-                  (detail::known_to_be_free<First> || ... || detail::known_to_be_free<Others>)),
-                "best_of compares plans of one kind, and some of its policies restrict their plans, "
-                "as equal_count does, while others do not");
+  static_assert(
+      !((detail::known_to_restrict<First> || ... || detail::known_to_restrict<Others>) &&
+        (detail::known_to_be_free<First> || ... || detail::known_to_be_free<Others>)),
+      "best_of compares plans of one kind, and some of its policies restrict their plans, "
+      "as equal_count does, while others do not");
 
   std::tuple<First, Others...> policies;
 
@@ -54,12 +56,17 @@ struct best_of {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     bool const restricted = restricts();
     std::apply(
         [&](auto const&... each) {
-          BALLAST_EXPECTS(((batching_of(each) == batches()) && ...));
-          BALLAST_EXPECTS(((restricts_plans(each) == restricted) && ...));
+          BALLAST_EXPECTS(((batching_of(each) == batches()) && ...),
+                          "best_of compares plans of one kind, and some of its policies pad their "
+                          "batches while others pack them");
+          BALLAST_EXPECTS(
+              ((restricts_plans(each) == restricted) && ...),
+              "best_of compares plans of one kind, and some of its policies restrict their "
+              "plans while others do not");
         },
         policies);
     auto scratch = memory.open();

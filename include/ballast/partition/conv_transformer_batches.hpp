@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_CONV_TRANSFORMER_BATCHES_HPP
 #define BALLAST_PARTITION_CONV_TRANSFORMER_BATCHES_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
@@ -13,6 +12,7 @@
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
 #include <algorithm>
@@ -43,8 +43,7 @@ struct conv_transformer_batches {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     auto scratch = memory.open();
     detail::finishing_times const times(problem, loads, scratch);
     detail::padded_filling bags(problem, times, scratch);

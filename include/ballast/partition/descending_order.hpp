@@ -35,7 +35,8 @@ namespace ballast::inline v0 {
 inline void descending_order_into(std::span<priced_sample> order, std::span<cost_units const> costs,
                                   workspace& memory)
 {
-  BALLAST_EXPECTS(order.size() == costs.size());
+  BALLAST_EXPECTS(order.size() == costs.size(), "`order` has ", order.size(), " entries for ",
+                  costs.size(), " costs");
   BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32));
   BALLAST_AUDIT(std::none_of(costs.begin(), costs.end(), [](cost_units cost) { return cost < 0; }));
   auto const heavier = [](priced_sample a, priced_sample b) {

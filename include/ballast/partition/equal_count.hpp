@@ -15,6 +15,7 @@
 #include <ballast/partition/detail/counts/counted_exchanges.hpp>
 #include <ballast/partition/detail/exchange/settle_latest.hpp>
 #include <ballast/partition/detail/exchange/swap_extremes.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <cstdint>
 #include <span>
@@ -53,9 +54,8 @@ struct equal_count {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
-    BALLAST_EXPECTS(multiple >= 1);
+    detail::expect_policy_arrays(problem, loads, owner);
+    BALLAST_EXPECTS(multiple >= 1, "equal_count was told to make counts multiples of ", multiple);
     auto scratch = memory.open();
     std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(loads.size());
     detail::balanced_counts_into(counts, problem, loads, multiple, memory);

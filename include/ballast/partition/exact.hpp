@@ -58,7 +58,8 @@ struct exact {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed);
+    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
+                    "exact searches packed bags, and its inner policy pads them");
     auto scratch = memory.open();
     if (nodes == 0 || !problem.capacities.empty()) {
       return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;

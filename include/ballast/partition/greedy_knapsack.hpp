@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
 #define BALLAST_PARTITION_GREEDY_KNAPSACK_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
@@ -10,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <cstdint>
 #include <span>
@@ -41,8 +41,7 @@ struct greedy_knapsack {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     std::uint64_t total = 0;  // the mean is total / speed; nothing is divided, so nothing rounds
     std::uint64_t all_speeds = 0;
     for (cost_units const load : loads) { total += static_cast<std::uint64_t>(load); }

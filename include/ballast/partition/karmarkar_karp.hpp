@@ -2,13 +2,13 @@
 #ifndef BALLAST_PARTITION_KARMARKAR_KARP_HPP
 #define BALLAST_PARTITION_KARMARKAR_KARP_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/differenced_groups.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
 #include <span>
@@ -40,8 +40,7 @@ struct karmarkar_karp {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     if (!detail::one_kind_of_bags(problem)) {
       longest_processing_time{}(problem, loads, owner, memory);
       return;

@@ -16,6 +16,7 @@
 #include <ballast/partition/detail/movement/relabel_bags.hpp>
 #include <ballast/partition/detail/movement/return_home.hpp>
 #include <ballast/partition/detail/movement/shed_excess.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/refine.hpp>
@@ -66,9 +67,10 @@ struct least_movement {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed && !restricts_plans(inner));
+    detail::expect_policy_arrays(problem, loads, owner);
+    BALLAST_EXPECTS(batching_of(inner) == batching::packed && !restricts_plans(inner),
+                    "least_movement moves samples between packed bags, and its inner policy pads "
+                    "them or restricts its plans");
     if (problem.home.empty()) { return run_policy(inner, problem, loads, owner, memory); }
 
     auto scratch = memory.open();
@@ -138,7 +140,8 @@ struct least_movement {
 
 least_movement() -> least_movement<>;
 template <class Inner>
-least_movement(least_movement<Inner>) -> least_movement<least_movement<Inner>>;  // without it, a copy of the inner one
+least_movement(least_movement<Inner>)
+    -> least_movement<least_movement<Inner>>;  // without it, a copy of the inner one
 template <class Inner>
 least_movement(Inner) -> least_movement<Inner>;
 template <class Inner>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
 #define BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
@@ -10,6 +9,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/assign_in_rounds.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <span>
 
@@ -34,8 +34,7 @@ struct longest_processing_time {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     if (detail::one_kind_of_bags(problem) &&
         detail::assign_in_rounds(problem.heaviest_first, loads, owner, memory)) {
       return;

@@ -21,7 +21,8 @@ namespace ballast::inline v0 {
 [[nodiscard]] inline ratio makespan_of(std::span<cost_units const> loads,
                                        std::span<std::uint32_t const> speeds)
 {
-  BALLAST_EXPECTS(loads.size() == speeds.size());
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
+                  " bags and speeds of ", speeds.size());
   ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
     makespan = std::max(makespan, ratio{loads[bag], speeds[bag]});

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_MULTIFIT_HPP
 #define BALLAST_PARTITION_MULTIFIT_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
@@ -12,6 +11,7 @@
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/detail/greedy/first_fit_tree.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 
@@ -50,8 +50,7 @@ struct multifit {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     auto scratch = memory.open();
     auto const [starts, bound] =
         detail::run_inner_policy(longest_processing_time{}, problem, loads, owner, memory, scratch);

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_PADDED_BATCHES_HPP
 #define BALLAST_PARTITION_PADDED_BATCHES_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
@@ -13,6 +12,7 @@
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/padding/padded_filling.hpp>
 #include <ballast/partition/detail/padding/padded_orders.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/makespan.hpp>
 
 #include <algorithm>
@@ -50,8 +50,7 @@ struct padded_batches {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     auto const place = [&](detail::padded_batch const& batch) {
       for (auto const [cost, sample] : batch.samples) {
         owner[to_index(sample)] = to_id<bag_id>(batch.bag);

@@ -207,7 +207,9 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   plan.lower_bound = *bound;
   plan.samples.regroup(plan.owner, bags.size());
   plan.makespan = makespan_of(plan.loads, bags.speeds());
-  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan);  // the policy proved nothing that is false
+  BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
+                  plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
+                  ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
   plan.moved = detail::moved_share(plan.owner, lengths, home);
   return {};
 }

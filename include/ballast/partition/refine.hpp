@@ -59,7 +59,8 @@ struct refine {
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
   {
-    BALLAST_EXPECTS(batching_of(inner) == batching::packed);
+    BALLAST_EXPECTS(batching_of(inner) == batching::packed,
+                    "refine exchanges samples of packed bags, and its inner policy pads them");
     auto scratch = memory.open();
     if (work == 0) {
       return detail::run_inner_policy(inner, problem, loads, owner, memory, scratch).bound;

@@ -2,11 +2,11 @@
 #ifndef BALLAST_PARTITION_ROUND_ROBIN_HPP
 #define BALLAST_PARTITION_ROUND_ROBIN_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 
 #include <cstddef>
 #include <span>
@@ -26,8 +26,7 @@ struct round_robin {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace&) const
   {
-    BALLAST_EXPECTS(!loads.empty() && loads.size() == problem.gpus.size());
-    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    detail::expect_policy_arrays(problem, loads, owner);
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       std::size_t bag = sample % loads.size();
       for (std::size_t tried = 1;

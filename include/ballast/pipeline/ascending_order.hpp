@@ -26,7 +26,8 @@ struct ascending_order {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
+                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
     auto scratch = memory.open();
     std::span<time_units const> const total = detail::total_times(problem, scratch);
     std::sort(order.begin(), order.end(), [total](microbatch_id a, microbatch_id b) {

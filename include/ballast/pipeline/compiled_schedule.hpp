@@ -109,7 +109,8 @@ class compiled_schedule {
   /// The numbers of a rank's tasks, in the order in which it does them.
   [[nodiscard]] std::span<std::uint32_t const> tasks_on(pipeline_rank rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < stages_.ranks());
+    BALLAST_EXPECTS(to_index(rank) < stages_.ranks(), "rank ", rank, " of a schedule of ",
+                    stages_.ranks(), " ranks");
     std::size_t const first = first_of_rank_[to_index(rank)];
     return std::span(of_ranks_).subspan(first, first_of_rank_[to_index(rank) + 1] - first);
   }

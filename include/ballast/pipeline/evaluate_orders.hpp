@@ -95,7 +95,8 @@ class order_evaluator {
 
   void evaluate_into(std::span<time_units> makespans, std::span<microbatch_id const> orders)
   {
-    BALLAST_EXPECTS(orders.size() == makespans.size() * positions_);
+    BALLAST_EXPECTS(orders.size() == makespans.size() * positions_, "`orders` has ", orders.size(),
+                    " entries for ", makespans.size(), " orders of ", positions_, " microbatches");
     for (std::size_t left = makespans.size(); left > 0; left = makespans.size()) {
       std::size_t const count = std::min(left, is_narrow_ ? at_once : at_once / 2);
       auto const some = orders.first(count * positions_);

@@ -43,7 +43,8 @@ struct insertion {
                   workspace& memory) const
   {
     std::size_t const count = order.size();
-    BALLAST_EXPECTS(count == problem.schedule.microbatches());
+    BALLAST_EXPECTS(count == problem.schedule.microbatches(), "an order of ", count,
+                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
     auto scratch = memory.open();
     auto const total = detail::total_times(problem, scratch);
     auto const longest_first = scratch.take<microbatch_id>(count);

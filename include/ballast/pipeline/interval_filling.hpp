@@ -92,7 +92,8 @@ struct interval_filling {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
   {
-    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches());
+    BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
+                    " microbatches was given for a schedule of ", problem.schedule.microbatches());
     if (order.empty()) { return; }
     compiled_schedule const& schedule = problem.schedule;
     stage_id const stage = detail::first_trained_stage(schedule.stages());

@@ -57,8 +57,11 @@ namespace ballast::inline v0 {
 [[nodiscard]] inline time_units order_lower_bound(compiled_schedule const& schedule,
                                                   pipeline_times const& times, workspace& memory)
 {
-  BALLAST_EXPECTS(times.stages == schedule.stages().stages());
-  BALLAST_EXPECTS(times.rows.size() == schedule.microbatches() * times.stages);
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
+                  " stages were given for a schedule of ", schedule.stages().stages());
+  BALLAST_EXPECTS(times.rows.size() == schedule.microbatches() * times.stages, "times of ",
+                  times.microbatches(), " microbatches were given for a schedule of ",
+                  schedule.microbatches());
   if (schedule.microbatches() == 0) { return 0; }
   stage_graph const& stages = schedule.stages();
   auto scratch = memory.open();

@@ -32,7 +32,7 @@ struct pipeline_times {
   pipeline_times(std::size_t microbatch_count, std::size_t stage_count)
       : stages(stage_count), rows(microbatch_count * stage_count)
   {
-    BALLAST_EXPECTS(stage_count >= 1);
+    BALLAST_EXPECTS(stage_count >= 1, "times were asked for on ", stage_count, " stages");
   }
 
   [[nodiscard]] std::size_t microbatches() const noexcept
@@ -42,12 +42,14 @@ struct pipeline_times {
 
   [[nodiscard]] std::span<stage_time const> operator[](microbatch_id microbatch) const
   {
-    BALLAST_EXPECTS(to_index(microbatch) < microbatches());
+    BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
+                    " of times of ", microbatches(), " microbatches");
     return std::span(rows).subspan(to_index(microbatch) * stages, stages);
   }
   [[nodiscard]] std::span<stage_time> operator[](microbatch_id microbatch)
   {
-    BALLAST_EXPECTS(to_index(microbatch) < microbatches());
+    BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
+                    " of times of ", microbatches(), " microbatches");
     return std::span(rows).subspan(to_index(microbatch) * stages, stages);
   }
 

@@ -94,8 +94,10 @@ time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule cons
                                pipeline_times const& times, std::span<microbatch_id const> order,
                                Found const& found)
 {
-  BALLAST_EXPECTS(order.size() == schedule.microbatches());
-  BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "an order of ", order.size(),
+                  " microbatches was given for a schedule of ", schedule.microbatches());
+  BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
+                  " stages were given for a schedule of ", schedule.stages().stages());
   BALLAST_AUDIT(std::all_of(order.begin(), order.end(), [&](microbatch_id microbatch) {
     return to_index(microbatch) < times.microbatches();
   }));

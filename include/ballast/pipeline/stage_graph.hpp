@@ -79,7 +79,8 @@ class stage_graph {
 
   [[nodiscard]] pipeline_stage const& operator[](stage_id stage) const
   {
-    BALLAST_EXPECTS(to_index(stage) < stages());
+    BALLAST_EXPECTS(to_index(stage) < stages(), "stage ", stage, " of a pipeline of ", stages(),
+                    " stages");
     return stages_[to_index(stage)];
   }
 
@@ -220,9 +221,13 @@ class stage_graph {
 [[nodiscard]] inline stage_graph chain_of_stages(std::size_t stages, std::size_t ranks,
                                                  time_units transfer = 0)
 {
-  BALLAST_EXPECTS(stages >= 1 && stages <= stage_graph::most_stages);
-  BALLAST_EXPECTS(ranks >= 1 && ranks <= stages);
-  BALLAST_EXPECTS(transfer >= 0 && transfer <= stage_graph::longest_time);
+  BALLAST_EXPECTS(stages >= 1 && stages <= stage_graph::most_stages, "a chain of ", stages,
+                  " stages was asked for; it has from 1 to ", stage_graph::most_stages);
+  BALLAST_EXPECTS(ranks >= 1 && ranks <= stages, "a chain of ", stages, " stages was asked for on ",
+                  ranks, " ranks");
+  BALLAST_EXPECTS(transfer >= 0 && transfer <= stage_graph::longest_time,
+                  "a chain was asked for with a transfer of ", transfer, "; it takes from 0 to ",
+                  stage_graph::longest_time);
   std::vector<pipeline_stage> chain(stages);
   std::vector<stage_link> links(stages - 1);
   for (std::size_t stage = 0; stage < stages; ++stage) {

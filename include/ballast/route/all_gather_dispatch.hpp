@@ -106,7 +106,9 @@ template <communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> all_gather_dispatch(C& comm, placement const& from, placement const& to,
                                                Arrays const&... arrays)
 {
-  BALLAST_EXPECTS(from.ranks() == comm.size() && to.ranks() == comm.size());
+  BALLAST_EXPECTS(from.ranks() == comm.size() && to.ranks() == comm.size(),
+                  "the placements are over ", from.ranks(), " and ", to.ranks(),
+                  " ranks, and the communicator has ", comm.size());
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
   rank_id const self = comm.rank();
   tokens const rows = detail::most_rows(from);

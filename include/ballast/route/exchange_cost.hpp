@@ -57,7 +57,9 @@ namespace detail {
 [[nodiscard]] inline exchange_cost price_route(route_volume const& volume, cluster const& machines,
                                                double bytes_per_token)
 {
-  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus() && bytes_per_token >= 0);
+  BALLAST_EXPECTS(volume.ranks.size() == machines.gpus(), "the route is over ", volume.ranks.size(),
+                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
+  BALLAST_EXPECTS(bytes_per_token >= 0);
   auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
   exchange_cost cost;
   for (auto const& [sent, received, kept] : volume.ranks) {

@@ -63,7 +63,7 @@ template <class From, class To>
   requires movable_elements<From const&, To>
 [[nodiscard]] head_array heads_of(From const& from, To&& to, std::uint32_t heads, std::size_t dim)
 {
-  BALLAST_EXPECTS(dim >= 1);
+  BALLAST_EXPECTS(dim >= 1, "an array has heads of ", dim, " elements");
   using T = std::ranges::range_value_t<To>;
   std::span const source(from);
   std::span const target(to);

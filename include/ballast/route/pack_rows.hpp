@@ -37,7 +37,8 @@ inline constexpr std::size_t message_alignment = 16;
 inline void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
                           std::span<std::size_t> bytes)
 {
-  BALLAST_EXPECTS(bytes.size() == rows.size());
+  BALLAST_EXPECTS(bytes.size() == rows.size(), "there is room for the bytes of ", bytes.size(),
+                  " messages to ", rows.size(), " peers");
   for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
     bytes[peer] = 0;
     for (row_array const& array : arrays) {

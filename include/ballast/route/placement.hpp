@@ -66,7 +66,9 @@ class placement {
   {
     start(lengths.size(), owner.size(), ranks);
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-      BALLAST_EXPECTS(lengths[sample] >= 0 && lengths[sample] <= longest_sample);
+      expect_length(sample, lengths[sample]);
+      BALLAST_EXPECTS(to_index(owner[sample]) < ranks, "sample ", sample, " lies on rank ",
+                      owner[sample], " of ", ranks);
       if (lengths[sample] > 0) { append(owner[sample], {0, lengths[sample]}); }
       offsets_.push_back(pieces_.size());
     }
@@ -119,9 +121,13 @@ class placement {
   {
     start(lengths.size(), owner.size(), bags.gpus());
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      BALLAST_EXPECTS(to_index(owner[sample]) < bags.size(), "sample ", sample, " is in bag ",
+                      owner[sample], " of ", bags.size());
       bag const home = bags[owner[sample]];
-      BALLAST_EXPECTS(lengths[sample] >= 0 && lengths[sample] <= longest_sample);
-      BALLAST_EXPECTS(bags.takes(owner[sample], lengths[sample]));
+      expect_length(sample, lengths[sample]);
+      BALLAST_EXPECTS(bags.takes(owner[sample], lengths[sample]), "sample ", sample, " of ",
+                      lengths[sample], " tokens cannot lie on the ", home.gpus, " GPUs of bag ",
+                      owner[sample]);
       tokens const holders = std::min<tokens>(home.gpus, lengths[sample]);
       for (std::uint32_t gpu = 0; gpu < holders; ++gpu) {
         append(to_id<rank_id>(to_index(home.first) + gpu),
@@ -143,11 +149,13 @@ class placement {
   /// Complexity  O(parts x pieces of a sample + ranks).
   void assign_parts(placement const& samples, std::span<sample_part const> parts)
   {
-    BALLAST_EXPECTS(this != &samples);
+    BALLAST_EXPECTS(this != &samples, "a placement cannot be made of parts of itself");
     start(parts.size(), parts.size(), samples.ranks());
     for (sample_part const& part : parts) {
-      BALLAST_EXPECTS(part.first >= 0 && part.count >= 0);
-      BALLAST_EXPECTS(part.first <= samples.length(part.sample) - part.count);
+      BALLAST_EXPECTS(part.first >= 0 && part.count >= 0 &&
+                          part.first <= samples.length(part.sample) - part.count,
+                      "part ", size(), " is ", part.count, " tokens from token ", part.first,
+                      " on of sample ", part.sample, ", which has ", samples.length(part.sample));
       for (piece const& each : samples[part.sample]) {
         tokens const first = std::max(each.first, part.first);
         tokens const end = std::min(each.first + each.count, part.first + part.count);
@@ -172,7 +180,8 @@ class placement {
   /// The pieces of a sample in token order.
   [[nodiscard]] std::span<piece const> operator[](sample_id sample) const
   {
-    BALLAST_EXPECTS(to_index(sample) < size());
+    BALLAST_EXPECTS(to_index(sample) < size(), "sample ", sample, " of a placement of ", size(),
+                    " samples");
     std::size_t const first = offsets_[to_index(sample)];
     return std::span(pieces_).subspan(first, offsets_[to_index(sample) + 1] - first);
   }
@@ -189,7 +198,8 @@ class placement {
   /// Rows of a rank's arrays: one per token; after assign_parts, as many as the samples have.
   [[nodiscard]] tokens rows(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < ranks());
+    BALLAST_EXPECTS(to_index(rank) < ranks(), "rank ", rank, " of a placement over ", ranks(),
+                    " ranks");
     return rows_[to_index(rank)];
   }
 
@@ -248,7 +258,9 @@ class placement {
 
   void start(std::size_t samples, std::size_t owners, std::size_t ranks)
   {
-    BALLAST_EXPECTS(samples == owners && ranks >= 1);
+    BALLAST_EXPECTS(samples == owners, "there are lengths of ", samples, " samples and owners of ",
+                    owners);
+    BALLAST_EXPECTS(ranks >= 1, "a placement was asked for over no ranks");
     rows_.assign(ranks, 0);
     pieces_.clear();
     offsets_.clear();
@@ -256,9 +268,14 @@ class placement {
     offsets_.push_back(0);
   }
 
+  static void expect_length(std::size_t sample, tokens length)
+  {
+    BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "sample ", sample, " has a length of ",
+                    length, ", which is not from 0 to ", longest_sample);
+  }
+
   void append(rank_id rank, chunk part)
   {
-    BALLAST_EXPECTS(to_index(rank) < rows_.size() && part.count > 0);
     tokens& rows = rows_[to_index(rank)];
     pieces_.push_back({rank, part.first, part.count, rows});
     rows += part.count;

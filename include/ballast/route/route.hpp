@@ -27,14 +27,21 @@ enum class route_direction { forward, reverse };
 inline void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
 {
   for (row_array const& array : arrays) {
-    BALLAST_EXPECTS(array.row_bytes >= 1);
-    BALLAST_EXPECTS(array.from.size() ==
-                    static_cast<std::size_t>(traffic.rows_before) * array.row_bytes);
-    BALLAST_EXPECTS(array.to.size() ==
-                    static_cast<std::size_t>(traffic.rows_after) * array.row_bytes);
+    auto const number = &array - arrays.data();
+    BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
+    BALLAST_EXPECTS(
+        array.from.size() == static_cast<std::size_t>(traffic.rows_before) * array.row_bytes,
+        "array ", number, " has ", array.from.size(), " bytes in `from`, and rank ", traffic.rank,
+        " has ", traffic.rows_before, " rows of ", array.row_bytes, " bytes before the exchange");
+    BALLAST_EXPECTS(
+        array.to.size() == static_cast<std::size_t>(traffic.rows_after) * array.row_bytes, "array ",
+        number, " has ", array.to.size(), " bytes in `to`, and rank ", traffic.rank, " has ",
+        traffic.rows_after, " rows of ", array.row_bytes, " bytes after the exchange");
     for (row_array const& other : arrays) {
-      BALLAST_EXPECTS(!overlapping(array.to, other.from));
-      BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to));
+      BALLAST_EXPECTS(!overlapping(array.to, other.from), "`to` of array ", number,
+                      " overlaps `from` of array ", &other - arrays.data());
+      BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to), "`to` of array ",
+                      number, " overlaps `to` of array ", &other - arrays.data());
     }
   }
 }
@@ -45,7 +52,9 @@ template <communicator C, exchange_mover Mover>
                                          std::span<row_array const> arrays, workspace& memory,
                                          Mover mover)
 {
-  BALLAST_EXPECTS(traffic.rank == comm.rank() && traffic.sent.size() == comm.size());
+  BALLAST_EXPECTS(traffic.rank == comm.rank() && traffic.sent.size() == comm.size(),
+                  "the route is that of rank ", traffic.rank, " of ", traffic.sent.size(),
+                  ", and the communicator that of rank ", comm.rank(), " of ", comm.size());
   check_rows(traffic, arrays);
   auto const sizes = [&](std::span<std::size_t> sent, std::span<std::size_t> received) {
     message_bytes(traffic.sent, arrays, sent);

@@ -57,7 +57,8 @@ class route_table {
   /// The ranges of one peer's message, in this order.
   [[nodiscard]] std::span<row_range const> operator[](rank_id peer) const
   {
-    BALLAST_EXPECTS(to_index(peer) < rows_.size());
+    BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ", rows_.size(),
+                    " ranks");
     std::size_t const first = offsets_[to_index(peer)];
     return std::span(ranges_).subspan(first, offsets_[to_index(peer) + 1] - first);
   }

@@ -80,7 +80,8 @@ struct route_volume {
 inline void measure_route_into(route_volume& volume, workspace& memory, placement const& from,
                                placement const& to, cluster const& machines)
 {
-  BALLAST_EXPECTS(from.ranks() == machines.gpus());
+  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placements are over ", from.ranks(),
+                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
   constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   struct transfer {
     std::size_t to;

@@ -41,7 +41,7 @@ template <class From, class To>
   requires movable_elements<From const&, To>
 [[nodiscard]] row_array rows_of(From const& from, To&& to, std::size_t width = 1)
 {
-  BALLAST_EXPECTS(width >= 1);
+  BALLAST_EXPECTS(width >= 1, "an array has rows of ", width, " elements");
   std::span const source(from);
   std::span const target(to);
   return {std::as_bytes(source), std::as_writable_bytes(target),

@@ -88,7 +88,8 @@ class ulysses_plan {
   {
     start(samples.size(), gpus, query_heads);
     for (sample_id const sample : samples) {
-      BALLAST_EXPECTS(to_index(sample) < lengths.size());
+      BALLAST_EXPECTS(to_index(sample) < lengths.size(), "the bag holds sample ", sample,
+                      ", and there are lengths of ", lengths.size());
       append(lengths[to_index(sample)]);
     }
   }
@@ -110,7 +111,7 @@ class ulysses_plan {
   /// Rows of one GPU: what its arrays have between attentions.
   [[nodiscard]] tokens rows(std::uint32_t gpu) const
   {
-    BALLAST_EXPECTS(gpu < gpus());
+    BALLAST_EXPECTS(gpu < gpus(), "GPU ", gpu, " of a bag of ", gpus());
     return rows_of_[gpu];
   }
 
@@ -196,7 +197,8 @@ class ulysses_plan {
  private:
   void start(std::size_t sequences, std::uint32_t gpus, std::uint32_t query_heads)
   {
-    BALLAST_EXPECTS(gpus >= 1 && query_heads >= 1);
+    BALLAST_EXPECTS(gpus >= 1 && query_heads >= 1, "the bag has ", gpus, " GPUs and ", query_heads,
+                    " query heads");
     lengths_.clear();
     lengths_.reserve(sequences);
     rows_of_.assign(gpus, 0);
@@ -206,7 +208,8 @@ class ulysses_plan {
 
   void append(tokens length)
   {
-    BALLAST_EXPECTS(length >= 0 && length <= longest_sample);
+    BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "sequence ", lengths_.size(),
+                    " has a length of ", length, ", which is not from 0 to ", longest_sample);
     lengths_.push_back(length);
     rows_ += length;
     for (std::uint32_t gpu = 0; gpu < gpus(); ++gpu) {

@@ -34,11 +34,21 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
     std::size_t const chunks = plan.heads_of_chunks(gpu, shape.heads) * shape.head_bytes;
     std::size_t const sequences = plan.heads_of_sequences(gpu, shape.heads) * shape.head_bytes;
     bool const to_heads = direction == head_direction::to_heads;
-    BALLAST_EXPECTS(array.from.size() == (to_heads ? chunks : sequences));
-    BALLAST_EXPECTS(array.to.size() == (to_heads ? sequences : chunks));
+    auto const number = &array - arrays.data();
+    std::size_t const before = to_heads ? chunks : sequences;
+    std::size_t const after = to_heads ? sequences : chunks;
+    BALLAST_EXPECTS(array.from.size() == before, "array ", number, " has ", array.from.size(),
+                    " bytes in `from`, and its heads on GPU ", gpu, " take ", before,
+                    " before the exchange");
+    BALLAST_EXPECTS(array.to.size() == after, "array ", number, " has ", array.to.size(),
+                    " bytes in `to`, and its heads on GPU ", gpu, " take ", after,
+                    " after the exchange");
     bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
-    BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from));
-    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads));
+    BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from), "`to` of array ", number,
+                    " overlaps its `from`");
+    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads),
+                    "several GPUs have the same of the ", shape.heads, " heads of array ", number,
+                    ", and its elements cannot be added");
   }
 }
 
@@ -103,7 +113,8 @@ template <communicator C, head_mover Mover>
                                           std::span<head_array const> arrays, workspace& memory,
                                           Mover mover)
 {
-  BALLAST_EXPECTS(plan.gpus() == bag.size());
+  BALLAST_EXPECTS(plan.gpus() == bag.size(), "the plan is for a bag of ", plan.gpus(),
+                  " GPUs, and the communicator has ", bag.size());
   auto const gpu = static_cast<std::uint32_t>(to_index(bag.rank()));
   check_heads(plan, gpu, direction, arrays);
   if (plan.gpus() == 1) { return mover.copy(); }

@@ -63,9 +63,12 @@ class bag_layout {
     sizes_.reserve(bags.size());
     for (bag const each : bags) {
       std::size_t const first = to_index(each.first);
-      BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus);
+      BALLAST_EXPECTS(each.gpus >= 1 && first + each.gpus <= gpus, "bag ", size(), " has ",
+                      each.gpus, " GPUs from rank ", first, " on, and all bags have ", gpus);
       for (std::size_t rank = first; rank < first + each.gpus; ++rank) {
-        BALLAST_EXPECTS(bag_of_[rank] == no_bag);  // no rank twice, so every rank once
+        // No rank twice, so every rank once.
+        BALLAST_EXPECTS(bag_of_[rank] == no_bag, "rank ", rank, " is in bag ", bag_of_[rank],
+                        " and in bag ", size());
         bag_of_[rank] = to_id<bag_id>(size());
       }
       first_.push_back(each.first);
@@ -122,13 +125,13 @@ class bag_layout {
 
   [[nodiscard]] bag operator[](bag_id id) const
   {
-    BALLAST_EXPECTS(to_index(id) < size());
+    BALLAST_EXPECTS(to_index(id) < size(), "bag ", id, " of a layout of ", size(), " bags");
     return {first_[to_index(id)], sizes_[to_index(id)]};
   }
 
   [[nodiscard]] bag_id bag_of(rank_id rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < gpus());
+    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of a layout of ", gpus(), " GPUs");
     return bag_of_[to_index(rank)];
   }
 
@@ -154,14 +157,17 @@ class bag_layout {
  private:
   void set_speeds(std::span<std::uint32_t const> gpu_speeds)
   {
-    BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus());
+    BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus(), "there are speeds of ",
+                    gpu_speeds.size(), " GPUs for a layout of ", gpus());
     speeds_ = sizes_;
     if (gpu_speeds.empty()) { return; }
     for (std::size_t index = 0; index < size(); ++index) {
       auto const of_bag = gpu_speeds.subspan(to_index(first_[index]), sizes_[index]);
       std::uint32_t const slowest = *std::min_element(of_bag.begin(), of_bag.end());
       std::uint64_t const speed = std::uint64_t{slowest} * sizes_[index];
-      BALLAST_EXPECTS(speed >= 1 && speed <= std::numeric_limits<std::uint32_t>::max());
+      BALLAST_EXPECTS(speed >= 1 && speed <= std::numeric_limits<std::uint32_t>::max(), "bag ",
+                      index, " has a speed of ", speed, ", which is not from 1 to ",
+                      std::numeric_limits<std::uint32_t>::max());
       speeds_[index] = static_cast<std::uint32_t>(speed);
     }
   }

@@ -33,7 +33,7 @@ class node_sizes {
   /// The sizes of the nodes, one by one.
   explicit node_sizes(std::span<std::uint32_t const> sizes)
   {
-    BALLAST_EXPECTS(!sizes.empty());
+    BALLAST_EXPECTS(!sizes.empty(), "a cluster has no nodes");
     bool const alike = std::all_of(sizes.begin(), sizes.end(),
                                    [first = sizes.front()](auto size) { return size == first; });
     if (alike) {
@@ -76,21 +76,21 @@ class node_sizes {
   /// GPUs of a node.
   [[nodiscard]] std::size_t operator[](node_id node) const
   {
-    BALLAST_EXPECTS(to_index(node) < size());
+    BALLAST_EXPECTS(to_index(node) < size(), "node ", node, " of a cluster of ", size());
     return start(to_index(node) + 1) - start(to_index(node));
   }
 
   /// The first rank of a node.
   [[nodiscard]] rank_id first(node_id node) const
   {
-    BALLAST_EXPECTS(to_index(node) < size());
+    BALLAST_EXPECTS(to_index(node) < size(), "node ", node, " of a cluster of ", size());
     return to_id<rank_id>(start(to_index(node)));
   }
 
   [[nodiscard]] node_id node_of(rank_id rank) const
   {
     std::size_t const index = to_index(rank);
-    BALLAST_EXPECTS(index < gpus());
+    BALLAST_EXPECTS(index < gpus(), "rank ", rank, " of a cluster of ", gpus(), " GPUs");
     if (all_equal()) { return to_id<node_id>(index / size_); }
     auto const next = std::upper_bound(first_.begin(), first_.end(), index);
     return to_id<node_id>(static_cast<std::size_t>(next - first_.begin()) - 1);

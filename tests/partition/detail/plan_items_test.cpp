@@ -127,7 +127,8 @@ TEST(PlanItems, NamesAnItemWithoutABagByItsFirstSample)
 
 TEST(PlanItemsDeathTest, EndsTheProgramWithoutCapacitiesForAnItemWithoutABag)
 {
-  EXPECT_DEATH(plan({{1, 1}}, ballast::one_gpu_bags(1), told{{0, 1}}), "bag < bags");
+  EXPECT_DEATH(plan({{1, 1}}, ballast::one_gpu_bags(1), told{{0, 1}}),
+               "the policy left sample 1 without a bag");
 }
 
 TEST(MovedShare, IsThatOfTokensWhoseSampleLeavesItsBag)

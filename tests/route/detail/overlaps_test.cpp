@@ -78,11 +78,12 @@ TEST(OverlapsDeathTest, NeedTheSameSamplesOnBothSides)
   placement other;
   one.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 2);
   other.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
-  EXPECT_DEATH((void)overlaps_of(one, other), "length");
+  EXPECT_DEATH((void)overlaps_of(one, other),
+               "sample 0 has .* tokens in one placement and .* in the other");
   other.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
-  EXPECT_DEATH((void)overlaps_of(one, other), "ranks");
+  EXPECT_DEATH((void)overlaps_of(one, other), "is over .* ranks and the other over ");
   other.assign_whole(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
-  EXPECT_DEATH((void)overlaps_of(one, other), "size");
+  EXPECT_DEATH((void)overlaps_of(one, other), "has .* samples and the other ");
 }
 
 }  // namespace

@@ -45,8 +45,14 @@ namespace ballast::inline v0::detail {
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
     if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
-    BALLAST_EXPECTS(bag < bags);  // the policy gave every sample a bag
-    BALLAST_EXPECTS(partition_problem::fits(problem.lengths[sample], problem.gpus[bag]));
+    BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
+                    " without a bag");
+    BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
+                    " of ", bags);
+    BALLAST_EXPECTS(partition_problem::fits(problem.lengths[sample], problem.gpus[bag]),
+                    "the policy put sample ", items.sample_of(sample), " of ",
+                    problem.lengths[sample], " tokens in bag ", bag, " of ", problem.gpus[bag],
+                    " GPUs");
     cost_units const cost = problem.costs[sample];
     heaviest[bag] = std::max(heaviest[bag], cost);
     recomputed[bag] += batches == batching::padded ? 1 : cost;
@@ -58,8 +64,9 @@ namespace ballast::inline v0::detail {
   if (batches == batching::padded) {
     for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] *= heaviest[bag]; }
   }
-  BALLAST_EXPECTS(std::equal(loads.begin(), loads.end(), recomputed.begin(),
-                             recomputed.end()));  // the policy added up costs correctly
+  auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
+  BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
+                  " has a load of ", *said, ", and its samples make it ", *is);
   return {};
 }
 

@@ -109,8 +109,10 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
     plan.loads[to_index(plan.owner[sample])] += plan.weights[sample];
   }
   for (std::size_t bin = 0; bin < bins; ++bin) {
-    BALLAST_EXPECTS(!plan.samples[to_id<bin_id>(bin)].empty());
-    BALLAST_EXPECTS(plan.loads[bin] <= capacity);
+    BALLAST_EXPECTS(!plan.samples[to_id<bin_id>(bin)].empty(), "the policy left bin ", bin, " of ",
+                    bins, " empty");
+    BALLAST_EXPECTS(plan.loads[bin] <= capacity, "the policy put a weight of ", plan.loads[bin],
+                    " in bin ", bin, ", which holds ", capacity);
   }
   return {};
 }

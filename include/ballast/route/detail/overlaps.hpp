@@ -34,10 +34,14 @@ struct token_overlap {
 template <std::invocable<token_overlap const&> Visit>
 void for_each_overlap(placement const& from, placement const& to, Visit&& visit)
 {
-  BALLAST_EXPECTS(from.size() == to.size() && from.ranks() == to.ranks());
+  BALLAST_EXPECTS(from.size() == to.size(), "one placement has ", from.size(),
+                  " samples and the other ", to.size());
+  BALLAST_EXPECTS(from.ranks() == to.ranks(), "one placement is over ", from.ranks(),
+                  " ranks and the other over ", to.ranks());
   for (std::size_t sample = 0; sample < from.size(); ++sample) {
     auto const id = to_id<sample_id>(sample);
-    BALLAST_EXPECTS(from.length(id) == to.length(id));
+    BALLAST_EXPECTS(from.length(id) == to.length(id), "sample ", sample, " has ", from.length(id),
+                    " tokens in one placement and ", to.length(id), " in the other");
     auto const sources = from[id];
     auto const targets = to[id];
     auto source = sources.begin();

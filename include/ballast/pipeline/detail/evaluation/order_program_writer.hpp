@@ -37,8 +37,11 @@ class order_program_writer {
                        workspace::frame& scratch)
       : schedule_(schedule), times_(times), scratch_(scratch)
   {
-    BALLAST_EXPECTS(times.microbatches() == schedule.microbatches());
-    BALLAST_EXPECTS(times.stages == schedule.stages().stages());
+    BALLAST_EXPECTS(times.microbatches() == schedule.microbatches(), "times of ",
+                    times.microbatches(), " microbatches were given for a schedule of ",
+                    schedule.microbatches());
+    BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
+                    " stages were given for a schedule of ", schedule.stages().stages());
   }
 
   [[nodiscard]] order_program operator()()

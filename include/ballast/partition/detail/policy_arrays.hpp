@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_POLICY_ARRAYS_HPP
+#define BALLAST_PARTITION_DETAIL_POLICY_ARRAYS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/partition/concepts.hpp>
+
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// What every policy expects of the arrays that it is run with.
+inline void expect_policy_arrays(partition_problem const& problem,
+                                 std::span<cost_units const> loads, std::span<bag_id const> owner)
+{
+  BALLAST_EXPECTS(!loads.empty(), "a policy was run without bags: `loads` is empty");
+  BALLAST_EXPECTS(loads.size() == problem.gpus.size(), "a policy was run with `loads` of ",
+                  loads.size(), " bags for a problem of ", problem.gpus.size());
+  BALLAST_EXPECTS(owner.size() == problem.costs.size(), "a policy was run with `owner` of ",
+                  owner.size(), " samples for a problem of ", problem.costs.size());
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_POLICY_ARRAYS_HPP
