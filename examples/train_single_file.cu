@@ -1230,7 +1230,7 @@ class device_router {
   void follow(Comm& comm, ballast::route_plan const& plan)
   {
     value_or_throw(plan_.stage(plan));
-    value_or_throw(plan_.upload(comm.stream()));
+    check(plan_.upload(comm.stream()));
   }
 
   template <class Comm, class... Rows>
