@@ -6,6 +6,7 @@
 
 int main()
 {
-  auto const policy = ballast::best_of{ballast::padded_batches{}, ballast::longest_processing_time{}};
+  auto const policy =
+      ballast::best_of{ballast::padded_batches{}, ballast::longest_processing_time{}};
   return policy.restricts() ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 
 int main()
 {
-  auto const policy = ballast::best_of{ballast::padded_batches{}, ballast::conv_transformer_batches{}};
+  auto const policy =
+      ballast::best_of{ballast::padded_batches{}, ballast::conv_transformer_batches{}};
   return policy.restricts() ? 0 : 1;
 }

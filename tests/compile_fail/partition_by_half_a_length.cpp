@@ -20,6 +20,7 @@ int main()
   auto const laid_out = ballast::lay_out("g1n8"_bags, ballast::cluster{});
   ballast::bag_layout const bags = ballast::one_gpu_bags(8);
   ballast::longest_processing_time const policy;
-  auto const plan = ballast::partition(documents, bags, policy, &document::words, [](document) { return 0.5; });
+  auto const plan =
+      ballast::partition(documents, bags, policy, &document::words, [](document) { return 0.5; });
   return plan && laid_out && policy == policy ? bags.size() == 8 : 1;
 }

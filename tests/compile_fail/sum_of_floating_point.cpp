@@ -5,6 +5,7 @@
 
 ballast::cost_units price()
 {
-  auto const model = ballast::sum_of{ballast::quadratic_cost{1}, [](ballast::tokens) { return 0.5; }};
+  auto const model =
+      ballast::sum_of{ballast::quadratic_cost{1}, [](ballast::tokens) { return 0.5; }};
   return model(ballast::tokens{7});
 }

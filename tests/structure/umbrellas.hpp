@@ -20,7 +20,8 @@ namespace structure {
 /// nothing else; ballast.hpp includes doors that need only std. Internals are another rule's.
 inline problems wrong_umbrellas(std::vector<source_file> const& tree)
 {
-  constexpr auto bare = std::to_array<std::string_view>({"version.hpp", "gpu", "cuda", "by_name", "interop"});
+  constexpr auto bare =
+      std::to_array<std::string_view>({"version.hpp", "gpu", "cuda", "by_name", "interop"});
   needs need(tree);
   std::map<std::string, std::set<std::string>> doors;  // by umbrella
   std::set<std::string> headers;

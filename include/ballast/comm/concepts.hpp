@@ -7,7 +7,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -52,16 +51,15 @@ namespace ballast::inline v0 {
 ///             communicator is broken: every further call returns the same error. Each model says
 ///             which sizes it checks, and when.
 template <class C>
-concept communicator =
-    requires(C& comm, C const& view, std::span<std::byte const> send, std::span<std::byte> receive,
-             std::span<std::size_t const> bytes) {
-      { view.rank() } -> std::same_as<rank_id>;
-      { view.size() } -> std::same_as<std::size_t>;
-      { comm.all_gather(send, receive) } -> std::same_as<result<void>>;
-      { comm.all_to_all_v(send, bytes, receive, bytes) } -> std::same_as<result<void>>;
-      { comm.wait() } -> std::same_as<result<void>>;
-      { comm.scratch(bytes.size()) } -> std::same_as<std::span<std::byte>>;
-    };
+concept communicator = requires(C& comm, C const& view, std::span<std::byte const> send,
+                                std::span<std::byte> receive, std::span<std::size_t const> bytes) {
+  { view.rank() } -> std::same_as<rank_id>;
+  { view.size() } -> std::same_as<std::size_t>;
+  { comm.all_gather(send, receive) } -> std::same_as<result<void>>;
+  { comm.all_to_all_v(send, bytes, receive, bytes) } -> std::same_as<result<void>>;
+  { comm.wait() } -> std::same_as<result<void>>;
+  { comm.scratch(bytes.size()) } -> std::same_as<std::span<std::byte>>;
+};
 
 }  // namespace ballast::inline v0
 

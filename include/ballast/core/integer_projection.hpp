@@ -19,9 +19,8 @@ concept integer_function =
 
 /// An integer_function of each of these samples.
 template <class Projection, class Samples>
-concept integer_projection =
-    std::ranges::forward_range<Samples> &&
-    integer_function<Projection, std::ranges::range_reference_t<Samples>>;
+concept integer_projection = std::ranges::forward_range<Samples> &&
+                             integer_function<Projection, std::ranges::range_reference_t<Samples>>;
 
 }  // namespace ballast::inline v0
 

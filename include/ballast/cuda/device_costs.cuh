@@ -25,11 +25,10 @@ namespace ballast::inline v0 {
 /// A cost model that kernels take by value. Its call operator must be marked BALLAST_HOST_DEVICE,
 /// as those of all models of this library are: otherwise nvcc refuses the kernel.
 template <class Model, class Sample>
-concept device_cost_model =
-    cost_model<Model, Sample> && std::is_trivially_copyable_v<Model> &&
-    requires(Model const& model, Sample const& sample) {
-      { model(sample) } -> std::same_as<cost_units>;
-    };
+concept device_cost_model = cost_model<Model, Sample> && std::is_trivially_copyable_v<Model> &&
+                            requires(Model const& model, Sample const& sample) {
+                              { model(sample) } -> std::same_as<cost_units>;
+                            };
 
 namespace detail {
 

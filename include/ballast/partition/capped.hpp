@@ -52,9 +52,10 @@ namespace ballast::inline v0 {
 /// Source      `detail::fill_by_density`, `detail::relieve_overruns`, `detail::capacity_search`.
 template <partition_policy Inner = longest_processing_time>
 struct capped {
-  static_assert(packed_policy<Inner>,
-                "capped moves samples between packed bags, and its inner policy pads them: use that "
-                "policy by itself");
+  static_assert(
+      packed_policy<Inner>,
+      "capped moves samples between packed bags, and its inner policy pads them: use that "
+      "policy by itself");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 300'000;  ///< how many samples and sums each search looks at

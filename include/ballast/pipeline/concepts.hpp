@@ -34,12 +34,11 @@ struct order_problem {
 /// Returns     nothing, or a time that it has proven no order can get below.
 /// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
-concept order_policy =
-    requires(P const policy, order_problem const& problem,
+concept order_policy = requires(P const policy, order_problem const& problem,
                                 std::span<microbatch_id> order, workspace& memory) {
-      requires std::same_as<decltype(policy(problem, order, memory)), void> ||
-                   std::same_as<decltype(policy(problem, order, memory)), time_units>;
-    };
+  requires std::same_as<decltype(policy(problem, order, memory)), void> ||
+               std::same_as<decltype(policy(problem, order, memory)), time_units>;
+};
 
 namespace detail {
 

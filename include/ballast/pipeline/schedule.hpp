@@ -56,10 +56,9 @@ namespace detail {
 /// Errors      infeasible: the policy has no schedule for such stages; out_of_range: there would be
 ///             2^31 tasks or more.
 template <class P>
-concept schedule_policy =
-    requires(P const policy, stage_graph const& stages, std::size_t count) {
-      { policy(stages, count) } -> std::same_as<result<pipeline_schedule>>;
-    };
+concept schedule_policy = requires(P const policy, stage_graph const& stages, std::size_t count) {
+  { policy(stages, count) } -> std::same_as<result<pipeline_schedule>>;
+};
 
 }  // namespace ballast::inline v0
 

@@ -146,6 +146,7 @@ namespace ballast::inline v0::report {
     double const end = end_of(bars);
     double const scale = detail::plot_width / time.highest();
     std::vector<pipeline_bar const*> sorted;
+    sorted.reserve(bars.size());
     for (pipeline_bar const& bar : bars) { sorted.push_back(&bar); }
     std::sort(sorted.begin(), sorted.end(), [](pipeline_bar const* a, pipeline_bar const* b) {
       return ballast::detail::precedes(a->rank, b->rank, a->start, b->start, a, b);

@@ -121,11 +121,13 @@ namespace detail {
 [[nodiscard]] inline std::size_t lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
 {
   std::vector<std::uint64_t> smallest_first;
+  smallest_first.reserve(nodes.size());
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
   }
   if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end()); }
   std::vector<std::uint64_t> largest_first;
+  largest_first.reserve(bags.size());
   for (std::size_t index = 0; index < bags.size(); ++index) {
     largest_first.push_back(word_of(~bags[index].gpus, index));
   }

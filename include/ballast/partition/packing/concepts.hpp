@@ -38,7 +38,7 @@ struct packing_problem {
 /// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
 concept packing_policy = requires(P const policy, packing_problem const& problem,
-                                                     std::span<bin_id> owner, workspace& memory) {
+                                  std::span<bin_id> owner, workspace& memory) {
   { policy(problem, owner, memory) } -> std::same_as<std::size_t>;
 };
 
