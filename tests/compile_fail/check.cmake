@@ -23,7 +23,12 @@ if(NOT first_line MATCHES "^// EXPECT: (.+)$")
 endif()
 set(expected "${CMAKE_MATCH_1}")
 
+# The file beside it that compiles, or the one that "// TWIN: file" names.
 string(REGEX REPLACE "\\.cpp$" "_ok.cpp" twin ${SOURCE})
+file(STRINGS ${SOURCE} named REGEX "^// TWIN: ")
+if(named MATCHES "TWIN: (.+)$")
+  cmake_path(REPLACE_FILENAME twin ${CMAKE_MATCH_1})
+endif()
 compile(${twin} status output)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${twin} must compile, but:\n${output}")

@@ -1,4 +1,5 @@
 // EXPECT: the_length_of_a_sample_must_be_an_integer
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

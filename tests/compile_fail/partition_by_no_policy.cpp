@@ -1,4 +1,5 @@
 // EXPECT: the_policy_must_take_a_partition_problem_loads_owner_and_workspace
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

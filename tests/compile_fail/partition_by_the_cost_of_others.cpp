@@ -1,4 +1,5 @@
 // EXPECT: cost_of_must_take_a_sample
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

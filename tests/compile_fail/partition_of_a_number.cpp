@@ -1,4 +1,5 @@
 // EXPECT: samples_must_be_a_range_that_can_be_read_twice
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -1,4 +1,5 @@
 // EXPECT: bags_must_be_the_value_of_the_result_not_the_result
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

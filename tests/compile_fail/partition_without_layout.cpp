@@ -1,4 +1,5 @@
 // EXPECT: bags_must_be_a_bag_layout_as_lay_out_makes_it
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

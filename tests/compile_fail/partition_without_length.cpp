@@ -1,4 +1,5 @@
 // EXPECT: samples_that_are_no_integers_need_length_of
+// TWIN: partition_ok.cpp
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>

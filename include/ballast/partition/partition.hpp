@@ -46,6 +46,19 @@ template <std::integral Number>
   }
 }
 
+/// Why this step cannot be planned, whatever its samples are, if so.
+[[nodiscard]] inline result<void> check_step(std::size_t count, bag_layout const& bags,
+                                             partition_constraints const& constraints)
+{
+  if (count >= (std::uint64_t{1} << 32)) {
+    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
+  }
+  if (bags.size() == 0) {
+    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
+  }
+  return check_constraints(constraints, count, bags.gpus());
+}
+
 /// Why this sample cannot be planned, if so; `total` is the cost of those before it.
 [[nodiscard]] inline result<void> check_sample(std::size_t sample, tokens length, cost_units cost,
                                                cost_units total, std::uint32_t smallest_bag)
@@ -134,15 +147,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
                                           partition_constraints const& constraints = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  if (count >= (std::uint64_t{1} << 32)) {
-    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
-  }
-  if (bags.size() == 0) {
-    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
-  }
-  if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
-    return checked;
-  }
+  if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
 
   auto scratch = memory.open();
   std::span<tokens> const lengths = scratch.take<tokens>(count);

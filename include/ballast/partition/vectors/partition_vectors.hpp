@@ -181,15 +181,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
                                                   partition_constraints const& constraints = {})
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
-  if (count >= (std::uint64_t{1} << 32)) {
-    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
-  }
-  if (bags.size() == 0) {
-    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
-  }
-  if (auto checked = detail::check_constraints(constraints, count, bags.gpus()); !checked) {
-    return checked;
-  }
+  if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
   std::uint32_t const smallest_bag = *std::min_element(bags.sizes().begin(), bags.sizes().end());
 
   auto scratch = memory.open();
@@ -198,7 +190,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   cost_vector<D> total{};
   std::size_t next = 0;
   for (auto&& sample : samples) {
-    auto const length = static_cast<tokens>(std::invoke(length_of, sample));
+    auto const length = detail::saturated(std::invoke(length_of, sample));
     // A user's cost model is not called with a length that is out of range.
     if (auto checked = detail::check_sample(next, length, 0, 0, smallest_bag); !checked) {
       return checked;
