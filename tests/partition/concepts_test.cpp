@@ -75,7 +75,7 @@ static_assert(!restricts_plans(padded_and_proven{.equal_counts = false}));
 static_assert(!packed_policy<padded_and_proven> && unrestricted_policy<padded_and_proven>);
 
 struct restricted : padded_and_proven {
-  [[nodiscard]] static batching batches();
+  [[nodiscard]] static batching batches() { return batching::packed; }
   [[nodiscard]] static constexpr bool restricts() { return true; }
 };
 static_assert(packed_policy<restricted> && !unrestricted_policy<restricted>);
