@@ -12,6 +12,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/detail/refused_call.hpp>
 #include <ballast/partition/makespan.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -19,99 +20,15 @@
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <ranges>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-/// A cost or a length as 64 bits with a sign; what they cannot hold is no_cost, and too long.
-template <std::integral Number>
-[[nodiscard]] constexpr std::int64_t saturated(Number number)
-{
-  if constexpr (std::unsigned_integral<Number> && sizeof(Number) >= sizeof(std::int64_t)) {
-    constexpr auto most = static_cast<Number>(std::numeric_limits<std::int64_t>::max());
-    return static_cast<std::int64_t>(std::min(number, most));
-  } else {
-    return static_cast<std::int64_t>(number);
-  }
-}
-
-/// Why this step cannot be planned, whatever its samples are, if so.
-[[nodiscard]] inline result<void> check_step(std::size_t count, bag_layout const& bags,
-                                             partition_constraints const& constraints)
-{
-  if (count >= (std::uint64_t{1} << 32)) {
-    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
-  }
-  if (bags.size() == 0) {
-    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
-  }
-  return check_constraints(constraints, count, bags.gpus());
-}
-
-/// Why this sample cannot be planned, if so; `total` is the cost of those before it.
-[[nodiscard]] inline result<void> check_sample(std::size_t sample, tokens length, cost_units cost,
-                                               cost_units total, std::uint32_t smallest_bag)
-{
-  auto const refuse = [&](error_code code, std::string const& why) {
-    return fail(
-        code, sample,
-        "sample " + std::to_string(sample) + " of " + std::to_string(length) + " tokens " + why);
-  };
-  if (length < 0 || length > longest_sample) {
-    return refuse(error_code::out_of_range, "has a length that is not from 0 to " +
-                                                std::to_string(longest_sample) +
-                                                "; correct its length");
-  }
-  if (!partition_problem::fits(length, smallest_bag)) {
-    return refuse(error_code::infeasible, "is shorter than the smallest bag, which has " +
-                                              std::to_string(smallest_bag) +
-                                              " GPUs; add smaller bags or leave the sample out");
-  }
-  if (cost < 0) {
-    return refuse(error_code::out_of_range, "has a negative cost; correct the cost model");
-  }
-  if (cost == no_cost) {
-    return refuse(error_code::out_of_range,
-                  "has no cost: a length that the cost model looks at is negative or too long, or "
-                  "its unit is too fine; correct the sample or use a coarser unit");
-  }
-  if (cost > no_cost - 1 - total) {
-    return refuse(
-        error_code::out_of_range,
-        "brings the total cost above 63 bits; use a cost model with a coarser unit or plan "
-        "fewer samples at once");
-  }
-  return {};
-}
-
-/// The same where bags can admit short samples.
-[[nodiscard]] inline result<void> check_sample(std::size_t sample, tokens length, cost_units cost,
-                                               cost_units total, bag_layout const& bags)
-{
-  if (bags.is_short(length) && !bags.admits_short_samples()) {
-    return fail(error_code::infeasible, sample,
-                "sample " + std::to_string(sample) + " of " + std::to_string(length) +
-                    " tokens is shorter than the smallest bag, which has " +
-                    std::to_string(bags.smallest_bag()) +
-                    " GPUs; add smaller bags, admit it by "
-                    "bags.with_short_samples(short_samples::admitted), or leave it out");
-  }
-  constexpr std::uint32_t one_gpu = 1;  // which every sample fits
-  return check_sample(sample, length, cost, total, one_gpu);
-}
-
-}  // namespace detail
 
 /// Decides with a policy which bag computes which samples, and says how good the plan is: the front
 /// door of this folder, in the form for a training loop.
@@ -150,29 +67,17 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
 
   auto scratch = memory.open();
-  std::span<tokens> const lengths = scratch.take<tokens>(count);
-  // What policies look at where a sample can be short.
-  std::span<tokens> const fitting = scratch.take<tokens>(bags.admits_short_samples() ? count : 0);
   plan.costs.resize(count);
-  plan.short_samples = 0;
   cost_units total = 0;
-  std::size_t next = 0;
-  for (auto&& sample : samples) {
-    auto const length = detail::saturated(std::invoke(length_of, sample));
-    // A user's cost model is not called with a length that is out of range.
-    bool const priced = length >= 0 && length <= longest_sample;
-    auto const cost = priced ? detail::saturated(std::invoke(cost_of, sample)) : no_cost;
-    if (auto checked = detail::check_sample(next, length, cost, total, bags); !checked) {
-      return checked;
-    }
-    bool const is_short = bags.is_short(length);
-    lengths[next] = length;
-    if (!fitting.empty()) { fitting[next] = is_short ? tokens{bags.smallest_bag()} : length; }
-    plan.short_samples += is_short ? 1 : 0;
-    plan.costs[next] = cost;
-    total += cost;
-    ++next;
-  }
+  auto const price = [&](std::size_t at, auto&& sample, tokens length) -> result<void> {
+    cost_units const cost = detail::saturated(std::invoke(cost_of, sample));
+    auto checked = detail::check_cost({at, length}, cost, total);
+    if (checked) { total += plan.costs[at] = cost; }
+    return checked;
+  };
+  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, price);
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  plan.short_samples = lengths->short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
   plan.loads.assign(bags.size(), 0);
   plan.batches = batching_of(policy);
@@ -183,13 +88,10 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
   std::span<std::int64_t const> weights;
   if (constraints.most_per_gpu != constraints.no_limit) {
-    weights = constraints.weights.empty() ? lengths : constraints.weights;
+    weights = constraints.weights.empty() ? lengths->own : constraints.weights;
   }
-  detail::planned_items items{plan.costs, lengths, weights, home};
-  if (plan.short_samples > 0) {
-    items.lengths = fitting;
-    items.joint_lengths = lengths;
-  }
+  detail::planned_items items{plan.costs, lengths->fitting, weights, home};
+  if (plan.short_samples > 0) { items.joint_lengths = lengths->own; }
   std::span<bag_id> owner = plan.owner;
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {
@@ -215,7 +117,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
                   ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
-  plan.moved = detail::moved_share(plan.owner, lengths, home);
+  plan.moved = detail::moved_share(plan.owner, lengths->own, home);
   return {};
 }
 

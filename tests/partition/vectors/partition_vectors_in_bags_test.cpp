@@ -10,6 +10,9 @@
 #include <ballast/partition/vectors/partition_vectors.hpp>
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_refine.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -251,6 +254,66 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   EXPECT_EQ(nowhere.error().code, error_code::infeasible);
 }
 
+TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitThem)  // Ensures (2)
+{
+  auto const refusing =
+      *ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), *ballast::cluster_of(16));
+  auto const bags = refusing.with_short_samples(ballast::short_samples::admitted);
+  auto const costs_of = [](ballast::tokens length) { return cost_vector<2>{length, 9 - length}; };
+  auto const plan_in = [&](std::vector<ballast::tokens> const& lengths,
+                           ballast::bag_layout const& layout, auto const& policy) {
+    return ballast::partition_vectors(lengths, layout, policy, costs_of);
+  };
+  ballast::random_source random(31);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<ballast::tokens> lengths(1 + random.below(20));
+    for (ballast::tokens& length : lengths) { length = random.between(0, 9); }
+    lengths.back() = 3;
+    auto const is_short = [&](ballast::tokens length) { return bags.is_short(length); };
+    auto const short_ones = std::count_if(lengths.begin(), lengths.end(), is_short);
+    auto const plan = plan_in(lengths, bags, vector_refine{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->short_samples, static_cast<std::size_t>(short_ones));
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
+    }
+    EXPECT_EQ(plan_in(lengths, refusing, vector_refine{}).error().code, error_code::infeasible);
+
+    // Without such samples the plan is that of bags that refuse them.
+    lengths.erase(std::remove_if(lengths.begin(), lengths.end(), is_short), lengths.end());
+    auto const same = plan_in(lengths, bags, vector_refine{});
+    auto const expected = plan_in(lengths, refusing, vector_refine{});
+    ASSERT_TRUE(same && expected);
+    EXPECT_EQ(same->owner, expected->owner);
+    EXPECT_EQ(same->short_samples, 0U);
+  }
+}
+
+TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  // Ensures (2) (5)
+{
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g4n2"), *ballast::cluster_of(8))
+                        ->with_short_samples(ballast::short_samples::admitted);
+  std::vector<ballast::tokens> const lengths{2, 30, 3, 10};
+  std::vector<std::int64_t> const together{7, 8, 7, 9};
+  std::vector<ballast::rank_id> const home(4, ballast::rank_id{0});
+  auto const plan = ballast::partition_vectors(
+      lengths, bags, vector_refine{},
+      [](ballast::tokens length) { return cost_vector<2>{length, length}; }, std::identity{},
+      {.together = together, .home = home, .most_per_gpu = 8});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->owner[0], plan->owner[2]);
+  EXPECT_EQ(plan->short_samples, 2U);
+  EXPECT_EQ(plan->makespan, (ratio{30, 4}));
+  EXPECT_EQ(plan->moved, (plan->owner[1] == bag_id{0} ? ratio{15, 45} : ratio{30, 45}));
+  auto const tight = ballast::partition_vectors(
+      lengths, bags, vector_refine{},
+      [](ballast::tokens length) { return cost_vector<2>{length, length}; }, std::identity{},
+      {.together = together, .most_per_gpu = 7});
+  ASSERT_FALSE(tight);
+  EXPECT_THAT(tight.error().message,
+              testing::HasSubstr("sample 1 and what stays with it weigh 30"));
+}
+
 TEST(PartitionVectorsInBags, SaysWhatAPolicyWithoutWeightsOverruns)
 {
   bag_vectors<2> const step{{{1, 1}, {2, 2}}, {1, 1}, {5, 5}, {1, 1}, {1, 1}, 5};
@@ -345,15 +408,20 @@ TEST(PartitionVectorsInBins, KeepsToWhatAMicrobatchHolds)
   EXPECT_GE(tight, 150);
 }
 
-TEST(PartitionVectorsInBinsDeathTest, AsksForWeightsAndNoHomes)
+TEST(PartitionVectorsInBins, AsksForWeightsAndNoHomes)
 {
   std::vector<cost_vector<2>> const costs{{1, 1}};
   std::vector<ballast::rank_id> const home{ballast::rank_id{0}};
-  auto const plan = [&](ballast::partition_constraints const& constraints) {
-    return ballast::partition_vectors(costs, 2, vector_refine{}, std::identity{}, constraints);
+  auto const refusal = [&](ballast::partition_constraints const& constraints) {
+    auto const plan =
+        ballast::partition_vectors(costs, 2, vector_refine{}, std::identity{}, constraints);
+    EXPECT_FALSE(plan);
+    return plan ? ballast::error{} : plan.error();
   };
-  EXPECT_DEATH((void)plan({.home = home}), "home");
-  EXPECT_DEATH((void)plan({.most_per_gpu = 3}), "weights");
+  EXPECT_EQ(refusal({.home = home}).code, error_code::out_of_range);
+  EXPECT_THAT(refusal({.home = home}).message, testing::HasSubstr("bins lie nowhere"));
+  EXPECT_EQ(refusal({.most_per_gpu = 3}).code, error_code::out_of_range);
+  EXPECT_THAT(refusal({.most_per_gpu = 3}).message, testing::HasSubstr("give constraints.weights"));
 }
 
 }  // namespace

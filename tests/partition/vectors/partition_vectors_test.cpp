@@ -82,12 +82,13 @@ TEST(PartitionVectors, NamesTheSampleThatCannotBePlanned)
   EXPECT_EQ(plan.error().code, error_code::out_of_range);
   EXPECT_EQ(plan.error().position, 1U);
   EXPECT_THAT(plan.error().message,
-              testing::HasSubstr("the cost of sample 1 in dimension 1 is negative"));
+              testing::HasSubstr("sample 1 has a negative cost in dimension 1"));
 
   std::vector<cost_vector<2>> const unpriced{{ballast::no_cost, 0}};
   auto const without_cost = ballast::partition_vectors(unpriced, 2, vector_refine{});
   ASSERT_FALSE(without_cost);
-  EXPECT_THAT(without_cost.error().message, testing::HasSubstr("is none"));
+  EXPECT_THAT(without_cost.error().message,
+              testing::HasSubstr("sample 0 has no cost in dimension 0"));
 
   std::vector<cost_vector<2>> const huge{{0, ballast::no_cost - 1}, {0, 1}};
   auto const overflow = ballast::partition_vectors(huge, 2, vector_refine{});
@@ -149,15 +150,14 @@ struct wrong_vector_policy {
       if (forgets_loads) { bin = bin_id{0}; }
     }
   }
-  friend bool operator==(wrong_vector_policy, wrong_vector_policy) = default;
 };
 
 TEST(PartitionVectorsDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 {
   std::vector<cost_vector<2>> const costs{{1, 1}};
   EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{true}), "load");
-  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{false}), "bin < ");
-  EXPECT_EQ(wrong_vector_policy{}, wrong_vector_policy{});
+  EXPECT_DEATH((void)ballast::partition_vectors(costs, 2, wrong_vector_policy{false}),
+               "left sample 0 without a bin");
 }
 
 }  // namespace

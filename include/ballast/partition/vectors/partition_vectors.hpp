@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_VECTORS_PARTITION_VECTORS_HPP
 #define BALLAST_PARTITION_VECTORS_PARTITION_VECTORS_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/ratio.hpp>
@@ -11,7 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
-#include <ballast/partition/partition.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/plan_vectors.hpp>
@@ -65,16 +64,15 @@ inline constexpr std::size_t dimensions_of =
 /// Expects     costs_of(sample) returns the D costs of the sample, all in one unit of time. A
 ///             sample that is a cost_vector is its own costs. The policy does what
 ///             vector_partition_policy says of it. A bin counts as one GPU, so
-///             constraints.most_per_gpu is what a bin holds; it comes with weights. Bins are
-///             nowhere, so there is no home.
+///             constraints.most_per_gpu is what a bin holds, of constraints.weights.
 /// Ensures     (1) those of vector_plan
 ///             (2) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (3) with a plan and a workspace that have seen a step as large, nothing is allocated
 ///             (4) samples with one key in constraints.together have one bin, and no bin holds more
 ///                 weight than it can
 /// Errors      out_of_range: sample `position` has a negative cost or none, or the costs or weights
-///             overflow; infeasible: sample `position` found no bin with room, or there is no bin.
-///             The plan is then unspecified.
+///             overflow, or the constraints have homes or a limit without weights; infeasible: sample
+///             `position` found no bin with room, or there is no bin. The plan is then unspecified.
 /// Complexity  O(n) calls of costs_of, the policy, D + 1 radix sorts and O((D n + m) log m) for the
 ///             bound; with samples to keep together O(n log n).
 /// Source      the problem for encoder and LLM: DFLOP, a data-driven framework for multimodal LLM
@@ -97,9 +95,15 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   if (bins == 0) {
     return fail(error_code::infeasible, 0, "there are no bins to place samples in; ask for some");
   }
-  BALLAST_EXPECTS(constraints.home.empty());
-  BALLAST_EXPECTS(constraints.most_per_gpu == constraints.no_limit ||
-                  constraints.weights.size() == count);
+  if (!constraints.home.empty()) {
+    return fail(error_code::out_of_range, 0,
+                "constraints.home is given, but bins lie nowhere; leave it out, or give bags");
+  }
+  if (constraints.most_per_gpu != constraints.no_limit && constraints.weights.size() != count) {
+    return fail(error_code::out_of_range, 0,
+                "constraints.most_per_gpu limits bins, whose samples have no lengths; give "
+                "constraints.weights, one for each sample");
+  }
   if (auto checked = detail::check_constraints(constraints, count, bins); !checked) {
     return checked;
   }
@@ -108,7 +112,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   std::size_t next = 0;
   for (auto&& sample : samples) {
     plan.costs[next] = std::invoke(costs_of, sample);
-    if (auto checked = detail::add_costs<D>(total, next, plan.costs[next]); !checked) {
+    if (auto checked = detail::add_costs<D>(total, {next}, plan.costs[next]); !checked) {
       return checked;
     }
     ++next;
@@ -118,7 +122,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   plan.loads.assign(bins, {});
   bool const limited = constraints.most_per_gpu != constraints.no_limit;
   auto const bound = detail::plan_vectors(
-      vector_problem<D>{plan.costs},
+      vector_problem<D>{plan.costs}, {},
       limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
       std::span(plan.loads), std::span(plan.owner), memory);
   if (!bound) { return tl::unexpected(bound.error()); }
@@ -160,15 +164,16 @@ template <std::ranges::forward_range Samples, class Policy,
 ///             number is its own length. The policy does what vector_partition_policy says of it,
 ///             and looks at more than costs.
 /// Ensures     (1) those of vector_bag_plan
-///             (2) no sample is in a bag with more GPUs than the sample has tokens
+///             (2) every sample is in a bag that takes it, as `partition` has it for short samples
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
 ///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or none, a home outside the job, or the costs or weights overflow; infeasible:
-///             sample `position` has fewer tokens than every bag has GPUs or found no bag with room,
-///             or there is no bag. The plan is then unspecified.
+///             sample `position` has fewer tokens than every bag has GPUs, and the bags refuse short
+///             samples; or it found no bag with room, or there is no bag. The plan is then
+///             unspecified.
 /// Complexity  O(n) calls of costs_of, the policy, D + 1 radix sorts and O((D n + m) log m) for the
 ///             bound, with limits O(D n log n); with samples to keep together O(n log n).
 template <std::size_t D, std::ranges::forward_range Samples, vector_partition_policy<D> Policy,
@@ -182,35 +187,27 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
-  std::uint32_t const smallest_bag = *std::min_element(bags.sizes().begin(), bags.sizes().end());
-
   auto scratch = memory.open();
-  std::span<tokens> const lengths = scratch.take<tokens>(count);
   plan.costs.resize(count);
   cost_vector<D> total{};
-  std::size_t next = 0;
-  for (auto&& sample : samples) {
-    auto const length = detail::saturated(std::invoke(length_of, sample));
-    // A user's cost model is not called with a length that is out of range.
-    if (auto checked = detail::check_sample(next, length, 0, 0, smallest_bag); !checked) {
-      return checked;
-    }
-    lengths[next] = length;
-    plan.costs[next] = std::invoke(costs_of, sample);
-    if (auto checked = detail::add_costs<D>(total, next, plan.costs[next]); !checked) {
-      return checked;
-    }
-    ++next;
-  }
+  auto const price = [&](std::size_t at, auto&& sample, tokens length) {
+    plan.costs[at] = std::invoke(costs_of, sample);
+    return detail::add_costs<D>(total, {at, length}, plan.costs[at]);
+  };
+  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, price);
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  plan.short_samples = lengths->short_samples;
 
   std::span<std::int64_t const> weights;
   if (constraints.most_per_gpu != constraints.no_limit) {
-    weights = constraints.weights.empty() ? lengths : constraints.weights;
+    weights = constraints.weights.empty() ? lengths->own : constraints.weights;
   }
   std::span<bin_id> const owner = scratch.take<bin_id>(count);
   plan.loads.assign(bags.size(), {});
-  vector_problem<D> const problem{plan.costs, lengths, bags.sizes(), bags.speeds()};
-  auto const bound = detail::plan_vectors(problem, weights, constraints, policy,
+  vector_problem<D> const problem{plan.costs, lengths->fitting, bags.sizes(), bags.speeds()};
+  std::span<tokens const> own = lengths->own;
+  if (plan.short_samples == 0) { own = {}; }
+  auto const bound = detail::plan_vectors(problem, own, weights, constraints, policy,
                                           std::span(plan.loads), owner, memory);
   if (!bound) { return tl::unexpected(bound.error()); }
 
@@ -229,7 +226,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
   std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  plan.moved = detail::moved_share(plan.owner, lengths, home);
+  plan.moved = detail::moved_share(plan.owner, lengths->own, home);
   return {};
 }
 

@@ -25,7 +25,9 @@ namespace ballast::inline v0 {
 ///             (2) loads[b] is the sum of the costs of samples[b], dimension by dimension
 ///             (3) makespan is the largest load per speed of any bag in any dimension, exactly
 ///             (4) no plan that keeps the constraints has a makespan below lower_bound
-///             (5) moved is the share of all tokens whose sample leaves the bag that holds it; 0
+///             (5) short_samples counts samples that leave GPUs of their bag without a token; 0 where
+///                 the bags do not admit such
+///             (6) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the constraints give no home
 template <std::size_t D>
 struct vector_bag_plan {
@@ -36,6 +38,7 @@ struct vector_bag_plan {
   ratio makespan;
   ratio lower_bound;
   ratio moved;
+  std::size_t short_samples = 0;
   std::uint64_t bags_digest = 0;  ///< of the bag_layout that the plan is for
 
   /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no

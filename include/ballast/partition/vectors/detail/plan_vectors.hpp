@@ -12,6 +12,7 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/weights_alone.hpp>
@@ -22,30 +23,17 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 
 namespace ballast::inline v0::detail {
 
-/// Why one of a sample's costs cannot be planned, if so; `total` is that of the samples before it.
-[[nodiscard]] inline result<void> check_cost(std::size_t sample, std::size_t dimension,
-                                             cost_units cost, cost_units total)
-{
-  if (cost >= 0 && cost != no_cost && cost <= no_cost - 1 - total) { return {}; }
-  std::string const why = cost < 0          ? "is negative; correct the cost model"
-                          : cost == no_cost ? "is none; correct the sample or use a coarser unit"
-                                            : "brings the total above 63 bits; use a coarser unit";
-  return fail(error_code::out_of_range, sample,
-              "the cost of sample " + std::to_string(sample) + " in dimension " +
-                  std::to_string(dimension) + " " + why);
-}
-
 /// Takes the costs of one more sample. The total enters as that of the samples before it.
 template <std::size_t D>
-[[nodiscard]] result<void> add_costs(cost_vector<D>& total, std::size_t sample,
+[[nodiscard]] result<void> add_costs(cost_vector<D>& total, named_sample of,
                                      cost_vector<D> const& costs)
 {
   for (std::size_t d = 0; d < D; ++d) {
-    if (auto checked = check_cost(sample, d, costs[d], total[d]); !checked) { return checked; }
+    of.dimension = static_cast<int>(d);
+    if (auto checked = check_cost(of, costs[d], total[d]); !checked) { return checked; }
     total[d] += costs[d];
   }
   return {};
@@ -74,21 +62,32 @@ template <std::size_t D>
   for (std::size_t item = 0; item < owner.size(); ++item) {
     std::size_t const bin = to_index(owner[item]);
     if (!held.empty() && bin == loads.size()) { return no_room(item); }
-    BALLAST_EXPECTS(bin < loads.size());  // the policy gave every sample a bin
-    BALLAST_EXPECTS(problem.fits(item, bin));
+    BALLAST_EXPECTS(bin != loads.size(), "the policy left sample ", items.sample_of(item),
+                    " without a bin");
+    BALLAST_EXPECTS(bin < loads.size(), "the policy put sample ", items.sample_of(item), " in bin ",
+                    bin, " of ", loads.size());
+    BALLAST_EXPECTS(problem.fits(item, bin), "the policy put sample ", items.sample_of(item),
+                    " of ", problem.lengths[item], " tokens in bag ", bin, " of ",
+                    problem.gpus[bin], " GPUs");
     for (std::size_t d = 0; d < D; ++d) { recomputed[bin][d] += problem.costs[item][d]; }
     if (held.empty()) { continue; }
     held[bin] += problem.weights[item];
     if (held[bin] > problem.capacities[bin]) { return no_room(item); }
   }
-  BALLAST_EXPECTS(std::equal(loads.begin(), loads.end(), recomputed.begin(),
-                             recomputed.end()));  // the policy added up costs correctly
+  for (std::size_t bin = 0; bin < loads.size(); ++bin) {
+    for (std::size_t d = 0; d < D; ++d) {
+      BALLAST_EXPECTS(loads[bin][d] == recomputed[bin][d], "the policy says that bin ", bin,
+                      " has a load of ", loads[bin][d], " in dimension ", d,
+                      ", and its samples make it ", recomputed[bin][d]);
+    }
+  }
   return {};
 }
 
 /// Runs a policy on samples, or on sets of them that stay together, each as if it were one, and
 /// returns the best lower bound that is known.
 ///
+/// Shapes      own_lengths[n], or empty where samples have none or those of the problem.
 /// Expects     `samples` is a valid vector_problem without weights or capacities; `weights` are
 ///             empty where nothing limits the bins. Constraints are checked.
 /// In, out     loads[m] enters as 0, owner[n] unspecified.
@@ -96,6 +95,7 @@ template <std::size_t D>
 ///             with room, or fits none together with them.
 template <std::size_t D, vector_partition_policy<D> Policy>
 [[nodiscard]] result<ratio> plan_vectors(vector_problem<D> const& samples,
+                                         std::span<tokens const> own_lengths,
                                          std::span<std::int64_t const> weights,
                                          partition_constraints const& constraints,
                                          Policy const& policy, std::span<cost_vector<D>> loads,
@@ -115,6 +115,7 @@ template <std::size_t D, vector_partition_policy<D> Policy>
 
   partition_problem const alone = weights_alone(problem, loads.size(), scratch);
   planned_items items{alone.costs, alone.lengths, alone.weights};
+  items.joint_lengths = own_lengths;
   std::span<bin_id> item_owner = owner;
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {

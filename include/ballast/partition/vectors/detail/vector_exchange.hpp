@@ -31,18 +31,21 @@ struct bin_pair {
   std::uint32_t heavy_speed = 1;
   std::uint32_t light_speed = 1;
 
-  /// When the later of the two bins finishes, in any dimension, after an exchange.
-  [[nodiscard]] ratio finish(cost_vector<D> const& given,
-                             cost_vector<D> const& taken) const noexcept
+  /// What the two bins do after an exchange, each in the dimension in which it does most.
+  struct work {
+    cost_units heavy = 0;
+    cost_units light = 0;
+  };
+  [[nodiscard]] work work_after(cost_vector<D> const& given,
+                                cost_vector<D> const& taken) const noexcept
   {
-    cost_units left = 0;
-    cost_units right = 0;
+    work most;
     for (std::size_t d = 0; d < D; ++d) {
       cost_units const moved = given[d] - taken[d];
-      left = std::max(left, heavy[d] - moved);
-      right = std::max(right, light[d] + moved);
+      most.heavy = std::max(most.heavy, heavy[d] - moved);
+      most.light = std::max(most.light, light[d] + moved);
     }
-    return std::max(ratio{left, heavy_speed}, ratio{right, light_speed});
+    return most;
   }
 };
 
@@ -71,30 +74,27 @@ bool improve_exchange(vector_exchange& best, bin_pair<D> const& bins, std::span<
   cost_units most_heavy = work_before(best.finish, bins.heavy_speed);
   cost_units most_light = work_before(best.finish, bins.light_speed);
   bool improved = false;
+  std::uint64_t pairs = 0;
   std::size_t first = 0;
   for (std::size_t out = 0; out < given.size(); ++out) {
     cost_vector<D> const& gives = given[out].cost;
-    while (first < taken.size() && taken[first].cost[d] > gives[d] - (bins.heavy[d] - most_heavy)) {
-      ++first;
-    }
+    cost_units const least_moved = bins.heavy[d] - most_heavy;
+    while (first < taken.size() && gives[d] - taken[first].cost[d] < least_moved) { ++first; }
     std::size_t in = first;
-    for (; in < taken.size() && taken[in].cost[d] >= gives[d] - (most_light - bins.light[d]);
-         ++in) {
-      cost_vector<D> const& takes = taken[in].cost;
-      bool better = true;
-      for (std::size_t e = 0; e < D; ++e) {
-        cost_units const moved = gives[e] - takes[e];
-        better =
-            better && bins.heavy[e] - moved <= most_heavy && bins.light[e] + moved <= most_light;
+    for (; in < taken.size() && gives[d] - taken[in].cost[d] <= most_light - bins.light[d]; ++in) {
+      auto const [left, right] = bins.work_after(gives, taken[in].cost);
+      // Few are: what follows must not take registers from the loops.
+      if (left > most_heavy || right > most_light || !allowed(given[out], taken[in])) [[likely]] {
+        continue;
       }
-      if (!better || !allowed(given[out], taken[in])) { continue; }
-      best = {bins.finish(gives, takes), out, in};
+      best = {std::max(ratio{left, bins.heavy_speed}, ratio{right, bins.light_speed}), out, in};
       most_heavy = work_before(best.finish, bins.heavy_speed);
       most_light = work_before(best.finish, bins.light_speed);
       improved = true;
     }
-    work.spend(1 + in - first);
+    pairs += in - first;
   }
+  work.spend(given.size() + pairs);
   return improved;
 }
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
+#define BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace ballast::inline v0::detail {
+
+/// A cost or a length as 64 bits with a sign; what they cannot hold is no_cost, and too long.
+template <std::integral Number>
+[[nodiscard]] constexpr std::int64_t saturated(Number number)
+{
+  if constexpr (std::unsigned_integral<Number> && sizeof(Number) >= sizeof(std::int64_t)) {
+    constexpr auto most = static_cast<Number>(std::numeric_limits<std::int64_t>::max());
+    return static_cast<std::int64_t>(std::min(number, most));
+  } else {
+    return static_cast<std::int64_t>(number);
+  }
+}
+
+/// Why this step cannot be planned, whatever its samples are, if so.
+[[nodiscard]] inline result<void> check_step(std::size_t count, bag_layout const& bags,
+                                             partition_constraints const& constraints)
+{
+  if (count >= (std::uint64_t{1} << 32)) {
+    return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
+  }
+  if (bags.size() == 0) {
+    return fail(error_code::infeasible, 0, "there are no bags to place samples in; lay out some");
+  }
+  return check_constraints(constraints, count, bags.gpus());
+}
+
+/// What an error says of a sample.
+struct named_sample {
+  static constexpr tokens no_length = std::numeric_limits<tokens>::min();
+
+  std::size_t sample;
+  tokens length = no_length;  ///< where only its costs count
+  int dimension = -1;         ///< of the cost in question, where there are several
+
+  [[nodiscard]] tl::unexpected<error> refuse(error_code code, std::string const& why) const
+  {
+    std::string text = "sample " + std::to_string(sample);
+    if (length != no_length) { text += " of " + std::to_string(length) + " tokens"; }
+    return fail(code, sample, text + " " + why);
+  }
+};
+
+/// Why a sample of this length cannot be planned, if so.
+[[nodiscard]] inline result<void> check_length(std::size_t sample, tokens length,
+                                               bag_layout const& bags)
+{
+  if (length < 0 || length > longest_sample) {
+    return named_sample{sample, length}.refuse(
+        error_code::out_of_range, "has a length that is not from 0 to " +
+                                      std::to_string(longest_sample) + "; correct its length");
+  }
+  if (bags.is_short(length) && !bags.admits_short_samples()) {
+    return named_sample{sample, length}.refuse(
+        error_code::infeasible, "is shorter than the smallest bag, which has " +
+                                    std::to_string(bags.smallest_bag()) +
+                                    " GPUs; add smaller bags, admit it by "
+                                    "bags.with_short_samples(short_samples::admitted), or leave it "
+                                    "out");
+  }
+  return {};
+}
+
+/// Why a cost cannot be planned, if so; `total` is that of the samples before it.
+[[nodiscard]] inline result<void> check_cost(named_sample const& of, cost_units cost,
+                                             cost_units total)
+{
+  if (cost >= 0 && cost != no_cost && cost <= no_cost - 1 - total) { return {}; }
+  std::string const in =
+      of.dimension < 0 ? std::string() : " in dimension " + std::to_string(of.dimension);
+  std::string const why =
+      cost < 0 ? "has a negative cost" + in + "; correct the cost model"
+      : cost == no_cost
+          ? "has no cost" + in +
+                ": a length that the cost model looks at is negative or too long, or its unit is "
+                "too fine; correct the sample or use a coarser unit"
+          : "brings the total cost" + in +
+                " above 63 bits; use a cost model with a coarser unit or plan fewer samples at "
+                "once";
+  return of.refuse(error_code::out_of_range, why);
+}
+
+/// The lengths of a step's samples.
+struct sample_lengths {
+  std::span<tokens> own;
+  /// What policies look at: where the bags admit short samples, such a one has a token for every GPU
+  /// of a smallest bag.
+  std::span<tokens> fitting;
+  std::size_t short_samples = 0;
+};
+
+/// Reads the lengths of a step's samples, and has each priced once its length is known to be good,
+/// so that a user's cost model is not called with one that is out of range.
+///
+/// Shapes      samples[n].
+/// Expects     price(i, sample, length) takes the cost of sample i, and returns an error where it
+///             has none.
+/// Ensures     (1) `own` and `fitting` are one array where no sample can be short
+/// Errors      the first of all samples: out_of_range or infeasible for its length, or what `price`
+///             returns.
+/// Complexity  O(n); 8 or 16 bytes of scratch per sample that the caller's frame keeps.
+template <class Samples, class LengthOf, class Price>
+[[nodiscard]] result<sample_lengths> read_samples(Samples&& samples, std::size_t count,
+                                                  bag_layout const& bags, LengthOf const& length_of,
+                                                  workspace::frame& scratch, Price const& price)
+{
+  bool const admits = bags.admits_short_samples();
+  std::span<tokens> const own = scratch.take<tokens>(count);
+  sample_lengths all{own, admits ? scratch.take<tokens>(count) : own};
+  std::size_t next = 0;
+  for (auto&& sample : samples) {
+    tokens const length = saturated(std::invoke(length_of, sample));
+    if (auto checked = check_length(next, length, bags); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    if (auto checked = price(next, sample, length); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    bool const is_short = bags.is_short(length);
+    own[next] = length;
+    if (admits) { all.fitting[next] = is_short ? tokens{bags.smallest_bag()} : length; }
+    all.short_samples += is_short ? 1 : 0;
+    ++next;
+  }
+  return all;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
