@@ -1,4 +1,4 @@
-// EXPECT: order_policy
+// EXPECT: the_policy_must_take_an_order_problem_order_and_workspace
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/given_order.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>

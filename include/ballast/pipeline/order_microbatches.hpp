@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/refused_order.hpp>
 #include <ballast/pipeline/lower_bound.hpp>
 #include <ballast/pipeline/order_plan.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -93,6 +94,18 @@ template <order_policy Policy>
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }
+
+// Calls that cannot compile come here, so that the first error says what is wrong with them.
+template <class Schedule, class Times, class Policy,
+          class Refused = detail::refused_order<Schedule, Times>>
+  requires(!detail::order_arguments<Schedule, Times, Policy>)
+Refused order_microbatches(Schedule const& schedule, Times const& times, Policy const& policy);
+
+template <class Schedule, class Times, class Policy,
+          class Refused = detail::refused_order<Schedule, Times>>
+  requires(!detail::order_arguments<Schedule, Times, Policy>)
+Refused order_microbatches_into(order_plan& plan, workspace& memory, Schedule const& schedule,
+                                Times const& times, Policy const& policy);
 
 }  // namespace ballast::inline v0
 

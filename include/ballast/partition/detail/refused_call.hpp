@@ -35,6 +35,18 @@ concept partition_arguments =
     partition_policy<Policy> && integer_projection<CostOf, Samples> &&
     integer_projection<LengthOf, Samples>;
 
+template <class Samples, class LengthOf>
+consteval auto what_length_is_refused()
+{
+  if constexpr (std::same_as<LengthOf, std::identity>) {
+    return std::type_identity<samples_that_are_no_integers_need_length_of>();
+  } else if constexpr (!std::invocable<LengthOf const&, std::ranges::range_reference_t<Samples>>) {
+    return std::type_identity<length_of_must_take_a_sample>();
+  } else {
+    return std::type_identity<the_length_of_a_sample_must_be_an_integer>();
+  }
+}
+
 template <class Samples, class Bags, class Policy, class CostOf, class LengthOf>
 consteval auto what_is_refused()
 {
@@ -50,12 +62,8 @@ consteval auto what_is_refused()
     return std::type_identity<cost_of_must_take_a_sample>();
   } else if constexpr (!integer_projection<CostOf, Samples>) {
     return std::type_identity<the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ>();
-  } else if constexpr (std::same_as<LengthOf, std::identity>) {
-    return std::type_identity<samples_that_are_no_integers_need_length_of>();
-  } else if constexpr (!std::invocable<LengthOf const&, std::ranges::range_reference_t<Samples>>) {
-    return std::type_identity<length_of_must_take_a_sample>();
   } else {
-    return std::type_identity<the_length_of_a_sample_must_be_an_integer>();
+    return what_length_is_refused<Samples, LengthOf>();
   }
 }
 

@@ -14,46 +14,22 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/plan_vectors.hpp>
+#include <ballast/partition/vectors/detail/refused_vectors.hpp>
 #include <ballast/partition/vectors/vector_bag_plan.hpp>
 #include <ballast/partition/vectors/vector_plan.hpp>
+#include <ballast/partition/vectors/vector_projection.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
 #include <ranges>
 #include <span>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
-
-namespace detail {
-
-template <class Projection, class Samples>
-using projected_costs = std::remove_cvref_t<
-    std::invoke_result_t<Projection const&, std::ranges::range_reference_t<Samples>>>;
-
-}  // namespace detail
-
-/// A callable, or a pointer to a member, that returns the `cost_vector` of a sample.
-template <class Projection, class Samples>
-concept vector_projection =
-    std::ranges::forward_range<Samples> &&
-    std::invocable<Projection const&, std::ranges::range_reference_t<Samples>> &&
-    requires { std::tuple_size<detail::projected_costs<Projection, Samples>>::value; } &&
-    std::same_as<detail::projected_costs<Projection, Samples>,
-                 cost_vector<std::tuple_size_v<detail::projected_costs<Projection, Samples>>>>;
-
-/// How many costs such a projection returns for each sample.
-template <class Projection, class Samples>
-  requires vector_projection<Projection, Samples>
-inline constexpr std::size_t dimensions_of =
-    std::tuple_size_v<detail::projected_costs<Projection, Samples>>;
 
 /// Puts samples in equal bins so that the largest load of any bin in any dimension is small:
 /// microbatches whose encoder time and LLM time are both even, in the form for a training loop.
@@ -250,6 +226,24 @@ template <std::ranges::forward_range Samples, class Policy, vector_projection<Sa
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }
+
+// Calls that cannot compile come here, so that the first error says what is wrong with them.
+template <class Samples, class Bins, class Policy, class CostsOf = std::identity,
+          class LengthOf = std::identity,
+          class Refused = detail::refused_vectors<Samples, Bins, Policy, CostsOf, LengthOf>>
+  requires(!detail::vector_arguments<Samples, Bins, Policy, CostsOf, LengthOf>)
+Refused partition_vectors(Samples&& samples, Bins const& bins, Policy const& policy,
+                          CostsOf const& costs_of = {}, LengthOf const& length_of = {},
+                          partition_constraints const& constraints = {});
+
+template <class Plan, class Samples, class Bins, class Policy, class CostsOf = std::identity,
+          class LengthOf = std::identity,
+          class Refused = detail::refused_vectors<Samples, Bins, Policy, CostsOf, LengthOf>>
+  requires(!detail::vector_arguments<Samples, Bins, Policy, CostsOf, LengthOf>)
+Refused partition_vectors_into(Plan& plan, workspace& memory, Samples&& samples, Bins const& bins,
+                               Policy const& policy, CostsOf const& costs_of = {},
+                               LengthOf const& length_of = {},
+                               partition_constraints const& constraints = {});
 
 }  // namespace ballast::inline v0
 

@@ -1,0 +1,15 @@
+// EXPECT: movable_elements
+#include <ballast/route/row_array.hpp>
+
+#include <vector>
+
+std::vector<float> activations()
+{
+  return {1, 2};
+}
+
+int main()
+{
+  std::vector<float> there(2);
+  return ballast::rows_of(activations(), activations(), 1).row_bytes == 4 && there.empty() ? 1 : 0;
+}
