@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/module_memory.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace {
+
+using ballast::check_memory;
+using ballast::module_memory;
+using ballast::tokens;
+
+constexpr module_memory measured{.layers = {2, 6},
+                                 .state_bytes = {30, 70},
+                                 .sizes = {100, 300},
+                                 .activation_bytes = {{{25, 65}, {65, 185}}}};
+
+TEST(ModuleMemory, IsExactWhereItWasMeasured)  // state (1), activations (1)
+{
+  for (std::size_t of_layers = 0; of_layers < 2; ++of_layers) {
+    EXPECT_EQ(measured.state(measured.layers[of_layers]), measured.state_bytes[of_layers]);
+    for (std::size_t of_size = 0; of_size < 2; ++of_size) {
+      EXPECT_EQ(measured.activations(measured.layers[of_layers], measured.sizes[of_size]),
+                measured.activation_bytes[of_layers][of_size]);
+    }
+  }
+  static_assert(measured.state(4) == 50);
+  EXPECT_EQ(measured.state(1), 20U);
+  EXPECT_EQ(measured.activations(2, 200), 45U);
+  EXPECT_EQ(measured.activations(10, 300), 305U);
+  EXPECT_EQ(measured.activations(2, 0), 5U);
+}
+
+TEST(ModuleMemory, IsRoundedUpAndNeverNegative)
+{
+  module_memory const slow{.layers = {1, 4}, .state_bytes = {0, 1}};
+  EXPECT_EQ(slow.state(2), 1U);
+  module_memory const falling{.layers = {2, 3}, .state_bytes = {5, 15}, .sizes = {1, 2}};
+  EXPECT_EQ(falling.state(1), 0U);
+  module_memory const huge{.layers = {1, 2},
+                           .state_bytes = {0, std::numeric_limits<std::uint64_t>::max()}};
+  EXPECT_EQ(huge.state(3), std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(ModuleMemory, IsTheLineInExactNumbers)
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < 2000; ++trial) {
+    auto const draw = [&](std::int64_t most) { return random.between(0, most); };
+    auto const first = static_cast<std::uint32_t>(1 + draw(40));
+    module_memory const memory{.layers = {first, first + 1 + static_cast<std::uint32_t>(draw(20))},
+                               .state_bytes = {static_cast<std::uint64_t>(draw(1000)),
+                                               static_cast<std::uint64_t>(draw(1000))}};
+    auto const at = static_cast<std::uint32_t>(1 + draw(90));
+    double const slope =
+        (static_cast<double>(memory.state_bytes[1]) - static_cast<double>(memory.state_bytes[0])) /
+        (memory.layers[1] - memory.layers[0]);
+    double const exact = static_cast<double>(memory.state_bytes[0]) +
+                         slope * (static_cast<double>(at) - memory.layers[0]);
+    EXPECT_EQ(memory.state(at), static_cast<std::uint64_t>(std::max(0.0, std::ceil(exact - 1e-9))));
+  }
+}
+
+TEST(ModuleMemory, IsMeasuredAtTwoLayersAndTwoSizes)
+{
+  EXPECT_TRUE(check_memory(measured));
+  module_memory memory = measured;
+  memory.layers = {6, 6};
+  EXPECT_EQ(check_memory(memory).error().position, 0U);
+  memory.layers = {0, 6};
+  EXPECT_EQ(check_memory(memory).error().position, 0U);
+  memory = measured;
+  for (tokens const second : {tokens{100}, ballast::longest_sample + 1}) {
+    memory.sizes[1] = second;
+    EXPECT_EQ(check_memory(memory).error().position, 1U);
+  }
+  memory.sizes = {-1, 5};
+  EXPECT_THAT(check_memory(memory).error().message, testing::HasSubstr("sizes -1 and 5"));
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/cost/module_profile.hpp>
+
+#include <string>
+
+namespace {
+
+using ballast::check_profile;
+using ballast::module_profile;
+using testing::HasSubstr;
+
+module_profile sound()
+{
+  return {.name = "encoder",
+          .layers = 24,
+          .flops = {.linear = 1000},
+          .degrees = {{.tp = 1}, {.tp = 2}, {.tp = 8}}};
+}
+
+std::string said(module_profile const& module)
+{
+  auto const checked = check_profile(module);
+  return checked ? "" : checked.error().message;
+}
+
+TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
+{
+  EXPECT_EQ(said(sound()), "");
+  auto module = sound();
+  module.layers = 0;
+  EXPECT_THAT(said(module), HasSubstr("module encoder has no layers"));
+  module = sound();
+  module.flops = {};
+  EXPECT_THAT(said(module), HasSubstr("takes no FLOP"));
+  module = sound();
+  module.degrees.clear();
+  EXPECT_THAT(said(module), HasSubstr("no tensor-parallel degree"));
+  module = sound();
+  module.degrees[2].tp = 2;
+  EXPECT_THAT(said(module), HasSubstr("degree 2 after 2"));
+  EXPECT_EQ(check_profile(module).error().position, 2U);
+  module = sound();
+  module.degrees[1].memory.layers = {3, 3};
+  EXPECT_THAT(said(module), HasSubstr("at tensor-parallel degree 2: memory was measured with 3"));
+}
+
+}  // namespace
