@@ -67,6 +67,38 @@ TEST(ModuleMemory, IsTheLineInExactNumbers)
   }
 }
 
+TEST(ModuleMemory, GrowsWithTheSizeAndSaysWhichIsTheLargest)  // activations (2), largest_size
+{
+  ballast::random_source random(7);
+  for (int trial = 0; trial < 3000; ++trial) {
+    auto const draw = [&](std::int64_t most) {
+      return static_cast<std::uint64_t>(random.between(0, most));
+    };
+    auto const first = static_cast<std::uint32_t>(1 + draw(5));
+    std::uint64_t const few = draw(40);
+    std::uint64_t const many = draw(40);
+    module_memory const memory{
+        .layers = {first, first + 1 + static_cast<std::uint32_t>(draw(5))},
+        .sizes = {random.between(0, 9), 10 + random.between(0, 9)},
+        .activation_bytes = {{{few, few + draw(30)}, {many, many + draw(30)}}}};
+    ASSERT_TRUE(check_memory(memory));
+    auto const stage = static_cast<std::uint32_t>(1 + draw(12));
+    std::uint64_t const bytes = draw(80);
+    tokens largest = -1;
+    for (tokens size = 0; size < 200; ++size) {
+      if (memory.activations(stage, size) <= bytes) {
+        EXPECT_EQ(largest, size - 1);
+        largest = size;
+      }
+    }
+    auto const said = memory.largest_size(stage, bytes);
+    EXPECT_EQ(std::min<tokens>(said, 199), largest) << "trial " << trial;
+  }
+  module_memory const flat{.activation_bytes = {{{3, 3}, {3, 3}}}};
+  EXPECT_EQ(flat.largest_size(1, 3), ballast::longest_sample);
+  EXPECT_EQ(flat.largest_size(1, 2), -1);
+}
+
 TEST(ModuleMemory, IsMeasuredAtTwoLayersAndTwoSizes)
 {
   EXPECT_TRUE(check_memory(measured));
@@ -80,6 +112,9 @@ TEST(ModuleMemory, IsMeasuredAtTwoLayersAndTwoSizes)
     memory.sizes[1] = second;
     EXPECT_EQ(check_memory(memory).error().position, 1U);
   }
+  memory = measured;
+  memory.activation_bytes[1][1] = 64;
+  EXPECT_EQ(check_memory(memory).error().position, 2U);
   memory.sizes = {-1, 5};
   EXPECT_THAT(check_memory(memory).error().message, testing::HasSubstr("sizes -1 and 5"));
 }

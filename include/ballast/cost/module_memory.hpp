@@ -41,21 +41,57 @@ struct module_memory {
   /// Of one microbatch of a size on a stage of so many layers. Expects size >= 0.
   ///
   /// Ensures     (1) exact where it was measured, else rounded up; at least 0, at most 2^64 - 1
+  ///             (2) a larger size never takes less
   /// Complexity  O(1).
   [[nodiscard]] constexpr std::uint64_t activations(std::uint32_t stage_layers,
                                                     tokens size) const noexcept
   {
-    std::array<std::uint64_t, 2> at_size{};
-    for (std::size_t which = 0; which < 2; ++which) {
-      at_size[which] =
-          line(sizes[0], activation_bytes[which][0], sizes[1], activation_bytes[which][1], size);
+    auto const [first, second] = activations_of_sizes(stage_layers);
+    return line(sizes[0], first, sizes[1], second, size);
+  }
+
+  /// The largest size of which one microbatch takes at most so many bytes on a stage of so many
+  /// layers; longest_sample where every size does, -1 where none does.
+  /// Complexity  O(1).
+  [[nodiscard]] constexpr tokens largest_size(std::uint32_t stage_layers,
+                                              std::uint64_t bytes) const noexcept
+  {
+    if (activations(stage_layers, 0) > bytes) { return -1; }
+    auto const [first, second] = activations_of_sizes(stage_layers);
+    if (first == second) { return longest_sample; }
+    auto const width = static_cast<uint128>(sizes[1] - sizes[0]);
+    auto const rise = static_cast<uint128>(second - first);
+    // Above the first size bytes are rounded up, so that this is the last size that has them; below
+    // it they are what the first takes, less something rounded down.
+    if (bytes >= first) {
+      uint128 const beyond = (bytes - first) * width / rise;
+      return beyond < static_cast<uint128>(longest_sample - sizes[0])
+                 ? sizes[0] + static_cast<tokens>(beyond)
+                 : longest_sample;
     }
-    return line(layers[0], at_size[0], layers[1], at_size[1], stage_layers);
+    return sizes[0] - static_cast<tokens>(((first - bytes) * width + rise - 1) / rise);
   }
 
   friend bool operator==(module_memory const&, module_memory const&) = default;
 
  private:
+  struct pair {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+
+  /// What the two measured sizes take on a stage of so many layers. Their difference is a line of its
+  /// own, so that it is not negative beyond the measured layers either.
+  [[nodiscard]] constexpr pair activations_of_sizes(std::uint32_t stage_layers) const noexcept
+  {
+    auto const& [few, many] = activation_bytes;
+    std::uint64_t const first = line(layers[0], few[0], layers[1], many[0], stage_layers);
+    std::uint64_t const rise =
+        line(layers[0], few[1] - few[0], layers[1], many[1] - many[0], stage_layers);
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return {first, rise < most - first ? first + rise : most};
+  }
+
   /// The straight line through (x0, y0) and (x1, y1) at x, rounded up; x0 < x1.
   [[nodiscard]] static constexpr std::uint64_t line(std::int64_t x0, std::uint64_t y0,
                                                     std::int64_t x1, std::uint64_t y1,
@@ -79,7 +115,7 @@ struct module_memory {
 /// Refuses a memory that is no pair of lines.
 ///
 /// Errors      out_of_range, position 0: layers are not 0 < first < second; position 1: sizes are not
-///             0 <= first < second <= longest_sample.
+///             0 <= first < second <= longest_sample; position 2: the larger size takes fewer bytes.
 [[nodiscard]] inline result<void> check_memory(module_memory const& memory)
 {
   if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {
@@ -94,6 +130,16 @@ struct module_memory {
                 "activations were measured at sizes " + std::to_string(memory.sizes[0]) + " and " +
                     std::to_string(memory.sizes[1]) + "; measure two sizes from 0 to " +
                     std::to_string(longest_sample) + ", the smaller first");
+  }
+  for (std::size_t which = 0; which < 2; ++which) {
+    auto const& [small, large] = memory.activation_bytes[which];
+    if (small > large) {
+      return fail(error_code::out_of_range, 2,
+                  "activations of " + std::to_string(memory.layers[which]) + " layers took " +
+                      std::to_string(small) + " bytes at size " + std::to_string(memory.sizes[0]) +
+                      " and " + std::to_string(large) + " at size " +
+                      std::to_string(memory.sizes[1]) + "; measure again, the larger takes more");
+    }
   }
   return {};
 }
