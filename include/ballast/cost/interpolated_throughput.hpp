@@ -131,12 +131,20 @@ class interpolated_throughput {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units picoseconds(uint128 work,
                                                                      tokens length) const
   {
-    BALLAST_EXPECTS(length >= 0);
-    // A throughput is at most 2^63, so work from here on takes 2^63 picoseconds or more.
-    if (work >> (126 - fraction_bits_) != 0) { return no_cost; }
-    std::uint64_t const throughput = at(length);
-    uint128 const time = ((work << fraction_bits_) + throughput / 2) / throughput;
-    return time < static_cast<uint128>(no_cost) ? static_cast<cost_units>(time) : no_cost;
+    return time_at(at(length), work);
+  }
+
+  /// How long `work` takes at the highest throughput of all lengths up to this one: no length up to
+  /// it takes less. The rest is as for picoseconds().
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units least_picoseconds(uint128 work,
+                                                                           tokens length) const
+  {
+    std::uint64_t highest = at(length);
+    if (highest < per_picosecond_[0]) { highest = per_picosecond_[0]; }
+    for (std::uint32_t index = 1; index < size_ && lengths_[index] < length; ++index) {
+      if (highest < per_picosecond_[index]) { highest = per_picosecond_[index]; }
+    }
+    return time_at(highest, work);
   }
 
   friend bool operator==(interpolated_throughput const&, interpolated_throughput const&) = default;
@@ -144,8 +152,18 @@ class interpolated_throughput {
  private:
   friend class throughput_grid;
 
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units time_at(std::uint64_t throughput,
+                                                                 uint128 work) const
+  {
+    // A throughput is at most 2^63, so work from here on takes 2^63 picoseconds or more.
+    if (work >> (126 - fraction_bits_) != 0) { return no_cost; }
+    uint128 const time = ((work << fraction_bits_) + throughput / 2) / throughput;
+    return time < static_cast<uint128>(no_cost) ? static_cast<cost_units>(time) : no_cost;
+  }
+
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t at(tokens length) const
   {
+    BALLAST_EXPECTS(length >= 0);
     std::uint32_t right = 0;
     while (right < size_ && lengths_[right] < length) { ++right; }
     if (right == 0) { return per_picosecond_[0]; }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
+#define BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
+
+#include <ballast/parallelism/detail/fits_nodes.hpp>
+#include <ballast/parallelism/detail/stage_memory.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// The layout that comes closest to fitting into memory, with as many microbatches as its batch has
+/// samples for: fewer make them larger.
+struct overrun {
+  static constexpr std::uint64_t no_layout = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t bytes =
+      no_layout;           ///< above the memory of a GPU; no_layout where none uses all GPUs
+  std::size_t module = 0;  ///< whose GPUs hold most
+  std::vector<module_layout> modules{};
+};
+
+/// Ensures     (1) bytes == 0 exactly where some layout fits; the search ends at the first
+/// Complexity  O(layouts) where none fits.
+class least_overrun {
+ public:
+  least_overrun(layout_problem const& problem, stage_memory& memory)
+      : problem_(problem), memory_(memory), layout_(problem.modules.size())
+  {}
+
+  [[nodiscard]] overrun find()
+  {
+    std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
+    for (std::uint32_t last_dp = 1; last_dp <= most && best_.bytes != 0; ++last_dp) {
+      microbatches_ = problem_.global_batch / last_dp;
+      last_dp_ = last_dp;
+      place(problem_.modules.size(), problem_.gpus, 0, 0, 0);
+    }
+    return best_;
+  }
+
+ private:
+  void place(std::size_t end, std::uint64_t left, std::uint64_t stages_after,
+             std::uint64_t worst_bytes, std::size_t worst)
+  {
+    if (end == 0) {
+      if (left == 0 && fits_nodes(layout_, problem_.gpus, problem_.gpus_per_node)) {
+        best_ = {worst_bytes, worst, layout_};
+      }
+      return;
+    }
+    std::size_t const module = end - 1;
+    module_profile const& profile = problem_.modules[module];
+    for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
+      std::uint32_t const tp = profile.degrees[degree].tp;
+      if (problem_.gpus_per_node % tp != 0) { continue; }
+      for (std::uint32_t pp = 1; pp <= profile.layers && std::uint64_t{tp} * pp <= left; ++pp) {
+        std::uint64_t const group = std::uint64_t{tp} * pp;
+        auto most_dp = static_cast<std::uint32_t>(left / group);
+        std::uint32_t dp = 1;
+        if (end == problem_.modules.size()) {
+          if (last_dp_ > most_dp) { break; }
+          dp = most_dp = last_dp_;
+        }
+        if (module == 0) {
+          if (left % group != 0 || left / group < dp || left / group > most_dp) { continue; }
+          dp = most_dp;
+        }
+        for (; dp <= most_dp; ++dp) {
+          std::uint64_t const bytes = memory_.bytes(module, degree, pp, stages_after + pp,
+                                                    std::uint64_t{microbatches_} * dp);
+          std::uint64_t const above =
+              bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;
+          std::uint64_t const most = std::max(above, worst_bytes);
+          if (most >= best_.bytes) { continue; }
+          layout_[module] = {tp, pp, dp};
+          place(module, left - group * dp, stages_after + pp, most,
+                above > worst_bytes ? module : worst);
+          if (best_.bytes == 0) { return; }
+        }
+      }
+    }
+  }
+
+  layout_problem problem_;
+  stage_memory& memory_;
+  std::vector<module_layout> layout_;
+  std::uint32_t microbatches_ = 1;
+  std::uint32_t last_dp_ = 1;
+  overrun best_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
+#define BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/stage_memory.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// A tensor-parallel degree that a module can have, and what memory then asks for.
+struct stage_choice {
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+  std::size_t degree = 0;  ///< position among the measured ones
+  std::uint32_t tp = 1;
+  std::uint32_t fewest_stages = 1;
+  /// For each number of stages, the fewest parts into which the global batch has to be divided, when
+  /// as few stages as possible follow; `never` where no microbatch fits.
+  std::vector<std::uint64_t> least_parts{};
+};
+
+/// Which degrees and stages modules can have at all.
+///
+/// Expects     `memory` outlives it.
+/// Complexity  O(modules degrees layers log batch + GPUs log layers) to build.
+class stage_choices {
+ public:
+  stage_choices(layout_problem const& problem, stage_memory& memory)
+      : memory_(memory),
+        choices_(problem.modules.size()),
+        stages_before_(problem.modules.size() + 1)
+  {
+    std::uint32_t most_layers = 1;
+    std::uint64_t stages_after = 0;
+    for (std::size_t module = problem.modules.size(); module-- > 0;) {
+      module_profile const& profile = problem.modules[module];
+      most_layers = std::max(most_layers, profile.layers);
+      for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
+        std::uint32_t const tp = profile.degrees[degree].tp;
+        if (tp > problem.gpus || problem.gpus_per_node % tp != 0) { continue; }
+        stage_choice choice{degree, tp, 0, {stage_choice::never}};
+        for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
+          std::uint64_t const parts = memory.least_parts(
+              module, memory.largest_size(module, degree, pp, pp + stages_after));
+          choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
+          if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
+        }
+        if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
+      }
+      stages_after += fewest_stages(module);
+    }
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      stages_before_[module + 1] = stages_before_[module] + fewest_stages(module);
+    }
+    list_divisors(problem.gpus, most_layers);
+  }
+
+  [[nodiscard]] std::span<stage_choice const> of(std::size_t module) const noexcept
+  {
+    return choices_[module];
+  }
+
+  [[nodiscard]] std::uint32_t fewest_stages_before(std::size_t module) const noexcept
+  {
+    return stages_before_[module];
+  }
+
+  /// The fewest GPUs that a module can have.
+  [[nodiscard]] std::uint64_t fewest_gpus(std::size_t module) const noexcept
+  {
+    std::uint64_t fewest = ~std::uint64_t{0};
+    for (stage_choice const& each : choices_[module]) {
+      fewest = std::min(fewest, std::uint64_t{each.tp} * each.fewest_stages);
+    }
+    return fewest;
+  }
+
+  /// See stage_memory.
+  [[nodiscard]] tokens largest_size(std::size_t module, stage_choice const& choice,
+                                    std::uint32_t pp, std::uint64_t held) const
+  {
+    return memory_.largest_size(module, choice.degree, pp, held);
+  }
+
+  /// The divisors of a number of GPUs that can be numbers of stages, ascending.
+  [[nodiscard]] std::span<std::uint32_t const> divisors(std::uint64_t number) const noexcept
+  {
+    return std::span(divisors_).subspan(first_divisor_[number],
+                                        first_divisor_[number + 1] - first_divisor_[number]);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t fewest_stages(std::size_t module) const noexcept
+  {
+    std::uint32_t fewest = ~std::uint32_t{0};
+    for (stage_choice const& each : choices_[module]) {
+      fewest = std::min(fewest, each.fewest_stages);
+    }
+    return choices_[module].empty() ? 0 : fewest;
+  }
+
+  void list_divisors(std::uint32_t gpus, std::uint32_t most)
+  {
+    most = std::min(most, gpus);
+    first_divisor_.assign(std::size_t{gpus} + 2, 0);
+    for (std::uint32_t divisor = 1; divisor <= most; ++divisor) {
+      for (std::uint64_t number = divisor; number <= gpus; number += divisor) {
+        ++first_divisor_[number + 1];
+      }
+    }
+    for (std::size_t number = 1; number < first_divisor_.size(); ++number) {
+      first_divisor_[number] += first_divisor_[number - 1];
+    }
+    divisors_.resize(first_divisor_.back());
+    std::vector<std::size_t> next(first_divisor_.begin(), first_divisor_.end() - 1);
+    for (std::uint32_t divisor = 1; divisor <= most; ++divisor) {
+      for (std::uint64_t number = divisor; number <= gpus; number += divisor) {
+        divisors_[next[number]++] = divisor;
+      }
+    }
+  }
+
+  stage_memory& memory_;
+  std::vector<std::vector<stage_choice>> choices_;  // of each module
+  std::vector<std::uint32_t> stages_before_;
+  std::vector<std::size_t> first_divisor_;  // of each number of GPUs
+  std::vector<std::uint32_t> divisors_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP

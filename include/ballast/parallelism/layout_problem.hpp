@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
+#define BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace ballast::inline v0 {
+
+/// What stands for the data when a layout's step is priced. A microbatch is filled with copies of one
+/// sample, as the published search has it:
+enum class step_estimate : std::uint8_t {
+  mean_sample,  ///< the mean sample: its size in each module, rounded up
+  mean_step     ///< every sample in turn; the step is the mean over them, rounded up
+};
+
+/// A model, its data and its GPUs, for which a layout is to be found.
+///
+/// Shapes      sizes[samples x modules], the sizes of one sample next to each other: items of an
+///             encoder, tokens of the LLM. At least one sample; in random order, since memory is
+///             priced for microbatches of samples that follow each other.
+/// Units       bytes of one GPU.
+struct layout_problem {
+  static constexpr std::uint32_t most_global_batch = std::uint32_t{1} << 24;
+
+  std::span<module_profile const>
+      modules;  ///< in the order of the pipeline: encoders, then the LLM
+  std::span<tokens const> sizes;
+  std::uint32_t global_batch = 1;  ///< samples of a step
+  std::uint32_t gpus = 1;
+  std::uint32_t gpus_per_node = 8;
+  std::uint64_t memory_bytes = 0;
+  step_estimate estimate = step_estimate::mean_sample;
+  /// The share of microbatches that have to fit into memory. Those drawn are, for each sample, it and
+  /// the samples that follow it, the first after the last.
+  ratio memory_quantile{1, 1};
+
+  [[nodiscard]] std::size_t samples() const noexcept
+  {
+    return modules.empty() ? 0 : sizes.size() / modules.size();
+  }
+};
+
+/// Refuses a problem that has no meaning.
+///
+/// Errors      out_of_range: module `position` is not as check_profile wants it; or size `position`
+///             is negative or above longest_sample; or, with position 0, there is no module, no
+///             sample, no whole number of samples, no GPU, no node, no batch or one above
+///             most_global_batch, or a quantile outside (0, 1].
+/// Complexity  O(sizes).
+[[nodiscard]] inline result<void> check_layout_problem(layout_problem const& problem)
+{
+  auto const refuse = [](std::size_t position, std::string const& why) {
+    return fail(error_code::out_of_range, position, why);
+  };
+  if (problem.modules.empty()) { return refuse(0, "there is no module to lay out; give one"); }
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    if (auto checked = check_profile(problem.modules[module]); !checked) {
+      return refuse(module, checked.error().message);
+    }
+  }
+  if (problem.sizes.empty() || problem.sizes.size() % problem.modules.size() != 0) {
+    return refuse(0, std::to_string(problem.sizes.size()) + " sizes were given for " +
+                         std::to_string(problem.modules.size()) +
+                         " modules; give one of each module for every sample");
+  }
+  for (std::size_t index = 0; index < problem.sizes.size(); ++index) {
+    if (problem.sizes[index] < 0 || problem.sizes[index] > longest_sample) {
+      return refuse(index, "sample " + std::to_string(index / problem.modules.size()) +
+                               " has size " + std::to_string(problem.sizes[index]) + " in module " +
+                               problem.modules[index % problem.modules.size()].name +
+                               "; give sizes from 0 to " + std::to_string(longest_sample));
+    }
+  }
+  if (problem.global_batch == 0 || problem.global_batch > layout_problem::most_global_batch) {
+    return refuse(0, "a global batch of " + std::to_string(problem.global_batch) +
+                         " samples cannot be searched; give 1 to " +
+                         std::to_string(layout_problem::most_global_batch));
+  }
+  if (problem.gpus == 0 || problem.gpus_per_node == 0) {
+    return refuse(0, "a job of " + std::to_string(problem.gpus) + " GPUs on nodes of " +
+                         std::to_string(problem.gpus_per_node) +
+                         " computes nothing; give at least 1 of each");
+  }
+  auto const [numerator, denominator] = problem.memory_quantile;
+  if (numerator <= 0 || denominator <= 0 || numerator > denominator) {
+    return refuse(0, "memory is to suffice for a share of " + std::to_string(numerator) + " / " +
+                         std::to_string(denominator) +
+                         " of all microbatches; give a share above 0, at most 1");
+  }
+  return {};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
+#define BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
+
+#include <ballast/core/units.hpp>
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// How one module is spread over GPUs: dp replicas, each a pipeline of pp stages, each of tp GPUs that
+/// share every product with weights.
+///
+/// Ensures     (1) ordered by tp, then pp, then dp
+struct module_layout {
+  std::uint32_t tp = 1;
+  std::uint32_t pp = 1;
+  std::uint32_t dp = 1;
+
+  [[nodiscard]] constexpr std::uint64_t gpus() const noexcept
+  {
+    return std::uint64_t{tp} * pp * dp;
+  }
+
+  friend auto operator<=>(module_layout const&, module_layout const&) = default;
+};
+
+/// A layout of a whole model, and what a step then takes.
+///
+/// Units       step: picoseconds; memory_bytes: of the GPU that holds most.
+struct model_layout {
+  std::vector<module_layout> modules;  ///< in the order of the pipeline: encoders, then the LLM
+  std::uint32_t microbatches = 1;      ///< that each replica of the last module computes in a step
+  time_units step = 0;
+  std::uint64_t memory_bytes = 0;
+
+  friend bool operator==(model_layout const&, model_layout const&) = default;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_MODEL_LAYOUT_HPP

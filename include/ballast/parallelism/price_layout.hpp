@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
+#define BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/fits_nodes.hpp>
+#include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// The step and the memory of one layout, as the search prices them: for module m of layout tp, pp,
+/// dp, where a global batch of B samples is divided into N microbatches of each replica of the last
+/// module,
+///
+///     time of a stage     FLOP of B / (N dp) samples / (T(shape, tp) tp pp)
+///     step                (N + sum of pp - 1) (longest time of a stage)
+///     memory of a GPU     state(layers / pp, tp) + d activations(layers / pp, tp, shape),
+///
+/// where d are the stages from the module's first to the pipeline's last, the shape is that of the
+/// B / (N dp) samples, rounded up, and layers / pp are rounded up.
+///
+/// Ensures     (1) whole picoseconds and bytes, the same on every machine
+/// Errors      those of check_layout_problem; infeasible, position of the module: its tp was not
+///             measured or does not divide the GPUs of a node, or it has more stages than layers; or
+///             with position 0: another number of modules or of GPUs than the problem has, groups of
+///             tp GPUs that do not all lie inside nodes, no microbatch or more than the last module's
+///             replicas have samples, more memory than a GPU has, or a step of 2^63 ps and more.
+/// Complexity  O(sizes modules).
+/// Source      H. An et al., arXiv:2603.25120, 2026, Algorithm 1 and Equation 1.
+[[nodiscard]] inline result<model_layout> price_layout(layout_problem const& problem,
+                                                       std::span<module_layout const> modules,
+                                                       std::uint32_t microbatches)
+{
+  if (auto checked = check_layout_problem(problem); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  auto const refuse = [](std::size_t position, std::string const& why) {
+    return fail(error_code::infeasible, position, why);
+  };
+  if (modules.size() != problem.modules.size()) {
+    return refuse(0, "a layout of " + std::to_string(modules.size()) + " modules was given for " +
+                         std::to_string(problem.modules.size()));
+  }
+  std::uint64_t gpus = 0;
+  std::vector<detail::chosen_layout> chosen;
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    module_profile const& profile = problem.modules[module];
+    module_layout const& layout = modules[module];
+    auto const degree =
+        std::find_if(profile.degrees.begin(), profile.degrees.end(),
+                     [&layout](profiled_degree const& each) { return each.tp == layout.tp; });
+    if (degree == profile.degrees.end() || problem.gpus_per_node % layout.tp != 0) {
+      return refuse(module, "module " + profile.name + " cannot have tp " +
+                                std::to_string(layout.tp) +
+                                "; give a measured one that divides the " +
+                                std::to_string(problem.gpus_per_node) + " GPUs of a node");
+    }
+    if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
+      return refuse(module, "module " + profile.name + " of " + std::to_string(profile.layers) +
+                                " layers cannot have " + std::to_string(layout.pp) + " stages of " +
+                                std::to_string(layout.dp) + " replicas");
+    }
+    gpus += layout.gpus();
+    chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.begin()), layout});
+  }
+  if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
+    return refuse(0, "the modules take " + std::to_string(gpus) + " of " +
+                         std::to_string(problem.gpus) +
+                         " GPUs, and groups of tp GPUs lie inside nodes; give a layout that uses "
+                         "all GPUs so");
+  }
+  if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
+    return refuse(0, std::to_string(microbatches) + " microbatches for each of " +
+                         std::to_string(modules.back().dp) +
+                         " replicas need as many samples, and " +
+                         std::to_string(problem.global_batch) + " are a batch");
+  }
+  detail::layout_prices prices(problem);
+  std::uint64_t const bytes = prices.bytes(chosen, microbatches);
+  if (bytes > problem.memory_bytes) {
+    return refuse(0, "a GPU would hold " + std::to_string(bytes) + " bytes, and has " +
+                         std::to_string(problem.memory_bytes));
+  }
+  time_units const step = prices.step(chosen, microbatches);
+  if (step == no_cost) {
+    return refuse(0, "a step takes 2^63 picoseconds or more; check the profile's units");
+  }
+  return model_layout{{modules.begin(), modules.end()}, microbatches, step, bytes};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
