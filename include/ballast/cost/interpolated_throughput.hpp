@@ -131,7 +131,7 @@ class interpolated_throughput {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units picoseconds(uint128 work,
                                                                      tokens length) const
   {
-    BALLAST_EXPECTS(length >= 0);
+    BALLAST_EXPECTS(length >= 0, "the time of a sample of ", length, " tokens was asked for");
     // A throughput is at most 2^63, so work from here on takes 2^63 picoseconds or more.
     if (work >> (126 - fraction_bits_) != 0) { return no_cost; }
     std::uint64_t const throughput = at(length);

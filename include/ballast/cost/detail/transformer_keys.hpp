@@ -2,6 +2,8 @@
 #ifndef BALLAST_COST_DETAIL_TRANSFORMER_KEYS_HPP
 #define BALLAST_COST_DETAIL_TRANSFORMER_KEYS_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <array>
 #include <string_view>
 
