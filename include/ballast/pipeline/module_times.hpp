@@ -147,7 +147,7 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
                     " stages");
     // The sum over the first stages is rounded down; each stage gets the difference of two sums.
     auto const part = [total](time_units time, std::uint64_t below) {
-      BALLAST_AUDIT(time >= 0);
+      BALLAST_AUDIT(time >= 0, "a time of ", time, " cannot be split over stages");
       return static_cast<time_units>(static_cast<uint128>(time) * below / total);
     };
     for (std::size_t row = 0; row < whole.microbatches(); ++row) {
