@@ -217,7 +217,7 @@ inline namespace literals {
 /// exponent.
 ///
 /// Ensures     (1) the cost is `parse_cost_spec(text)->cost`
-/// Errors      those of the compiler name what is wrong and the key: `a_cost_has_no_such_key`, "gama".
+/// Errors      the compiler names what is wrong and the key: `a_cost_has_no_such_key`, "gama".
 template <detail::literal_text Text>
 [[nodiscard]] consteval quadratic_cost operator""_cost()
 {
