@@ -42,7 +42,16 @@ TEST(Agree, NamesTheDissenterToEveryRank)
     ASSERT_FALSE(each.has_value());
     EXPECT_EQ(each.error().code, ballast::error_code::mismatch);
     EXPECT_THAT(each.error().ranks, ElementsAre(rank_id{2}));
-    EXPECT_THAT(each.error().message, HasSubstr("disagree on the plan (rank 2 differs)"));
+    EXPECT_THAT(each.error().message,
+                HasSubstr("disagree on the plan (rank 2 differs from the others)"));
+  }
+}
+
+TEST(Agree, SaysOfTwoHalvesOnlyThatTheyDiffer)
+{
+  for (auto const& each : told({7, 7, 8, 8})) {
+    ASSERT_FALSE(each.has_value());
+    EXPECT_THAT(each.error().message, HasSubstr("(ranks 2 and 3 differ from the others)"));
   }
 }
 

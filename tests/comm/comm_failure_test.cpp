@@ -41,14 +41,16 @@ TEST(CommFailure, CountsRanksAboveTen)
 
 TEST(CommFailure, SaysWhatRanksDisagreeOn)
 {
-  EXPECT_EQ(comm_failure::mismatch("all_to_all_v", "the size of messages", {rank_id{1}, rank_id{4}})
-                .value(),
-            (error{error_code::mismatch,
-                   0,
-                   "all_to_all_v: ranks disagree on the size of messages (ranks 1 and 4 differ); "
-                   "nothing was sent. Make every rank plan from the same gathered lengths and "
-                   "settings",
-                   {rank_id{1}, rank_id{4}}}));
+  EXPECT_EQ(
+      comm_failure::mismatch("all_to_all_v", "the size of messages", {rank_id{1}, rank_id{4}})
+          .value(),
+      (error{
+          error_code::mismatch,
+          0,
+          "all_to_all_v: ranks disagree on the size of messages (ranks 1 and 4 differ from "
+          "the others); nothing was sent. Make every rank plan from the same gathered lengths and "
+          "settings",
+          {rank_id{1}, rank_id{4}}}));
   EXPECT_EQ(
       comm_failure::mismatch("agree", "the plan", {}).value().message,
       "agree: ranks disagree on the plan; nothing was sent. Make every rank plan from the same "

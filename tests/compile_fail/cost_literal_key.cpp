@@ -1,4 +1,4 @@
-// EXPECT: a_cost_has_no_such_key
+// EXPECT: a_cost_has_no_such_key.*"gama"
 #include <ballast/cost/cost_literal.hpp>
 
 using namespace ballast::literals;

@@ -1,4 +1,4 @@
-// EXPECT: a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens
+// EXPECT: a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens.*"transformers"
 #include <ballast/cost/cost_literal.hpp>
 
 using namespace ballast::literals;

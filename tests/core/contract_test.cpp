@@ -64,6 +64,13 @@ TEST(ExpectsDeathTest, WritesIntegersOfAllSizes)
                "of -9223372036854775808 and 18446744073709551615 and -1\n");
 }
 
+TEST(ExpectsDeathTest, WritesFractionsInAFewDigits)
+{
+  EXPECT_DEATH(BALLAST_EXPECTS(false, "of ", -0.5, " and ", 2.5e9F, " and ",
+                               std::numeric_limits<double>::infinity()),
+               "of -0.5 and 2.5e.09 and inf\n");
+}
+
 TEST(ExpectsDeathTest, CutsOffWhatIsTooLong)
 {
   std::string const name(400, 'a');

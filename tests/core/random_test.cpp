@@ -154,8 +154,8 @@ TEST(RandomSource, RepeatsItselfForTheSameSeedOnly)
 
 TEST(RandomSourceDeathTest, RejectsAnEmptyRange)
 {
-  EXPECT_DEATH((void)random_source(1).below(0), "bound >= 1");
-  EXPECT_DEATH((void)random_source(1).between(1, 0), "low <= high");
+  EXPECT_DEATH((void)random_source(1).below(0), "a random number below 0");
+  EXPECT_DEATH((void)random_source(1).between(1, 0), "a random number from 1 to 0");
 }
 
 }  // namespace

@@ -54,28 +54,42 @@ TEST(GammaCorrected, OfAShapeIsThatOfItsFlop)
   EXPECT_EQ(fixed, gamma_corrected(flops, 0.3)->cost);
 }
 
-TEST(CostLiteral, SaysWhatIsWrong)
+TEST(CostLiteral, SaysWhatIsWrongAndWhere)
 {
   using fault = written_cost::fault;
-  auto const wrong = [](std::string_view text) { return read_cost(text).wrong; };
-  for (std::string_view const text : {"", "token", "transformer", "transformer:", "transformer:d",
-                                      "transformer:layers=2", "transformer:d=8,"}) {
-    EXPECT_EQ(wrong(text), fault::syntax) << text;
+  auto const expect_fault = [](std::string_view text, fault wrong, std::string_view where) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(read_cost(text).wrong, wrong);
+    EXPECT_EQ(read_cost(text).where, where);
+  };
+  for (std::string_view const text : {"", "token", "transformer"}) {
+    expect_fault(text, fault::syntax, text);
   }
-  EXPECT_EQ(wrong("transformer:d=8,e=2"), fault::unknown_key);
-  EXPECT_EQ(wrong("transformer:d=8,=2"), fault::unknown_key);
-  EXPECT_EQ(wrong("transformer:d=8,d=8"), fault::repeated_key);
-  EXPECT_EQ(wrong("transformer:d=8,gamma=1,gamma=1"), fault::repeated_key);
+  expect_fault("transformer:", fault::syntax, "");
+  expect_fault("transformer:d", fault::syntax, "d");
+  expect_fault("transformer:d=8,", fault::syntax, "");
+  expect_fault("transformer:layers=2", fault::missing_size, "d");
+  expect_fault("transformer:d=8,e=2", fault::unknown_key, "e");
+  expect_fault("transformer:d=8,=2", fault::unknown_key, "");
+  expect_fault("transformer:d=8,d=8", fault::repeated_key, "d");
+  expect_fault("transformer:d=8,gamma=1,gamma=1", fault::repeated_key, "gamma");
   for (std::string_view const text :
-       {"transformer:d=", "transformer:d=-8", "transformer:d=4294967296", "transformer:d=8,gated=2",
-        "transformer:d=8,gamma=", "transformer:d=8,gamma=.", "transformer:d=8,gamma=1.2.3",
-        "transformer:d=8,gamma=1e3", "transformer:d=8,gamma=12345678901234567890"}) {
-    EXPECT_EQ(wrong(text), fault::value) << text;
+       {"transformer:d=", "transformer:d=-8", "transformer:d=4294967296"}) {
+    expect_fault(text, fault::number, "d");
   }
-  EXPECT_EQ(wrong("transformer:d=8,heads=3"), fault::shape);
-  EXPECT_EQ(wrong("transformer:d=1073741824"), fault::shape);
-  EXPECT_EQ(wrong("transformer:d=8,heads=3,head_dim=4"), fault::none);
-  EXPECT_EQ(wrong("transformer:d=1073741824,ffn=1"), fault::none);
+  for (std::string_view const text :
+       {"transformer:d=8,gamma=", "transformer:d=8,gamma=.", "transformer:d=8,gamma=1.2.3",
+        "transformer:d=8,gamma=1e3", "transformer:d=8,gamma=12345678901234567890"}) {
+    expect_fault(text, fault::number, "gamma");
+  }
+  for (std::string_view const text :
+       {"transformer:d=8,gated=2", "transformer:d=8,gated=", "transformer:d=8,gated=yes"}) {
+    expect_fault(text, fault::flag, "gated");
+  }
+  expect_fault("transformer:d=8,heads=3", fault::heads, "heads");
+  expect_fault("transformer:d=1073741824", fault::large_size, "d");
+  expect_fault("transformer:d=8,heads=3,head_dim=4", fault::none, "");
+  expect_fault("transformer:d=1073741824,ffn=1", fault::none, "");
 }
 
 // What the parser takes, the literal takes, unless a number has a sign, an exponent or more digits.

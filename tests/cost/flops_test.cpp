@@ -76,8 +76,8 @@ TEST(Flops, SayWhatToDoWhenTheyDoNotFit)
 
 TEST(FlopsDeathTest, RejectLengthsThatHaveNoCost)
 {
-  EXPECT_DEATH((void)exact_flops({1, 1}, -1), "length >= 0");
-  EXPECT_DEATH((void)exact_flops({1, 1}, longest_sample + 1), "length <= longest_sample");
+  EXPECT_DEATH((void)exact_flops({1, 1}, -1), "the FLOP of -1 tokens");
+  EXPECT_DEATH((void)exact_flops({1, 1}, longest_sample + 1), "which is not from 0 to ");
 }
 
 }  // namespace

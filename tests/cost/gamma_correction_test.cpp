@@ -169,8 +169,8 @@ TEST(GammaCorrected, RefusesAUnitThatIsTooSmall)
 
 TEST(GammaCorrectedDeathTest, RejectsAnAbsurdUnit)
 {
-  EXPECT_DEATH((void)gamma_corrected({1, 1}, 1.0, 65), "log2_flops_per_unit");
-  EXPECT_DEATH((void)gamma_corrected({1, 1}, 1.0, -65), "log2_flops_per_unit");
+  EXPECT_DEATH((void)gamma_corrected({1, 1}, 1.0, 65), "log2_flops_per_unit is 65,");
+  EXPECT_DEATH((void)gamma_corrected({1, 1}, 1.0, -65), "log2_flops_per_unit is -65,");
 }
 
 }  // namespace

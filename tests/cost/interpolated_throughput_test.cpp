@@ -172,7 +172,7 @@ TEST(InterpolatedThroughput, CoversTheRangeOfThroughputsItAccepts)  // Ensures (
 
 TEST(InterpolatedThroughputDeathTest, RejectsANegativeLength)
 {
-  EXPECT_DEATH((void)interpolated_throughput().picoseconds(1, -1), "length >= 0");
+  EXPECT_DEATH((void)interpolated_throughput().picoseconds(1, -1), "a sample of -1 tokens");
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(MemoryModel, RefusesABudgetBelowItsFixedPart)
 
 TEST(MemoryModelDeathTest, RejectsNegativeTokens)
 {
-  EXPECT_DEATH((void)memory_model{}.bytes(-1), "held >= 0");
+  EXPECT_DEATH((void)memory_model{}.bytes(-1), "the memory of -1 tokens");
 }
 
 }  // namespace

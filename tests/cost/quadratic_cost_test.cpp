@@ -106,7 +106,7 @@ TEST(QuadraticCost, HasNoCostForANegativeLength)  // Ensures (2)
 
 TEST(QuadraticCostDeathTest, RejectsMoreFractionBitsThanItHasRoomFor)
 {
-  EXPECT_DEATH((void)(quadratic_cost{1, 1, 128}(1)), "fraction_bits <= 127");
+  EXPECT_DEATH((void)(quadratic_cost{1, 1, 128}(1)), "128 fraction bits,");
 }
 
 }  // namespace

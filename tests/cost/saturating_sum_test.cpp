@@ -41,8 +41,8 @@ TEST(SaturatingSum, KeepsAnOverflow)
 
 TEST(SaturatingSumDeathTest, RejectsNegativeCosts)
 {
-  EXPECT_DEATH((void)saturating_sum(-1, 0), "a >= 0");
-  EXPECT_DEATH((void)saturating_sum(0, -1), "b >= 0");
+  EXPECT_DEATH((void)saturating_sum(-1, 0), "a cost of -1 was to be added");
+  EXPECT_DEATH((void)saturating_sum(0, -1), "a cost of -1 was to be added");
 }
 
 }  // namespace

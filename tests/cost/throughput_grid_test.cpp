@@ -143,7 +143,7 @@ TEST(ThroughputGrid, NamesWhatIsWrong)
 
 TEST(ThroughputGridDeathTest, RejectsADegreeOfZero)
 {
-  EXPECT_DEATH((void)grid().at(0), "degree >= 1");
+  EXPECT_DEATH((void)grid().at(0), "a degree of 0,");
 }
 
 }  // namespace

@@ -152,9 +152,10 @@ TEST(ForwardFlops, RefuseWhatDoesNotFit)
 
 TEST(ClassicTransformerDeathTest, RejectsHeadsThatDoNotDivideTheHiddenSize)
 {
-  EXPECT_DEATH((void)classic_transformer(10, 1, 3), "hidden % heads == 0");
-  EXPECT_DEATH((void)classic_transformer(10, 1, 0), "heads >= 1");
-  EXPECT_DEATH((void)classic_transformer(std::uint32_t{1} << 30), "hidden <");
+  EXPECT_DEATH((void)classic_transformer(10, 1, 3),
+               "3 heads, which do not divide its hidden size of 10");
+  EXPECT_DEATH((void)classic_transformer(10, 1, 0), "0 heads, which do not");
+  EXPECT_DEATH((void)classic_transformer(std::uint32_t{1} << 30), "a hidden size of 1073741824,");
 }
 
 }  // namespace

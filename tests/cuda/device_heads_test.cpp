@@ -63,7 +63,7 @@ TEST(DeviceHeads, TakeEightArraysAndNoArray)
 
 TEST(DeviceHeadsDeathTest, RejectMoreThanTheyHold)
 {
-  EXPECT_DEATH(device_heads(std::vector<head_array>(9)), "size\\(\\) <= most");
+  EXPECT_DEATH(device_heads(std::vector<head_array>(9)), "exchanges 9 arrays, and the most is 8");
 }
 
 }  // namespace

@@ -82,16 +82,18 @@ TEST(DeviceUlysses, SaysHowLargeItsMemoryIs)
 TEST(DeviceUlyssesDeathTest, RejectsOtherBagsAndBounds)
 {
   staged_lengths staged;
-  EXPECT_DEATH((void)staged.heads.stage(bag_case{2, {7}, 8}.plan()), "plan.gpus");
-  EXPECT_DEATH((void)staged.heads.stage(bag_case{3, {7}, 4}.plan()), "query_heads");
+  EXPECT_DEATH((void)staged.heads.stage(bag_case{2, {7}, 8}.plan()),
+               "the plan is for 2 GPUs and 8 query heads");
+  EXPECT_DEATH((void)staged.heads.stage(bag_case{3, {7}, 4}.plan()),
+               "the plan is for 3 GPUs and 4 query heads");
   auto const made = [&](ulysses_bound other, std::size_t pinned) {
     device_ulysses{other, {}, std::as_writable_bytes(std::span(staged.pinned)).first(pinned)};
   };
-  EXPECT_DEATH(made({0, 3, 8}, 40), "sequences >= 1");
-  EXPECT_DEATH(made({4, 0, 8}, 40), "gpus >= 1");
-  EXPECT_DEATH(made({4, 3, 0}, 40), "query_heads >= 1");
-  EXPECT_DEATH(made(bound, 39), "pinned_bytes");
-  EXPECT_DEATH(made({1'000'000'000, 3, 8}, 40), "most");
+  EXPECT_DEATH(made({0, 3, 8}, 40), "a bag of 3 GPUs with 0 sequences and 8");
+  EXPECT_DEATH(made({4, 0, 8}, 40), "a bag of 0 GPUs with 4 sequences and 8");
+  EXPECT_DEATH(made({4, 3, 0}, 40), "a bag of 3 GPUs with 4 sequences and 0");
+  EXPECT_DEATH(made(bound, 39), "39 bytes of pinned memory for a bag that takes 40");
+  EXPECT_DEATH(made({1'000'000'000, 3, 8}, 40), "too many to be numbered");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(ExchangeHeadsDeathTest, RejectsWhatDoesNotFit)
   };
   EXPECT_DEATH(to_heads(bag.temporary, heads_of(more, whole, 2, 1)), "bytes in `from`");
   EXPECT_DEATH(to_heads(bag.temporary, heads_of(own, more, 2, 1)), "bytes in `to`");
-  EXPECT_DEATH(to_heads({}, heads_of(own, whole, 2, 1)), "temporary");
+  EXPECT_DEATH(to_heads({}, heads_of(own, whole, 2, 1)), "do not fit the temporary storage");
   streamed_threads larger = member_of(3);
   EXPECT_DEATH((void)ballast::to_heads(larger, bag.heads, bag.temporary),
                "the plan is for a bag of ");
@@ -127,12 +127,12 @@ TEST(PackHeadsDeathTest, RejectsBeforeAnythingIsQueued)
   device_heads const shared(std::vector{heads_of(from, to, 1, 1)});  // a head that both GPUs have
   EXPECT_DEATH(
       (void)ballast::unpack_to_tokens(to.data(), bytes, tables, 0, shared, messages, nullptr),
-      "element_type::other");
+      "several GPUs have the same of the 1 heads of array 0");
   EXPECT_DEATH(
       (void)ballast::pack_to_heads(nullptr, bytes, tables, 0, shared, messages + 8, nullptr),
-      "message_alignment");
+      "do not begin at a multiple of 16 bytes");
   EXPECT_DEATH((void)ballast::pack_to_heads(nullptr, bytes, tables, 2, shared, messages, nullptr),
-               "gpu < tables");
+               "GPU 2 of a bag of 2");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(DeviceRowsDeathTest, AreAtMostEight)
   std::vector<ballast::row_array> arrays(8);
   EXPECT_EQ(device_rows(arrays).count, 8U);
   arrays.emplace_back();
-  EXPECT_DEATH((void)device_rows(arrays), "most");
+  EXPECT_DEATH((void)device_rows(arrays), "exchanges 9 arrays, and the most is 8");
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST_F(RouteOnDevice, RefusesArraysAndStorageThatAreNotItsOwn)
   };
   EXPECT_DEATH(route_to(three.span(), two.span(), temporary.span()), "before");
   EXPECT_DEATH(route_to(two.span(), three.span(), temporary.span()), "after");
-  EXPECT_DEATH(route_to(two.span(), two.span(), temporary.span()), "overlapping");
+  EXPECT_DEATH(route_to(two.span(), two.span(), temporary.span()), "overlaps");
   EXPECT_DEATH(route_to(two.span(), three.span().first(2), {}), "temporary");
 }
 

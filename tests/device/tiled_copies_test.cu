@@ -84,4 +84,12 @@ TEST_F(TiledCopies, RefusesTooLittleTemporaryStorage)
   EXPECT_EQ(tiled_copies{}(temporary.data(), bytes, list, 100, stream()), cudaErrorInvalidValue);
 }
 
+TEST(TiledCopiesDeathTest, RefuseTilesThatAreNoPowerOfTwo)
+{
+  listed_copies<kinds::all> const list{nullptr, 0};
+  std::size_t bytes = 0;
+  EXPECT_DEATH((void)tiled_copies{.tile_bytes = 96}(nullptr, bytes, list, 1, nullptr),
+               "tile_bytes is 96, which is not a power of two");
+}
+
 }  // namespace

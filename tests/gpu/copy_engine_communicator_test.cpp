@@ -419,10 +419,12 @@ TEST(CopyEngineCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
 TEST(CopyEngineCommunicatorDeathTest, RefusesAGroupOfNobodyWithoutTimeOrOnTheDefaultStream)
 {
   cuda_streams const streams(1);
-  EXPECT_DEATH((void)communicator::make({}), "!streams.empty");
-  EXPECT_DEATH((void)communicator::make(streams.all(), {.deadline = milliseconds(0)}), "deadline");
+  EXPECT_DEATH((void)communicator::make({}), "there are no streams");
+  EXPECT_DEATH((void)communicator::make(streams.all(), {.deadline = milliseconds(0)}),
+               "the deadline is 0 ms");
   for (cudaStream_t const legacy : {cudaStream_t{}, cudaStreamLegacy}) {
-    EXPECT_DEATH((void)communicator::make({&legacy, 1}), "cudaStreamLegacy");
+    EXPECT_DEATH((void)communicator::make({&legacy, 1}),
+                 "the stream of rank 0 is the legacy default stream");
   }
 }
 

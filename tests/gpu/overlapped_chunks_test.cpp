@@ -318,7 +318,7 @@ TEST(OverlappedChunksOfRanks, ReportWhatCudaRefusesAtTheStart)
 
 TEST(OverlappedChunksDeathTest, RefuseToRunWithoutABuffer)
 {
-  EXPECT_DEATH((void)overlapped_chunks::make(0), "depth >= 1");
+  EXPECT_DEATH((void)overlapped_chunks::make(0), "a depth of 0");
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST(DescendingOrderDeathTest, RejectsAnOrderOfAnotherSize)
 #ifdef BALLAST_AUDIT_ENABLED
 TEST(DescendingOrderDeathTest, RejectsANegativeCost)
 {
-  EXPECT_DEATH((void)descending({1, -1}), "cost < 0");
+  EXPECT_DEATH((void)descending({1, -1}), "a cost to sort is negative");
 }
 #endif
 

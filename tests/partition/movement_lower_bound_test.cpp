@@ -80,4 +80,16 @@ TEST(MovementLowerBound, IsZeroWithoutSamples)
   EXPECT_EQ(movement_bound_of(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
 }
 
+TEST(MovementLowerBoundDeathTest, RefusesHomesAndLimitsOfOthers)
+{
+  ballast_test::homed_step const homed({{3}, {3}, {1, 1}}, {0});
+  EXPECT_DEATH((void)movement_bound_of(homed, {3}), "starting loads of 2 bags and limits of 1");
+  auto problem = homed.problem();
+  problem.home = {};
+  ballast::workspace memory;
+  std::vector<cost_units> const limits(2, 3);
+  EXPECT_DEATH((void)ballast::movement_lower_bound(problem, homed.starting_loads, limits, memory),
+               "homes of 0 samples for a problem of 1");
+}
+
 }  // namespace

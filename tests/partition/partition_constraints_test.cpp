@@ -47,20 +47,32 @@ TEST(PartitionConstraints, RefuseLimitsBelowZero)
   EXPECT_TRUE(check_constraints({.most_per_gpu = 0}, 2, 4));
 }
 
+TEST(PartitionConstraints, RefuseWeightsThatCountAgainstNothing)
+{
+  std::vector<std::int64_t> const weights{3, 1};
+  auto const checked = check_constraints({.weights = weights}, 2, 4);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, error_code::out_of_range);
+  EXPECT_EQ(checked.error().message,
+            "constraints.weights has no most_per_gpu to count against; give the most that a GPU "
+            "holds, or no weights");
+  EXPECT_TRUE(check_constraints({.weights = {}}, 2, 4));
+}
+
 TEST(PartitionConstraints, NameTheWeightThatIsWrong)
 {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> const negative{3, -1};
   std::vector<std::int64_t> const together{most / 2, most / 2, 1};
   std::vector<std::int64_t> const enough{most / 2, most / 2};
-  auto const below_zero = check_constraints({.weights = negative}, 2, 4);
+  auto const below_zero = check_constraints({.most_per_gpu = 9, .weights = negative}, 2, 4);
   ASSERT_FALSE(below_zero);
   EXPECT_EQ(below_zero.error().position, 1U);
-  auto const overflow = check_constraints({.weights = together}, 3, 4);
+  auto const overflow = check_constraints({.most_per_gpu = 9, .weights = together}, 3, 4);
   ASSERT_FALSE(overflow);
   EXPECT_EQ(overflow.error().position, 2U);
   EXPECT_THAT(overflow.error().message, HasSubstr("above 63 bits"));
-  EXPECT_TRUE(check_constraints({.weights = enough}, 2, 4));
+  EXPECT_TRUE(check_constraints({.most_per_gpu = 9, .weights = enough}, 2, 4));
 }
 
 TEST(PartitionConstraints, RefuseArraysOfOtherSizes)
@@ -76,7 +88,7 @@ TEST(PartitionConstraints, RefuseArraysOfOtherSizes)
   EXPECT_THAT(message({.home = ranks}, 4), HasSubstr("constraints.home has 3 entries for 4"));
   EXPECT_THAT(message({.weights = keys}, 4), HasSubstr("constraints.weights has 3 entries for 4"));
   EXPECT_EQ(check_constraints({.weights = keys}, 4, 4).error().position, 3U);
-  EXPECT_EQ(message({.together = keys, .weights = keys}, 3), "");
+  EXPECT_EQ(message({.together = keys, .most_per_gpu = 9, .weights = keys}, 3), "");
 }
 
 }  // namespace

@@ -195,7 +195,11 @@ TEST(Partition, NamesTheSampleThatCannotBePlaced)
   auto const nowhere =
       ballast::partition(std::vector<tokens>{9}, one_gpu_bags(0), greedy_knapsack{}, own_length);
   ASSERT_FALSE(nowhere);
-  EXPECT_THAT(nowhere.error().message, testing::HasSubstr("no bags"));
+  EXPECT_EQ(nowhere.error().code, error_code::infeasible);
+  EXPECT_EQ(nowhere.error().message, "there are no bags to place samples in; lay out some");
+  EXPECT_FALSE(
+      ballast::partition(std::vector<tokens>{}, one_gpu_bags(0), greedy_knapsack{}, own_length))
+      << "nor are there bags for a step of no samples";
 }
 
 TEST(Partition, TakesCostsOf63BitsAndRefusesLargerOnesAsTooLarge)
@@ -453,9 +457,10 @@ TEST(PartitionUnderConstraints, RefusesToOverrunMemory)  // Ensures (5)
   ASSERT_FALSE(over);
   EXPECT_EQ(over.error().code, error_code::infeasible);
   EXPECT_THAT(over.error().message, testing::HasSubstr("3 such bags are needed and enough"));
-  // Weights count instead of lengths where they are given, and not at all without a limit.
+  // Weights count instead of lengths where they are given, and need a limit.
   std::vector<std::int64_t> const weights{1, 1, 90};
-  EXPECT_TRUE(plan_under({.weights = weights}, {9, 5, 5}, one_gpu_bags(2)));
+  EXPECT_TRUE(plan_under({.most_per_gpu = 91, .weights = weights}, {9, 95, 5}, one_gpu_bags(2)));
+  EXPECT_FALSE(plan_under({.weights = weights}, {9, 5, 5}, one_gpu_bags(2)));
   auto const heavy =
       plan_under({.most_per_gpu = 89, .weights = weights}, {1, 1, 1}, one_gpu_bags(2));
   ASSERT_FALSE(heavy);

@@ -214,7 +214,8 @@ TEST(ActivationMemoryDeathTest, RefusesBytesOfAnotherShape)
   auto const order = numbered_order(2);
   auto const timeline = ballast::simulate(schedule, pipeline_times(2, 2), order);
   std::vector<std::uint64_t> const bytes(3);
-  EXPECT_DEATH((void)activation_memory(schedule, timeline, order, bytes), "bytes.size\\(\\)");
+  EXPECT_DEATH((void)activation_memory(schedule, timeline, order, bytes),
+               "`bytes` has 3 entries for 2 microbatches on 2 stages");
 }
 
 }  // namespace

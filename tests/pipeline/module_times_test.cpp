@@ -102,7 +102,8 @@ TEST(SumOverSamples, NamesTheSampleThatHasNoTime)  // Errors
 TEST(SumOverSamplesDeathTest, RejectsSamplesThatDoNotExist)  // Expects
 {
   std::vector<std::vector<sample_id>> const one = {{sample_id{2}}};
-  EXPECT_DEATH((void)sum_over_samples(one, std::vector<two_modules>(2)), "index < ");
+  EXPECT_DEATH((void)sum_over_samples(one, std::vector<two_modules>(2)),
+               "microbatch 0 holds sample 2, and there are times of 2");
 }
 
 TEST(SplitOverStages, SharesInProportionToLayersModuleAfterModule)
@@ -176,10 +177,14 @@ TEST(SplitOverStages, OfNoMicrobatchIsNoRow)
 TEST(SplitOverStagesDeathTest, RejectsModulesWithoutLayersAndOtherShapes)  // Expects
 {
   pipeline_times const whole(1, 2);
-  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}, {0, 0}}), "total >= 1");
-  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}, {}}), "total >= 1");
-  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}}), "layers.size");
-  EXPECT_DEATH((void)split_over_stages(pipeline_times(), layers_of_modules{}), "layers.empty");
+  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}, {0, 0}}),
+               "module 1 has no layers on its 2 stages");
+  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}, {}}),
+               "module 1 has no layers on its 0 stages");
+  EXPECT_DEATH((void)split_over_stages(whole, layers_of_modules{{1}}),
+               "layers of 1 modules and times of 2");
+  EXPECT_DEATH((void)split_over_stages(pipeline_times(), layers_of_modules{}),
+               "layers of no modules");
 }
 
 TEST(ModuleTimes, AllocateNothingOnceTheyHaveSeenAStepAsLarge)

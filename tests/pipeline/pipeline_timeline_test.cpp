@@ -25,7 +25,8 @@ TEST(PipelineTimeline, IsNotIdleWhereNothingIsToBeDone)
 
 TEST(PipelineTimelineDeathTest, RefusesARankThatItDoesNotHave)
 {
-  EXPECT_DEATH((void)pipeline_timeline{}.idle_share(pipeline_rank{0}), "busy");
+  EXPECT_DEATH((void)pipeline_timeline{}.idle_share(pipeline_rank{0}),
+               "rank 0 of a timeline of 0 ranks");
 }
 
 }  // namespace

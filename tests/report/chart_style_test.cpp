@@ -108,7 +108,7 @@ TEST(StandaloneSvg, CarriesItsStyle)
 
 TEST(StandaloneSvgDeathTest, RefusesWhatIsNoDrawing)
 {
-  EXPECT_DEATH((void)ballast::report::standalone_svg("<p>"), "<svg");
+  EXPECT_DEATH((void)ballast::report::standalone_svg("<p>"), "does not begin with <svg");
 }
 
 }  // namespace

@@ -165,9 +165,10 @@ TEST(ChromeTrace, SaysWhichEventsOverlap)
 TEST(ChromeTraceDeathTest, RefusesTimesThatAreNone)
 {
   chrome_trace trace;
-  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", -1, 1}), "start >= 0");
-  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", 1, -1}), "duration >= 0");
-  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", 1, std::numeric_limits<std::int64_t>::max()}), "max");
+  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", -1, 1}), "starts at -1 ns and lasts 1 ns");
+  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", 1, -1}), "starts at 1 ns and lasts -1 ns");
+  EXPECT_DEATH(trace.add({{0, 0}, "a", "c", 1, std::numeric_limits<std::int64_t>::max()}),
+               "its end does not fit 64 bits");
 }
 
 TEST(ChromeTrace, ShowsAStepAndItsSamples)

@@ -86,8 +86,10 @@ TEST(HistogramChart, NamesDifferentLengthsWhereAllAreAlike)
 
 TEST(HistogramChartDeathTest, RefusesAnEmptyBinAndWorkForOtherBins)
 {
-  EXPECT_DEATH((void)histogram_chart(std::vector<length_bin>{{4, 3, 1}}), "shortest <= ");
-  EXPECT_DEATH((void)histogram_chart(bins, std::vector<double>{1}), "work.size");
+  EXPECT_DEATH((void)histogram_chart(std::vector<length_bin>{{4, 3, 1}}),
+               "bin 0 has samples of 4 to 3 tokens");
+  EXPECT_DEATH((void)histogram_chart(bins, std::vector<double>{1}),
+               "work of 1 bins for a histogram of ");
 }
 
 }  // namespace

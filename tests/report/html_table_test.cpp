@@ -44,7 +44,7 @@ TEST(HtmlTable, MayHaveNoRows)
 TEST(HtmlTableDeathTest, RefusesARowOfAnotherWidth)
 {
   ballast::report::html_table table(table_columns);
-  EXPECT_DEATH(table.add_row({"a"}), "columns_");
+  EXPECT_DEATH(table.add_row({"a"}), "a row of 1 cells for a table of ");
 }
 
 }  // namespace

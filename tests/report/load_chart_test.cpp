@@ -72,9 +72,9 @@ TEST(LoadChart, CountsAFastGpuAsOftenInTheMeanAsItIsFast)
 TEST(LoadChartDeathTest, NeedsASpeedForEveryGpu)
 {
   EXPECT_DEATH((void)load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.before = {1}}),
-               "before.size");
+               "speeds of 1 GPUs and loads of 2 before");
   EXPECT_DEATH((void)load_chart(gpu_loads{4, 1}, gpu_loads{2, 2}, "s", {.after = {1}}),
-               "after.size");
+               "speeds of 1 GPUs and loads of 2 after");
 }
 
 TEST(LoadChart, DrawsMoreThan128GpusAsASortedArea)
@@ -121,7 +121,9 @@ TEST(LoadChart, IsLegibleForOneGpu)
 TEST(LoadChartDeathTest, RefusesLoadsThatAreNone)
 {
   gpu_loads const endless = {std::numeric_limits<double>::infinity()};
-  EXPECT_DEATH((void)load_chart(endless, endless, "s"), "is_finite|in_range");
+  EXPECT_DEATH((void)load_chart(endless, endless, "s"), "GPU 0 has a load of inf before balancing");
+  EXPECT_DEATH((void)load_chart(gpu_loads{1, 1}, gpu_loads{3, -1}, "s"),
+               "GPU 1 has a load of -1 after balancing");
 }
 
 }  // namespace

@@ -104,9 +104,11 @@ TEST(PercentText, KeepsAboutTwoDigitsAndNeverRoundsABoundDown)
 
 TEST(NumberTextDeathTest, RefusesWhatIsNoNumber)
 {
-  EXPECT_DEATH((void)si_text(std::numeric_limits<double>::infinity(), ""), "is_finite");
-  EXPECT_DEATH((void)decimal_text(std::numeric_limits<double>::quiet_NaN(), 1), "is_finite");
-  EXPECT_DEATH((void)decimal_text(1, 21), "decimals");
+  EXPECT_DEATH((void)si_text(std::numeric_limits<double>::infinity(), ""),
+               "number to write is inf");
+  EXPECT_DEATH((void)decimal_text(std::numeric_limits<double>::quiet_NaN(), 1),
+               "number to write is nan");
+  EXPECT_DEATH((void)decimal_text(1, 21), "with 21 decimals, which is not from");
 }
 
 }  // namespace

@@ -59,4 +59,18 @@ TEST(PipelineBars, AreNoneWithoutMicrobatches)
       ballast::report::pipeline_bars(schedule, ballast::simulate(schedule, times, {}), {}).empty());
 }
 
+TEST(PipelineBarsDeathTest, RefuseATimelineAndAnOrderOfAnotherSchedule)
+{
+  auto const stages = ballast::chain_of_stages(1, 1);
+  auto const schedule = ballast::compiled_schedule::make(
+                            stages, ballast::one_forward_one_backward{}(stages, 1).value())
+                            .value();
+  EXPECT_DEATH((void)ballast::report::pipeline_bars(schedule, {}, {}),
+               "the timeline has 0 tasks, and the schedule 2");
+  auto const timeline =
+      ballast::simulate(schedule, ballast::pipeline_times(1, 1), std::vector<microbatch_id>(1));
+  EXPECT_DEATH((void)ballast::report::pipeline_bars(schedule, timeline, {}),
+               "the order has 0 microbatches, and the schedule 1");
+}
+
 }  // namespace

@@ -120,7 +120,7 @@ TEST(PipelineChart, IsDrawnWithoutRanksBarsAndTime)
 
 TEST(PipelineChartDeathTest, RefusesARankThatDoesNotExist)
 {
-  EXPECT_DEATH((void)pipeline_chart(given, ordered, 1, "s"), "bar.rank");
+  EXPECT_DEATH((void)pipeline_chart(given, ordered, 1, "s"), "bar .* is on rank 1 of 1");
 }
 
 }  // namespace

@@ -149,14 +149,16 @@ TEST(StepBars, MayBeNone)
 TEST(StepBarsDeathTest, RefuseGpusAndSizesThatDoNotMatch)
 {
   std::vector<ballast::cost_units> const costs{4, 2, 8};
-  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 2, 1.0), "gpus");
-  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), {}, 3, 1.0), "costs.size");
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 2, 1.0),
+               "was read by GPU 2 of 2");
+  EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), {}, 3, 1.0),
+               "costs of 0 samples for a batch of 3");
   std::vector<std::uint32_t> const one_speed{1};
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, one_speed),
-               "gpu_speeds.size");
+               "speeds of 1 GPUs for a step over 3");
   std::vector<std::uint32_t> const standing{0, 1, 1};
   EXPECT_DEATH((void)ballast::report::bars_as_read(three_samples(), costs, 3, 1.0, standing),
-               "speed >= 1");
+               "GPU 0 has a speed of 0,");
 }
 
 }  // namespace

@@ -81,8 +81,8 @@ TEST(SvgDrawingDeathTest, RefusesCoordinatesThatAreNone)
 {
   svg_drawing drawing(10, 10, "");
   double const nowhere = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_DEATH(drawing.circle({nowhere, 0}, 1, "measured"), "is_finite");
-  EXPECT_DEATH(drawing.circle({2e9, 0}, 1, "measured"), "1e9");
+  EXPECT_DEATH(drawing.circle({nowhere, 0}, 1, "measured"), "a coordinate of ");
+  EXPECT_DEATH(drawing.circle({2e9, 0}, 1, "measured"), "a coordinate of 2e.09, which is not");
 }
 
 // [drawing]

@@ -381,4 +381,32 @@ TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
   }
 }
 
+TEST(AllGatherDispatchDeathTest, RejectsArraysOfOtherSizes)  // Expects
+{
+  auto group = ballast::thread_communicator::make(1);
+  placement where;
+  where.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
+  std::vector<std::byte> four(4);
+  std::vector<std::byte> five(5);
+  auto const dispatch = [&](auto const& array) {
+    (void)ballast::all_gather_dispatch(group[0], where, where, array);
+  };
+  EXPECT_DEATH(dispatch(ballast::rows_of(five, four)),
+               "array 0 has 5 bytes in `from`, and rank 0 has 4 rows of 1 bytes before");
+  EXPECT_DEATH(dispatch(ballast::rows_of(four, five)),
+               "array 0 has 5 bytes in `to`, and rank 0 has 4 rows of 1 bytes after");
+  EXPECT_DEATH(dispatch(ballast::row_array{four, four, 0}), "array 0 has rows of no bytes");
+}
+
+TEST(PriceAllGatherDeathTest, RefusesAnotherClusterAndTokensOfLessThanNothing)  // Expects
+{
+  placement where;
+  where.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
+  cluster const machines{.nodes = ballast::node_sizes::equal(1, 2)};
+  EXPECT_DEATH((void)price_all_gather(where, machines, 1),
+               "the placement is over 1 ranks, and the cluster has 2 GPUs");
+  cluster const alone{.nodes = ballast::node_sizes::equal(1, 1)};
+  EXPECT_DEATH((void)price_all_gather(where, alone, -2), "a token has -2 bytes");
+}
+
 }  // namespace

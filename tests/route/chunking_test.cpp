@@ -44,9 +44,9 @@ TEST(ChunkOf, CountsInSixtyFourBits)
 
 TEST(ChunkOfDeathTest, RefusesAnIndexThatIsNone)
 {
-  EXPECT_DEATH((void)chunk_of(10, 4, 4), "index < parts");
-  EXPECT_DEATH((void)chunk_of(10, 0, 0), "index < parts");
-  EXPECT_DEATH((void)chunk_of(-1, 4, 0), "length >= 0");
+  EXPECT_DEATH((void)chunk_of(10, 4, 4), "chunk 4 of 4");
+  EXPECT_DEATH((void)chunk_of(10, 0, 0), "chunk 0 of 0");
+  EXPECT_DEATH((void)chunk_of(-1, 4, 0), "there are -1 items");
 }
 
 }  // namespace

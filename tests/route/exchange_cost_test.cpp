@@ -112,7 +112,7 @@ TEST(PriceRouteDeathTest, RefusesAnotherClusterAndBandwidthsThatAreNone)  // Exp
                "the route is over 4 ranks, and the cluster has .* GPUs");
   cluster broken = slow;
   broken.within_node_bytes_per_second = 0;
-  EXPECT_DEATH((void)price_route(four_ranks(), broken, 2), "bytes_per_second");
+  EXPECT_DEATH((void)price_route(four_ranks(), broken, 2), "moves 0 bytes/s within nodes");
 }
 
 }  // namespace

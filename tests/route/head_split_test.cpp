@@ -48,9 +48,9 @@ RC_GTEST_PROP(HeadSplit, GivesEveryGpuTheHeadsThatItsQueryHeadsUse, ())  // Ensu
 
 TEST(HeadSplitDeathTest, RejectsWhatIsNotThere)
 {
-  EXPECT_DEATH((void)(head_split{4, 2}.share(2, 4)), "index < parts");
-  EXPECT_DEATH((void)(head_split{4, 2}.share(0, 5)), "heads <= query_heads");
-  EXPECT_DEATH((void)(head_split{4, 2}.used_by(4, 4)), "query_head < query_heads");
+  EXPECT_DEATH((void)(head_split{4, 2}.share(2, 4)), "chunk 2 of 2");
+  EXPECT_DEATH((void)(head_split{4, 2}.share(0, 5)), "an array has 5 heads");
+  EXPECT_DEATH((void)(head_split{4, 2}.used_by(4, 4)), "query head 4 of 4");
 }
 
 }  // namespace

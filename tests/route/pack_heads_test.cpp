@@ -212,7 +212,8 @@ TEST(PackHeadsDeathTest, RefusesToSumWhatHasNoSum)
   byte_list to(1);
   byte_list const message(16);
   std::array const arrays{heads_of(from, to, 1, 1)};
-  EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message), "add != nullptr");
+  EXPECT_DEATH(ballast::unpack_to_tokens(plan, 0, arrays, message),
+               "the same of the 1 heads of array 0");
 }
 
 }  // namespace

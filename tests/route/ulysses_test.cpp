@@ -287,10 +287,10 @@ TEST(UlyssesPlanDeathTest, RejectsWhatIsNotThere)
   EXPECT_DEATH((void)(bag_case{2, {}, 0}.plan()), "the bag has 2 GPUs and 0 query heads");
   auto const plan = bag_case{2, {4}, 4}.plan();
   EXPECT_DEATH((void)plan.rows(2), "GPU 2 of a bag of 2");
-  EXPECT_DEATH((void)plan.share(2, 4), "index < parts");
-  EXPECT_DEATH((void)plan.share(0, 5), "heads <= query_heads");
-  EXPECT_DEATH((void)plan.share(0, 0), "1 <= heads");
-  EXPECT_DEATH((void)plan.head_used_by(4, 4), "query_head < query_heads");
+  EXPECT_DEATH((void)plan.share(2, 4), "chunk 2 of 2");
+  EXPECT_DEATH((void)plan.share(0, 5), "5 heads, which is not from 1 to the 4");
+  EXPECT_DEATH((void)plan.share(0, 0), "an array has 0 heads");
+  EXPECT_DEATH((void)plan.head_used_by(4, 4), "query head 4 of 4");
   ulysses_plan other;
   EXPECT_DEATH(other.assign(plan.lengths(), std::vector{sample_id{1}}, 2, 4),
                "holds sample 1, and there are lengths of 1");

@@ -45,7 +45,9 @@ struct bag_vectors {
 
   [[nodiscard]] ballast::partition_constraints constraints() const
   {
-    return {.together = together, .most_per_gpu = most_per_gpu, .weights = weights};
+    ballast::partition_constraints all{.together = together, .most_per_gpu = most_per_gpu};
+    if (most_per_gpu != all.no_limit) { all.weights = weights; }
+    return all;
   }
 
   [[nodiscard]] std::vector<std::uint32_t> speeds() const

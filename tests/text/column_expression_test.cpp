@@ -211,7 +211,7 @@ TEST(ColumnExpressionDeathTest, RejectsARowWithoutItsColumn)
 {
   auto const label = parse_column_expression("label", header).value();
   EXPECT_DEATH((void)label.evaluate({1, std::span(example_row).first(4)}),
-               "column < row.fields.size");
+               "reads column 4 of a row of 4 fields");
 }
 
 }  // namespace

@@ -104,8 +104,9 @@ RC_GTEST_PROP(Decimal, IsReadBackFromItsText, ())
 
 TEST(DecimalDeathTest, RefusesUnitsThatAreTooCoarse)
 {
-  EXPECT_DEATH((void)parse_decimal("12.5")->in_units(0), "billionths");
-  EXPECT_DEATH((void)decimal::of(-1, 0), "units >= 0");
+  EXPECT_DEATH((void)parse_decimal("12.5")->in_units(0),
+               "a decimal that needs 1 decimals was asked for with 0");
+  EXPECT_DEATH((void)decimal::of(-1, 0), "of -1 units,");
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ TEST(BagLayout, MayBeEmpty)
 {
   EXPECT_EQ(bag_layout{}.size(), 0U);
   EXPECT_EQ(one_gpu_bags(0), bag_layout{});
+  EXPECT_EQ(one_gpu_bags(0).gpus(), 0U);
 }
 
 TEST(BagLayout, GivesEveryRankABagOfItsOwn)

@@ -71,10 +71,10 @@ TEST(NodeSizes, HaveATextForMessages)
 TEST(NodeSizesDeathTest, RefuseWhatIsNoNode)  // Expects
 {
   EXPECT_DEATH((void)listed({}), "no nodes");
-  EXPECT_DEATH((void)listed({0, 3}), "size >= 1");
-  EXPECT_DEATH((void)listed({0, 0}), "gpus >= 1");
-  EXPECT_DEATH((void)listed({1U << 31, 1U << 31, 1}), "numeric_limits");
-  EXPECT_DEATH((void)node_sizes::equal(1U << 16, 1U << 16), "most / gpus");
+  EXPECT_DEATH((void)listed({0, 3}), "node 0 of a cluster has no GPUs");
+  EXPECT_DEATH((void)listed({0, 0}), "2 nodes of 0 GPUs each");
+  EXPECT_DEATH((void)listed({1U << 31, 1U << 31, 1}), "up to node 1 have 4294967296 GPUs");
+  EXPECT_DEATH((void)node_sizes::equal(1U << 16, 1U << 16), "65536 nodes of 65536 GPUs each");
   EXPECT_DEATH((void)listed({2, 3}).node_of(rank_id{5}), "rank 5 of a cluster of 5 GPUs");
   EXPECT_DEATH((void)listed({2, 3})[node_id{2}], "node 2 of a cluster of 2");
 }

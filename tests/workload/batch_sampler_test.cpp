@@ -112,8 +112,8 @@ TEST(BatchSampler, ShufflesEveryPassAnew)
 
 TEST(BatchSamplerDeathTest, RejectsAnEmptyTraceAndNoGpu)  // Expects
 {
-  EXPECT_DEATH(batch_sampler({}, 1, 1, 0), "!trace_.empty");
-  EXPECT_DEATH(batch_sampler({1}, 1, 0, 0), "gpus_ >= 1");
+  EXPECT_DEATH(batch_sampler({}, 1, 1, 0), "the trace has no samples");
+  EXPECT_DEATH(batch_sampler({1}, 1, 0, 0), "over 0 GPUs,");
 }
 
 }  // namespace

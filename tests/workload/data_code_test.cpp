@@ -227,12 +227,12 @@ TEST(DrawBatchDeathTest, RejectsWhatNoProgramShouldAsk)  // Expects
 {
   random_source random(1);
   std::vector<data_code> const codes = {{}};
-  EXPECT_DEATH((void)draw_batch({}, 1, {}, random), "!codes.empty");
+  EXPECT_DEATH((void)draw_batch({}, 1, {}, random), "no data codes");
   EXPECT_DEATH((void)draw_batch(codes, 1, {.pixels_per_token = 0}, random),
-               "pixels_per_token >= 1");
+               "pixels_per_token is 0,");
   EXPECT_DEATH((void)draw_batch(codes, 1, {.frames_per_token = {1, 2}}, random),
-               "frames_per_token");
-  EXPECT_DEATH((void)draw_batch(codes, 1, {.shortest_text = 400}, random), "shortest_text");
+               "frames_per_token is 1 / 2,");
+  EXPECT_DEATH((void)draw_batch(codes, 1, {.shortest_text = 400}, random), "texts have 400 to ");
 }
 
 }  // namespace

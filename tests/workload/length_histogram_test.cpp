@@ -123,11 +123,11 @@ TEST(LengthHistogram, DrawsEverySampleEquallyOften)  // Ensures (4)
 
 TEST(LengthHistogramDeathTest, RejectsWhatIsNoLength)  // Expects
 {
-  EXPECT_DEATH(length_histogram({}), "!sorted_.empty");
-  EXPECT_DEATH(length_histogram({1, -1}), "min\\(\\) >= 0");
-  EXPECT_DEATH(length_histogram({longest_sample + 1}), "longest_sample");
-  EXPECT_DEATH((void)length_histogram({1}).quantile({3, 2}), "share.numerator");
-  EXPECT_DEATH((void)length_histogram({1}).bins(0), "most >= 1");
+  EXPECT_DEATH(length_histogram({}), "of no lengths");
+  EXPECT_DEATH(length_histogram({1, -1}), "lengths from -1 to 1,");
+  EXPECT_DEATH(length_histogram({longest_sample + 1}), "lengths from .* which are not from 0 to ");
+  EXPECT_DEATH((void)length_histogram({1}).quantile({3, 2}), "a quantile was asked for at 3 / 2,");
+  EXPECT_DEATH((void)length_histogram({1}).bins(0), "of 0 bins, which is not from 1 to 1024");
 }
 
 }  // namespace

@@ -291,15 +291,17 @@ TEST(SyntheticLengths, AreTheSameUnderEveryCompiler)  // Ensures (2)
 TEST(SyntheticLengthsDeathTest, RejectParametersWithoutADistribution)  // Expects
 {
   random_source random(1);
-  EXPECT_DEATH((void)constant_lengths{-1}(random), "length >= 0");
-  EXPECT_DEATH((void)(uniform_lengths{2, 1}(random)), "shortest <= longest");
-  EXPECT_DEATH((void)(lognormal_lengths{0, 1.0}(random)), "median >= 1");
-  EXPECT_DEATH((void)(lognormal_lengths{1, -0.5}(random)), "sigma >= 0");
-  EXPECT_DEATH((void)(bounded_pareto_lengths{1, 10, 0.0}(random)), "alpha >=");
-  EXPECT_DEATH((void)(bounded_pareto_lengths{0, 10, 1.0}(random)), "shortest >= 1");
+  EXPECT_DEATH((void)constant_lengths{-1}(random), "constant_lengths has a length of -1,");
+  EXPECT_DEATH((void)(uniform_lengths{2, 1}(random)), "uniform_lengths has lengths from 2 to 1,");
+  EXPECT_DEATH((void)(lognormal_lengths{0, 1.0}(random)), "a median of 0,");
+  EXPECT_DEATH((void)(lognormal_lengths{1, -0.5}(random)), "a sigma of -0.5,");
+  EXPECT_DEATH((void)(bounded_pareto_lengths{1, 10, 0.0}(random)), "an alpha of 0,");
+  EXPECT_DEATH((void)(bounded_pareto_lengths{0, 10, 1.0}(random)),
+               "lengths from 0 to 10, which do not rise between 1 and ");
   EXPECT_DEATH((void)(mixed_lengths{constant_lengths{1}, constant_lengths{2}, {2, 1}}(random)),
-               "share_of_second");
-  EXPECT_DEATH((void)(clamped_lengths{constant_lengths{1}, 2, 1}(random)), "shortest <= longest");
+               "share_of_second of 2 / 1,");
+  EXPECT_DEATH((void)(clamped_lengths{constant_lengths{1}, 2, 1}(random)),
+               "clamped_lengths has lengths from 2 to 1,");
 }
 
 }  // namespace

@@ -44,7 +44,9 @@ namespace ballast::inline v0::comm_failure {
 {
   std::string message = std::string(operation).append(": ranks disagree on ").append(what);
   if (!differing.empty()) {
-    message += " (" + ranks_text(differing) + (differing.size() == 1 ? " differs)" : " differ)");
+    // Which side is right nobody knows, and half the ranks may be on each.
+    message += " (" + ranks_text(differing) + (differing.size() == 1 ? " differs" : " differ");
+    message += " from the others)";
   }
   message += "; nothing was sent. Make every rank plan from the same gathered lengths and settings";
   return with_ranks(error_code::mismatch, std::move(message), std::move(differing));

@@ -11,7 +11,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// Writes a text, an integer or an identifier at `text`, which has room for `room` characters and a
+/// Writes a text, a number or an identifier at `text`, which has room for `room` characters and a
 /// zero. Returns how many characters it wrote.
 template <class Piece>
 [[nodiscard]] std::size_t write_piece(char* text, std::size_t room, Piece piece)
@@ -19,6 +19,8 @@ template <class Piece>
   int written = 0;
   if constexpr (std::is_convertible_v<Piece, char const*>) {
     written = std::snprintf(text, room + 1, "%s", static_cast<char const*>(piece));
+  } else if constexpr (std::is_floating_point_v<Piece>) {
+    written = std::snprintf(text, room + 1, "%g", static_cast<double>(piece));
   } else if constexpr (std::is_signed_v<Piece>) {
     static_assert(std::is_integral_v<Piece>);
     written = std::snprintf(text, room + 1, "%lld", static_cast<long long>(piece));
@@ -53,7 +55,7 @@ template <class... Pieces>
 ///     BALLAST_EXPECTS(bag < bags, "the policy left sample ", sample, " without a bag");
 ///
 /// The message is the condition as written, or a sentence made of pieces: first a string literal, then
-/// texts, integers and identifiers. They are evaluated only where the condition is false.
+/// texts, numbers and identifiers. They are evaluated only where the condition is false.
 #ifdef __CUDA_ARCH__
 #define BALLAST_EXPECTS(condition, ...) ((condition) ? static_cast<void>(0) : __trap())
 #else

@@ -45,7 +45,7 @@ class random_source {
   /// Uniform in [0, bound), without bias. Expects bound >= 1.
   constexpr std::uint64_t below(std::uint64_t bound)
   {
-    BALLAST_EXPECTS(bound >= 1);
+    BALLAST_EXPECTS(bound >= 1, "a random number below 0 was asked for");
     uint128 product = static_cast<uint128>((*this)()) * bound;
     // The lowest 2^64 mod bound values of the fraction would make some results likelier.
     std::uint64_t const rejected = (0 - bound) % bound;
@@ -58,7 +58,7 @@ class random_source {
   /// Uniform in [low, high], both included. Expects low <= high.
   constexpr std::int64_t between(std::int64_t low, std::int64_t high)
   {
-    BALLAST_EXPECTS(low <= high);
+    BALLAST_EXPECTS(low <= high, "a random number from ", low, " to ", high, " was asked for");
     // Unsigned arithmetic: high - low may not fit the signed type.
     auto const width = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
     std::uint64_t const step = width == max() ? (*this)() : below(width + 1);

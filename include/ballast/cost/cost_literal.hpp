@@ -3,6 +3,7 @@
 #define BALLAST_COST_COST_LITERAL_HPP
 
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/detail/transformer_keys.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -59,14 +60,45 @@ namespace detail {
   return value;
 }
 
+/// A text as a template argument, so that compilers quote it. `Size` counts the zero at its end.
+template <std::size_t Size>
+struct literal_text {
+  char text[Size] = {};
+
+  consteval literal_text(char const (&written)[Size]) : literal_text(view_of(written)) {}
+  consteval explicit literal_text(std::string_view written)
+  {
+    for (std::size_t at = 0; at < written.size(); ++at) { text[at] = written[at]; }
+  }
+
+  [[nodiscard]] constexpr std::string_view view() const { return view_of(text); }
+
+ private:
+  [[nodiscard]] static constexpr std::string_view view_of(char const (&written)[Size])
+  {
+    return {written, Size - 1};
+  }
+};
+
 /// What a literal says, or what is wrong with it.
 struct written_cost {
-  enum class fault : std::uint8_t { none, syntax, unknown_key, repeated_key, value, shape };
+  enum class fault : std::uint8_t {
+    none,
+    syntax,
+    unknown_key,
+    repeated_key,
+    missing_size,
+    number,
+    flag,
+    heads,
+    large_size
+  };
 
   transformer_shape shape;
   double gamma = 1;
   bool is_tokens = false;
   fault wrong = fault::none;
+  std::string_view where = {};  ///< the key, or the part that is not of the form
 };
 
 /// Reads what `parse_cost_spec` reads, without its sentences. Numbers have no sign and no exponent.
@@ -74,22 +106,22 @@ struct written_cost {
 {
   using fault = written_cost::fault;
   constexpr std::string_view name = "transformer:";
-  constexpr std::array<std::string_view, 11> keys = {"d",        "layers",    "heads", "kv_heads",
-                                                     "head_dim", "ffn",       "vocab", "gated",
-                                                     "causal",   "recompute", "gamma"};
-  constexpr std::size_t first_flag = 7;
-  constexpr std::size_t gamma_key = 10;
+  constexpr std::size_t gamma_key = transformer_keys.size() - 1;
+  constexpr auto is_flag = [](std::string_view key) {
+    return key == "gated" || key == "causal" || key == "recompute";
+  };
 
   written_cost read;
-  auto const refuse = [&read](fault wrong) {
+  auto const refuse = [&read](fault wrong, std::string_view where) {
     read.wrong = wrong;
+    read.where = where;
     return read;
   };
   if (text == "tokens") {
     read.is_tokens = true;
     return read;
   }
-  if (text.substr(0, name.size()) != name) { return refuse(fault::syntax); }
+  if (text.substr(0, name.size()) != name) { return refuse(fault::syntax, text); }
 
   std::array<std::optional<std::uint32_t>, gamma_key> numbers;
   bool has_gamma = false;
@@ -98,36 +130,39 @@ struct written_cost {
     std::size_t const end = comma == std::string_view::npos ? text.size() : comma;
     std::string_view const entry = text.substr(next, end - next);
     std::size_t const equals = entry.find('=');
-    if (equals == std::string_view::npos) { return refuse(fault::syntax); }
+    if (equals == std::string_view::npos) { return refuse(fault::syntax, entry); }
+    std::string_view const key = entry.substr(0, equals);
     std::string_view const value = entry.substr(equals + 1);
-    std::size_t key = 0;
-    while (key < keys.size() && keys[key] != entry.substr(0, equals)) { ++key; }
-    if (key == keys.size()) { return refuse(fault::unknown_key); }
-    if (key == gamma_key ? has_gamma : numbers[key].has_value()) {
-      return refuse(fault::repeated_key);
+    std::size_t index = 0;
+    while (index < transformer_keys.size() && transformer_keys[index] != key) { ++index; }
+    if (index == transformer_keys.size()) { return refuse(fault::unknown_key, key); }
+    if (index == gamma_key ? has_gamma : numbers[index].has_value()) {
+      return refuse(fault::repeated_key, key);
     }
-    if (key == gamma_key) {
+    if (index == gamma_key) {
       auto const gamma = read_double(value);
-      if (!gamma) { return refuse(fault::value); }
+      if (!gamma) { return refuse(fault::number, key); }
       read.gamma = *gamma;
       has_gamma = true;
     } else {
+      fault const wrong = is_flag(key) ? fault::flag : fault::number;
+      std::uint64_t const most = is_flag(key) ? 1 : std::numeric_limits<std::uint32_t>::max();
       std::uint64_t number = 0;
       for (char const digit : value) {
-        if (digit < '0' || digit > '9') { return refuse(fault::value); }
+        if (digit < '0' || digit > '9') { return refuse(wrong, key); }
         number = 10 * number + static_cast<std::uint64_t>(digit - '0');
-        if (number > std::numeric_limits<std::uint32_t>::max()) { return refuse(fault::value); }
+        if (number > most) { return refuse(wrong, key); }
       }
-      if (value.empty() || (key >= first_flag && number > 1)) { return refuse(fault::value); }
-      numbers[key] = static_cast<std::uint32_t>(number);
+      if (value.empty()) { return refuse(wrong, key); }
+      numbers[index] = static_cast<std::uint32_t>(number);
     }
     next = end + 1;
   }
 
-  auto const [hidden, layers, heads, kv_heads, head_dim, ffn, vocabulary, gated, causal,
+  auto const [hidden, layers, heads, kv_heads, head_dim, ffn, gated, causal, vocabulary,
               recompute] = numbers;
   static_cast<void>(recompute);  // changes the passes, not the cost of one
-  if (!hidden) { return refuse(fault::syntax); }
+  if (!hidden) { return refuse(fault::missing_size, "d"); }
   transformer_shape& shape = read.shape;
   shape.hidden = *hidden;
   shape.layers = layers.value_or(1);
@@ -135,9 +170,8 @@ struct written_cost {
   shape.kv_heads = kv_heads.value_or(shape.heads);
   bool const divides = shape.heads > 0 && shape.hidden % shape.heads == 0;
   bool const fits = shape.hidden < std::uint32_t{1} << 30;
-  if ((!head_dim && shape.heads > 0 && !divides) || (!ffn && !fits)) {
-    return refuse(fault::shape);
-  }
+  if (!head_dim && shape.heads > 0 && !divides) { return refuse(fault::heads, "heads"); }
+  if (!ffn && !fits) { return refuse(fault::large_size, "d"); }
   shape.head_dim = head_dim.value_or(shape.heads > 0 ? shape.hidden / shape.heads : 0);
   shape.ffn_hidden = ffn.value_or(4 * shape.hidden);
   shape.gated_ffn = gated.value_or(0) == 1;
@@ -146,12 +180,32 @@ struct written_cost {
   return read;
 }
 
-// Not constexpr, so that reaching one in a literal is a compile error which shows its name.
-inline void a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens() {}
-inline void a_cost_has_no_such_key() {}
-inline void a_key_of_a_cost_is_given_once() {}
-inline void a_value_of_a_cost_is_a_number_without_sign_or_exponent() {}
-inline void heads_divide_d_and_d_is_below_2_to_the_30_or_head_dim_and_ffn_are_given() {}
+// Not constexpr, so that reaching one in a literal is a compile error which shows its name and what
+// it is about.
+template <literal_text Part>
+void a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens()
+{}
+template <literal_text Key>
+void a_cost_has_no_such_key()
+{}
+template <literal_text Key>
+void a_key_of_a_cost_is_given_once()
+{}
+template <literal_text Key>
+void a_transformer_needs_its_hidden_size()
+{}
+template <literal_text Key>
+void a_value_of_a_cost_is_a_number_without_sign_or_exponent()
+{}
+template <literal_text Key>
+void a_flag_of_a_cost_is_0_or_1()
+{}
+template <literal_text Key>
+void heads_divide_d_or_head_dim_is_given()
+{}
+template <literal_text Key>
+void the_hidden_size_is_below_2_to_the_30_or_ffn_is_given()
+{}
 
 }  // namespace detail
 
@@ -163,18 +217,30 @@ inline namespace literals {
 /// exponent.
 ///
 /// Ensures     (1) the cost is `parse_cost_spec(text)->cost`
-[[nodiscard]] consteval quadratic_cost operator""_cost(char const* text, std::size_t size)
+/// Errors      the compiler names what is wrong and the key: `a_cost_has_no_such_key`, "gama".
+template <detail::literal_text Text>
+[[nodiscard]] consteval quadratic_cost operator""_cost()
 {
   using fault = detail::written_cost::fault;
-  detail::written_cost const written = detail::read_cost({text, size});
+  constexpr std::string_view part = detail::read_cost(Text.view()).where;
+  constexpr detail::literal_text<part.size() + 1> where(part);
+  // Not a constexpr variable: g++ would say first that the operator is no constant, and then why.
+  detail::written_cost const written = detail::read_cost(Text.view());
   switch (written.wrong) {
     case fault::none: break;
-    case fault::syntax: detail::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens(); break;
-    case fault::unknown_key: detail::a_cost_has_no_such_key(); break;
-    case fault::repeated_key: detail::a_key_of_a_cost_is_given_once(); break;
-    case fault::value: detail::a_value_of_a_cost_is_a_number_without_sign_or_exponent(); break;
-    case fault::shape:
-      detail::heads_divide_d_and_d_is_below_2_to_the_30_or_head_dim_and_ffn_are_given();
+    case fault::syntax:
+      detail::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens<where>();
+      break;
+    case fault::unknown_key: detail::a_cost_has_no_such_key<where>(); break;
+    case fault::repeated_key: detail::a_key_of_a_cost_is_given_once<where>(); break;
+    case fault::missing_size: detail::a_transformer_needs_its_hidden_size<where>(); break;
+    case fault::number:
+      detail::a_value_of_a_cost_is_a_number_without_sign_or_exponent<where>();
+      break;
+    case fault::flag: detail::a_flag_of_a_cost_is_0_or_1<where>(); break;
+    case fault::heads: detail::heads_divide_d_or_head_dim_is_given<where>(); break;
+    case fault::large_size:
+      detail::the_hidden_size_is_below_2_to_the_30_or_ffn_is_given<where>();
       break;
   }
   if (written.is_tokens) { return {.linear = 1}; }

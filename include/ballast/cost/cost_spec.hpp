@@ -3,6 +3,7 @@
 #define BALLAST_COST_COST_SPEC_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/cost/detail/transformer_keys.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -14,7 +15,6 @@
 #include <ballast/text/excerpt.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,11 +36,6 @@ struct cost_spec {
 };
 
 namespace detail {
-
-// Down to vocab in the order of transformer_shape's members, as the positions of its errors are.
-inline constexpr std::array<std::string_view, 11> transformer_keys = {
-    "d",     "layers", "heads", "kv_heads",  "head_dim", "ffn",
-    "gated", "causal", "vocab", "recompute", "gamma"};
 
 inline constexpr std::string_view transformer_arguments =
     "d=N,layers=N,heads=N,kv_heads=N,head_dim=N,ffn=N,gated=0,causal=0,vocab=N,recompute=0,gamma=X";

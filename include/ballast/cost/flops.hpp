@@ -80,8 +80,8 @@ namespace detail {
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr uint128 exact_flops(flop_polynomial model,
                                                                 tokens length)
 {
-  BALLAST_EXPECTS(length >= 0);
-  BALLAST_EXPECTS(length <= longest_sample);
+  BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "the FLOP of ", length,
+                  " tokens were asked for, which is not from 0 to ", longest_sample);
   auto const l = static_cast<std::uint64_t>(length);
   std::uint64_t const squared = l * l;  // below 2^62
   return static_cast<uint128>(model.linear) * l + static_cast<uint128>(model.quadratic) * squared;

@@ -74,7 +74,8 @@ inline void the_flop_per_token_fit_64_bits() {}
 [[nodiscard]] inline result<quadratic_cost> gamma_corrected(flop_polynomial forward, double gamma,
                                                             int log2_flops_per_unit)
 {
-  BALLAST_EXPECTS(-64 <= log2_flops_per_unit && log2_flops_per_unit <= 64);
+  BALLAST_EXPECTS(-64 <= log2_flops_per_unit && log2_flops_per_unit <= 64,
+                  "log2_flops_per_unit is ", log2_flops_per_unit, ", which is not from -64 to 64");
   auto const factor = detail::scaled_number::from(gamma);
   if (!factor) {
     return fail(error_code::out_of_range, 0,

@@ -163,7 +163,7 @@ class interpolated_throughput {
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t at(tokens length) const
   {
-    BALLAST_EXPECTS(length >= 0);
+    BALLAST_EXPECTS(length >= 0, "the time of a sample of ", length, " tokens was asked for");
     std::uint32_t right = 0;
     while (right < size_ && lengths_[right] < length) { ++right; }
     if (right == 0) { return per_picosecond_[0]; }

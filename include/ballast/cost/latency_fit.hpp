@@ -62,7 +62,9 @@ struct gamma_fit {
     std::span<latency_measurement const> measurements, flop_polynomial flops,
     fit_error errors = fit_error::relative)
 {
-  BALLAST_EXPECTS(flops.linear >= 1 && flops.quadratic >= 1);
+  BALLAST_EXPECTS(flops.linear >= 1 && flops.quadratic >= 1,
+                  "the FLOP to fit have the coefficients ", flops.linear, " and ", flops.quadratic,
+                  ", and the least of both is 1");
   for (std::size_t index = 0; index < measurements.size(); ++index) {
     auto const [length, seconds] = measurements[index];
     if (length < 1 || length > longest_sample) {

@@ -29,7 +29,7 @@ struct memory_model {
   /// Ensures  (1) fixed_bytes + bytes_per_token * held, or 2^64 - 1 where that does not fit
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::uint64_t bytes(tokens held) const
   {
-    BALLAST_EXPECTS(held >= 0);
+    BALLAST_EXPECTS(held >= 0, "the memory of ", held, " tokens was asked for");
     constexpr std::uint64_t most = ~std::uint64_t{0};
     uint128 const exact =
         static_cast<uint128>(bytes_per_token) * static_cast<std::uint64_t>(held) + fixed_bytes;

@@ -31,7 +31,8 @@ struct quadratic_cost {
 
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units operator()(tokens length) const
   {
-    BALLAST_EXPECTS(fraction_bits <= 127);
+    BALLAST_EXPECTS(fraction_bits <= 127, "a quadratic_cost has ", fraction_bits,
+                    " fraction bits, and the most is 127");
     if (length < 0 || length > longest_sample) { return no_cost; }
 
     auto const l = static_cast<std::uint64_t>(length);

@@ -15,8 +15,8 @@ namespace ballast::inline v0 {
 /// Complexity  O(1).
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units saturating_sum(cost_units a, cost_units b)
 {
-  BALLAST_EXPECTS(a >= 0);
-  BALLAST_EXPECTS(b >= 0);
+  BALLAST_EXPECTS(a >= 0, "a cost of ", a, " was to be added, and the least is 0");
+  BALLAST_EXPECTS(b >= 0, "a cost of ", b, " was to be added, and the least is 0");
   return b < no_cost - a ? a + b : no_cost;
 }
 

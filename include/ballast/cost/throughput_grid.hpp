@@ -71,7 +71,8 @@ class throughput_grid {
   /// The throughput over lengths at a tensor-parallel degree of at least 1.
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr interpolated_throughput at(std::int64_t degree) const
   {
-    BALLAST_EXPECTS(degree >= 1);
+    BALLAST_EXPECTS(degree >= 1, "a throughput was asked for at a degree of ", degree,
+                    ", and the least is 1");
     std::uint32_t right = 0;
     while (right + 1 < degree_count_ && degrees_[right] < degree) { ++right; }
     bool const between = right > 0 && degree < degrees_[right];

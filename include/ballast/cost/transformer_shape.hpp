@@ -45,8 +45,10 @@ struct transformer_shape {
                                                               std::uint32_t layers = 1,
                                                               std::uint32_t heads = 1)
 {
-  BALLAST_EXPECTS(hidden < (std::uint32_t{1} << 30));
-  BALLAST_EXPECTS(heads >= 1 && hidden % heads == 0);
+  BALLAST_EXPECTS(hidden < (std::uint32_t{1} << 30), "a classic transformer has a hidden size of ",
+                  hidden, ", which is not below 2^30");
+  BALLAST_EXPECTS(heads >= 1 && hidden % heads == 0, "a classic transformer has ", heads,
+                  " heads, which do not divide its hidden size of ", hidden);
   return {.hidden = hidden,
           .layers = layers,
           .heads = heads,

@@ -98,8 +98,9 @@ template <class Lengths>
                                         std::int32_t bins, std::uint32_t* counts,
                                         cudaStream_t stream)
 {
-  BALLAST_EXPECTS(bins >= 1);
-  BALLAST_EXPECTS(count < (std::size_t{1} << 31));
+  BALLAST_EXPECTS(bins >= 1, "a histogram was asked for of ", bins, " bins, and the least is 1");
+  BALLAST_EXPECTS(count < (std::size_t{1} << 31), "a histogram was asked for of ", count,
+                  " lengths, and there can be fewer than 2^31");
   detail::nvtx_range const range("ballast::count_lengths");
   // With a count of 32 bits CUB compiles one kernel, with one of 64 bits two.
   return cub::DeviceHistogram::HistogramRange(temporary, temporary_bytes, lengths, counts, bins + 1,

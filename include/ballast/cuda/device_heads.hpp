@@ -63,7 +63,8 @@ class device_heads {
   explicit device_heads(std::span<head_array const> arrays)
       : size_(static_cast<std::uint32_t>(arrays.size()))
   {
-    BALLAST_EXPECTS(arrays.size() <= most);
+    BALLAST_EXPECTS(arrays.size() <= most, "a call exchanges ", arrays.size(),
+                    " arrays, and the most is ", most);
     array* next = arrays_;
     for (head_array const& each : arrays) {
       *next++ = {each.from.data(), each.to.data(), each.shape, element_type_of(each)};

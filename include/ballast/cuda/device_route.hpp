@@ -58,12 +58,21 @@ class device_route {
   device_route(route_bound bound, std::span<std::byte> device, std::span<std::byte> pinned)
       : bound_(bound), device_(device.data()), pinned_(pinned.data())
   {
-    BALLAST_EXPECTS(bound.ranks >= 1);
+    BALLAST_EXPECTS(bound.ranks >= 1, "the bound is that of a route over no ranks");
     // Copies, one for each range and array, are numbered in 32 bits.
-    BALLAST_EXPECTS(bound.ranges <= std::numeric_limits<std::uint32_t>::max() / device_rows::most);
-    BALLAST_EXPECTS(device.size() >= bytes(bound) && pinned.size() >= bytes(bound));
-    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(device_) % alignof(peer_rows) == 0);
-    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(peer_rows) == 0);
+    BALLAST_EXPECTS(bound.ranges <= std::numeric_limits<std::uint32_t>::max() / device_rows::most,
+                    "the bound is that of a route of ", bound.ranges, " ranges, and the most is ",
+                    std::numeric_limits<std::uint32_t>::max() / device_rows::most);
+    BALLAST_EXPECTS(device.size() >= bytes(bound), "there are ", device.size(),
+                    " bytes of device memory for a route that takes ", bytes(bound));
+    BALLAST_EXPECTS(pinned.size() >= bytes(bound), "there are ", pinned.size(),
+                    " bytes of pinned memory for a route that takes ", bytes(bound));
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(device_) % alignof(peer_rows) == 0,
+                    "the device memory does not begin at a multiple of ", alignof(peer_rows),
+                    " bytes");
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(peer_rows) == 0,
+                    "the pinned memory does not begin at a multiple of ", alignof(peer_rows),
+                    " bytes");
     *in<counts>(pinned_, 0) = {};  // so that an upload without a plan is of one that moves nothing
     auto* const rows = in<tokens>(pinned_, layout(bound).sent_rows);
     std::fill(rows, rows + 2 * std::size_t{bound.ranks}, tokens{0});
@@ -189,7 +198,9 @@ class device_route {
     auto* next = in<peer_rows>(pinned_, ranges);
     for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
       for (row_range const range : table[to_id<rank_id>(peer)]) {
-        BALLAST_EXPECTS(range.count >= 0 && range.count <= longest_sample);
+        BALLAST_EXPECTS(range.count >= 0 && range.count <= longest_sample,
+                        "the route has a range of ", range.count, " rows for rank ", peer,
+                        ", which is not from 0 to ", longest_sample);
         *next++ = {range.first, static_cast<std::uint32_t>(range.count), peer};
       }
     }

@@ -96,8 +96,11 @@ class device_ulysses {
       : bound_(bound), device_(device), pinned_(reinterpret_cast<tokens*>(pinned.data()))
   {
     check(bound);
-    BALLAST_EXPECTS(pinned.size() >= pinned_bytes(bound));
-    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(tokens) == 0);
+    BALLAST_EXPECTS(pinned.size() >= pinned_bytes(bound), "there are ", pinned.size(),
+                    " bytes of pinned memory for a bag that takes ", pinned_bytes(bound));
+    BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(pinned_) % alignof(tokens) == 0,
+                    "the pinned memory does not begin at a multiple of ", alignof(tokens),
+                    " bytes");
     // Allocates the plan's memory for all steps; also the plan of an upload before the first
     // stage().
     plan_.assign(std::vector<tokens>(bound.sequences), bound.gpus, bound.query_heads);
@@ -107,7 +110,9 @@ class device_ulysses {
   /// Writes a plan to pinned memory, for upload().
   [[nodiscard]] result<void> stage(ulysses_plan const& plan)
   {
-    BALLAST_EXPECTS(plan.gpus() == bound_.gpus && plan.query_heads() == bound_.query_heads);
+    BALLAST_EXPECTS(plan.gpus() == bound_.gpus && plan.query_heads() == bound_.query_heads,
+                    "the plan is for ", plan.gpus(), " GPUs and ", plan.query_heads(),
+                    " query heads, and the memory for ", bound_.gpus, " and ", bound_.query_heads);
     if (plan.lengths().size() > bound_.sequences) {
       return fail(error_code::out_of_range, bound_.sequences,
                   "the bag has " + std::to_string(plan.lengths().size()) +
@@ -167,10 +172,15 @@ class device_ulysses {
 
   static void check(ulysses_bound bound)
   {
-    BALLAST_EXPECTS(bound.sequences >= 1 && bound.gpus >= 1 && bound.query_heads >= 1);
+    BALLAST_EXPECTS(bound.sequences >= 1 && bound.gpus >= 1 && bound.query_heads >= 1,
+                    "the bound is that of a bag of ", bound.gpus, " GPUs with ", bound.sequences,
+                    " sequences and ", bound.query_heads,
+                    " query heads, and the least of each is 1");
     // Copies, one for each GPU, sequence and array, are numbered in 32 bits.
     BALLAST_EXPECTS((std::uint64_t{bound.gpus} + 1) * (std::uint64_t{bound.sequences} + 1) <
-                    std::numeric_limits<std::uint32_t>::max() / (2 * device_heads::most));
+                        std::numeric_limits<std::uint32_t>::max() / (2 * device_heads::most),
+                    "the bound is that of a bag of ", bound.gpus, " GPUs with ", bound.sequences,
+                    " sequences, whose copies are too many to be numbered in 32 bits");
   }
 
   [[nodiscard]] static cudaError_t sum_rows(void* scan, std::size_t& scan_bytes, parts const& at,

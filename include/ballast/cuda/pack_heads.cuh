@@ -31,8 +31,9 @@ template <class List, class Bytes, class After>
                                      device_heads const& heads, Bytes* messages, std::byte* padded,
                                      After const& after, cudaStream_t stream)
 {
-  BALLAST_EXPECTS(gpu < tables.split.gpus);
-  BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(messages) % message_alignment == 0);
+  BALLAST_EXPECTS(gpu < tables.split.gpus, "GPU ", gpu, " of a bag of ", tables.split.gpus);
+  BALLAST_EXPECTS(reinterpret_cast<std::uintptr_t>(messages) % message_alignment == 0,
+                  "the messages do not begin at a multiple of ", message_alignment, " bytes");
   temporary_storage storage(temporary);
   head_blocks const all{tables, gpu, heads.size(), List::side};
   auto* const blocks = storage.take<device_head_block>(all.count());
@@ -147,7 +148,9 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
     if (!tables.split.replicates(heads[index].shape.heads)) { continue; }
     // Without memory the call only asks for sizes, perhaps for an exchange to heads, which adds
     // nothing.
-    BALLAST_EXPECTS(temporary == nullptr || heads[index].element != element_type::other);
+    BALLAST_EXPECTS(temporary == nullptr || heads[index].element != element_type::other,
+                    "several GPUs have the same of the ", heads[index].shape.heads,
+                    " heads of array ", index, ", and its elements cannot be added");
     shares = true;
   }
   return detail::copy_heads<detail::unpacked_to_tokens>(

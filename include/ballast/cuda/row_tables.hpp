@@ -64,7 +64,8 @@ struct device_rows {
   explicit device_rows(std::span<row_array const> all)
       : count(static_cast<std::uint32_t>(all.size()))
   {
-    BALLAST_EXPECTS(all.size() <= most);
+    BALLAST_EXPECTS(all.size() <= most, "a call exchanges ", all.size(),
+                    " arrays, and the most is ", most);
     for (std::size_t index = 0; index < all.size(); ++index) {
       arrays[index] = {all[index].from.data(), all[index].to.data(), all[index].row_bytes};
     }

@@ -66,9 +66,11 @@ struct tiled_copies {
                                        List const& list, std::uint32_t count,
                                        cudaStream_t stream) const
   {
-    BALLAST_EXPECTS(std::has_single_bit(tile_bytes) && tile_bytes >= 64 &&
-                    tile_bytes <= std::uint32_t{1} << 30);
-    BALLAST_EXPECTS(blocks_per_multiprocessor >= 1);
+    BALLAST_EXPECTS(
+        std::has_single_bit(tile_bytes) && tile_bytes >= 64 && tile_bytes <= std::uint32_t{1} << 30,
+        "tile_bytes is ", tile_bytes, ", which is not a power of two from 64 to 2^30");
+    BALLAST_EXPECTS(blocks_per_multiprocessor >= 1, "blocks_per_multiprocessor is ",
+                    blocks_per_multiprocessor, ", and the least is 1");
     detail::temporary_storage storage(temporary);
     auto* const tiles_to = storage.take<std::uint64_t>(count);
     thrust::transform_iterator const tiles(thrust::counting_iterator<std::uint32_t>(0),

@@ -66,9 +66,13 @@ class copy_engine_communicator {
       std::span<cudaStream_t const> streams, copy_engine_options options = {},
       Allocator const& allocator = Allocator())
   {
-    BALLAST_EXPECTS(!streams.empty() && options.deadline > std::chrono::milliseconds(0));
-    for (cudaStream_t const stream : streams) {
-      BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy);
+    BALLAST_EXPECTS(!streams.empty(), "there are no streams, one for each rank");
+    BALLAST_EXPECTS(options.deadline > std::chrono::milliseconds(0), "the deadline is ",
+                    options.deadline.count(), " ms");
+    for (cudaStream_t const& stream : streams) {
+      BALLAST_EXPECTS(stream != nullptr && stream != cudaStreamLegacy, "the stream of rank ",
+                      &stream - streams.data(),
+                      " is the legacy default stream; give each rank one of its own");
     }
     return detail::make_copy_engine_ranks(streams).map([&](detail::copy_engine_ranks const& ranks) {
       auto const group = std::make_shared<detail::thread_meeting>(ranks.size(), options.deadline);

@@ -79,7 +79,8 @@ class overlapped_chunks {
  public:
   [[nodiscard]] static result<overlapped_chunks> make(std::uint32_t depth = 2)
   {
-    BALLAST_EXPECTS(depth >= 1);
+    BALLAST_EXPECTS(depth >= 1, "chunks were asked for at a depth of ", depth,
+                    ", and the least is 1");
     std::vector<detail::cuda_event> events;
     events.reserve(std::size_t{depth} + 1);
     for (std::size_t count = 0; count <= depth; ++count) {

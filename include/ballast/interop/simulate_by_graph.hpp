@@ -142,7 +142,8 @@ struct graph_timeline {
       }
     }
     auto const& [position, stage, direction] = graph[at];
-    BALLAST_EXPECTS(position < order.size());
+    BALLAST_EXPECTS(position < order.size(), "the schedule has a task at position ", position,
+                    ", and the order has ", order.size(), " microbatches");
     stage_time const& time = times[order[position]][to_index(stage)];
     timeline.end[at] =
         timeline.start[at] + (direction == pass::forward ? time.forward : time.backward);

@@ -37,8 +37,10 @@ inline void descending_order_into(std::span<priced_sample> order, std::span<cost
 {
   BALLAST_EXPECTS(order.size() == costs.size(), "`order` has ", order.size(), " entries for ",
                   costs.size(), " costs");
-  BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32));
-  BALLAST_AUDIT(std::none_of(costs.begin(), costs.end(), [](cost_units cost) { return cost < 0; }));
+  BALLAST_EXPECTS(costs.size() < (std::uint64_t{1} << 32), "there are ", costs.size(),
+                  " costs to sort, and there can be fewer than 2^32");
+  BALLAST_AUDIT(std::none_of(costs.begin(), costs.end(), [](cost_units cost) { return cost < 0; }),
+                "a cost to sort is negative");
   auto const heavier = [](priced_sample a, priced_sample b) {
     return a.cost > b.cost || (a.cost == b.cost && a.sample < b.sample);
   };

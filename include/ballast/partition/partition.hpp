@@ -49,7 +49,8 @@ namespace ballast::inline v0 {
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
 ///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
-///             cost or no cost, a home outside the job, or the costs or weights overflow;
+///             cost or no cost, a home outside the job, or the costs or weights overflow; or weights
+///             have no most_per_gpu;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
 ///             refuse short samples; or it found no bag with room, or there is no bag, or the policy
 ///             pads and samples have to stay together. The plan is then unspecified.

@@ -27,7 +27,7 @@ struct partition_constraints {
   /// A bag of G GPUs gets at most G times this weight: what its memory holds. The plan of a policy
   /// that ignores weights is refused where it is above; `capped` makes every policy keep to it.
   std::int64_t most_per_gpu = no_limit;
-  /// What counts against most_per_gpu. Empty: the lengths.
+  /// What counts against most_per_gpu, and only with it. Empty: the lengths.
   std::span<std::int64_t const> weights = {};
 
   static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
@@ -61,6 +61,12 @@ namespace detail {
     return fail(error_code::out_of_range, 0,
                 "a GPU cannot hold " + std::to_string(given.most_per_gpu) +
                     "; give the most that it holds, or no limit");
+  }
+  if (!given.weights.empty() && given.most_per_gpu == given.no_limit) {
+    return fail(
+        error_code::out_of_range, 0,
+        "constraints.weights has no most_per_gpu to count against; give the most that a GPU "
+        "holds, or no weights");
   }
   std::int64_t total = 0;
   for (std::size_t sample = 0; sample < given.weights.size(); ++sample) {

@@ -52,10 +52,16 @@ struct rank_memory {
     std::span<microbatch_id const> order, std::span<std::uint64_t const> bytes)
 {
   stage_graph const& stages = schedule.stages();
-  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size());
-  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size());
-  BALLAST_EXPECTS(order.size() == schedule.microbatches());
-  BALLAST_EXPECTS(bytes.size() == schedule.microbatches() * stages.stages());
+  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
+                  "the timeline has the starts of ", timeline.start.size(),
+                  " tasks, and the schedule ", schedule.tasks().size());
+  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
+                  timeline.end.size(), " tasks, and the schedule ", schedule.tasks().size());
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ", order.size(),
+                  " microbatches, and the schedule ", schedule.microbatches());
+  BALLAST_EXPECTS(bytes.size() == schedule.microbatches() * stages.stages(), "`bytes` has ",
+                  bytes.size(), " entries for ", schedule.microbatches(), " microbatches on ",
+                  stages.stages(), " stages");
   std::vector<rank_memory> memory(stages.ranks());
   for (std::size_t rank = 0; rank < memory.size(); ++rank) {
     auto& [peak, levels] = memory[rank];

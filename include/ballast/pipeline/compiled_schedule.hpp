@@ -95,14 +95,16 @@ class compiled_schedule {
   /// First the task before it on its rank, if there is one, with no transfer.
   [[nodiscard]] std::span<wait const> waits_for(std::size_t task) const
   {
-    BALLAST_EXPECTS(task < tasks_.size());
+    BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ", tasks_.size(),
+                    " tasks");
     return std::span(waits_).subspan(first_wait_[task], first_wait_[task + 1] - first_wait_[task]);
   }
 
   /// How many of tasks() depend on the first `positions` microbatches of an order only.
   [[nodiscard]] std::size_t tasks_before(std::size_t positions) const
   {
-    BALLAST_EXPECTS(positions <= microbatches_);
+    BALLAST_EXPECTS(positions <= microbatches_, "the first ", positions,
+                    " microbatches of a schedule of ", microbatches_);
     return tasks_before_[positions];
   }
 

@@ -28,8 +28,11 @@ namespace ballast::inline v0 {
 [[nodiscard]] inline std::vector<std::uint32_t> critical_path(compiled_schedule const& schedule,
                                                               pipeline_timeline const& timeline)
 {
-  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size());
-  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size());
+  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
+                  "the timeline has the starts of ", timeline.start.size(),
+                  " tasks, and the schedule ", schedule.tasks().size());
+  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
+                  timeline.end.size(), " tasks, and the schedule ", schedule.tasks().size());
   std::vector<std::uint32_t> path;
   if (timeline.end.empty()) { return path; }
   auto task = static_cast<std::uint32_t>(
@@ -42,7 +45,9 @@ namespace ballast::inline v0 {
         std::find_if(waits.begin(), waits.end(), [&](compiled_schedule::wait const& wait) {
           return timeline.end[wait.task] + wait.transfer == timeline.start[task];
         });
-    BALLAST_EXPECTS(last != waits.end());  // otherwise it could have started earlier
+    BALLAST_EXPECTS(last != waits.end(), "task ", task, " starts at ", timeline.start[task],
+                    ", and nothing that it waits for is done then: the timeline is not one of this "
+                    "schedule");
     task = last->task;
   }
   std::reverse(path.begin(), path.end());

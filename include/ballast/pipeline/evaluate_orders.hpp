@@ -149,9 +149,11 @@ class order_evaluator {
   void run_into(std::span<time_units> makespans, detail::order_memory<T>& memory,
                 std::span<microbatch_id const> orders)
   {
-    BALLAST_AUDIT(std::all_of(orders.begin(), orders.end(), [this](microbatch_id microbatch) {
-      return to_index(microbatch) <= positions_;
-    }));
+    BALLAST_AUDIT(std::all_of(orders.begin(), orders.end(),
+                              [this](microbatch_id microbatch) {
+                                return to_index(microbatch) <= positions_;
+                              }),
+                  "an order has microbatches that a schedule of ", positions_, " does not have");
     memory.orders = orders.data();
     if (makespans.size() < Lanes) {  // the lanes that are left repeat the last order
       auto end = std::copy(orders.begin(), orders.end(), filled_up_.begin());

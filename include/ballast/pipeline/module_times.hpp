@@ -75,7 +75,8 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
   for (auto const& microbatch : microbatches) {
     for (sample_id const sample : microbatch) {
       std::size_t const index = to_index(sample);
-      BALLAST_EXPECTS(index < std::ranges::size(samples));
+      BALLAST_EXPECTS(index < std::ranges::size(samples), "microbatch ", row, " holds sample ",
+                      sample, ", and there are times of ", std::ranges::size(samples));
       auto const at = static_cast<std::ranges::range_difference_t<Samples const>>(index);
       auto const& times = std::invoke(times_of, std::ranges::begin(samples)[at]);
       for (std::size_t module = 0; module < modules; ++module) {
@@ -128,8 +129,12 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
 inline void split_over_stages_into(pipeline_times& times, pipeline_times const& whole,
                                    std::span<std::vector<std::uint32_t> const> layers)
 {
-  BALLAST_EXPECTS(&times != &whole);
-  BALLAST_EXPECTS(!layers.empty() && whole.stages == layers.size());
+  BALLAST_EXPECTS(
+      &times != &whole,
+      "the times of stages cannot be written over those of the modules that they are parts of");
+  BALLAST_EXPECTS(!layers.empty(), "there are layers of no modules");
+  BALLAST_EXPECTS(whole.stages == layers.size(), "there are layers of ", layers.size(),
+                  " modules and times of ", whole.stages);
   times.stages = 0;
   for (auto const& of_module : layers) { times.stages += of_module.size(); }
   times.rows.resize(whole.microbatches() * times.stages);
@@ -138,10 +143,11 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
   for (std::size_t module = 0; module < layers.size(); ++module) {
     auto const total =
         std::accumulate(layers[module].begin(), layers[module].end(), std::uint64_t{0});
-    BALLAST_EXPECTS(total >= 1);
+    BALLAST_EXPECTS(total >= 1, "module ", module, " has no layers on its ", layers[module].size(),
+                    " stages");
     // The sum over the first stages is rounded down; each stage gets the difference of two sums.
     auto const part = [total](time_units time, std::uint64_t below) {
-      BALLAST_AUDIT(time >= 0);
+      BALLAST_AUDIT(time >= 0, "a time of ", time, " cannot be split over stages");
       return static_cast<time_units>(static_cast<uint128>(time) * below / total);
     };
     for (std::size_t row = 0; row < whole.microbatches(); ++row) {

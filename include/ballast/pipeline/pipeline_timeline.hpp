@@ -34,7 +34,8 @@ struct pipeline_timeline {
   /// The same of one rank.
   [[nodiscard]] double idle_share(pipeline_rank rank) const
   {
-    BALLAST_EXPECTS(to_index(rank) < busy.size());
+    BALLAST_EXPECTS(to_index(rank) < busy.size(), "rank ", rank, " of a timeline of ", busy.size(),
+                    " ranks");
     if (makespan == 0) { return 0; }
     return 1 - static_cast<double>(busy[to_index(rank)]) / static_cast<double>(makespan);
   }

@@ -98,9 +98,11 @@ time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule cons
                   " microbatches was given for a schedule of ", schedule.microbatches());
   BALLAST_EXPECTS(times.stages == schedule.stages().stages(), "times on ", times.stages,
                   " stages were given for a schedule of ", schedule.stages().stages());
-  BALLAST_AUDIT(std::all_of(order.begin(), order.end(), [&](microbatch_id microbatch) {
-    return to_index(microbatch) < times.microbatches();
-  }));
+  BALLAST_AUDIT(
+      std::all_of(
+          order.begin(), order.end(),
+          [&](microbatch_id microbatch) { return to_index(microbatch) < times.microbatches(); }),
+      "the order has microbatches that the times of ", times.microbatches(), " do not have");
   std::span<pipeline_task const> const tasks = schedule.tasks();
   time_units makespan = 0;
   for (std::size_t task = 0; task < tasks.size(); ++task) {

@@ -93,7 +93,8 @@ svg .tone-0, svg .tone-1, svg .tone-2, svg .tone-3 { stroke: var(--card); stroke
 /// Expects     `markup` is what `svg_drawing::markup` or a chart returned.
 [[nodiscard]] inline std::string standalone_svg(std::string_view markup)
 {
-  BALLAST_EXPECTS(markup.substr(0, 5) == "<svg ");
+  BALLAST_EXPECTS(markup.substr(0, 5) == "<svg ",
+                  "the markup does not begin with <svg, as drawings do");
   std::size_t const inside = markup.find('>') + 1;
   std::string file = "<svg xmlns=\"http://www.w3.org/2000/svg\" ";
   file += markup.substr(5, inside - 5);

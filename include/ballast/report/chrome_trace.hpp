@@ -73,8 +73,11 @@ class chrome_trace {
   {
     std::int64_t const start = added.start_nanoseconds;
     std::int64_t const duration = added.duration_nanoseconds;
-    BALLAST_EXPECTS(start >= 0 && duration >= 0);
-    BALLAST_EXPECTS(duration <= std::numeric_limits<std::int64_t>::max() - start);
+    BALLAST_EXPECTS(start >= 0 && duration >= 0, "an event starts at ", start, " ns and lasts ",
+                    duration, " ns, and the least of both is 0");
+    BALLAST_EXPECTS(duration <= std::numeric_limits<std::int64_t>::max() - start,
+                    "an event starts at ", start, " ns and lasts ", duration,
+                    " ns, and its end does not fit 64 bits");
 
     std::size_t const first = events_.size();
     events_ += R"({"ph":"X","name":)";

@@ -28,7 +28,10 @@ namespace ballast::inline v0::detail {
 {
   std::vector<double> finish(gpus, 0);
   for (report::gantt_bar const& bar : bars) {
-    BALLAST_EXPECTS(to_index(bar.gpu) < gpus && bar.start >= 0 && bar.duration >= 0);
+    BALLAST_EXPECTS(to_index(bar.gpu) < gpus, "bar ", &bar - bars.data(), " is on GPU ", bar.gpu,
+                    " of ", gpus);
+    BALLAST_EXPECTS(bar.start >= 0 && bar.duration >= 0, "bar ", &bar - bars.data(), " starts at ",
+                    bar.start, " and lasts ", bar.duration, ", and the least of both is 0");
     double& end = finish[to_index(bar.gpu)];
     end = std::max(end, bar.start + bar.duration);
   }

@@ -36,13 +36,17 @@ namespace ballast::inline v0::report {
   // A length of 0 has no logarithm: it is shown half an octave left of 1.
   auto const place = [](tokens length) { return std::max(static_cast<double>(length), 0.7); };
 
-  BALLAST_EXPECTS(work.empty() || work.size() == bins.size());
+  BALLAST_EXPECTS(work.empty() || work.size() == bins.size(), "there is work of ", work.size(),
+                  " bins for a histogram of ", bins.size());
   auto const work_of = [work](std::size_t bin) { return work.empty() ? 0.0 : work[bin]; };
   double all_samples = 0;
   double all_work = 0;
   for (std::size_t bin = 0; bin < bins.size(); ++bin) {
-    BALLAST_EXPECTS(0 <= bins[bin].shortest && bins[bin].shortest <= bins[bin].longest);
-    BALLAST_EXPECTS(work_of(bin) >= 0);
+    BALLAST_EXPECTS(0 <= bins[bin].shortest && bins[bin].shortest <= bins[bin].longest, "bin ", bin,
+                    " has samples of ", bins[bin].shortest, " to ", bins[bin].longest,
+                    " tokens, which are no lengths");
+    BALLAST_EXPECTS(work_of(bin) >= 0, "bin ", bin, " has a work of ", work_of(bin),
+                    ", and the least is 0");
     all_samples += static_cast<double>(bins[bin].samples);
     all_work += work_of(bin);
   }

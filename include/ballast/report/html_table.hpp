@@ -33,7 +33,8 @@ class html_table {
   /// Expects one cell per column.
   void add_row(std::vector<std::string> const& cells)
   {
-    BALLAST_EXPECTS(cells.size() == columns_);
+    BALLAST_EXPECTS(cells.size() == columns_, "a row of ", cells.size(), " cells for a table of ",
+                    columns_, " columns");
     markup_ += "<tr>";
     for (std::string const& cell : cells) {
       bool const names_row = &cell == cells.data();

@@ -105,8 +105,12 @@ struct chart_speeds {
                                             std::vector<double> const& after, std::string_view unit,
                                             chart_speeds const& speeds = {})
 {
-  BALLAST_EXPECTS(speeds.before.empty() || speeds.before.size() == before.size());
-  BALLAST_EXPECTS(speeds.after.empty() || speeds.after.size() == after.size());
+  BALLAST_EXPECTS(speeds.before.empty() || speeds.before.size() == before.size(),
+                  "there are speeds of ", speeds.before.size(), " GPUs and loads of ",
+                  before.size(), " before balancing");
+  BALLAST_EXPECTS(speeds.after.empty() || speeds.after.size() == after.size(),
+                  "there are speeds of ", speeds.after.size(), " GPUs and loads of ", after.size(),
+                  " after balancing");
   constexpr std::size_t most_bars = 128;
   constexpr double gap = 44;  // between the panels
   constexpr double panel = (detail::plot_width - gap) / 2;
@@ -116,6 +120,11 @@ struct chart_speeds {
   std::string_view glue = ": the busiest has ";
   for (bool const balanced : {false, true}) {
     std::vector<double> const& loads = balanced ? after : before;
+    for (double const& load : loads) {
+      BALLAST_EXPECTS(load >= 0 && load <= 1e29, "GPU ", &load - loads.data(), " has a load of ",
+                      load, balanced ? " after" : " before",
+                      " balancing, which is not from 0 to 1e29");
+    }
     double const mean = detail::mean_of(loads, balanced ? speeds.after : speeds.before);
     if (!(mean > 0)) { continue; }
     (description += glue) += ratio_text(detail::highest_of(loads) / mean) + " times the mean";

@@ -55,12 +55,15 @@ struct balance_metrics {
 [[nodiscard]] inline balance_metrics measure_balance(std::span<cost_units const> loads,
                                                      std::span<std::uint32_t const> speeds)
 {
-  BALLAST_EXPECTS(!loads.empty() && loads.size() == speeds.size());
+  BALLAST_EXPECTS(!loads.empty(), "there are no loads to measure");
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
+                  " bags and speeds of ", speeds.size());
   balance_metrics metrics;
   double total = 0;
   double all_speeds = 0;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    BALLAST_EXPECTS(speeds[bag] >= 1);
+    BALLAST_EXPECTS(speeds[bag] >= 1, "bag ", bag, " has a speed of ", speeds[bag],
+                    ", and the least is 1");
     auto const load = static_cast<double>(loads[bag]);
     double const per_speed = load / speeds[bag];
     metrics.heaviest = std::max(metrics.heaviest, per_speed);
@@ -85,11 +88,14 @@ struct balance_metrics {
                                                      std::size_t gpus,
                                                      std::span<std::uint32_t const> gpu_speeds = {})
 {
-  BALLAST_EXPECTS(costs.size() == batch.source.size());
-  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus);
+  BALLAST_EXPECTS(costs.size() == batch.source.size(), "there are costs of ", costs.size(),
+                  " samples for a batch of ", batch.source.size());
+  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus, "there are speeds of ",
+                  gpu_speeds.size(), " GPUs for a step over ", gpus);
   std::vector<cost_units> loads(gpus, 0);
   for (std::size_t sample = 0; sample < costs.size(); ++sample) {
-    BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus);
+    BALLAST_EXPECTS(to_index(batch.source[sample]) < gpus, "sample ", sample, " was read by GPU ",
+                    batch.source[sample], " of ", gpus);
     loads[to_index(batch.source[sample])] += costs[sample];
   }
   if (!gpu_speeds.empty()) { return measure_balance(loads, gpu_speeds); }
@@ -109,7 +115,10 @@ struct balance_metrics {
 [[nodiscard]] inline double flops_utilization(double flops, double seconds,
                                               double peak_flops_per_second)
 {
-  BALLAST_EXPECTS(seconds > 0 && peak_flops_per_second > 0);
+  BALLAST_EXPECTS(seconds > 0, "the step takes ", seconds,
+                  " seconds, and a utilization needs more than 0");
+  BALLAST_EXPECTS(peak_flops_per_second > 0, "the GPUs can do ", peak_flops_per_second,
+                  " FLOP/s, and a utilization needs more than 0");
   return flops / (seconds * peak_flops_per_second);
 }
 

@@ -21,8 +21,10 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) it is the nearest decimal, and a zero has no sign: "0.00", not "-0.00"
 inline std::string decimal_text(double value, int decimals)
 {
-  BALLAST_EXPECTS(detail::is_finite(value));
-  BALLAST_EXPECTS(decimals >= 0 && decimals <= 20);
+  BALLAST_EXPECTS(detail::is_finite(value), "the number to write is ", value,
+                  ", and only finite ones have digits");
+  BALLAST_EXPECTS(decimals >= 0 && decimals <= 20, "a number was asked for with ", decimals,
+                  " decimals, which is not from 0 to 20");
   detail::digits_buffer digits;
   char const* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
                                         std::chars_format::fixed, decimals)
@@ -60,7 +62,8 @@ inline std::string grouped_text(std::int64_t value)
 ///                 digits, and from 1e6 s with a power of ten
 inline std::string si_text(double value, std::string_view unit)
 {
-  BALLAST_EXPECTS(detail::is_finite(value));
+  BALLAST_EXPECTS(detail::is_finite(value), "the number to write is ", value,
+                  ", and only finite ones have digits");
   if (value == 0) { return "0"; }
   // "-1.23e-05": rounding first and scaling afterwards turns 999.9 into 1k, not into 1000.
   detail::digits_buffer buffer;

@@ -26,8 +26,10 @@ namespace ballast::inline v0::report {
     compiled_schedule const& schedule, pipeline_timeline const& timeline,
     std::vector<microbatch_id> const& order, double time_per_unit = 1)
 {
-  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size());
-  BALLAST_EXPECTS(order.size() == schedule.microbatches());
+  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(), "the timeline has ",
+                  timeline.start.size(), " tasks, and the schedule ", schedule.tasks().size());
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ", order.size(),
+                  " microbatches, and the schedule ", schedule.microbatches());
   std::vector<pipeline_bar> bars;
   bars.reserve(schedule.tasks().size());
   for (std::size_t index = 0; index < schedule.stages().ranks(); ++index) {

@@ -129,12 +129,16 @@ namespace ballast::inline v0::report {
   auto const end_of = [ranks](std::vector<pipeline_bar> const& bars) {
     double end = 0;
     for (pipeline_bar const& bar : bars) {
-      BALLAST_EXPECTS(to_index(bar.rank) < ranks && bar.start >= 0 && bar.duration >= 0);
+      BALLAST_EXPECTS(to_index(bar.rank) < ranks, "bar ", &bar - bars.data(), " is on rank ",
+                      bar.rank, " of ", ranks);
+      BALLAST_EXPECTS(bar.start >= 0 && bar.duration >= 0, "bar ", &bar - bars.data(),
+                      " starts at ", bar.start, " and lasts ", bar.duration,
+                      ", and the least of both is 0");
       end = std::max(end, bar.start + bar.duration);
     }
     return end;
   };
-  BALLAST_EXPECTS(bound >= 0);
+  BALLAST_EXPECTS(bound >= 0, "the bound is ", bound, ", and the least is 0");
   detail::axis const time =
       detail::axis::linear(std::max({end_of(given), end_of(ordered), bound}), 8);
 

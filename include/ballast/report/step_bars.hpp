@@ -65,14 +65,16 @@ namespace ballast::inline v0::report {
     sample_batch const& batch, std::span<cost_units const> costs, std::size_t gpus,
     double time_per_unit, std::span<std::uint32_t const> gpu_speeds = {})
 {
-  BALLAST_EXPECTS(costs.size() == batch.lengths.size());
-  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus);
+  BALLAST_EXPECTS(costs.size() == batch.lengths.size(), "there are costs of ", costs.size(),
+                  " samples for a batch of ", batch.lengths.size());
+  BALLAST_EXPECTS(gpu_speeds.empty() || gpu_speeds.size() == gpus, "there are speeds of ",
+                  gpu_speeds.size(), " GPUs for a step over ", gpus);
   detail::bar_stacker stack(gpus, time_per_unit);
   for (std::size_t sample = 0; sample < costs.size(); ++sample) {
     std::size_t const gpu = to_index(batch.source[sample]);
-    BALLAST_EXPECTS(gpu < gpus);
+    BALLAST_EXPECTS(gpu < gpus, "sample ", sample, " was read by GPU ", gpu, " of ", gpus);
     std::uint32_t const speed = gpu_speeds.empty() ? 1 : gpu_speeds[gpu];
-    BALLAST_EXPECTS(speed >= 1);
+    BALLAST_EXPECTS(speed >= 1, "GPU ", gpu, " has a speed of ", speed, ", and the least is 1");
     stack.add(gpu, sample, batch.lengths[sample], costs[sample], 1, speed);
   }
   return stack.bars;
@@ -93,7 +95,10 @@ namespace ballast::inline v0::report {
                                                             std::span<tokens const> lengths,
                                                             double time_per_unit)
 {
-  BALLAST_EXPECTS(lengths.size() == plan.owner.size() && plan.loads.size() == bags.size());
+  BALLAST_EXPECTS(lengths.size() == plan.owner.size(), "there are lengths of ", lengths.size(),
+                  " samples for a plan of ", plan.owner.size());
+  BALLAST_EXPECTS(plan.loads.size() == bags.size(), "the plan is for ", plan.loads.size(),
+                  " bags, and the layout has ", bags.size());
   detail::bar_stacker stack(bags.gpus(), time_per_unit);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     bag const owner = bags[plan.owner[sample]];
@@ -116,7 +121,8 @@ namespace ballast::inline v0::report {
 {
   std::vector<double> work(gpus, 0.0);
   for (gantt_bar const& bar : bars) {
-    BALLAST_EXPECTS(to_index(bar.gpu) < gpus);
+    BALLAST_EXPECTS(to_index(bar.gpu) < gpus, "bar ", &bar - bars.data(), " is on GPU ", bar.gpu,
+                    " of ", gpus);
     work[to_index(bar.gpu)] += bar.duration;
   }
   return work;

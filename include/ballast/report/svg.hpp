@@ -105,7 +105,8 @@ class svg_drawing {
  private:
   static void append_number(std::string& out, double value)
   {
-    BALLAST_EXPECTS(detail::is_finite(value) && std::abs(value) < 1e9);
+    BALLAST_EXPECTS(detail::is_finite(value) && std::abs(value) < 1e9,
+                    "a drawing has a coordinate of ", value, ", which is not between -1e9 and 1e9");
     std::int64_t const hundredths = std::llround(value * 100);
     if (hundredths < 0) { out += '-'; }
     std::int64_t const magnitude = hundredths < 0 ? -hundredths : hundredths;

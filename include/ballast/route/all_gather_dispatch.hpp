@@ -54,7 +54,10 @@ namespace detail {
 [[nodiscard]] inline exchange_cost price_all_gather(placement const& from, cluster const& machines,
                                                     double bytes_per_token)
 {
-  BALLAST_EXPECTS(from.ranks() == machines.gpus() && bytes_per_token >= 0);
+  BALLAST_EXPECTS(from.ranks() == machines.gpus(), "the placement is over ", from.ranks(),
+                  " ranks, and the cluster has ", machines.gpus(), " GPUs");
+  BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
+                  " bytes, and the least is 0");
   auto const ranks = static_cast<double>(machines.gpus());
   auto const nodes = static_cast<double>(machines.nodes.size());
   auto const most_gpus = static_cast<double>(machines.nodes.largest());
@@ -114,9 +117,16 @@ template <communicator C, std::same_as<row_array>... Arrays>
   tokens const rows = detail::most_rows(from);
   std::size_t part = 0;  // bytes: array after array, each padded to the rank with most rows
   for (row_array const& array : all) {
-    BALLAST_EXPECTS(array.from.size() ==
-                    static_cast<std::size_t>(from.rows(self)) * array.row_bytes);
-    BALLAST_EXPECTS(array.to.size() == static_cast<std::size_t>(to.rows(self)) * array.row_bytes);
+    auto const number = &array - all.data();
+    BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
+    BALLAST_EXPECTS(
+        array.from.size() == static_cast<std::size_t>(from.rows(self)) * array.row_bytes, "array ",
+        number, " has ", array.from.size(), " bytes in `from`, and rank ", self, " has ",
+        from.rows(self), " rows of ", array.row_bytes, " bytes before the exchange");
+    BALLAST_EXPECTS(array.to.size() == static_cast<std::size_t>(to.rows(self)) * array.row_bytes,
+                    "array ", number, " has ", array.to.size(), " bytes in `to`, and rank ", self,
+                    " has ", to.rows(self), " rows of ", array.row_bytes,
+                    " bytes after the exchange");
     part += block_bytes(rows, array.row_bytes);
   }
 
@@ -125,7 +135,6 @@ template <communicator C, std::same_as<row_array>... Arrays>
   std::span<std::byte> const gathered = memory.subspan(part);
   std::size_t block = 0;
   for (row_array const& array : all) {
-    BALLAST_EXPECTS(array.row_bytes >= 1);
     if (!array.from.empty()) { std::memcpy(&own[block], array.from.data(), array.from.size()); }
     block += block_bytes(rows, array.row_bytes);
   }

@@ -32,7 +32,8 @@ struct chunk {
 [[nodiscard]] BALLAST_HOST_DEVICE constexpr chunk chunk_of(std::int64_t length, std::uint32_t parts,
                                                            std::uint32_t index)
 {
-  BALLAST_EXPECTS(length >= 0 && index < parts);
+  BALLAST_EXPECTS(length >= 0, "there are ", length, " items to split into chunks");
+  BALLAST_EXPECTS(index < parts, "chunk ", index, " of ", parts);
   std::int64_t const count = length / parts;
   std::int64_t const longer = length % parts;
   bool const is_longer = index < longer;

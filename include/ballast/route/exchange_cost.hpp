@@ -34,8 +34,10 @@ namespace detail {
 [[nodiscard]] inline double transfer_seconds(cluster const& machines, double within_node_bytes,
                                              double between_nodes_bytes)
 {
-  BALLAST_EXPECTS(machines.within_node_bytes_per_second > 0 &&
-                  machines.between_nodes_bytes_per_second > 0);
+  BALLAST_EXPECTS(
+      machines.within_node_bytes_per_second > 0 && machines.between_nodes_bytes_per_second > 0,
+      "the cluster moves ", machines.within_node_bytes_per_second, " bytes/s within nodes and ",
+      machines.between_nodes_bytes_per_second, " between them, and both have to be above 0");
   return std::max(within_node_bytes / machines.within_node_bytes_per_second,
                   between_nodes_bytes / machines.between_nodes_bytes_per_second);
 }
@@ -59,7 +61,8 @@ namespace detail {
 {
   BALLAST_EXPECTS(volume.ranks.size() == machines.gpus(), "the route is over ", volume.ranks.size(),
                   " ranks, and the cluster has ", machines.gpus(), " GPUs");
-  BALLAST_EXPECTS(bytes_per_token >= 0);
+  BALLAST_EXPECTS(bytes_per_token >= 0, "a token has ", bytes_per_token,
+                  " bytes, and the least is 0");
   auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
   exchange_cost cost;
   for (auto const& [sent, received, kept] : volume.ranks) {

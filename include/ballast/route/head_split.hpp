@@ -32,8 +32,10 @@ struct head_split {
   [[nodiscard]] BALLAST_HOST_DEVICE constexpr std::int64_t used_by(std::int64_t query_head,
                                                                    std::uint32_t heads) const
   {
-    BALLAST_EXPECTS(0 <= query_head && query_head < query_heads);
-    BALLAST_EXPECTS(1 <= heads && heads <= query_heads);
+    BALLAST_EXPECTS(0 <= query_head && query_head < query_heads, "query head ", query_head, " of ",
+                    query_heads);
+    BALLAST_EXPECTS(1 <= heads && heads <= query_heads, "an array has ", heads,
+                    " heads, which is not from 1 to the ", query_heads, " query heads");
     return query_head * heads / query_heads;
   }
 

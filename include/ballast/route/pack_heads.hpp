@@ -177,7 +177,10 @@ inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
   using namespace detail;
   walk_blocks(plan, gpu, block_side::own_tokens, arrays,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
-                BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr);
+                BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr,
+                                "several GPUs have the same of the ", array.shape.heads,
+                                " heads of array ", &array - arrays.data(),
+                                ", and its elements cannot be added");
                 std::byte* const to = array.to.data() + block.first;
                 if (peer != gpu) {
                   place_runs(array, block, to, messages.data() + block.offset, block.rows);

@@ -44,7 +44,8 @@ class column_expression {
         pending[count++] = next.operand;
       } else if (next.kind == 'f') {
         auto const column = static_cast<std::size_t>(next.operand);
-        BALLAST_EXPECTS(column < row.fields.size());
+        BALLAST_EXPECTS(column < row.fields.size(), "the expression reads column ", column,
+                        " of a row of ", row.fields.size(), " fields");
         std::string_view const field = row.fields[column];
         char const* const begin = field.data();
         char const* const end = begin + field.size();

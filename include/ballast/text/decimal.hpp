@@ -28,7 +28,9 @@ class decimal {
   /// units / 10^decimals. Expects units >= 0 and decimals <= most_decimals.
   [[nodiscard]] static decimal of(std::int64_t units, unsigned decimals)
   {
-    BALLAST_EXPECTS(units >= 0 && decimals <= most_decimals);
+    BALLAST_EXPECTS(units >= 0, "a decimal was asked for of ", units, " units, and the least is 0");
+    BALLAST_EXPECTS(decimals <= most_decimals, "a decimal was asked for with ", decimals,
+                    " decimals, and the most is ", most_decimals);
     return decimal(static_cast<uint128>(units) * power_of_ten(most_decimals - decimals));
   }
 
@@ -43,9 +45,11 @@ class decimal {
   /// The number times 10^decimals. Expects this->decimals() <= decimals <= most_decimals.
   [[nodiscard]] uint128 in_units(unsigned decimals) const
   {
-    BALLAST_EXPECTS(decimals <= most_decimals);
+    BALLAST_EXPECTS(decimals <= most_decimals, "a decimal was asked for with ", decimals,
+                    " decimals, and the most is ", most_decimals);
     std::uint64_t const unit = power_of_ten(most_decimals - decimals);
-    BALLAST_EXPECTS(billionths_ % unit == 0);
+    BALLAST_EXPECTS(billionths_ % unit == 0, "a decimal that needs ", this->decimals(),
+                    " decimals was asked for with ", decimals);
     return billionths_ / unit;
   }
 
@@ -53,7 +57,8 @@ class decimal {
   /// parse_decimal reads the same number back. Expects least <= most_decimals.
   [[nodiscard]] std::string text(unsigned least = 0) const
   {
-    BALLAST_EXPECTS(least <= most_decimals);
+    BALLAST_EXPECTS(least <= most_decimals, "a decimal was asked for with ", least,
+                    " decimals, and the most is ", most_decimals);
     std::string digits;  // last first
     for (uint128 rest = billionths_; rest > 0 || digits.size() <= most_decimals; rest /= 10) {
       digits += static_cast<char>('0' + static_cast<int>(rest % 10));

@@ -43,10 +43,12 @@ class node_sizes {
     first_.reserve(sizes.size() + 1);
     std::uint64_t gpus = 0;
     for (std::uint32_t const size : sizes) {
-      BALLAST_EXPECTS(size >= 1);
+      BALLAST_EXPECTS(size >= 1, "node ", first_.size(), " of a cluster has no GPUs");
       first_.push_back(static_cast<std::uint32_t>(gpus));
       gpus += size;
-      BALLAST_EXPECTS(gpus <= std::numeric_limits<std::uint32_t>::max());
+      BALLAST_EXPECTS(gpus <= std::numeric_limits<std::uint32_t>::max(),
+                      "the nodes of a cluster up to node ", first_.size() - 1, " have ", gpus,
+                      " GPUs, and there can be fewer than 2^32");
     }
     first_.push_back(static_cast<std::uint32_t>(gpus));
     nodes_ = static_cast<std::uint32_t>(sizes.size());
@@ -57,7 +59,10 @@ class node_sizes {
   [[nodiscard]] static node_sizes equal(std::size_t nodes, std::size_t gpus)
   {
     constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-    BALLAST_EXPECTS(nodes >= 1 && gpus >= 1 && nodes <= most / gpus);
+    BALLAST_EXPECTS(nodes >= 1 && gpus >= 1, "a cluster has ", nodes, " nodes of ", gpus,
+                    " GPUs each, and the least of both is 1");
+    BALLAST_EXPECTS(nodes <= most / gpus, "a cluster has ", nodes, " nodes of ", gpus,
+                    " GPUs each, and there can be fewer than 2^32 GPUs");
     node_sizes sizes;
     sizes.nodes_ = static_cast<std::uint32_t>(nodes);
     sizes.size_ = static_cast<std::uint32_t>(gpus);

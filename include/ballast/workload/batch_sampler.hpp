@@ -39,12 +39,15 @@ class batch_sampler {
   batch_sampler(std::vector<tokens> trace, std::size_t batch, std::size_t gpus, std::uint64_t seed)
       : trace_(std::move(trace)), batch_(batch), gpus_(gpus), at_(trace_.size()), random_(seed)
   {
-    BALLAST_EXPECTS(trace_.size() < (std::uint64_t{1} << 32));
+    BALLAST_EXPECTS(trace_.size() < (std::uint64_t{1} << 32), "the trace has ", trace_.size(),
+                    " samples, and there can be fewer than 2^32");
     order_.resize(trace_.size());
     std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-    BALLAST_EXPECTS(!trace_.empty());
-    BALLAST_EXPECTS(gpus_ >= 1 && gpus_ < (std::uint64_t{1} << 32));
-    BALLAST_EXPECTS(batch_ < (std::uint64_t{1} << 32));
+    BALLAST_EXPECTS(!trace_.empty(), "the trace has no samples");
+    BALLAST_EXPECTS(gpus_ >= 1 && gpus_ < (std::uint64_t{1} << 32), "steps were asked for over ",
+                    gpus_, " GPUs, which is not from 1 to 2^32 - 1");
+    BALLAST_EXPECTS(batch_ < (std::uint64_t{1} << 32), "steps were asked for of ", batch_,
+                    " samples, and there can be fewer than 2^32");
   }
 
   /// The samples of the next step, in place of what `out` held.

@@ -144,13 +144,21 @@ namespace detail {
                                                   data_code_options const& options,
                                                   random_source& random)
 {
-  BALLAST_EXPECTS(!codes.empty());
-  BALLAST_EXPECTS(gpus < (std::uint64_t{1} << 32));
-  BALLAST_EXPECTS(options.pixels_per_token >= 1);
-  BALLAST_EXPECTS(options.frames_per_token >= (ratio{1, 1}));
-  BALLAST_EXPECTS(options.smallest_aspect <= options.largest_aspect);
-  BALLAST_EXPECTS(options.shortest_text >= 0 && options.shortest_text <= options.longest_text);
-  BALLAST_EXPECTS(options.longest_text <= longest_sample);
+  BALLAST_EXPECTS(!codes.empty(), "there are no data codes to draw a batch from");
+  BALLAST_EXPECTS(gpus < (std::uint64_t{1} << 32), "a batch was asked for over ", gpus,
+                  " GPUs, and there can be fewer than 2^32");
+  BALLAST_EXPECTS(options.pixels_per_token >= 1, "pixels_per_token is ", options.pixels_per_token,
+                  ", and the least is 1");
+  BALLAST_EXPECTS(options.frames_per_token >= (ratio{1, 1}), "frames_per_token is ",
+                  options.frames_per_token.numerator, " / ", options.frames_per_token.denominator,
+                  ", and the least is 1");
+  BALLAST_EXPECTS(options.smallest_aspect <= options.largest_aspect, "aspects go from ",
+                  options.smallest_aspect, " to ", options.largest_aspect, ", which is downwards");
+  BALLAST_EXPECTS(options.shortest_text >= 0 && options.shortest_text <= options.longest_text,
+                  "texts have ", options.shortest_text, " to ", options.longest_text,
+                  " tokens, which are no lengths");
+  BALLAST_EXPECTS(options.longest_text <= longest_sample, "texts have up to ", options.longest_text,
+                  " tokens, and samples at most ", longest_sample);
 
   uint128 group_gpus = 0;
   uint128 group_samples = 0;
@@ -164,7 +172,7 @@ namespace detail {
                       std::to_string(longest_sample) + " tokens; lower its pixels or frames");
     }
   }
-  BALLAST_EXPECTS(group_gpus >= 1);
+  BALLAST_EXPECTS(group_gpus >= 1, "the data codes describe no GPUs");
   if (gpus == 0 || gpus % group_gpus != 0) {
     auto const group = std::to_string(static_cast<std::uint64_t>(group_gpus));
     return fail(error_code::out_of_range, 0,

@@ -43,10 +43,13 @@ class length_histogram {
  public:
   explicit length_histogram(std::vector<tokens> lengths) : sorted_(std::move(lengths))
   {
-    BALLAST_EXPECTS(!sorted_.empty());
-    BALLAST_EXPECTS(sorted_.size() < (std::uint64_t{1} << 32));
+    BALLAST_EXPECTS(!sorted_.empty(), "a histogram was asked for of no lengths");
+    BALLAST_EXPECTS(sorted_.size() < (std::uint64_t{1} << 32), "a histogram was asked for of ",
+                    sorted_.size(), " lengths, and there can be fewer than 2^32");
     std::sort(sorted_.begin(), sorted_.end());
-    BALLAST_EXPECTS(min() >= 0 && max() <= longest_sample);
+    BALLAST_EXPECTS(min() >= 0 && max() <= longest_sample,
+                    "a histogram was asked for of lengths from ", min(), " to ", max(),
+                    ", which are not from 0 to ", longest_sample);
   }
 
   [[nodiscard]] std::size_t samples() const noexcept { return sorted_.size(); }
@@ -63,8 +66,10 @@ class length_histogram {
   /// Expects 0 <= share <= 1.
   [[nodiscard]] tokens quantile(ratio share) const
   {
-    BALLAST_EXPECTS(share.numerator >= 0 && share.numerator <= share.denominator);
-    BALLAST_EXPECTS(share.denominator >= 1);
+    BALLAST_EXPECTS(
+        share.numerator >= 0 && share.numerator <= share.denominator && share.denominator >= 1,
+        "a quantile was asked for at ", share.numerator, " / ", share.denominator,
+        ", which is not from 0 to 1");
     auto const whole = static_cast<std::uint64_t>(share.denominator);
     uint128 const scaled =
         static_cast<uint128>(sorted_.size()) * static_cast<std::uint64_t>(share.numerator);
@@ -75,7 +80,8 @@ class length_histogram {
   /// Bins for a picture with a logarithmic axis. Expects 1 <= most <= 1024.
   [[nodiscard]] std::vector<length_bin> bins(std::size_t most) const
   {
-    BALLAST_EXPECTS(most >= 1 && most <= 1024);
+    BALLAST_EXPECTS(most >= 1 && most <= 1024, "a histogram was asked for of ", most,
+                    " bins, which is not from 1 to 1024");
     namespace fixed = detail::fixed_point;
     auto const first = fixed::log2(static_cast<std::uint64_t>(std::max(min(), tokens{1})));
     auto const last = fixed::log2(static_cast<std::uint64_t>(max()) + 1);

@@ -73,7 +73,8 @@ struct constant_lengths {
 
   [[nodiscard]] tokens operator()(random_source&) const
   {
-    BALLAST_EXPECTS(length >= 0 && length <= longest_sample);
+    BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "constant_lengths has a length of ",
+                    length, ", which is not from 0 to ", longest_sample);
     return length;
   }
 };
@@ -86,7 +87,9 @@ struct uniform_lengths {
 
   [[nodiscard]] tokens operator()(random_source& random) const
   {
-    BALLAST_EXPECTS(shortest >= 0 && shortest <= longest && longest <= longest_sample);
+    BALLAST_EXPECTS(shortest >= 0 && shortest <= longest && longest <= longest_sample,
+                    "uniform_lengths has lengths from ", shortest, " to ", longest,
+                    ", which do not rise between 0 and ", longest_sample);
     return random.between(shortest, longest);
   }
 };
@@ -103,8 +106,10 @@ struct lognormal_lengths {
 
   [[nodiscard]] tokens operator()(random_source& random) const
   {
-    BALLAST_EXPECTS(median >= 1 && median <= longest_sample);
-    BALLAST_EXPECTS(sigma >= 0 && sigma <= 16);
+    BALLAST_EXPECTS(median >= 1 && median <= longest_sample, "lognormal_lengths has a median of ",
+                    median, ", which is not from 1 to ", longest_sample);
+    BALLAST_EXPECTS(sigma >= 0 && sigma <= 16, "lognormal_lengths has a sigma of ", sigma,
+                    ", which is not from 0 to 16");
     constexpr std::uint64_t log2_e = 0x171547652U;  // of 2^-32
     auto const [magnitude, negative] = detail::draw_normal(random);
     uint128 const product = static_cast<uint128>(magnitude) * detail::to_fixed32(sigma) * log2_e;
@@ -128,8 +133,11 @@ struct bounded_pareto_lengths {
   [[nodiscard]] tokens operator()(random_source& random) const
   {
     namespace fixed = detail::fixed_point;
-    BALLAST_EXPECTS(shortest >= 1 && shortest <= longest && longest <= longest_sample);
-    BALLAST_EXPECTS(alpha >= 1.0 / 1024 && alpha <= 1024);
+    BALLAST_EXPECTS(shortest >= 1 && shortest <= longest && longest <= longest_sample,
+                    "bounded_pareto_lengths has lengths from ", shortest, " to ", longest,
+                    ", which do not rise between 1 and ", longest_sample);
+    BALLAST_EXPECTS(alpha >= 1.0 / 1024 && alpha <= 1024, "bounded_pareto_lengths has an alpha of ",
+                    alpha, ", which is not from 1/1024 to 1024");
     std::uint64_t const power = detail::to_fixed32(alpha);
     auto const log2_ratio =
         static_cast<std::uint64_t>(fixed::log2(static_cast<std::uint64_t>(longest)) -
@@ -159,8 +167,10 @@ struct mixed_lengths {
 
   [[nodiscard]] tokens operator()(random_source& random) const
   {
-    BALLAST_EXPECTS(share_of_second.numerator >= 0 && share_of_second.denominator >= 1);
-    BALLAST_EXPECTS(share_of_second.numerator <= share_of_second.denominator);
+    BALLAST_EXPECTS(share_of_second.numerator >= 0 && share_of_second.denominator >= 1 &&
+                        share_of_second.numerator <= share_of_second.denominator,
+                    "mixed_lengths has a share_of_second of ", share_of_second.numerator, " / ",
+                    share_of_second.denominator, ", which is not from 0 to 1");
     auto const whole = static_cast<std::uint64_t>(share_of_second.denominator);
     auto const part = static_cast<std::uint64_t>(share_of_second.numerator);
     return random.below(whole) < part ? second(random) : first(random);
@@ -180,7 +190,9 @@ struct clamped_lengths {
 
   [[nodiscard]] tokens operator()(random_source& random) const
   {
-    BALLAST_EXPECTS(0 <= shortest && shortest <= longest && longest <= longest_sample);
+    BALLAST_EXPECTS(0 <= shortest && shortest <= longest && longest <= longest_sample,
+                    "clamped_lengths has lengths from ", shortest, " to ", longest,
+                    ", which do not rise between 0 and ", longest_sample);
     return std::clamp(inner(random), shortest, longest);
   }
 };

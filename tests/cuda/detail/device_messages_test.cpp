@@ -34,8 +34,8 @@ TEST(DeviceMessagesDeathTest, RefusesMessagesThatItHasNoRoomFor)
   std::vector<std::byte> memory(temporary_storage::alignment);
   device_messages none{std::span<std::byte>()};
   device_messages little{std::span<std::byte>(memory)};
-  EXPECT_DEATH((void)none.room(0), "temporary_.empty");
-  EXPECT_DEATH((void)little.room(memory.size() + 1), "temporary_.size");
+  EXPECT_DEATH((void)none.room(0), "messages of 0 bytes do not fit");
+  EXPECT_DEATH((void)little.room(memory.size() + 1), "do not fit the temporary storage");
 }
 
 TEST(DeviceMessages, AreThereAtOnceSinceTheStreamKeepsTheOrder)

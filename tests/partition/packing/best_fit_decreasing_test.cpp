@@ -111,7 +111,8 @@ TEST(BestFitDecreasingDeathTest, RefusesMismatchedSpans)
   std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
   std::vector<bin_id> owner;
   ballast::workspace memory;
-  EXPECT_DEATH((void)best_fit_decreasing{}({weights, order, 1}, owner, memory), "owner.size");
+  EXPECT_DEATH((void)best_fit_decreasing{}({weights, order, 1}, owner, memory),
+               "`owner` of 0 samples for a problem of 1");
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ TEST(MinimumBinSlackDeathTest, RefusesMismatchedSpans)
   std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
   std::vector<bin_id> owner;
   ballast::workspace memory;
-  EXPECT_DEATH((void)minimum_bin_slack{}({weights, order, 1}, owner, memory), "owner.size");
+  EXPECT_DEATH((void)minimum_bin_slack{}({weights, order, 1}, owner, memory),
+               "`owner` of 0 samples for a problem of 1");
 }
 
 }  // namespace

@@ -229,6 +229,7 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   EXPECT_EQ(refusal(step).position, 1U);
   step = sound;
   step.weights[2] = -1;
+  step.most_per_gpu = 9;
   EXPECT_EQ(refusal(step).position, 2U);
   step = sound;
   step.most_per_gpu = -1;

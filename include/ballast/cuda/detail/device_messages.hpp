@@ -26,8 +26,10 @@ class device_messages {
   {
     auto const address = reinterpret_cast<std::uintptr_t>(temporary_.data());
     std::size_t const skipped = -address % temporary_storage::alignment;
-    BALLAST_EXPECTS(!temporary_.empty() && temporary_.size() >= skipped &&
-                    temporary_.size() - skipped >= bytes);
+    BALLAST_EXPECTS(
+        !temporary_.empty() && temporary_.size() >= skipped && temporary_.size() - skipped >= bytes,
+        "messages of ", bytes, " bytes do not fit the temporary storage, of which ",
+        temporary_.size(), " bytes are left");
     auto const messages = temporary_.subspan(skipped, bytes);
     temporary_ = temporary_.subspan(skipped + bytes);
     return messages;

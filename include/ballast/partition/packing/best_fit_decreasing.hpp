@@ -2,12 +2,12 @@
 #ifndef BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 #define BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/best_fit.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
+#include <ballast/partition/packing/detail/packing_arrays.hpp>
 #include <ballast/partition/packing/detail/room_tree.hpp>
 
 #include <cstddef>
@@ -31,8 +31,7 @@ struct best_fit_decreasing {
   std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
                          workspace& memory) const
   {
-    BALLAST_EXPECTS(owner.size() == problem.weights.size());
-    BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size());
+    detail::expect_packing_arrays(problem, owner);
     auto scratch = memory.open();
     if (problem.capacity <= detail::bins_by_room::largest_capacity) {
       return detail::best_fit_into(owner, problem,

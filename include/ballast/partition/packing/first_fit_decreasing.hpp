@@ -2,11 +2,11 @@
 #ifndef BALLAST_PARTITION_PACKING_FIRST_FIT_DECREASING_HPP
 #define BALLAST_PARTITION_PACKING_FIRST_FIT_DECREASING_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
+#include <ballast/partition/packing/detail/packing_arrays.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -34,8 +34,7 @@ struct first_fit_decreasing {
   std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
                          workspace& memory) const
   {
-    BALLAST_EXPECTS(owner.size() == problem.weights.size());
-    BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size());
+    detail::expect_packing_arrays(problem, owner);
     // A bin is opened by a sample that does not fit the one before, so any two neighbours together
     // hold more than the capacity, and more bins than this cannot be needed.
     std::uint64_t total = 0;

@@ -2,13 +2,13 @@
 #ifndef BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP
 #define BALLAST_PARTITION_PACKING_MINIMUM_BIN_SLACK_HPP
 
-#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
+#include <ballast/partition/packing/detail/packing_arrays.hpp>
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/priced_sample.hpp>
@@ -43,8 +43,7 @@ struct minimum_bin_slack {
   std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
                          workspace& memory) const
   {
-    BALLAST_EXPECTS(owner.size() == problem.weights.size());
-    BALLAST_EXPECTS(problem.heaviest_first.size() == problem.weights.size());
+    detail::expect_packing_arrays(problem, owner);
     if (problem.capacity > detail::bins_by_room::largest_capacity) {
       return first_fit_decreasing{}(problem, owner, memory);
     }

@@ -28,7 +28,9 @@ class axis {
  public:
   [[nodiscard]] static axis linear(double highest, std::size_t intervals)
   {
-    BALLAST_EXPECTS(in_range(highest) && highest >= 0 && intervals >= 1);
+    BALLAST_EXPECTS(in_range(highest) && highest >= 0, "the highest value of a chart is ", highest,
+                    ", which is not from 0 to 1e30");
+    BALLAST_EXPECTS(intervals >= 1);
     axis made(0, highest >= 1e-30 ? highest : 1, false);
     made.add_multiples(round_step(made.highest_, intervals));
     return made;
@@ -36,7 +38,9 @@ class axis {
 
   [[nodiscard]] static axis logarithmic(double lowest, double highest)
   {
-    BALLAST_EXPECTS(in_range(lowest) && in_range(highest) && lowest >= 1e-30 && lowest < highest);
+    BALLAST_EXPECTS(in_range(lowest) && in_range(highest) && lowest >= 1e-30 && lowest < highest,
+                    "the values of a chart go from ", lowest, " to ", highest,
+                    ", which does not grow between 1e-30 and 1e30");
     axis made(lowest, highest, true);
     bool const only_decades = highest / lowest > 1e4;
     double decade = 1;

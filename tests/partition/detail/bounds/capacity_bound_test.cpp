@@ -94,4 +94,10 @@ TEST(CapacityBound, ManagesWithoutWeightsAndAtTheEndOfItsRange)
             (ratio{most / 2, 1}));
 }
 
+TEST(CapacityBoundDeathTest, RefusesWeightsOfOthers)
+{
+  EXPECT_DEATH((void)capacity_bound_of(ballast_test::direct_problem({{3}, {3}, {1}}, {3})),
+               "there are no capacities");
+}
+
 }  // namespace

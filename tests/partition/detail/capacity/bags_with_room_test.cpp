@@ -93,4 +93,14 @@ TEST(BagsWithRoom, TakeAnotherPlan)
   EXPECT_EQ(full.owner[3], bag_id{0});
 }
 
+TEST(BagsWithRoomDeathTest, NeedWeightsAndCapacities)
+{
+  auto const made = [](std::vector<std::int64_t> weights, std::vector<std::int64_t> capacities) {
+    filled_bags{
+        ballast_test::direct_problem({{9}, {9}, {1, 1}}, weights, capacities), {0, 0}, {no_bag}};
+  };
+  EXPECT_DEATH(made({1}, {}), "capacities of 0 bags for a problem of 2");
+  EXPECT_DEATH(made({}, {5, 5}), "weights of 0 samples for a problem of 1");
+}
+
 }  // namespace

@@ -34,17 +34,19 @@ TEST(OutOfCapacity, SaysHowManyBagsAreNeeded)
   EXPECT_EQ(why.code, error_code::infeasible);
   EXPECT_EQ(why.position, 2U);
   EXPECT_EQ(why.message,
-            "sample 2 weighs 6 and found no bag with room: all samples weigh 30 and 2 bags hold at "
-            "most 10 each; 5 such bags are needed and enough; add bags, raise the limit or plan "
-            "fewer samples at once");
+            "all samples weigh 30 and 2 bags hold at most 10 each; 5 such bags are needed and "
+            "enough; sample 2 weighs 6 and found no bag with room; add bags, raise the limit or "
+            "plan fewer samples at once");
 }
 
 TEST(OutOfCapacity, TellsTheNumberNeededFromTheNumberFound)
 {
   // Two bags would both have to be full, and no samples add up to 10: the bound does not see that.
   auto const why = why_not(ballast_test::direct_problem(alike(5, 1), {3, 6, 3, 2, 6}, {10}), 0);
-  EXPECT_THAT(why.message, HasSubstr("all samples weigh 20 and 1 bags hold at most 10 each; at "
-                                     "least 2 such bags are needed and 3 are enough; add bags"));
+  EXPECT_THAT(why.message,
+              HasSubstr("all samples weigh 20 and 1 bags hold at most 10 each; at "
+                        "least 2 such bags are needed and 3 are enough; sample 0 weighs 3 and "
+                        "found no bag with room; add bags"));
 }
 
 TEST(OutOfCapacity, NamesASampleThatIsTooHeavyForEveryBagItFits)
@@ -67,7 +69,8 @@ TEST(OutOfCapacity, NamesJoinedSamplesByTheFirst)
 TEST(OutOfCapacity, SendsToAPolicyThatLooksAtWeightsWhereBagsAreEnough)
 {
   auto const why = why_not(ballast_test::direct_problem(alike(3, 3), {6, 6, 6}, {10, 10, 10}), 1);
-  EXPECT_THAT(why.message, HasSubstr("3 such bags are enough, so use a policy that looks at"));
+  EXPECT_THAT(why.message, HasSubstr("3 such bags are enough; sample 1 weighs 6 and found no bag "
+                                     "with room; use a policy that looks at"));
 }
 
 TEST(OutOfCapacity, CountsWhatFindsNoRoomWhereBagsDiffer)
@@ -75,23 +78,26 @@ TEST(OutOfCapacity, CountsWhatFindsNoRoomWhereBagsDiffer)
   // Two bags of 20 would be enough, but there is only one.
   auto const why = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 9}, {20, 5}), 2);
   EXPECT_EQ(why.message,
-            "sample 2 weighs 9 and found no bag with room: all samples weigh 27 and 2 bags hold 25 "
-            "in all; filled with the heaviest first, they leave 1 samples without room; add bags, "
+            "all samples weigh 27 and 2 bags hold 25 in all; filled with the heaviest first, they "
+            "leave 1 samples without room; sample 2 weighs 9 and found no bag with room; add bags, "
             "raise the limit or plan fewer samples at once");
   auto const enough = why_not(ballast_test::direct_problem(alike(3, 2), {9, 9, 5}, {20, 5}), 2);
-  EXPECT_THAT(enough.message, HasSubstr("hold 25 in all; they are enough, so use a policy that "
-                                        "looks at weights and chooses among all plans"));
+  EXPECT_THAT(
+      enough.message,
+      HasSubstr("hold 25 in all; they are enough; sample 2 weighs 5 and found no bag with room; "
+                "use a policy that looks at weights and chooses among all plans"));
 }
 
 TEST(OutOfCapacity, KnowsWhichBagsSamplesFit)
 {
   // Both samples are too short for the larger bag.
   ballast_test::direct_problem const given({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 40});
-  EXPECT_THAT(why_not(given, 1).message, HasSubstr("they leave 1 samples without room; add bags"));
+  EXPECT_THAT(why_not(given, 1).message,
+              HasSubstr("they leave 1 samples without room; sample 1 weighs 6"));
   ballast_test::direct_problem const equal({{1, 1}, {1, 1}, {1, 4}}, {6, 6}, {10, 10});
   EXPECT_THAT(why_not(equal, 1).message,
               HasSubstr("2 such bags are enough, but some samples are too short for some of them; "
-                        "add bags"));
+                        "sample 1 weighs 6"));
 }
 
 TEST(OutOfCapacity, ManagesBagsWithoutLimit)

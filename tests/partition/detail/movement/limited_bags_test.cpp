@@ -198,4 +198,14 @@ TEST(LimitedBags, CountsWeightsAgainstCapacities)
   EXPECT_TRUE(bags.within_limits());
 }
 
+TEST(LimitedBagsDeathTest, NeedAHomeForEverySample)
+{
+  ballast_test::homed_step const homed({{3}, {3}, {1}}, {});
+  std::vector<cost_units> const limits(1, 3);
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  EXPECT_DEATH(limited_bags(homed.problem(), homed.starting_loads, limits, scratch),
+               "homes of 0 samples for a problem of 1");
+}
+
 }  // namespace

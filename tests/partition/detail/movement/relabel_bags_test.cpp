@@ -99,4 +99,10 @@ TEST(RelabelBags, BringsAPlanHomeThatOnlyNamesBagsOtherwise)
   EXPECT_TRUE(relabelled(ballast_test::homed_step({{}, {}, {1, 2}}, {}), {}).empty());
 }
 
+TEST(RelabelBagsDeathTest, NeedsAHomeForEverySample)
+{
+  ballast_test::homed_step const homed({{3}, {3}, {1}}, {});
+  EXPECT_DEATH((void)relabelled(homed, {bag_id{0}}), "homes of 0 samples for a plan of 1");
+}
+
 }  // namespace

@@ -45,7 +45,9 @@ namespace ballast::inline v0::detail {
 {
   std::size_t const samples = problem.costs.size();
   std::size_t const bags = problem.capacities.size();
-  BALLAST_EXPECTS(bags >= 1 && problem.weights.size() == samples);
+  BALLAST_EXPECTS(bags >= 1, "there are no capacities");
+  BALLAST_EXPECTS(problem.weights.size() == samples, "there are weights of ",
+                  problem.weights.size(), " samples for a problem of ", samples);
   auto scratch = memory.open();
   auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
 

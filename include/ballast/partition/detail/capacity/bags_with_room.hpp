@@ -34,8 +34,10 @@ class bags_with_room {
         owner_(owner),
         held_(scratch.take<std::int64_t>(loads.size()))
   {
-    BALLAST_EXPECTS(problem.capacities.size() == loads.size());
-    BALLAST_EXPECTS(problem.weights.size() == owner.size());
+    BALLAST_EXPECTS(problem.capacities.size() == loads.size(), "there are capacities of ",
+                    problem.capacities.size(), " bags for a problem of ", loads.size());
+    BALLAST_EXPECTS(problem.weights.size() == owner.size(), "there are weights of ",
+                    problem.weights.size(), " samples for a problem of ", owner.size());
     weigh();
   }
 

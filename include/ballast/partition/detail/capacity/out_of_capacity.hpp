@@ -90,8 +90,9 @@ struct bags_needed {
   return std::to_string(total);
 }
 
-/// The error for a step without a plan that keeps to the capacities. Where all bags have one, it
-/// says how many bags the step needs at least, and how many are enough. It sends to another policy
+/// The error for a step without a plan that keeps to the capacities: first what all samples weigh
+/// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
+/// needs at least, and how many are enough. It sends to another policy
 /// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error tries.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
@@ -121,7 +122,7 @@ struct bags_needed {
   std::size_t const bags = problem.capacities.size();
   auto const [fewest, most] =
       std::minmax_element(problem.capacities.begin(), problem.capacities.end());
-  std::string why = named(item).append(" and found no bag with room: all samples weigh ");
+  std::string why = "all samples weigh ";
   why.append(std::to_string(std::reduce(problem.weights.begin(), problem.weights.end())))
       .append(" and ")
       .append(std::to_string(bags));
@@ -148,11 +149,12 @@ struct bags_needed {
                                  : "filled with the heaviest first, they leave " +
                                        std::to_string(without_room) + " samples without room");
   }
+  why.append("; ").append(named(item)).append(" and found no bag with room; ");
   if (without_room == 0) {
-    why.append(", so use a policy that looks at weights and chooses among all plans, as ");
+    why.append("use a policy that looks at weights and chooses among all plans, as ");
     why.append(advice);
   } else {
-    why.append("; add bags, raise the limit or plan fewer samples at once");
+    why.append("add bags, raise the limit or plan fewer samples at once");
   }
   return fail(error_code::infeasible, items.sample_of(item), std::move(why));
 }

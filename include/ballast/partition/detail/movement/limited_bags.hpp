@@ -70,7 +70,8 @@ class limited_bags {
         weights_(scratch.take<std::int64_t>(problem.capacities.size())),
         by_room_(scratch.take<bag_room>(limits.size()))
   {
-    BALLAST_EXPECTS(problem.home.size() == problem.costs.size());
+    BALLAST_EXPECTS(problem.home.size() == problem.costs.size(), "there are homes of ",
+                    problem.home.size(), " samples for a problem of ", problem.costs.size());
     for (std::size_t place = 0; place < samples_.size(); ++place) {
       auto const [cost, id] = problem.heaviest_first[place];
       auto const home = static_cast<std::uint32_t>(problem.home[to_index(id)]);

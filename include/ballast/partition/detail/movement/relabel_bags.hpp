@@ -34,7 +34,8 @@ inline void relabel_bags(partition_problem const& problem,
                          std::span<cost_units const> starting_loads, std::span<bag_id> owner,
                          workspace& memory)
 {
-  BALLAST_EXPECTS(problem.home.size() == owner.size());
+  BALLAST_EXPECTS(problem.home.size() == owner.size(), "there are homes of ", problem.home.size(),
+                  " samples for a plan of ", owner.size());
   struct overlap {
     tokens length;
     std::uint32_t content;
