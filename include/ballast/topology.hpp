@@ -9,5 +9,6 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/topology/node_sizes.hpp>
+#include <ballast/topology/transfer_seconds.hpp>
 
 #endif  // BALLAST_TOPOLOGY_HPP

@@ -13,6 +13,7 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/transfer_seconds.hpp>
 
 #include <algorithm>
 #include <array>
@@ -83,9 +84,9 @@ namespace detail {
   cost.bytes_max = std::max(cost.bytes_mean, (ranks - ranks / most_gpus) * part + between_nodes);
   cost.within_node_bytes = ranks * within_node;
   cost.between_nodes_bytes = ranks * between_nodes;
-  cost.seconds = machines.latency_seconds +
-                 detail::transfer_seconds(machines, (ranks - ranks / most_gpus) * part,
-                                          (ranks / fewest_gpus - 1) * part);
+  cost.seconds =
+      machines.latency_seconds + transfer_seconds(machines, (ranks - ranks / most_gpus) * part,
+                                                  (ranks / fewest_gpus - 1) * part);
   return cost;
 }
 

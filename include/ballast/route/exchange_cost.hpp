@@ -6,6 +6,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/transfer_seconds.hpp>
 
 #include <algorithm>
 
@@ -27,22 +28,6 @@ struct exchange_cost {
 
   friend bool operator==(exchange_cost const&, exchange_cost const&) = default;
 };
-
-namespace detail {
-
-/// Time to move bytes over both kinds of links at once.
-[[nodiscard]] inline double transfer_seconds(cluster const& machines, double within_node_bytes,
-                                             double between_nodes_bytes)
-{
-  BALLAST_EXPECTS(
-      machines.within_node_bytes_per_second > 0 && machines.between_nodes_bytes_per_second > 0,
-      "the cluster moves ", machines.within_node_bytes_per_second, " bytes/s within nodes and ",
-      machines.between_nodes_bytes_per_second, " between them, and both have to be above 0");
-  return std::max(within_node_bytes / machines.within_node_bytes_per_second,
-                  between_nodes_bytes / machines.between_nodes_bytes_per_second);
-}
-
-}  // namespace detail
 
 /// Predicts the cost of a route on a cluster.
 ///
@@ -73,9 +58,8 @@ namespace detail {
     for (rank_traffic const& side : {sent, received}) {
       cost.messages_max = std::max(cost.messages_max, static_cast<double>(side.messages));
       cost.bytes_max = std::max(cost.bytes_max, bytes(side.all()));
-      cost.seconds = std::max(
-          cost.seconds,
-          detail::transfer_seconds(machines, bytes(side.within_node), bytes(side.between_nodes)));
+      cost.seconds = std::max(cost.seconds, transfer_seconds(machines, bytes(side.within_node),
+                                                             bytes(side.between_nodes)));
     }
   }
   auto const ranks = static_cast<double>(volume.ranks.size());

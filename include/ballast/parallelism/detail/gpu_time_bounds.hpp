@@ -107,7 +107,7 @@ class gpu_time_bounds {
     double const gpu_time = bounds.of_degree[choice.degree][at];
     double const count = microbatches;
     double const longest =
-        static_cast<double>(limit) / (count + static_cast<double>(stages) - 1) + 1;
+        static_cast<double>(limit) / (count + static_cast<double>(stages) - 1) + rounding;
     double const room = above * longest;
     bool const fits = gpu_time + bounds.before[index] <= static_cast<double>(left) * count * room;
     if (module + 1 < modules_.size()) { return fits; }
@@ -146,6 +146,7 @@ class gpu_time_bounds {
  private:
   // Bounds are numbers in floating point, of which this share is more than all roundings.
   static constexpr double above = 1 + 1e-9;
+  static constexpr double rounding = 2;  // of a stage's time and of all GPU time, in picoseconds
 
   /// A number of stages, and the least GPU time, or the least time of a stage, with no more of them.
   struct point {
@@ -170,8 +171,7 @@ class gpu_time_bounds {
   [[nodiscard]] static time_units least_step(std::uint32_t microbatches, std::uint64_t stages,
                                              double longest)
   {
-    // Times of stages are rounded, by less than a picosecond.
-    double const at_least = std::max(longest / above - 1, 0.0);
+    double const at_least = std::max(longest / above - rounding, 0.0);
     constexpr double most = 9e18;  // below 2^63
     return dflop_makespan(microbatches, stages, static_cast<time_units>(std::min(at_least, most)));
   }
@@ -235,7 +235,8 @@ class gpu_time_bounds {
   [[nodiscard]] static std::uint64_t needed(double gpu_time, std::uint32_t microbatches,
                                             time_units longest)
   {
-    double const of_gpu = static_cast<double>(microbatches) * (static_cast<double>(longest) + 1);
+    double const of_gpu =
+        static_cast<double>(microbatches) * (static_cast<double>(longest) + rounding + 1);
     return static_cast<std::uint64_t>(std::ceil(gpu_time / of_gpu / above));
   }
 

@@ -95,7 +95,7 @@ class stage_times {
   }
 
   /// No division of the batch into `parts` microbatches or more takes less GPU time in total, over
-  /// all GPUs and the mean sample, but for a picosecond per GPU and microbatch.
+  /// all GPUs and the mean sample, but for two picoseconds per GPU and microbatch.
   [[nodiscard]] cost_units least_gpu_time(std::size_t module, std::size_t degree,
                                           std::uint64_t parts) const
   {

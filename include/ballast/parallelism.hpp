@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_HPP
+#define BALLAST_PARALLELISM_HPP
+
+/// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, and how it is
+/// spread over them.
+
+#include <ballast/parallelism/dflop_makespan.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/price_layout.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
+
+#endif  // BALLAST_PARALLELISM_HPP

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/layout_problem.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace {
+
+using ballast::layout_problem;
+using testing::HasSubstr;
+
+TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
+{
+  std::array<ballast::module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "llm", .layers = 4, .flops = {.linear = 10}, .degrees = {{.tp = 1}}};
+  }
+  std::array<ballast::tokens, 4> sizes{1, 200, 0, 300};
+  layout_problem sound;
+  sound.modules = modules;
+  sound.sizes = sizes;
+  EXPECT_TRUE(ballast::check_layout_problem(sound));
+  EXPECT_EQ(sound.samples(), 2U);
+  EXPECT_EQ(layout_problem{}.samples(), 0U);
+
+  auto const said = [](layout_problem const& problem) {
+    auto const checked = ballast::check_layout_problem(problem);
+    EXPECT_FALSE(checked);
+    return checked ? std::pair<std::size_t, std::string>()
+                   : std::pair(checked.error().position, checked.error().message);
+  };
+  layout_problem problem = sound;
+  problem.modules = {};
+  EXPECT_THAT(said(problem).second, HasSubstr("no module"));
+  modules[1].layers = 0;
+  EXPECT_EQ(said(sound).first, 1U);
+  EXPECT_THAT(said(sound).second, HasSubstr("module llm has no layers"));
+  modules[1].layers = 4;
+  problem = sound;
+  problem.sizes = std::span(sizes).first(3);
+  EXPECT_THAT(said(problem).second, HasSubstr("3 sizes were given for 2 modules"));
+  problem.sizes = {};
+  EXPECT_THAT(said(problem).second, HasSubstr("0 sizes"));
+  sizes[3] = -1;
+  EXPECT_EQ(said(sound).first, 3U);
+  EXPECT_THAT(said(sound).second, HasSubstr("sample 1 has size -1 in module llm"));
+  sizes[3] = 300;
+  for (std::uint32_t const batch : {0U, layout_problem::most_global_batch + 1}) {
+    problem = sound;
+    problem.global_batch = batch;
+    EXPECT_THAT(said(problem).second, HasSubstr("global batch of " + std::to_string(batch)));
+  }
+  problem = sound;
+  problem.gpus = 0;
+  EXPECT_THAT(said(problem).second, HasSubstr("a job of 0 GPUs on nodes of 8"));
+  problem = sound;
+  problem.gpus_per_node = 0;
+  EXPECT_THAT(said(problem).second, HasSubstr("nodes of 0"));
+  for (ballast::ratio const share : {ballast::ratio{0, 1}, {-1, 2}, {3, 2}, {1, 0}}) {
+    problem = sound;
+    problem.memory_quantile = share;
+    EXPECT_THAT(said(problem).second, HasSubstr("give a share above 0, at most 1"));
+  }
+}
+
+}  // namespace

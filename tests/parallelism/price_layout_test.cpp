@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/price_layout.hpp>  // first: proves it is self-contained
+
+#include "../support/random_modules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::layout_problem;
+using ballast::module_layout;
+using ballast::price_layout;
+using ballast::step_estimate;
+using ballast::tokens;
+using testing::HasSubstr;
+
+constexpr std::uint64_t endless_memory = std::numeric_limits<std::uint64_t>::max();
+
+/// The formulas of the documentation in floating point, for one sample in each module.
+double seconds_of(layout_problem const& problem, std::span<module_layout const> layout,
+                  std::uint32_t microbatches, std::vector<tokens> const& sample)
+{
+  double slowest = 0;
+  double stages = 0;
+  for (std::size_t module = 0; module < layout.size(); ++module) {
+    auto const& profile = problem.modules[module];
+    auto const [tp, pp, dp] = layout[module];
+    auto const& degree = *std::find_if(profile.degrees.begin(), profile.degrees.end(),
+                                       [tp = tp](auto const& each) { return each.tp == tp; });
+    double const batch = double{1} * problem.global_batch / (microbatches * double{1} * dp);
+    auto const size = static_cast<double>(sample[module]);
+    // How long 1e18 FLOP take says how many FLOP are done in a second.
+    auto const flops_per_second = [](auto const& throughput, tokens at) {
+      return 1e30 / static_cast<double>(throughput.picoseconds(1'000'000'000'000'000'000, at));
+    };
+    double const linear = static_cast<double>(profile.flops.linear) * size * batch;
+    double const attention = static_cast<double>(profile.flops.quadratic) * size * size * batch;
+    auto const shape = static_cast<tokens>(std::ceil(size * batch - 1e-9));
+    slowest = std::max(slowest, (linear / flops_per_second(degree.linear, shape) +
+                                 attention / flops_per_second(degree.attention, sample[module])) /
+                                    (double{1} * tp * pp));
+    stages += pp;
+  }
+  return (microbatches + stages - 1) * slowest;
+}
+
+TEST(PriceLayout, IsWhatTheFormulasSay)
+{
+  ballast::random_source random(4);
+  for (int trial = 0; trial < 300; ++trial) {
+    auto const model = ballast_test::draw_model(random, 2, 5, true, std::uint64_t{1} << 30);
+    layout_problem problem;
+    problem.modules = model.modules;
+    problem.sizes = model.sizes;
+    problem.global_batch = static_cast<std::uint32_t>(16 + random.below(500));
+    problem.memory_bytes = endless_memory;
+    std::vector<module_layout> layout;
+    problem.gpus = 0;
+    for (auto const& module : model.modules) {
+      layout.push_back({module.degrees[random.below(module.degrees.size())].tp,
+                        static_cast<std::uint32_t>(1 + random.below(module.layers)),
+                        static_cast<std::uint32_t>(1 + random.below(16))});
+      problem.gpus += static_cast<std::uint32_t>(layout.back().gpus());
+    }
+    problem.gpus_per_node = 8;
+    auto const microbatches =
+        static_cast<std::uint32_t>(1 + random.below(problem.global_batch / layout[1].dp));
+
+    std::vector<tokens> mean(2);
+    double mean_step = 0;
+    for (std::size_t sample = 0; sample < 5; ++sample) {
+      std::vector<tokens> const sizes{model.sizes[2 * sample], model.sizes[2 * sample + 1]};
+      mean[0] += sizes[0];
+      mean[1] += sizes[1];
+      mean_step += seconds_of(problem, layout, microbatches, sizes) / 5;
+    }
+    for (tokens& each : mean) { each = (each + 4) / 5; }
+
+    auto const of_mean = price_layout(problem, layout, microbatches);
+    problem.estimate = step_estimate::mean_step;
+    auto const of_all = price_layout(problem, layout, microbatches);
+    bool const straddles = !ballast::detail::fits_nodes(layout, problem.gpus, 8);
+    ASSERT_EQ(of_mean.has_value(), !straddles);
+    if (straddles) { continue; }
+    double const expected = seconds_of(problem, layout, microbatches, mean);
+    EXPECT_NEAR(static_cast<double>(of_mean->step) * 1e-12, expected, 1e-6 * expected);
+    EXPECT_NEAR(static_cast<double>(of_all->step) * 1e-12, mean_step, 1e-6 * mean_step);
+  }
+}
+
+TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
+{
+  std::array<ballast::module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "m", .layers = 5, .flops = {.linear = 10}, .degrees = {{.tp = 1}}};
+    module.degrees[0].memory = {
+        .state_bytes = {1000, 2000}, .sizes = {0, 10}, .activation_bytes = {{{0, 50}, {0, 100}}}};
+  }
+  std::array<tokens, 6> const sizes{1, 4, 2, 5, 3, 6};
+  layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = sizes;
+  problem.global_batch = 9;
+  problem.gpus = 5;
+  problem.memory_bytes = endless_memory;
+  std::array<module_layout, 2> const layout{{{1, 2, 1}, {1, 3, 1}}};
+  // Microbatches of ceil(9 / 4) = 3 samples, so of 6 and 15; stages of 3 and 2 layers, which hold 5
+  // and 3 microbatches of 5 bytes a layer and size.
+  auto const priced = price_layout(problem, layout, 4);
+  ASSERT_TRUE(priced);
+  EXPECT_EQ(priced->memory_bytes, std::max(3000 + 5 * (3 * 5 * 6), 2000 + 3 * (2 * 5 * 15)));
+  EXPECT_THAT(priced->modules, testing::ElementsAreArray(layout));
+  EXPECT_EQ(priced->microbatches, 4U);
+
+  // Microbatches of two samples: 1 2, 2 3 and 3 1 in the first module; half of them have 3 or less.
+  problem.memory_quantile = {1, 2};
+  EXPECT_EQ(price_layout(problem, layout, 5)->memory_bytes,
+            std::max(3000 + 5 * (3 * 5 * 4), 2000 + 3 * (2 * 5 * 10)));
+
+  problem.memory_quantile = {1, 1};
+  problem.memory_bytes = priced->memory_bytes;
+  EXPECT_TRUE(price_layout(problem, layout, 4));
+  --problem.memory_bytes;
+  EXPECT_THAT(price_layout(problem, layout, 4).error().message, HasSubstr("a GPU would hold 3450"));
+}
+
+TEST(PriceLayout, SaysWhatALayoutCannotHave)
+{
+  std::array<ballast::module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "m", .layers = 3, .flops = {.linear = 10}, .degrees = {{.tp = 2}, {.tp = 3}}};
+  }
+  std::array<tokens, 2> const sizes{1, 4};
+  layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = sizes;
+  problem.global_batch = 7;
+  problem.gpus = 8;
+  auto const refusal = [&](std::vector<module_layout> const& layout, std::uint32_t microbatches) {
+    auto const priced = price_layout(problem, layout, microbatches);
+    EXPECT_FALSE(priced);
+    return priced ? ballast::error{} : priced.error();
+  };
+  EXPECT_TRUE(price_layout(problem, std::vector<module_layout>{{2, 1, 2}, {2, 2, 1}}, 7));
+  EXPECT_THAT(refusal({{2, 1, 4}}, 1).message, HasSubstr("a layout of 1 modules"));
+  EXPECT_THAT(refusal({{2, 1, 2}, {3, 1, 1}}, 1).message, HasSubstr("cannot have tp 3"));
+  EXPECT_EQ(refusal({{2, 1, 2}, {1, 2, 2}}, 1).position, 1U);
+  EXPECT_THAT(refusal({{2, 1, 2}, {2, 4, 1}}, 1).message, HasSubstr("cannot have 4 stages"));
+  EXPECT_THAT(refusal({{2, 1, 0}, {2, 1, 4}}, 1).message, HasSubstr("of 0 replicas"));
+  EXPECT_THAT(refusal({{2, 1, 1}, {2, 1, 2}}, 1).message, HasSubstr("take 6 of 8 GPUs"));
+  EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 4).message,
+              HasSubstr("4 microbatches for each of 2"));
+  EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 0).message, HasSubstr("0 microbatches"));
+  problem.gpus_per_node = 6;
+  EXPECT_TRUE(price_layout(problem, std::vector<module_layout>{{2, 1, 1}, {3, 1, 2}}, 1));
+  EXPECT_EQ(refusal({}, 1).code, ballast::error_code::infeasible);
+  modules[0].flops.linear = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_THAT(refusal({{2, 1, 1}, {2, 1, 3}}, 1).message, HasSubstr("2^63 picoseconds"));
+  problem.global_batch = 0;
+  EXPECT_EQ(refusal({{2, 1, 1}, {2, 1, 3}}, 1).code, ballast::error_code::out_of_range);
+}
+
+}  // namespace

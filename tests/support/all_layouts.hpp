@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
+#define BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/fits_nodes.hpp>
+#include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <tuple>
+#include <vector>
+
+namespace ballast_test {
+
+/// Every layout that fits, each with its best number of microbatches, best first: loops over all
+/// numbers, without a bound.
+inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem const& problem)
+{
+  std::size_t const modules = problem.modules.size();
+  ballast::detail::layout_prices prices(problem);
+  std::vector<ballast::model_layout> all;
+  std::vector<ballast::detail::chosen_layout> chosen(modules);
+  auto const price = [&] {
+    ballast::model_layout best;
+    best.step = ballast::no_cost;
+    for (auto const& each : chosen) { best.modules.push_back(each.layout); }
+    if (!ballast::detail::fits_nodes(best.modules, problem.gpus, problem.gpus_per_node)) { return; }
+    std::uint32_t const most = problem.global_batch / chosen.back().layout.dp;
+    for (std::uint32_t count = 1; count <= most; ++count) {
+      std::uint64_t const bytes = prices.bytes(chosen, count);
+      if (bytes > problem.memory_bytes) { continue; }
+      ballast::time_units const step = prices.step(chosen, count);
+      if (step >= best.step) { continue; }
+      best.step = step;
+      best.microbatches = count;
+      best.memory_bytes = bytes;
+    }
+    if (best.step != ballast::no_cost) { all.push_back(best); }
+  };
+  std::function<void(std::size_t, std::uint32_t)> const place = [&](std::size_t module,
+                                                                    std::uint32_t left) {
+    if (module == modules) {
+      if (left == 0) { price(); }
+      return;
+    }
+    auto const& profile = problem.modules[module];
+    for (std::size_t degree = 0; degree < profile.degrees.size(); ++degree) {
+      std::uint32_t const tp = profile.degrees[degree].tp;
+      if (problem.gpus_per_node % tp != 0) { continue; }
+      for (std::uint32_t pp = 1; pp <= profile.layers && tp * pp <= left; ++pp) {
+        for (std::uint32_t dp = 1; tp * pp * dp <= left; ++dp) {
+          chosen[module] = {degree, {tp, pp, dp}};
+          place(module + 1, left - tp * pp * dp);
+        }
+      }
+    }
+  };
+  place(0, problem.gpus);
+  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) {
+    return std::tie(a.step, a.modules, a.microbatches) <
+           std::tie(b.step, b.modules, b.microbatches);
+  });
+  return all;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
