@@ -10,5 +10,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 
 #endif  // BALLAST_PARALLELISM_HPP

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
+#define BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as many
+/// as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
+///
+/// Expects     the layout is one that price_layout accepts.
+class layout_pipeline {
+ public:
+  layout_pipeline(layout_problem const& problem, model_layout const& layout)
+      : problem_(problem), layout_(layout)
+  {
+    std::uint32_t first = 0;
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      groups_ = std::gcd(groups_, layout.modules[module].dp);
+    }
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      auto const& degrees = problem.modules[module].degrees;
+      placed_.push_back({first, layout.modules[module].dp / groups_, 0});
+      first += placed_.back().replicas * layout.modules[module].pp;
+      auto const degree = std::find_if(
+          degrees.begin(), degrees.end(),
+          [&](profiled_degree const& each) { return each.tp == layout.modules[module].tp; });
+      placed_.back().degree = static_cast<std::size_t>(degree - degrees.begin());
+    }
+    stages_ = first;
+  }
+
+  [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
+
+  /// The stages of one group, each on a rank of its own: module after module, replica after replica.
+  [[nodiscard]] result<stage_graph> stages() const
+  {
+    std::vector<pipeline_stage> stages(std::min(stages_, stage_graph::most_stages + 1));
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      stages[stage].rank = to_id<pipeline_rank>(stage);
+    }
+    std::vector<stage_link> links;
+    auto const link = [&](std::size_t from, std::size_t to) {
+      links.push_back({to_id<stage_id>(from), to_id<stage_id>(to)});
+    };
+    for (std::size_t module = 0; module < placed_.size() && stages_ == stages.size(); ++module) {
+      std::uint32_t const pp = layout_.modules[module].pp;
+      for (std::uint32_t replica = 0; replica < placed_[module].replicas; ++replica) {
+        for (std::uint32_t stage = 0; stage + 1 < pp; ++stage) {
+          link(stage_of(module, replica, stage), stage_of(module, replica, stage + 1));
+        }
+        if (module + 1 == placed_.size()) { continue; }
+        std::uint32_t const others = placed_[module + 1].replicas;
+        std::uint32_t const brokers = std::gcd(placed_[module].replicas, others);
+        std::uint32_t const broker = replica / (placed_[module].replicas / brokers);
+        std::uint32_t const of_broker = others / brokers;
+        for (std::uint32_t other = 0; other < of_broker; ++other) {
+          link(stage_of(module, replica, pp - 1),
+               stage_of(module + 1, broker * of_broker + other, 0));
+        }
+      }
+    }
+    return stage_graph::make(std::move(stages), links);
+  }
+
+  /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x modules].
+  [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
+  {
+    std::size_t const modules = placed_.size();
+    std::size_t const samples = batch.size() / modules;
+    std::uint64_t const microbatches = layout_.microbatches;
+    pipeline_times times(microbatches, stages_);
+    for (std::uint64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      // What the group computes at this turn, all its replicas together.
+      std::uint64_t const turn = microbatch * groups_ + group;
+      std::size_t const begin = samples * turn / (microbatches * groups_);
+      std::size_t const end = samples * (turn + 1) / (microbatches * groups_);
+      for (std::size_t module = 0; module < modules; ++module) {
+        std::uint32_t const replicas = placed_[module].replicas;
+        for (std::uint32_t replica = 0; replica < replicas; ++replica) {
+          std::size_t const first = begin + (end - begin) * replica / replicas;
+          std::size_t const last = begin + (end - begin) * (replica + 1) / replicas;
+          set_times(times[to_id<microbatch_id>(microbatch)], module, replica,
+                    time_of(module, batch, first, last));
+        }
+      }
+    }
+    return times;
+  }
+
+ private:
+  struct placed_module {
+    std::uint32_t first_stage = 0;
+    std::uint32_t replicas = 1;  // in each group
+    std::size_t degree = 0;
+  };
+
+  [[nodiscard]] std::size_t stage_of(std::size_t module, std::uint32_t replica,
+                                     std::uint32_t stage) const
+  {
+    return placed_[module].first_stage + std::size_t{replica} * layout_.modules[module].pp + stage;
+  }
+
+  /// Of all layers, for some samples packed together, on one of the tp GPUs.
+  [[nodiscard]] cost_units time_of(std::size_t module, std::span<tokens const> batch,
+                                   std::size_t first, std::size_t last) const
+  {
+    module_profile const& profile = problem_.modules[module];
+    profiled_degree const& speeds = profile.degrees[placed_[module].degree];
+    tokens all = 0;
+    cost_units time = 0;
+    for (std::size_t sample = first; sample < last; ++sample) {
+      tokens const size = batch[sample * placed_.size() + module];
+      all += size;
+      batch_work const alone(profile.flops, size, 1, speeds.tp);
+      time = saturating_sum(time, speeds.attention.picoseconds(alone.attention, size));
+    }
+    uint128 const linear = static_cast<uint128>(profile.flops.linear) *
+                           static_cast<std::uint64_t>(all);  // below 2^64 2^55
+    return saturating_sum(time, speeds.linear.picoseconds(divided_up(linear, speeds.tp), all));
+  }
+
+  /// Gives every stage its share of a module's time, by layers: the first stages have one more.
+  void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
+                 cost_units time) const
+  {
+    std::uint32_t const layers = problem_.modules[module].layers;
+    std::uint32_t const pp = layout_.modules[module].pp;
+    for (std::uint32_t stage = 0; stage < pp; ++stage) {
+      std::uint32_t const of_stage = layers / pp + (stage < layers % pp ? 1 : 0);
+      auto const share =
+          static_cast<time_units>(divided_up(static_cast<uint128>(time) * of_stage, layers));
+      times[stage_of(module, replica, stage)] = {share / 3, share - share / 3};
+    }
+  }
+
+  layout_problem problem_;
+  model_layout layout_;
+  std::uint32_t groups_ = 0;
+  std::size_t stages_ = 0;  // of a group
+  std::vector<placed_module> placed_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
+#define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
+
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/layout_pipeline.hpp>
+#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/price_layout.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Simulates the steps of a layout on batches of real samples, with 1F1B, and returns their mean time.
+///
+/// Every batch is cut, in its order, into as many parts as there are microbatches and brokers, where
+/// the replicas of two modules that follow each other share a broker in groups: as many as the
+/// greatest common divisor of their dp. All last stages of a group are linked to all first stages of
+/// it in the next module, as the broker waits for what they send and hands it out. Samples are
+/// packed: they pass the weights together and attention one by one.
+///
+/// Shapes      batches[n x global_batch x modules]; n >= 1.
+/// Units       picoseconds. A third of a stage's time is its forward. Transfers take none.
+/// Ensures     (1) a step ends when the last group's pipeline does; the mean is rounded up
+/// Errors      those of price_layout, and of check_times: a stage takes above 2^53 ps; out_of_range:
+///             the sizes are no whole number of batches, or one is not from 0 to longest_sample, at
+///             `position`.
+/// Complexity  O(n (sizes + tasks of all pipelines)).
+/// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing Model
+///             and Data Heterogeneity with Disaggregated Training for Multimodal Large Language
+///             Models", SIGCOMM 2025.
+[[nodiscard]] inline result<time_units> simulate_layout(layout_problem const& problem,
+                                                        model_layout const& layout,
+                                                        std::span<tokens const> batches)
+{
+  auto const priced = price_layout(problem, layout.modules, layout.microbatches);
+  if (!priced) { return tl::unexpected(priced.error()); }
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
+  if (batches.empty() || batches.size() % of_batch != 0) {
+    return fail(error_code::out_of_range, 0,
+                std::to_string(batches.size()) + " sizes are no whole number of batches of " +
+                    std::to_string(problem.global_batch) + " samples of " +
+                    std::to_string(problem.modules.size()) + " modules");
+  }
+  for (std::size_t index = 0; index < batches.size(); ++index) {
+    if (batches[index] < 0 || batches[index] > longest_sample) {
+      return fail(error_code::out_of_range, index,
+                  "size " + std::to_string(batches[index]) + " of a batch is not from 0 to " +
+                      std::to_string(longest_sample));
+    }
+  }
+
+  detail::layout_pipeline const pipeline(problem, layout);
+  auto const stages = pipeline.stages();
+  if (!stages) { return tl::unexpected(stages.error()); }
+  auto const schedule = one_forward_one_backward{}(*stages, layout.microbatches);
+  if (!schedule) { return tl::unexpected(schedule.error()); }
+  auto const compiled = compiled_schedule::make(*stages, *schedule);
+  if (!compiled) { return tl::unexpected(compiled.error()); }
+
+  std::vector<microbatch_id> order;
+  for (std::uint32_t each = 0; each < layout.microbatches; ++each) {
+    order.push_back(to_id<microbatch_id>(each));
+  }
+  workspace memory;
+  uint128 total = 0;
+  std::size_t const count = batches.size() / of_batch;
+  for (std::size_t batch = 0; batch < count; ++batch) {
+    time_units step = 0;
+    for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+      pipeline_times const times =
+          pipeline.times(batches.subspan(batch * of_batch, of_batch), group);
+      if (auto checked = check_times(times, *compiled); !checked) {
+        return tl::unexpected(checked.error());
+      }
+      step = std::max(step, makespan_of(*compiled, times, order, memory));
+    }
+    total += static_cast<uint128>(step);
+  }
+  return static_cast<time_units>(detail::divided_up(total, count));
+}
+
+/// A layout and what its steps take in the simulator.
+struct simulated_layout {
+  model_layout layout;
+  time_units simulated = 0;
+
+  friend bool operator==(simulated_layout const&, simulated_layout const&) = default;
+};
+
+/// Simulates layouts, as `search_layouts` returns them, and puts the one with the shortest steps
+/// first; of equals the one with the shorter predicted step, then the smaller numbers.
+///
+/// Errors      those of simulate_layout, for the first layout that has one.
+/// Complexity  that of simulate_layout, for each.
+[[nodiscard]] inline result<std::vector<simulated_layout>> rank_by_simulation(
+    layout_problem const& problem, std::span<model_layout const> layouts,
+    std::span<tokens const> batches)
+{
+  std::vector<simulated_layout> ranked;
+  for (model_layout const& layout : layouts) {
+    auto const simulated = simulate_layout(problem, layout, batches);
+    if (!simulated) { return tl::unexpected(simulated.error()); }
+    ranked.push_back({layout, *simulated});
+  }
+  std::sort(ranked.begin(), ranked.end(), [](simulated_layout const& a, simulated_layout const& b) {
+    return detail::precedes(a.simulated, b.simulated, a.layout.step, b.layout.step,
+                            a.layout.modules, b.layout.modules, a.layout.microbatches,
+                            b.layout.microbatches);
+  });
+  return ranked;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/detail/layout_pipeline.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::microbatch_id;
+using ballast::stage_time;
+using ballast::tokens;
+using ballast::detail::layout_pipeline;
+
+TEST(LayoutPipeline, LinksReplicasByBrokers)
+{
+  std::array<ballast::module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "m", .layers = 4, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
+  }
+  ballast::layout_problem problem;
+  problem.modules = modules;
+  // dp of 4 and 6: two groups, in each of which two replicas of the first feed three of the second.
+  layout_pipeline const pipeline(problem, {{{1, 2, 4}, {1, 1, 6}}, 1});
+  EXPECT_EQ(pipeline.groups(), 2U);
+  auto const stages = pipeline.stages();
+  ASSERT_TRUE(stages);
+  EXPECT_EQ(stages->stages(), 2U * 2 + 3);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
+  for (auto const& link : stages->links()) {
+    links.emplace_back(to_index(link.from), to_index(link.to));
+  }
+  using link = std::pair<std::uint32_t, std::uint32_t>;
+  EXPECT_THAT(links, testing::ElementsAre(link{0, 1}, link{1, 4}, link{1, 5}, link{1, 6},
+                                          link{2, 3}, link{3, 4}, link{3, 5}, link{3, 6}));
+
+  // dp of 4 and 2, then 3: one group, in which two brokers stand before the second module.
+  std::array<ballast::module_profile, 3> const three{modules[0], modules[0], modules[0]};
+  problem.modules = three;
+  layout_pipeline const chain(problem, {{{1, 1, 4}, {1, 1, 2}, {1, 1, 3}}, 1});
+  EXPECT_EQ(chain.groups(), 1U);
+  links.clear();
+  auto const chained = chain.stages();
+  ASSERT_TRUE(chained);
+  for (auto const& each : chained->links()) {
+    links.emplace_back(to_index(each.from), to_index(each.to));
+  }
+  EXPECT_THAT(links,
+              testing::ElementsAre(link{0, 4}, link{1, 4}, link{2, 5}, link{3, 5}, link{4, 6},
+                                   link{4, 7}, link{4, 8}, link{5, 6}, link{5, 7}, link{5, 8}));
+}
+
+TEST(LayoutPipeline, GivesEveryStageItsLayersAndEveryReplicaItsSamples)
+{
+  ballast::module_profile const module{.name = "m",
+                                       .layers = 5,
+                                       .flops = {.linear = 30, .quadratic = 15},
+                                       .degrees = {{.tp = 1}, {.tp = 2}}};
+  ballast::layout_problem problem;
+  problem.modules = {&module, 1};
+  layout_pipeline const pipeline(problem, {{{2, 2, 2}}, 2});
+  EXPECT_EQ(pipeline.groups(), 2U);
+  std::array<tokens, 8> const batch{1, 2, 3, 4, 5, 6, 0, 2};
+  // The second group's turns: samples 2 and 3, then 6 and 7. On each of two GPUs 15 (3 + 4), and
+  // 7.5 (9 + 16), each rounded up; three fifths of it on the first stage.
+  auto const times = pipeline.times(batch, 1);
+  ASSERT_EQ(times.stages, 2U);
+  std::int64_t const all = 105 + 68 + 120;
+  std::int64_t const first = (3 * all + 4) / 5;
+  std::int64_t const second = (2 * all + 4) / 5;
+  EXPECT_THAT(times[microbatch_id{0}],
+              testing::ElementsAre(stage_time{first / 3, first - first / 3},
+                                   stage_time{second / 3, second - second / 3}));
+  EXPECT_THAT(times[microbatch_id{1}], testing::ElementsAre(stage_time{12, 24}, stage_time{8, 16}));
+}
+
+}  // namespace

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/simulate_layout.hpp>  // first: proves it is self-contained
+
+#include "../support/random_modules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::layout_problem;
+using ballast::model_layout;
+using ballast::simulate_layout;
+using ballast::tokens;
+using testing::HasSubstr;
+
+/// One FLOP a picosecond, at any size and degree.
+ballast::module_profile plain_module(char const* name, std::uint32_t layers, std::uint64_t flops)
+{
+  return {.name = name,
+          .layers = layers,
+          .flops = {.linear = flops},
+          .degrees = {{.tp = 1}, {.tp = 2}}};
+}
+
+TEST(SimulateLayout, IsThePredictedStepWhereAllSamplesAreEqual)
+{
+  auto const module = plain_module("llm", 12, 30);
+  std::vector<tokens> const batch(24, 10);
+  layout_problem problem;
+  problem.modules = {&module, 1};
+  problem.sizes = batch;
+  problem.global_batch = 24;
+  problem.gpus = 8;
+  for (auto const& [tp, pp, dp, microbatches] :
+       {std::array<std::uint32_t, 4>{1, 4, 2, 6}, {2, 2, 2, 3}, {1, 1, 8, 1}, {2, 4, 1, 24}}) {
+    std::array<ballast::module_layout, 1> const modules{{{tp, pp, dp}}};
+    auto const layout = ballast::price_layout(problem, modules, microbatches);
+    ASSERT_TRUE(layout);
+    auto const simulated = simulate_layout(problem, *layout, batch);
+    ASSERT_TRUE(simulated) << simulated.error().message;
+    EXPECT_EQ(*simulated, layout->step);
+  }
+}
+
+TEST(SimulateLayout, LetsABrokerWaitForAllReplicasBeforeIt)
+{
+  std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),
+                                                       plain_module("llm", 1, 3)};
+  // Two encoder replicas feed one of the LLM; a batch of four samples, two for each microbatch.
+  std::array<tokens, 8> const batch{10, 100, 40, 100, 20, 100, 20, 100};
+  layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = batch;
+  problem.global_batch = 4;
+  problem.gpus = 3;
+  model_layout const layout{{{1, 1, 2}, {1, 1, 1}}, 2};
+  // Forward: the encoders take 10 and 40, then 20 and 20; the LLM 200 each, backward twice as long.
+  // The LLM begins at 40 and computes 600 for each microbatch; its last backward ends at 1240, then
+  // the encoders' last takes 40.
+  EXPECT_EQ(simulate_layout(problem, layout, batch), 40 + 1200 + 40);
+  std::vector<tokens> two_batches(batch.begin(), batch.end());
+  two_batches.insert(two_batches.end(), {0, 100, 0, 100, 0, 100, 0, 100});
+  EXPECT_EQ(simulate_layout(problem, layout, two_batches), (1280 + 1200) / 2);
+}
+
+TEST(SimulateLayout, SimulatesEveryGroupOfReplicas)
+{
+  std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),
+                                                       plain_module("llm", 1, 3)};
+  std::array<tokens, 8> const batch{1, 10, 1, 10, 1, 10, 1, 50};
+  layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = batch;
+  problem.global_batch = 4;
+  problem.gpus = 4;
+  // Two groups of one encoder and one LLM replica; the second has the long sample.
+  EXPECT_EQ(simulate_layout(problem, {{{1, 1, 2}, {1, 1, 2}}, 1}, batch), 2 + 3 * 60 + 4);
+}
+
+TEST(SimulateLayout, RanksWhatTheSearchFinds)
+{
+  ballast::random_source random(41);
+  auto const model = ballast_test::draw_model(random, 2, 64, true, std::uint64_t{1} << 30);
+  layout_problem problem;
+  problem.modules = model.modules;
+  problem.sizes = model.sizes;
+  problem.global_batch = 64;
+  problem.gpus = 32;
+  problem.memory_bytes = std::uint64_t{1} << 31;
+  auto const found = ballast::search_layouts(problem, 8);
+  ASSERT_TRUE(found) << found.error().message;
+  auto const ranked = ballast::rank_by_simulation(problem, found->layouts, model.sizes);
+  ASSERT_TRUE(ranked) << ranked.error().message;
+  ASSERT_EQ(ranked->size(), found->layouts.size());
+  for (std::size_t place = 0; place < ranked->size(); ++place) {
+    auto const& [layout, simulated] = (*ranked)[place];
+    EXPECT_EQ(simulate_layout(problem, layout, model.sizes), simulated);
+    EXPECT_THAT(found->layouts, testing::Contains(layout));
+    if (place > 0) { EXPECT_LE((*ranked)[place - 1].simulated, simulated); }
+  }
+}
+
+TEST(SimulateLayout, SaysWhatIsWrongWithABatch)
+{
+  auto const module = plain_module("llm", 1, 3);
+  std::vector<tokens> batch(4, 10);
+  layout_problem problem;
+  problem.modules = {&module, 1};
+  problem.sizes = batch;
+  problem.global_batch = 4;
+  model_layout const layout{{{1, 1, 1}}, 2};
+  EXPECT_TRUE(simulate_layout(problem, layout, batch));
+  auto const some = std::span(batch).first(3);
+  EXPECT_THAT(simulate_layout(problem, layout, some).error().message,
+              HasSubstr("3 sizes are no whole number of batches"));
+  EXPECT_FALSE(simulate_layout(problem, layout, {}));
+  EXPECT_FALSE(simulate_layout(problem, {{{1, 2, 1}}, 2}, batch));
+  std::vector<tokens> wrong(4, 10);
+  wrong[2] = -1;
+  EXPECT_EQ(simulate_layout(problem, layout, wrong).error().position, 2U);
+  EXPECT_FALSE(ballast::rank_by_simulation(problem, {&layout, 1}, wrong));
+}
+
+}  // namespace
