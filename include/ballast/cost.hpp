@@ -16,6 +16,7 @@
 #include <ballast/cost/memory_model.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/packed_cost.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>
