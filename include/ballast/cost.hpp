@@ -12,6 +12,7 @@
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/memory_model.hpp>
 #include <ballast/cost/module_memory.hpp>

@@ -84,8 +84,8 @@ TEST_P(KnapformerTable1, HasTheUtilizationThatItsStepTimesMean)
   constexpr int batches = 100;
   constexpr double peak = gpus * 989.4e12;  // H100, dense bf16
   auto const codes = ballast::parse_data_codes(GetParam().codes).value();
-  // FLUX has 57 blocks, recomputed in the backward pass. FLOP are counted, so gamma plays no part.
-  auto const forward = ballast::forward_flops(ballast::classic_transformer(3072, 57)).value();
+  // 57 blocks of width 3072, recomputed in the backward pass. FLOP count, so gamma plays no part.
+  auto const forward = ballast::forward_flops(ballast::known_shape("flux")).value();
 
   ballast::random_source random(2508'06001);
   std::vector<tokens> lengths;  // of all batches: their mean is that of their sum
