@@ -38,7 +38,7 @@ struct fit_row {
 
 struct fitted_coefficients {
   coefficients c{};
-  double squared_errors = std::numeric_limits<double>::infinity();
+  double squared_errors = std::numeric_limits<double>::max();
 };
 
 /// Least squares in the chosen unknowns, whatever their sign; nothing where they depend on each other.

@@ -70,7 +70,7 @@ struct robust_coefficients {
 
   // The error that more than half of the rows stay within, where that is smallest.
   std::size_t const most = std::min(rows.size(), rows.size() / 2 + (unknowns + 1) / 2);
-  double within = std::numeric_limits<double>::infinity();
+  double within = std::numeric_limits<double>::max();
   std::vector<double> errors(rows.size());
   for (coefficients const& c : candidates) {
     for (std::size_t row = 0; row < rows.size(); ++row) {
