@@ -2,6 +2,8 @@
 #ifndef BALLAST_COST_DETAIL_NONNEGATIVE_FIT_HPP
 #define BALLAST_COST_DETAIL_NONNEGATIVE_FIT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -11,7 +13,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// As many as a latency has: per call, per token, per token^2.
+/// As many as a latency has: per token, per token^2, per call.
 inline constexpr std::size_t most_unknowns = 3;
 
 using coefficients = std::array<double, most_unknowns>;
