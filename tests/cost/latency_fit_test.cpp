@@ -153,6 +153,17 @@ TEST(LatencyFit, NamesTheLengthsWhereTheFormulaDoesNotHold)
   EXPECT_TRUE(misfits(fit, samples, width_3072, 10).empty());
 }
 
+TEST(LatencyFit, NeedsNoMoreMeasurementsThanUnknowns)
+{
+  auto const all = profile(50e-6);
+  for (measurements const& few :
+       {measurements{all[0], all[3], all[6]}, measurements{all[6], all[0], all[2], all[4]}}) {
+    auto const fit = fit_latency(few, width_3072).value();
+    EXPECT_NEAR(fit.gamma, 0.405, 1e-6);
+    EXPECT_NEAR(fit.seconds_per_call, 50e-6, 1e-9);
+  }
+}
+
 TEST(LatencyFit, HasNoTimePerCallWithTwoLengths)
 {
   // Two lengths cannot tell three unknowns apart.

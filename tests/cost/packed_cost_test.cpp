@@ -61,15 +61,15 @@ struct measured_speed {
 
 measured_speed any_speed()
 {
-  measured_speed measured;
+  measured_speed speed;
   tokens length = 0;
   auto const count = *rc::gen::inRange<std::size_t>(1, 9);
   for (std::size_t i = 0; i < count; ++i) {
     length += *rc::gen::inRange<tokens>(1, 20'000);
-    measured.lengths.push_back(length);
-    measured.per_second.push_back(*rc::gen::inRange(1, 1000) * 1e12);
+    speed.lengths.push_back(length);
+    speed.per_second.push_back(*rc::gen::inRange(1, 1000) * 1e12);
   }
-  return measured;
+  return speed;
 }
 
 packed_lengths any_packed_lengths()

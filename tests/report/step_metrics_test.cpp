@@ -35,9 +35,9 @@ TEST(StepMetrics, CountThreeForwardPassesAndFourWithRecomputation)
   std::vector<ballast::tokens> const lengths = {8192, 4096, 1024};
   auto const forward =
       value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32)));
-  auto const work = value_or_throw(
+  auto const computed = value_or_throw(
       ballast::report::measure_work(lengths, forward, ballast::training_passes{.recompute = 1}));
-  auto const step = ballast::report::measure_step(work, 0.5, 8 * 989.4e12);
+  auto const step = ballast::report::measure_step(computed, 0.5, 8 * 989.4e12);
   EXPECT_DOUBLE_EQ(step.tokens_per_second, 26'624);
   EXPECT_NEAR(step.mfu, 0.1638, 5e-5);  // three forward passes
   EXPECT_NEAR(step.hfu, 0.2184, 5e-5);  // four
