@@ -1,11 +1,16 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::transformer_cost
 
 #include <benchmark/benchmark.h>
+#include <ballast/cost/interpolated_cost.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/packed_cost.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace {
@@ -54,7 +59,75 @@ void quadratic_cost(benchmark::State& state)
   state.counters["relative_error"] = worst;
 }
 
+// Throughput that saturates, as profiles have it, at 13 lengths.
+ballast::interpolated_throughput measured_throughput()
+{
+  std::vector<ballast::tokens> lengths;
+  std::vector<double> per_second;
+  for (ballast::tokens length = 64; length <= 262'144; length *= 2) {
+    lengths.push_back(length);
+    per_second.push_back(400e12 * static_cast<double>(length) /
+                         (1000 + static_cast<double>(length)));
+  }
+  return ballast::interpolated_throughput::from(lengths, per_second).value();
+}
+
+// Baseline of packs: every sample at its own length, as if each were a call.
+void interpolated_cost(benchmark::State& state)
+{
+  auto const lengths = bench::lognormal_lengths(priced_samples, 1.0, /*seed=*/42);
+  ballast::interpolated_cost const cost{.linear = measured_throughput(),
+                                        .attention = measured_throughput(),
+                                        .flops = {24ULL * 3072 * 3072, 4ULL * 3072}};
+  for (auto _ : state) {
+    ballast::cost_units sum = 0;
+    for (auto const length : lengths) { sum += cost(length); }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(priced_samples));
+}
+
+// Packs of 16 samples.
+void packed_cost(benchmark::State& state)
+{
+  constexpr std::size_t pack = 16;
+  auto const lengths = bench::lognormal_lengths(priced_samples, 1.0, /*seed=*/42);
+  ballast::packed_cost const cost{.linear = measured_throughput(),
+                                  .attention = measured_throughput(),
+                                  .flops = {24ULL * 3072 * 3072, 4ULL * 3072}};
+  for (auto _ : state) {
+    ballast::cost_units sum = 0;
+    for (std::size_t first = 0; first < priced_samples; first += pack) {
+      sum += cost(std::span(lengths).subspan(first, pack));
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(priced_samples));
+}
+
+// As many measurements as a profile has, a tenth of them disturbed.
+void fit_latency(benchmark::State& state)
+{
+  ballast::flop_polynomial const layer{24ULL * 3072 * 3072, 4ULL * 3072};
+  std::vector<ballast::latency_measurement> measured;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(state.range(0)); ++i) {
+    ballast::tokens const length = 256 << (i % 8);
+    auto const l = static_cast<double>(length);
+    double const seconds = 50e-6 + 2.5e-15 * (24 * l * 3072 * 3072 + 0.405 * 4 * l * l * 3072);
+    measured.push_back({length, seconds * (i % 10 == 9 ? 10 : 1)});
+  }
+  for (auto _ : state) {
+    auto fit = ballast::fit_latency(measured, layer);
+    benchmark::DoNotOptimize(fit);
+  }
+  state.counters["gamma_error"] =
+      std::abs(ballast::fit_latency(measured, layer).value().gamma - 0.405);
+}
+
 BENCHMARK(floating_point);
 BENCHMARK(quadratic_cost);
+BENCHMARK(interpolated_cost);
+BENCHMARK(packed_cost);
+BENCHMARK(fit_latency)->ArgName("measurements")->Arg(16)->Arg(160)->Arg(1600);
 
 }  // namespace

@@ -73,8 +73,9 @@ struct job {
   std::string compute;          ///< what the cost model prices, for people
   std::optional<ballast::gamma_fit> fit;
   std::vector<ballast::latency_measurement> measured;
-  double bytes_per_token = 0;  ///< 0 where it is unknown
-  std::string array;           ///< what these bytes are, for people
+  std::vector<ballast::tokens> misfits;  ///< lengths whose time the fit misses by more than 5 %
+  double bytes_per_token = 0;            ///< 0 where it is unknown
+  std::string array;                     ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
   [[nodiscard]] bool admits_short_samples() const { return options.short_samples == "admit"; }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,18 @@ std::string policy_text(job_options const& options)
   return text;
 }
 
+std::string misfits_text(job const& work)
+{
+  if (work.misfits.empty()) { return ""; }
+  constexpr std::size_t most = 8;
+  std::string lengths;
+  for (std::size_t index = 0; index < std::min(most, work.misfits.size()); ++index) {
+    lengths += (index == 0 ? "" : ", ") + std::to_string(work.misfits[index]);
+  }
+  return fmt::format("; more than 5 % off {} of them, at {}{} tokens", work.misfits.size(), lengths,
+                     work.misfits.size() > most ? ", ..." : "");
+}
+
 std::string heading_of(job const& work, std::int64_t samples)
 {
   job_options const& options = work.options;
@@ -81,9 +94,10 @@ std::string heading_of(job const& work, std::int64_t samples)
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
                      work.fit ? " with gamma fitted" : "", policy_text(options), options.seed);
   if (work.fit) {
-    out += fmt::format("gamma {:.4f} from {}, R^2 {:.5f}, error {:.2f} % rms\n", work.fit->gamma,
+    out += fmt::format("gamma {:.4f} and {} per call from {}, R^2 {:.5f}, error {:.2f} %{}\n",
+                       work.fit->gamma, duration_text(work.fit->seconds_per_call),
                        count_of(work.measured.size(), "measurement"), work.fit->r_squared,
-                       100 * work.fit->rms_relative_error);
+                       100 * work.fit->median_relative_error, misfits_text(work));
   }
   return out;
 }
@@ -133,8 +147,11 @@ nlohmann::ordered_json fit_json(job const& work)
 {
   return {{"gamma", work.fit->gamma},
           {"seconds_per_flop", work.fit->seconds_per_flop},
+          {"seconds_per_call", work.fit->seconds_per_call},
           {"r_squared", work.fit->r_squared},
-          {"rms_relative_error", work.fit->rms_relative_error}};
+          {"median_relative_error", work.fit->median_relative_error},
+          {"rms_relative_error", work.fit->rms_relative_error},
+          {"misfits", work.misfits}};
 }
 
 outcome<void> print(std::string const& text)

@@ -46,6 +46,9 @@ namespace cli {
 [[nodiscard]] nlohmann::ordered_json settings_json(job const& work, std::string const& bags,
                                                    std::int64_t samples);
 
+/// Which measured times the fit misses, to follow what it says of its errors; empty where none.
+[[nodiscard]] std::string misfits_text(job const& work);
+
 /// What --measured gave. Expects work.fit.
 [[nodiscard]] nlohmann::ordered_json fit_json(job const& work);
 

@@ -254,9 +254,10 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
   if (work.fit) {
     settings.push_back(
         {"Fit",
-         fmt::format("gamma {:.4f}, R² {:.5f}, error {:.2f} % rms, {:.2f} % at most",
-                     work.fit->gamma, work.fit->r_squared, 100 * work.fit->rms_relative_error,
-                     100 * work.fit->largest_relative_error)});
+         fmt::format("gamma {:.4f}, {} per call, R² {:.5f}, error {:.2f} %, {:.2f} % at most{}",
+                     work.fit->gamma, duration_text(work.fit->seconds_per_call),
+                     work.fit->r_squared, 100 * work.fit->median_relative_error,
+                     100 * work.fit->largest_relative_error, misfits_text(work))});
   }
   return settings;
 }
@@ -289,8 +290,10 @@ report::plan_page_data page_of(plan_run const& run)
   page.moved = layout.first_moved;
   page.bytes_per_token = run.job.bytes_per_token;
   page.computed = run.job.compute;
+  // The model prices what a sample costs beside others; a call of its own is launched as well.
   for (auto const& each : run.job.measured) {
-    page.measured_costs.push_back({each.length, each.seconds});
+    page.measured_costs.push_back(
+        {each.length, std::max(0.0, each.seconds - run.job.fit->seconds_per_call)});
   }
   if (run.lengths.empty()) { return page; }
 

@@ -110,6 +110,9 @@ outcome<void> price(job& work)
   if (!cost) { return bad_data(cost.error().message); }
   work.compute = "what was measured";
   work.fit = *fit;
+  for (std::size_t const index : ballast::misfits(*fit, measured->times, spec->forward)) {
+    work.misfits.push_back(measured->times[index].length);
+  }
   work.measured = std::move(measured->times);
   work.cost = *cost;
   work.seconds_per_unit = 1e-12;

@@ -12,10 +12,12 @@
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/memory_model.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/packed_cost.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>

@@ -22,6 +22,7 @@
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plan_page_step.hpp>
 #include <ballast/report/step_bars.hpp>
+#include <ballast/report/step_metrics.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/report/traffic_chart.hpp>
 

@@ -170,6 +170,28 @@ TEST_F(BallastPlan, FitsGammaToMeasuredTimes)
   EXPECT_THAT(content_of(path("page.html")), testing::HasSubstr("gamma 0.3000"));
 }
 
+TEST_F(BallastPlan, NamesTheMeasuredTimesThatItsFitMisses)
+{
+  // As above with 50 us of launch, and one time that is ten times too high.
+  std::string rows = "length,seconds\n";
+  for (double const length : {256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0}) {
+    double const flops = 24 * length * 1024 * 1024 + 0.3 * 4 * length * length * 1024;
+    double const microseconds = (2e-9 * flops + 50) * (length == 1024.0 ? 10 : 1);
+    rows += std::to_string(static_cast<int>(length)) + "," + std::to_string(microseconds) + "e-6\n";
+  }
+  std::string const options = "plan --codes g8b2i512f1s0 --cost transformer:d=1024 --measured " +
+                              file("m.csv", rows) + " --report " + path("page.html");
+  json const fit = json::parse(run(options + " --format json").out).at("fit");
+  EXPECT_NEAR(fit.at("gamma"), 0.3, 1e-4);
+  EXPECT_NEAR(fit.at("seconds_per_call"), 50e-6, 1e-8);
+  EXPECT_LT(fit.at("median_relative_error"), 1e-5);
+  EXPECT_EQ(fit.at("misfits"), json({1024}));
+  std::string const text = run(options).out;
+  EXPECT_THAT(text, testing::HasSubstr("gamma 0.3000 and 50.0 us per call from 7 measurements"));
+  EXPECT_THAT(text, testing::HasSubstr("more than 5 % off 1 of them, at 1024 tokens"));
+  EXPECT_THAT(content_of(path("page.html")), testing::HasSubstr("off 1 of them, at 1024 tokens"));
+}
+
 TEST_F(BallastPlan, WritesAPageThatNeedsNothingElse)
 {
   auto const result = run(std::string("plan ") + mixed + "--bags g4n8 --report " +

@@ -1,8 +1,6 @@
 #include <ballast/report/metrics.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/cost/training_passes.hpp>
-#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstdint>
@@ -106,27 +104,6 @@ TEST(BalanceMetricsDeathTest, NeedsABagAndMatchingSizes)
 {
   EXPECT_DEATH((void)measure_balance(bag_loads{}, sizes{}), "there are no loads");
   EXPECT_DEATH((void)measure_balance(bag_loads{1}, sizes{1, 1}), "loads of 1 bags and speeds of 2");
-}
-
-TEST(FlopsUtilization, CountsThreeForwardPassesAndFourWithRecomputation)
-{
-  // [utilization]
-  auto const forward = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value();
-  auto const trained = ballast::step_flops(forward, {}).value();
-  auto const executed = ballast::step_flops(forward, {.recompute = 1}).value();
-  double const peak = 8 * 989e12;  // eight H100, dense bf16
-  double const mfu = ballast::report::flops_utilization(ballast::flops(trained, 8192), 0.5, peak);
-  double const hfu = ballast::report::flops_utilization(ballast::flops(executed, 8192), 0.5, peak);
-  // [utilization]
-  double const forward_flop = ballast::flops(forward, 8192);
-  EXPECT_DOUBLE_EQ(mfu, 3 * forward_flop / (0.5 * peak));
-  EXPECT_DOUBLE_EQ(hfu, 4 * forward_flop / (0.5 * peak));
-}
-
-TEST(FlopsUtilizationDeathTest, NeedsTimeAndPeak)
-{
-  EXPECT_DEATH((void)ballast::report::flops_utilization(1, 0, 1), "the step takes 0 seconds");
-  EXPECT_DEATH((void)ballast::report::flops_utilization(1, 1, 0), "the GPUs can do 0 FLOP/s");
 }
 
 }  // namespace

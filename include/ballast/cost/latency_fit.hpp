@@ -5,66 +5,114 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/cost/detail/nonnegative_fit.hpp>
 #include <ballast/cost/detail/quantise.hpp>
+#include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ballast::inline v0 {
 
-/// How long a module took for one sample.
+/// How long one call of a module took for one sample.
 struct latency_measurement {
   tokens length = 0;
   double seconds = 0;
 };
 
-/// Which errors a fit makes small: absolute ones in seconds, or relative ones, as parts of the
-/// measured times. With relative errors short samples count as much as long ones, which suits noise
-/// that grows with the time.
-enum class fit_error : std::uint8_t { absolute, relative };
-
-/// seconds(l) = seconds_per_flop * (linear l + gamma * quadratic l^2), and how well that describes
-/// what was measured.
+/// seconds of a call = seconds_per_call + seconds_per_flop * (linear l + gamma * quadratic l^2), and
+/// how well that describes what was measured, outliers included.
+///
+/// A call launches its kernels once, whatever it works on: where samples are packed,
+/// `seconds_per_call` is per pack, and only the rest is added up over the samples.
 struct gamma_fit {
   double seconds_per_flop = 0;
   double gamma = 0;
-  double rms_relative_error = 0;      ///< root of the mean square of (fitted - measured) / measured
-  double largest_relative_error = 0;  ///< the same ratio where it is farthest from 0
+  double seconds_per_call = 0;
+  double median_relative_error = 0;   ///< of |fitted - measured| / measured
+  double rms_relative_error = 0;      ///< root of the mean square of the same
+  double largest_relative_error = 0;  ///< the same where it is largest
   double r_squared = 0;               ///< 1 - squared errors / variance, in seconds; 1 is perfect
 
   friend bool operator==(gamma_fit const&, gamma_fit const&) = default;
 };
 
-/// Least squares for (seconds_per_flop, gamma), neither of them negative.
+/// The fitted time of one call on one sample, in floating point: for reports.
 ///
-/// Floating-point sums differ between builds: one rank fits, and its two numbers are saved or
-/// broadcast. From there on `latency_cost` works in integers.
+/// Expects     0 <= length <= longest_sample.
+[[nodiscard]] inline double fitted_seconds(gamma_fit const& fit, flop_polynomial flops,
+                                           tokens length)
+{
+  BALLAST_EXPECTS(0 <= length && length <= longest_sample, "the time of a sample of ", length,
+                  " tokens was asked for; lengths are from 0 to ", longest_sample);
+  auto const l = static_cast<double>(length);
+  return fit.seconds_per_call +
+         fit.seconds_per_flop * (static_cast<double>(flops.linear) * l +
+                                 fit.gamma * static_cast<double>(flops.quadratic) * l * l);
+}
+
+/// Which measurements are further from the fit than a share of their time, by their indices. One of
+/// many is an outlier; several, or all of one end, say that the formula does not describe the module
+/// there, as where short samples do not fill the GPU: use `interpolated_cost`.
+///
+/// Expects     lengths from 0 to longest_sample.
+/// Complexity  O(measurements).
+[[nodiscard]] inline std::vector<std::size_t> misfits(
+    gamma_fit const& fit, std::span<latency_measurement const> measurements, flop_polynomial flops,
+    double share = 0.05)
+{
+  std::vector<std::size_t> found;
+  for (std::size_t index = 0; index < measurements.size(); ++index) {
+    auto const [length, seconds] = measurements[index];
+    if (std::abs(fitted_seconds(fit, flops, length) - seconds) > share * seconds) {
+      found.push_back(index);
+    }
+  }
+  return found;
+}
+
+/// Fits (seconds_per_flop, gamma, seconds_per_call), none of them negative, to what most of the
+/// measurements say: a time that was disturbed moves nothing, however long it is.
+///
+/// Errors count relative to the measured times, so that short samples, which tell of launches, count
+/// as much as long ones. Measurements of two lengths cannot tell the time per call from the rest, so
+/// it is 0. One outlier of seven lengths is found; measure each length several times, and more than a
+/// tenth of all may be outliers. `misfits` names them, or the lengths where the formula does not hold.
+///
+/// Floating-point sums differ between builds: one rank fits, and its numbers are saved or broadcast.
+/// From there on `latency_cost` works in integers.
 ///
 /// Shapes      measurements[n]; n >= 2.
 /// Units       `flops` is that of the passes that were timed.
 /// Expects     both coefficients of `flops` are at least 1.
-/// Ensures     (1) no other pair of non-negative numbers has a smaller sum of squared errors, up to
-///                 floating-point rounding
+/// Ensures     (1) exact times give back what made them, up to floating-point rounding
+///             (2) from the best of a thousand fits to a few of them on, Tukey's loss of the errors is
+///                 made smaller; its limit, 4.7 standard deviations of what most measurements
+///                 scatter by, is at least 1 %
+///             (3) the same in every call with the same measurements in the same order
 /// Errors      out_of_range: measurement `position` has a length outside [1, longest_sample] or a
-///             time outside [1e-12, 1e9] seconds; infeasible: fewer than two lengths differ, or
-///             the times have no part that grows with the length alone, so that gamma would be
-///             infinite.
-/// Complexity  O(n), no allocation.
-/// Source      Non-negative least squares: C. L. Lawson, R. J. Hanson, "Solving Least Squares
-///             Problems", 1974, chapter 23; here with two unknowns, so by cases.
+///             time outside [1e-12, 1e9] seconds; infeasible: fewer than two lengths differ, or the
+///             times have no part that grows with the length alone, so that gamma would be infinite
+///             or anything.
+/// Complexity  O(n) times about a thousand.
+/// Source      V. J. Yohai, "High Breakdown-Point and High Efficiency Robust Estimates for
+///             Regression", Annals of Statistics 15, 1987.
 [[nodiscard]] inline result<gamma_fit> fit_latency(
-    std::span<latency_measurement const> measurements, flop_polynomial flops,
-    fit_error errors = fit_error::relative)
+    std::span<latency_measurement const> measurements, flop_polynomial flops)
 {
   BALLAST_EXPECTS(flops.linear >= 1 && flops.quadratic >= 1,
                   "the FLOP to fit have the coefficients ", flops.linear, " and ", flops.quadratic,
                   ", and the least of both is 1");
+  auto const linear = static_cast<double>(flops.linear);
+  auto const quadratic = static_cast<double>(flops.quadratic);
+  std::vector<detail::fit_row> rows;
+  std::vector<tokens> lengths;
   for (std::size_t index = 0; index < measurements.size(); ++index) {
     auto const [length, seconds] = measurements[index];
     if (length < 1 || length > longest_sample) {
@@ -79,75 +127,59 @@ struct gamma_fit {
                   "measurement " + std::to_string(index) +
                       " has no positive, finite time in seconds; measure it again or remove it");
     }
+    auto const l = static_cast<double>(length);
+    rows.push_back({.x = {linear * l / seconds, quadratic * l * l / seconds, 1 / seconds}, .y = 1});
+    lengths.push_back(length);
   }
-  bool const one_length = std::all_of(
-      measurements.begin(), measurements.end(),
-      [&](latency_measurement const& each) { return each.length == measurements.front().length; });
-  if (one_length) {
+  std::sort(lengths.begin(), lengths.end());
+  auto const different = std::unique(lengths.begin(), lengths.end()) - lengths.begin();
+  if (different < 2) {
     return fail(error_code::infeasible, 0,
                 "two unknowns need measurements of at least two different lengths");
   }
 
-  auto const linear = static_cast<double>(flops.linear);
-  auto const quadratic = static_cast<double>(flops.quadratic);
-  struct row {
-    double x1, x2, y;
-  };
-  auto const row_of = [&](latency_measurement const& sample) {
-    auto const l = static_cast<double>(sample.length);
-    double const weight = errors == fit_error::relative ? 1 / sample.seconds : 1;
-    return row{
-        .x1 = linear * l * weight, .x2 = quadratic * l * l * weight, .y = sample.seconds * weight};
-  };
-  auto const sum = [&](auto term) {
-    double total = 0;
-    for (latency_measurement const& sample : measurements) { total += term(row_of(sample)); }
-    return total;
-  };
-
-  // Modified Gram-Schmidt: what the first column explains is taken out of the second and of the
-  // times. The normal equations would lose twice the digits where lengths are close to each other,
-  // since l and l^2 are nearly parallel there.
-  double const x1_x1 = sum([](row r) { return r.x1 * r.x1; });
-  double const x2_per_x1 = sum([](row r) { return r.x1 * r.x2; }) / x1_x1;
-  double const y_per_x1 = sum([](row r) { return r.x1 * r.y; }) / x1_x1;
-  auto const rest = [&](row r) {
-    return row{.x1 = 0, .x2 = r.x2 - x2_per_x1 * r.x1, .y = r.y - y_per_x1 * r.x1};
-  };
-  double const x2_x2 = sum([&](row r) { return rest(r).x2 * rest(r).x2; });
-  double const x2_y = sum([&](row r) { return rest(r).x2 * rest(r).y; });
-
-  // Both columns and the times are positive, so at most one coefficient is negative, and the best
-  // admissible pair then has 0 in its place.
-  double const second = x2_x2 > 0 ? std::max(x2_y / x2_x2, 0.0) : 0;
-  double const first = y_per_x1 - second * x2_per_x1;
-  if (!(first > 0) || second > 1e9 * first) {
+  auto const [per_flop, per_attention_flop, per_call] =
+      detail::fit_robustly(rows, {true, true, different > 2}).c;
+  if (per_attention_flop == 0 && !(per_flop > 0)) {
+    return fail(error_code::infeasible, 0,
+                "the times do not grow with the length, so they tell of launches only; measure "
+                "longer samples as well");
+  }
+  if (!(per_flop > 0) || per_attention_flop > 1e9 * per_flop) {
     return fail(error_code::infeasible, 0,
                 "the times grow as the square of the length or faster, which leaves gamma without "
                 "a finite value; measure shorter samples as well");
   }
 
-  gamma_fit fit{.seconds_per_flop = first, .gamma = second / first};
+  gamma_fit fit{.seconds_per_flop = per_flop,
+                .gamma = per_attention_flop / per_flop,
+                .seconds_per_call = per_call};
   auto const count = static_cast<double>(measurements.size());
   double mean = 0;
   for (latency_measurement const& sample : measurements) { mean += sample.seconds / count; }
   double squares = 0;
   double variance = 0;
+  std::vector<double> relative_errors;
   for (latency_measurement const& sample : measurements) {
-    auto const l = static_cast<double>(sample.length);
-    double const error = first * linear * l + second * quadratic * l * l - sample.seconds;
-    double const relative = error / sample.seconds;
+    double const error = fitted_seconds(fit, flops, sample.length) - sample.seconds;
+    double const relative = std::abs(error) / sample.seconds;
+    relative_errors.push_back(relative);
     fit.rms_relative_error += relative * relative / count;
-    fit.largest_relative_error = std::max(fit.largest_relative_error, std::abs(relative));
     squares += error * error;
     variance += (sample.seconds - mean) * (sample.seconds - mean);
   }
+  std::sort(relative_errors.begin(), relative_errors.end());
+  fit.median_relative_error = relative_errors[relative_errors.size() / 2];
+  fit.largest_relative_error = relative_errors.back();
   fit.rms_relative_error = std::sqrt(fit.rms_relative_error);
   fit.r_squared = variance > 0 ? 1 - squares / variance : 0;
   return fit;
 }
 
 /// The fitted latency as a cost model, for any polynomial of the same module: one layer or all.
+///
+/// It is the work of a sample, without `seconds_per_call`: that is added once to every call, which
+/// may be of many samples, and is the same on every GPU that makes as many calls.
 ///
 /// Units       picoseconds: one cost unit is 1e-12 s, and costs reach 106 days.
 /// Ensures     (1) the cost is within 1/2 + l^2 2^(3 - fraction_bits) ps of the formula, or it is

@@ -102,26 +102,6 @@ struct balance_metrics {
   return measure_balance(loads, std::vector<std::uint32_t>(gpus, 1));
 }
 
-/// The FLOP of a training step / the FLOP that the GPUs can do in the same time: MFU or HFU.
-///
-/// Which of the two it is depends on the FLOP given. MFU, model FLOP utilization, counts a
-/// forward and a backward pass, `step_flops(forward, {})`; HFU, hardware FLOP utilization, counts
-/// as well the forward pass that activation recomputation runs again, `step_flops(forward,
-/// {.recompute = 1})`: three and four times the forward FLOP. Frozen modules have fewer passes.
-///
-/// Units       flops of all samples of the step; peak in FLOP/s of all GPUs together.
-/// Expects     seconds > 0 and peak_flops_per_second > 0.
-/// Source      A. Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", JMLR 24, 2023.
-[[nodiscard]] inline double flops_utilization(double flops, double seconds,
-                                              double peak_flops_per_second)
-{
-  BALLAST_EXPECTS(seconds > 0, "the step takes ", seconds,
-                  " seconds, and a utilization needs more than 0");
-  BALLAST_EXPECTS(peak_flops_per_second > 0, "the GPUs can do ", peak_flops_per_second,
-                  " FLOP/s, and a utilization needs more than 0");
-  return flops / (seconds * peak_flops_per_second);
-}
-
 }  // namespace ballast::inline v0::report
 
 #endif  // BALLAST_REPORT_METRICS_HPP

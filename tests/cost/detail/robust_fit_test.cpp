@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/cost/detail/robust_fit.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using ballast::detail::coefficients;
+using ballast::detail::fit_robustly;
+using ballast::detail::fit_row;
+using ballast::detail::tukey_loss;
+
+// Relative errors of 2 x + x^2 / 4 + 3 at x = 1, 2, 4, ..., each measured time off by a factor.
+std::vector<fit_row> rows_of(std::vector<double> const& factors)
+{
+  std::vector<fit_row> rows;
+  double x = 1;
+  for (double const factor : factors) {
+    double const y = factor * (2 * x + x * x / 4 + 3);
+    rows.push_back({.x = {x / y, x * x / y, 1 / y}, .y = 1});
+    x *= 2;
+  }
+  return rows;
+}
+
+double total_loss(std::vector<fit_row> const& rows, coefficients const& c, double limit)
+{
+  double sum = 0;
+  for (fit_row const& row : rows) { sum += tukey_loss(row.error(c), limit); }
+  return sum;
+}
+
+TEST(TukeyLoss, GrowsToOne)
+{
+  EXPECT_EQ(tukey_loss(0, 0.5), 0);
+  EXPECT_NEAR(tukey_loss(0.005, 0.5), 3e-4, 1e-7);  // 3 (error / limit)^2
+  EXPECT_LT(tukey_loss(0.4, 0.5), tukey_loss(-0.45, 0.5));
+  EXPECT_EQ(tukey_loss(0.5, 0.5), 1);
+  EXPECT_EQ(tukey_loss(-9, 0.5), 1);
+}
+
+TEST(RobustFit, IsNoWorseThanAnyPointOfAGrid)  // Ensures (1)
+{
+  ballast::random_source random(20240607);
+  int with_outliers = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    std::vector<double> factors(6 + random.below(4));
+    for (double& factor : factors) { factor = 0.97 + static_cast<double>(random.below(61)) / 1000; }
+    if (random.below(2) != 0) {
+      factors[random.below(factors.size())] *= random.below(2) != 0 ? 10 : 0.1;
+      ++with_outliers;
+    }
+    auto const rows = rows_of(factors);
+    auto const [c, limit] = fit_robustly(rows, {true, true, true});
+    double const least = total_loss(rows, c, limit);
+    for (int i = 0; i <= 40; ++i) {
+      for (int j = 0; j <= 40; ++j) {
+        for (int k = 0; k <= 40; ++k) {
+          coefficients const other{0.1 * i, 0.0125 * j, 0.15 * k};  // around 2, 1/4 and 3
+          ASSERT_GE(total_loss(rows, other, limit), least * (1 - 1e-9))
+              << "trial " << trial << ": " << i << ", " << j << ", " << k;
+        }
+      }
+    }
+    for (double const near : {0.999, 1.001}) {
+      for (std::size_t unknown = 0; unknown < 3; ++unknown) {
+        coefficients other = c;
+        other[unknown] *= near;
+        ASSERT_GE(total_loss(rows, other, limit), least * (1 - 1e-6)) << "trial " << trial;
+      }
+    }
+  }
+  EXPECT_GT(with_outliers, 20);
+}
+
+TEST(RobustFit, TakesNothingWithinOnePerCentForAnOutlier)  // Ensures (2)
+{
+  EXPECT_EQ(fit_robustly(rows_of({1, 1, 1, 1, 1}), {true, true, true}).limit, 0.01);
+  EXPECT_GT(fit_robustly(rows_of({1.02, 0.98, 1.02, 0.98, 1.02}), {true, true, true}).limit, 0.04);
+}
+
+TEST(RobustFit, IsTheSameForTheSameRows)  // Ensures (3)
+{
+  auto const rows = rows_of({1.01, 0.99, 1.02, 7, 1, 0.98, 1.01, 0.3, 1});
+  auto const first = fit_robustly(rows, {true, true, true});
+  auto const again = fit_robustly(rows, {true, true, true});
+  EXPECT_EQ(first.c, again.c);
+  EXPECT_EQ(first.limit, again.limit);
+}
+
+TEST(RobustFit, UsesTheChosenUnknownsAlone)
+{
+  auto const rows = rows_of({1, 1, 1, 1, 1, 1});
+  auto const fit = fit_robustly(rows, {true, true, false});
+  EXPECT_EQ(fit.c[2], 0);
+  EXPECT_GT(fit.c[0], 2);  // takes the place of the constant
+}
+
+}  // namespace
