@@ -4,6 +4,7 @@
 #include "partition_command.hpp"
 #include "pipeline_command.hpp"
 #include "plan_command.hpp"
+#include "profile_command.hpp"
 #include "route_command.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
@@ -217,6 +218,43 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
   return pipeline;
 }
 
+CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
+{
+  auto& profile = *app.add_subcommand(
+      "profile",
+      "Measure how fast the modules of a model are on this machine, by built-in kernels");
+  add_file(profile, "--output", options.output,
+           "CSV file of the profile; points that it has are not measured again");
+  profile.get_option("--output")->required();
+  auto const add_text = [&profile](std::string const& name, std::string& target,
+                                   std::string const& type, std::string const& help) {
+    profile.add_option(name, target, help)->type_name(type)->capture_default_str();
+  };
+  add_text("--llm", options.llm, "MODEL", "The LLM: a transformer with causal=1");
+  add_text("--encoder", options.encoder, "MODEL", "The encoder, or '' for none");
+  add_text("--lengths", options.lengths, "N,N,...", "Lengths of samples to measure in the LLM");
+  add_text("--items", options.items, "N,N,...", "Items of a microbatch to measure in the encoder");
+  add_number<std::size_t>(profile, "--tokens-per-item", options.tokens_per_item, 1, 1 << 16,
+                          "Tokens of an item of the encoder (default: 32)");
+  add_text("--tp", options.degrees, "N,N,...", "Tensor-parallel degrees");
+  add_text("--hardware", options.hardware, "TEXT",
+           "What makes it other hardware (default: what the system says of its processor)");
+  add_text("--data", options.data, "TEXT", "What makes it other data");
+  add_number<std::uint32_t>(profile, "--runs", options.runs, 1, 10'000,
+                            "Runs of each point (default: 9)");
+  add_number<std::uint32_t>(profile, "--warm-up", options.warm_up, 0, 10'000,
+                            "Runs before them that are not counted (default: 2)");
+  add_number<double>(profile, "--budget", options.budget_seconds, 1e-9, 1e9,
+                     "Seconds after which no point is begun (default: no limit)");
+  add_number<std::size_t>(profile, "--check", options.check, 1, 1'000'000,
+                          "Predict so many lengths that were not measured, and measure them");
+  add_number<std::uint64_t>(profile, "--seed", options.seed, 0,
+                            std::numeric_limits<std::uint64_t>::max(),
+                            "Seed of those lengths (default: 1)");
+  add_format(profile, options.format);
+  return profile;
+}
+
 CLI::App& add_route(CLI::App& app, cli::job_options& options)
 {
   auto& route = *app.add_subcommand(
@@ -249,10 +287,12 @@ int main(int argc, char** argv)
     cli::job_options route;
     cli::partition_options partition;
     cli::pipeline_options pipeline;
+    cli::profile_options profile;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     CLI::App const& partition_command = add_partition(app, partition);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
+    CLI::App const& profile_command = add_profile(app, profile);
     try {
       app.parse(argc, argv);
     } catch (CLI::Success const& asked) {  // --help or --version
@@ -261,16 +301,18 @@ int main(int argc, char** argv)
     } catch (CLI::ParseError const& wrong) {
       std::string const command = partition_command.parsed()  ? "partition"
                                   : pipeline_command.parsed() ? "pipeline"
+                                  : profile_command.parsed()  ? "profile"
                                   : route_command.parsed()    ? "route"
                                                               : "plan";
       return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(), command));
     }
 
-    auto const shown = plan_command.parsed()    ? cli::run_plan(plan).and_then(cli::show_plan)
-                       : route_command.parsed() ? cli::run_route(route).and_then(cli::show_route)
-                       : pipeline_command.parsed()
-                           ? cli::run_pipeline(pipeline).and_then(cli::show_pipeline)
-                           : cli::run_partition(partition).and_then(cli::show_partition);
+    auto const shown =
+        plan_command.parsed()       ? cli::run_plan(plan).and_then(cli::show_plan)
+        : route_command.parsed()    ? cli::run_route(route).and_then(cli::show_route)
+        : pipeline_command.parsed() ? cli::run_pipeline(pipeline).and_then(cli::show_pipeline)
+        : profile_command.parsed()  ? cli::run_profile(profile).and_then(cli::show_profile)
+                                    : cli::run_partition(partition).and_then(cli::show_partition);
     return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
   } catch (std::bad_alloc const&) {
     return complain(1,

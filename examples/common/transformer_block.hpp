@@ -3,6 +3,7 @@
 #define BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP
 
 #include "block_math.hpp"
+#include "block_weights.hpp"
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/random.hpp>
@@ -12,61 +13,11 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace block {
-
-struct shape {
-  std::size_t width = 16;
-  std::uint32_t query_heads = 4;
-  std::uint32_t kv_heads = 2;
-  std::size_t head_dim = 4;
-  std::size_t hidden = 32;
-};
-
-/// The parameters of a block, or their gradients.
-struct parameters {
-  explicit parameters(shape const& s)
-      : norm(s.width),
-        query(s.width * s.query_heads * s.head_dim),
-        key(s.width * s.kv_heads * s.head_dim),
-        value(key.size()),
-        output(query.size()),
-        hidden_norm(s.width),
-        up(s.width * s.hidden),
-        down(up.size())
-  {}
-
-  values norm, query, key, value, output, hidden_norm, up, down;
-
-  [[nodiscard]] std::array<values*, 8> all()
-  {
-    return {&norm, &query, &key, &value, &output, &hidden_norm, &up, &down};
-  }
-
-  /// All of them, one after the other.
-  [[nodiscard]] values flat()
-  {
-    values joined;
-    for (values const* each : all()) { joined.insert(joined.end(), each->begin(), each->end()); }
-    return joined;
-  }
-};
-
-/// The same parameters on every rank.
-inline parameters random_parameters(shape const& s, std::uint64_t seed)
-{
-  ballast::random_source random(seed);
-  parameters made(s);
-  for (values* each : made.all()) {
-    for (double& value : *each) { value = static_cast<double>(random.between(-500, 500)) / 1000; }
-  }
-  return made;
-}
 
 /// A rank's activations in a placement: numbers that depend on the sample and the token alone.
 inline values pixels(ballast::placement const& where, ballast::rank_id rank, std::size_t width)
@@ -95,20 +46,15 @@ template <ballast::communicator C>
 class transformer_block {
  public:
   transformer_block(shape const& s, parameters const& weights, C& bag)
-      : s_(s), weights_(weights), bag_(bag)
+      : s_(s), weights_(s, weights), bag_(bag)
   {}
 
   ballast::result<void> forward(ballast::ulysses_plan const& plan, in x, out y)
   {
     plan_ = plan;
-    x_.assign(x.begin(), x.end());
-    std::size_t const rows = x.size() / s_.width;
-    normed_ = values(x.size());
-    rms_norm(x, weights_.norm, normed_);
-    values q(rows * query_width()), k(rows * kv_width()), v(k.size()), o(q.size());
-    linear(normed_, weights_.query, s_.width, query_width(), q);
-    linear(normed_, weights_.key, s_.width, kv_width(), k);
-    linear(normed_, weights_.value, s_.width, kv_width(), v);
+    rows_ = x.size() / s_.width;
+    values q(rows_ * s_.query_width()), k(rows_ * s_.kv_width()), v(k.size()), o(q.size());
+    weights_.enter(x, q, k, v);
 
     q_ = whole(s_.query_heads);
     k_ = whole(s_.kv_heads);
@@ -122,34 +68,15 @@ class transformer_block {
       attention(query(in(q_)), key(in(k_)), key(in(v_)), rows_of, s_.head_dim, query(out(whole_o)));
     });
     if (auto moved = to_tokens(bag_, plan_, memory_, queries(whole_o, o)); !moved) { return moved; }
-
-    attended_ = o;
-    h_ = x_;
-    linear(o, weights_.output, query_width(), s_.width, h_);
-    hidden_normed_ = values(x.size());
-    rms_norm(h_, weights_.hidden_norm, hidden_normed_);
-    up_ = values(rows * s_.hidden);
-    linear(hidden_normed_, weights_.up, s_.width, s_.hidden, up_);
-    activated_ = values(up_.size());
-    silu(up_, activated_);
-    std::ranges::copy(h_, y.begin());
-    linear(activated_, weights_.down, s_.hidden, s_.width, y);
+    weights_.leave(o, y);
     return {};
   }
 
   /// Writes the gradient of x and adds to those of the parameters.
   ballast::result<void> backward(in dy, out dx, parameters& gradients)
   {
-    values dactivated(activated_.size()), dup(up_.size()), dhidden_normed(x_.size());
-    values dh(dy.begin(), dy.end());
-    linear_gradient(activated_, weights_.down, s_.hidden, s_.width, dy, dactivated, gradients.down);
-    silu_gradient(up_, dactivated, dup);
-    linear_gradient(hidden_normed_, weights_.up, s_.width, s_.hidden, dup, dhidden_normed,
-                    gradients.up);
-    rms_norm_gradient(h_, weights_.hidden_norm, dhidden_normed, dh, gradients.hidden_norm);
-
-    values do_(attended_.size()), dnormed(x_.size());
-    linear_gradient(attended_, weights_.output, query_width(), s_.width, dh, do_, gradients.output);
+    values do_(rows_ * s_.query_width());
+    weights_.leave_gradient(dy, do_, gradients);
     values whole_do = whole(s_.query_heads), whole_dq = whole_do;
     values whole_dk = whole(s_.kv_heads), whole_dv = whole_dk;
     if (auto moved = to_heads(bag_, plan_, memory_, queries(do_, whole_do)); !moved) {
@@ -160,25 +87,17 @@ class transformer_block {
                          query(in(whole_do)), query(out(whole_dq)), key(out(whole_dk)),
                          key(out(whole_dv)));
     });
-    std::size_t const rows = x_.size() / s_.width;
-    values dq(rows * query_width()), dk(rows * kv_width()), dv(dk.size());
+    values dq(rows_ * s_.query_width()), dk(rows_ * s_.kv_width()), dv(dk.size());
     if (auto moved = to_tokens(bag_, plan_, memory_, queries(whole_dq, dq), keys(whole_dk, dk),
                                keys(whole_dv, dv));
         !moved) {
       return moved;
     }
-    linear_gradient(normed_, weights_.query, s_.width, query_width(), dq, dnormed, gradients.query);
-    linear_gradient(normed_, weights_.key, s_.width, kv_width(), dk, dnormed, gradients.key);
-    linear_gradient(normed_, weights_.value, s_.width, kv_width(), dv, dnormed, gradients.value);
-    rms_norm_gradient(x_, weights_.norm, dnormed, dh, gradients.norm);
-    std::ranges::copy(dh, dx.begin());
+    weights_.enter_gradient(dq, dk, dv, dx, gradients);
     return {};
   }
 
  private:
-  [[nodiscard]] std::size_t query_width() const { return s_.query_heads * s_.head_dim; }
-  [[nodiscard]] std::size_t kv_width() const { return s_.kv_heads * s_.head_dim; }
-
   [[nodiscard]] ballast::chunk share(std::uint32_t heads) const
   {
     return plan_.share(static_cast<std::uint32_t>(to_index(bag_.rank())), heads);
@@ -225,11 +144,12 @@ class transformer_block {
   }
 
   shape s_;
-  parameters const& weights_;
+  block_weights weights_;
   C& bag_;
   ballast::workspace memory_;
   ballast::ulysses_plan plan_;
-  values x_, normed_, q_, k_, v_, attended_, h_, hidden_normed_, up_, activated_;
+  std::size_t rows_ = 0;
+  values q_, k_, v_;
 };
 
 }  // namespace block

@@ -18,10 +18,13 @@
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/packed_cost.hpp>
+#include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cost/write_profile.hpp>
 
 #endif  // BALLAST_COST_HPP

@@ -4,6 +4,7 @@
 #include <ballast/core/random.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -109,7 +110,12 @@ struct host_function {
   void* argument;
 };
 
-using task = std::variant<copy, place, host_function, ballast_test::stream_work*>;
+/// Where a stream writes when it has come so far.
+struct stamp {
+  std::shared_ptr<std::chrono::steady_clock::time_point> when;
+};
+
+using task = std::variant<copy, place, host_function, stamp, ballast_test::stream_work*>;
 
 }  // namespace
 
@@ -171,6 +177,7 @@ struct CUstream_st {
   }
   static void run(place const& each) { each.wait(); }
   static void run(host_function const& each) { each.function(each.argument); }
+  static void run(stamp const& each) { *each.when = std::chrono::steady_clock::now(); }
   static void run(ballast_test::stream_work* each) { each->run(); }
 
   void work_off()
@@ -207,8 +214,11 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  CUevent_st() { ++events; }
+  explicit CUevent_st(bool with_time) : timed(with_time) { ++events; }
   ~CUevent_st() { --events; }
+
+  bool const timed;
+  stamp reached = {};  // of a timed event that was recorded
 
   int const device = current_device;
   std::mutex mutex;
@@ -324,12 +334,12 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
 {
   if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
     return code;
   }
-  *event = std::make_unique<CUevent_st>().release();
+  *event = std::make_unique<CUevent_st>((flags & cudaEventDisableTiming) == 0).release();
   return cudaSuccess;
 }
 
@@ -340,7 +350,38 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
   }
   if (event->device != stream->device) { return said(cudaErrorInvalidResourceHandle); }
   std::lock_guard const lock(event->mutex);
+  if (event->timed) {
+    event->reached.when = std::make_shared<std::chrono::steady_clock::time_point>();
+    stream->push(event->reached);
+  }
   event->recorded = stream->end();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+  if (auto const code = ordered_failure("cudaEventSynchronize"); code != cudaSuccess) {
+    return code;
+  }
+  place recorded;
+  {
+    std::lock_guard const lock(event->mutex);
+    recorded = event->recorded;
+  }
+  if (recorded.stream != nullptr) { recorded.wait(); }
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+  if (auto const code = ordered_failure("cudaEventElapsedTime"); code != cudaSuccess) {
+    return code;
+  }
+  if (start->reached.when == nullptr || end->reached.when == nullptr) {
+    return said(cudaErrorInvalidResourceHandle);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(*end->reached.when - *start->reached.when).count();
   return cudaSuccess;
 }
 

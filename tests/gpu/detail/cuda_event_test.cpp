@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <ballast/core/result.hpp>
 
+#include <chrono>
 #include <latch>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -55,6 +57,23 @@ TEST(CudaEvent, CanBeRecordedAnewWhileItIsWaitedFor)
   go.count_down();
   EXPECT_EQ(cudaStreamSynchronize(streams[2]), cudaSuccess);
   EXPECT_TRUE(second);
+}
+
+TEST(CudaEvent, RemembersWhenItWasReached)
+{
+  cuda_streams const streams(1);
+  cuda_event const start = cuda_event::make_timed().value();
+  cuda_event const end = cuda_event::make_timed().value();
+  float milliseconds = -1;
+  EXPECT_EQ(end.milliseconds_since(start, milliseconds), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(start.record(streams[0]), cudaSuccess);
+  EXPECT_EQ(launch(streams[0], [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }),
+            cudaSuccess);
+  EXPECT_EQ(end.record(streams[0]), cudaSuccess);
+  EXPECT_EQ(end.wait(), cudaSuccess);
+  EXPECT_EQ(end.milliseconds_since(start, milliseconds), cudaSuccess);
+  EXPECT_GE(milliseconds, 2.0F);
+  (void)cudaGetLastError();
 }
 
 TEST(CudaEvent, IsDestroyedOnce)

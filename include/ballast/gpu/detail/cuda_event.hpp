@@ -12,7 +12,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// A CUDA event that orders streams and measures no time.
+/// A CUDA event. Those that order streams measure no time, so that recording them costs less.
 ///
 /// hold_up() makes a stream wait for the latest record() before that call, so the event may be
 /// recorded again at once. If it was never recorded, the stream does not wait.
@@ -21,13 +21,10 @@ namespace ballast::inline v0::detail {
 ///             stream may wait for it.
 class cuda_event {
  public:
-  [[nodiscard]] static result<cuda_event> make()
-  {
-    cudaEvent_t made = nullptr;
-    auto const code = cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
-    if (code != cudaSuccess) { return cuda_failure("cudaEventCreateWithFlags", code); }
-    return cuda_event(made);
-  }
+  [[nodiscard]] static result<cuda_event> make() { return make(cudaEventDisableTiming); }
+
+  /// One that remembers when it was reached.
+  [[nodiscard]] static result<cuda_event> make_timed() { return make(cudaEventDefault); }
 
   /// The event is reached when all work that is in the stream now is done.
   [[nodiscard]] cudaError_t record(cudaStream_t stream) const
@@ -41,7 +38,24 @@ class cuda_event {
     return cudaStreamWaitEvent(stream, event_.get(), 0);
   }
 
+  /// Returns when the event is reached, or has failed.
+  [[nodiscard]] cudaError_t wait() const { return cudaEventSynchronize(event_.get()); }
+
+  /// From when `start` was reached. Expects both to be timed, and reached.
+  [[nodiscard]] cudaError_t milliseconds_since(cuda_event const& start, float& milliseconds) const
+  {
+    return cudaEventElapsedTime(&milliseconds, start.event_.get(), event_.get());
+  }
+
  private:
+  [[nodiscard]] static result<cuda_event> make(unsigned flags)
+  {
+    cudaEvent_t made = nullptr;
+    auto const code = cudaEventCreateWithFlags(&made, flags);
+    if (code != cudaSuccess) { return cuda_failure("cudaEventCreateWithFlags", code); }
+    return cuda_event(made);
+  }
+
   explicit cuda_event(cudaEvent_t made) noexcept : event_(made) {}
 
   struct destroy {

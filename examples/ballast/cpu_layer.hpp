@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_CPU_LAYER_HPP
+#define BALLAST_EXAMPLES_CPU_LAYER_HPP
+
+#include "../common/block_math.hpp"
+#include "../common/block_weights.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cli {
+
+/// Which parts of a layer a call computes.
+enum class layer_part : std::uint8_t { weights, attention, both };
+
+/// A layer of the transformer block in examples/common on one core, for the profiler. It computes
+/// sequences of one length, which attend to themselves alone.
+///
+/// Its shape is what one GPU of a tensor-parallel group has: a share of the heads and of the hidden
+/// columns. What the GPUs of the group would send each other is not part of it.
+class cpu_layer {
+ public:
+  cpu_layer(block::shape const& shape, std::size_t sequences, std::size_t length, layer_part part);
+  cpu_layer(cpu_layer const&) = delete;
+  cpu_layer& operator=(cpu_layer const&) = delete;
+
+  void forward();
+  void backward();
+
+  /// What a layer holds: weights, their gradients and two moments of Adam.
+  [[nodiscard]] static std::size_t state_bytes(block::shape const& shape);
+  /// What a layer keeps of a row between forward() and backward().
+  [[nodiscard]] static std::size_t activation_bytes(block::shape const& shape);
+
+ private:
+  /// Calls visit(query, key) for every sequence and head, which are functions that give the part of
+  /// an array with query or with key heads.
+  template <class Visit>
+  void for_each_head(Visit const& visit) const;
+
+  block::shape shape_;
+  std::size_t sequences_;
+  std::size_t length_;
+  layer_part part_;
+  block::parameters weights_;
+  block::parameters gradients_;
+  block::block_weights layer_;
+  block::values x_, y_, dx_, q_, k_, v_, o_;
+};
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_CPU_LAYER_HPP

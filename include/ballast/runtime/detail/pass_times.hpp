@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_PASS_TIMES_HPP
+#define BALLAST_RUNTIME_DETAIL_PASS_TIMES_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/profile_file.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// How long the passes of each run took, in nanoseconds.
+struct pass_times {
+  std::vector<std::int64_t> forward;
+  std::vector<std::int64_t> backward;
+};
+
+/// Times a pass that may return result<void>.
+template <class Clock, class Pass>
+[[nodiscard]] result<std::int64_t> time_pass(Clock& clock, Pass&& pass)
+{
+  if constexpr (std::is_void_v<decltype(pass())>) {
+    return clock.time(pass);
+  } else {
+    result<void> done;
+    auto const time = clock.time([&] { done = pass(); });
+    if (!done) { return tl::unexpected(done.error()); }
+    return time;
+  }
+}
+
+/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and returns
+/// the times of the last runs.
+template <class Prepare, class Point, class Clock>
+[[nodiscard]] result<pass_times> time_passes(Prepare& prepare, Point const& point, Clock& clock,
+                                             std::size_t warm_up, std::size_t runs)
+{
+  result<pass_times> times;
+  auto const run_all = [&](auto&& work) {
+    for (std::size_t run = 0; run < warm_up + runs; ++run) {
+      auto const forward = time_pass(clock, [&] { return work.forward(); });
+      if (!forward) {
+        times = tl::unexpected(forward.error());
+        return;
+      }
+      auto const backward = time_pass(clock, [&] { return work.backward(); });
+      if (!backward) {
+        times = tl::unexpected(backward.error());
+        return;
+      }
+      if (run < warm_up) { continue; }
+      times->forward.push_back(*forward);
+      times->backward.push_back(*backward);
+    }
+  };
+  auto&& work = prepare(point);
+  if constexpr (requires { work.forward(); }) {
+    run_all(work);
+  } else {
+    if (!work) { return tl::unexpected(work.error()); }
+    run_all(*work);
+  }
+  return times;
+}
+
+/// The value with a share `quarters` / 4 of the others below it; of two in the middle their mean.
+/// Expects at least one value.
+[[nodiscard]] inline std::int64_t quartile(std::vector<std::int64_t> values, std::size_t quarters)
+{
+  BALLAST_EXPECTS(!values.empty());
+  std::sort(values.begin(), values.end());
+  std::size_t const last = values.size() - 1;
+  std::size_t const below = last * quarters / 4;
+  std::size_t const above = (last * quarters + 3) / 4;
+  return values[below] + (values[above] - values[below]) / 2;
+}
+
+/// The measured point of a size: FLOP of one GPU per second of a run of both passes.
+///
+/// Errors      out_of_range: a run took no time by the clock, or its throughput is no number that a
+///             profile can hold. The message begins after the name of what was measured.
+[[nodiscard]] inline result<speed_point> speed_of(tokens size, pass_times const& times, double flop)
+{
+  std::vector<std::int64_t> both(times.forward.size());
+  for (std::size_t run = 0; run < both.size(); ++run) {
+    both[run] = times.forward[run] + times.backward[run];
+  }
+  auto const per_second = [flop](std::int64_t nanoseconds) {
+    return static_cast<std::uint64_t>(std::clamp(
+        std::round(flop / static_cast<double>(std::max<std::int64_t>(nanoseconds, 1)) * 1e9), 1.0,
+        1e18));
+  };
+  std::int64_t const median = quartile(both, 2);
+  if (median < 1) {
+    return fail(error_code::out_of_range, 0,
+                "took no time by the clock; time more layers or larger sizes");
+  }
+  speed_point point;
+  point.size = size;
+  point.flop_per_second = per_second(median);
+  point.lower_quartile = per_second(quartile(both, 3));
+  point.upper_quartile = per_second(quartile(std::move(both), 1));
+  point.forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2));
+  point.backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2));
+  return point;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_PASS_TIMES_HPP

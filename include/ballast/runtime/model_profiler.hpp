@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_MODEL_PROFILER_HPP
+#define BALLAST_RUNTIME_MODEL_PROFILER_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/profile_file.hpp>
+#include <ballast/runtime/detail/coarse_to_fine.hpp>
+#include <ballast/runtime/detail/pass_times.hpp>
+#include <ballast/runtime/profiler_clock.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Attention is timed apart from all else: it takes samples one by one, and reaches another speed.
+enum class profiled_part : std::uint8_t { linear, attention };
+
+/// What the profiler times: one part of the timed layers, for a microbatch or sample of a size.
+struct profiler_point {
+  profiled_part part = profiled_part::linear;
+  std::uint32_t tp = 1;
+  tokens size = 1;
+
+  friend bool operator==(profiler_point const&, profiler_point const&) = default;
+};
+
+/// A module to profile, and where.
+///
+/// Units       flops: as in module_profile, of a whole training step of all layers.
+struct profiler_grid {
+  std::string name;
+  std::string model{};  ///< fingerprint: what makes it another model, in words
+  std::uint32_t layers = 1;
+  std::uint32_t timed_layers = 1;  ///< that one call computes: layers are alike
+  flop_polynomial flops{};
+  std::vector<std::uint32_t> degrees{1};
+  std::vector<tokens> sizes{};
+};
+
+struct profiler_settings {
+  std::uint32_t warm_up = 2;  ///< calls that are not counted
+  std::uint32_t runs = 9;
+  std::int64_t budget_ns = std::numeric_limits<std::int64_t>::max();
+};
+
+/// How far the profiler is.
+struct profiler_progress {
+  profiler_point point;      ///< that is measured next
+  std::size_t done = 0;      ///< points that the file has, of this grid
+  std::size_t left = 0;      ///< points that it lacks, the next one included
+  std::int64_t used_ns = 0;  ///< since the profiler was called
+  std::int64_t left_ns = 0;  ///< that the rest is likely to take; 0 before the first is measured
+};
+
+/// What one call of the profiler did.
+struct profiler_summary {
+  std::size_t measured = 0;
+  std::size_t known = 0;  ///< points that the file had before
+  std::size_t left = 0;   ///< points for which the budget left no time
+
+  friend bool operator==(profiler_summary const&, profiler_summary const&) = default;
+};
+
+/// Work that was prepared for a point: its forward pass, and then its backward pass, as often as
+/// they are called. A pass may return result<void>.
+template <class Work>
+concept timed_work = requires(Work& work) {
+  work.forward();
+  work.backward();
+};
+
+/// What prepares a point: a callable that returns its work, or a result of it.
+template <class Prepare>
+concept prepares_points =
+    std::invocable<Prepare&, profiler_point const&> &&
+    (timed_work<std::remove_reference_t<std::invoke_result_t<Prepare&, profiler_point const&>>> ||
+     requires(std::invoke_result_t<Prepare&, profiler_point const&> prepared) {
+       requires timed_work<std::remove_reference_t<decltype(*prepared)>>;
+       { prepared.error() } -> std::convertible_to<error>;
+     });
+
+namespace detail {
+
+/// The FLOP of a point on all of its GPUs together.
+[[nodiscard]] inline double flop_of(profiler_grid const& grid, profiler_point const& point)
+{
+  flop_polynomial const part = point.part == profiled_part::linear
+                                   ? flop_polynomial{grid.flops.linear, 0}
+                                   : flop_polynomial{0, grid.flops.quadratic};
+  return flops(part, point.size) * grid.timed_layers / grid.layers;
+}
+
+/// The points of a grid, so that whenever the time is up those that are there span it: sizes from
+/// coarse to fine, each at all degrees.
+[[nodiscard]] inline std::vector<profiler_point> points_of(profiler_grid const& grid)
+{
+  std::vector<profiler_point> points;
+  for (std::size_t const at : coarse_to_fine(grid.sizes.size())) {
+    for (std::uint32_t const tp : grid.degrees) {
+      points.push_back({profiled_part::linear, tp, grid.sizes[at]});
+      if (grid.flops.quadratic != 0) {
+        points.push_back({profiled_part::attention, tp, grid.sizes[at]});
+      }
+    }
+  }
+  return points;
+}
+
+[[nodiscard]] inline std::vector<speed_point>& speeds_of(measured_module& module,
+                                                         profiler_point const& point)
+{
+  measured_degree& degree = degree_of(module, point.tp);
+  return point.part == profiled_part::linear ? degree.linear : degree.attention;
+}
+
+[[nodiscard]] inline result<void> check_grid(profiler_grid const& grid)
+{
+  auto const refuse = [&grid](std::size_t position, std::string const& why) {
+    return fail(error_code::out_of_range, position, "module " + grid.name + " " + why);
+  };
+  if (grid.name.empty()) { return refuse(0, "has no name; give it one"); }
+  if (grid.layers == 0 || grid.timed_layers == 0 || grid.flops.linear == 0) {
+    return refuse(0, "has no layers, no timed layers or no FLOP per token or item; give them");
+  }
+  if (grid.sizes.empty() || grid.degrees.empty()) {
+    return refuse(0, "is to be measured at no size or no degree; give one at least");
+  }
+  for (std::size_t at = 0; at < grid.sizes.size(); ++at) {
+    if (grid.sizes[at] < 1 || grid.sizes[at] > longest_sample) {
+      return refuse(at, "is to be measured at size " + std::to_string(grid.sizes[at]) +
+                            "; give sizes from 1 to " + std::to_string(longest_sample));
+    }
+  }
+  if (std::find(grid.degrees.begin(), grid.degrees.end(), 0U) != grid.degrees.end()) {
+    return refuse(0, "is to be measured at tensor-parallel degree 0; give degrees from 1 on");
+  }
+  return {};
+}
+
+/// The module of the grid in the file, described where it is new.
+[[nodiscard]] inline result<measured_module*> describe(profile_file& file,
+                                                       profiler_grid const& grid)
+{
+  measured_module const* const before = find_module(file, grid.name);
+  if (before != nullptr && (before->model != grid.model || before->layers != grid.layers ||
+                            before->flops != grid.flops)) {
+    return fail(error_code::mismatch, 0,
+                "the profile has module " + grid.name +
+                    " of another model, number of layers or FLOP; measure it into a new file");
+  }
+  measured_module& module = module_of(file, grid.name);
+  module.model = grid.model;
+  module.layers = grid.layers;
+  module.flops = grid.flops;
+  return &module;
+}
+
+}  // namespace detail
+
+/// Times a module on a grid of sizes and tensor-parallel degrees, and adds what it measures to a
+/// profile, also to one that an earlier call began: points that the file has are not measured again.
+///
+/// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
+/// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP of
+/// a run by the median time of both passes together.
+///
+/// In, out     file: keeps what it has, also where an error is returned.
+/// Calls       report(profiler_progress) before each point, when the file has all points before it:
+///             to show it, or to save the file.
+/// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
+///             (2) no point is begun once the budget is used up; one that was begun is finished
+///             (3) clocks that return the same numbers give the same file
+/// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
+///             no time by the clock; mismatch: the file has another module of that name. Those of
+///             the clock, of prepare and of the passes.
+template <profiler_clock Clock, prepares_points Prepare,
+          std::invocable<profiler_progress const&> Report>
+[[nodiscard]] result<profiler_summary> profile_module(profile_file& file, profiler_grid const& grid,
+                                                      Prepare&& prepare, Clock& clock,
+                                                      profiler_settings const& settings,
+                                                      Report&& report)
+{
+  BALLAST_EXPECTS(settings.runs >= 1);
+  if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
+  auto const described = detail::describe(file, grid);
+  if (!described) { return tl::unexpected(described.error()); }
+  measured_module& module = **described;
+
+  std::vector<profiler_point> missing;
+  double flop_left = 0;
+  profiler_summary summary;
+  for (profiler_point const& point : detail::points_of(grid)) {
+    auto const& known = detail::speeds_of(module, point);
+    bool const is_known = std::any_of(known.begin(), known.end(), [&](speed_point const& each) {
+      return each.size == point.size;
+    });
+    if (is_known) {
+      ++summary.known;
+    } else if (std::find(missing.begin(), missing.end(), point) == missing.end()) {
+      missing.push_back(point);
+      flop_left += detail::flop_of(grid, point);
+    }
+  }
+
+  auto const start = clock.now();
+  if (!start) { return tl::unexpected(start.error()); }
+  double flop_done = 0;
+  for (profiler_point const& point : missing) {
+    auto const now = clock.now();
+    if (!now) { return tl::unexpected(now.error()); }
+    std::int64_t const used = *now - *start;
+    summary.left = missing.size() - summary.measured;
+    if (used >= settings.budget_ns) { return summary; }
+    double const rest = flop_done > 0 ? static_cast<double>(used) * flop_left / flop_done : 0;
+    report(profiler_progress{point, summary.known + summary.measured, summary.left, used,
+                             static_cast<std::int64_t>(std::min(rest, 9e18))});
+
+    auto const times = detail::time_passes(prepare, point, clock, settings.warm_up, settings.runs);
+    if (!times) { return tl::unexpected(times.error()); }
+    double const flop = detail::flop_of(grid, point);
+    auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
+    if (!speed) {
+      return fail(speed.error().code, speed.error().position,
+                  "module " + grid.name + " at tp " + std::to_string(point.tp) + " and size " +
+                      std::to_string(point.size) + " " + speed.error().message);
+    }
+    (void)add_point(detail::speeds_of(module, point), *speed);
+    ++summary.measured;
+    flop_done += flop;
+    flop_left -= flop;
+  }
+  summary.left = 0;
+  return summary;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_MODEL_PROFILER_HPP

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
+#define BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/text/column_expression.hpp>
+#include <ballast/text/csv.hpp>
+#include <ballast/text/decimal.hpp>
+#include <ballast/text/excerpt.hpp>
+#include <ballast/text/read_file.hpp>
+#include <ballast/workload/raw_input.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Which columns of a trace say what its samples consist of; an empty name: none does. The first
+/// three are expressions, see `column_expression`: text in tokens, and width and height of an image
+/// that every sample has.
+struct input_columns {
+  std::string text{};
+  std::string width{};
+  std::string height{};
+  std::string images{};         ///< a list such as 640x480;1920x1080, empty for none
+  std::string video_frames{};   ///< an expression
+  std::string audio_seconds{};  ///< a decimal number
+};
+
+namespace detail {
+
+/// Reads the samples row by row.
+class raw_input_reader {
+ public:
+  raw_input_reader(std::string_view csv, input_columns const& columns)
+      : rows_(csv), columns_(columns)
+  {}
+
+  [[nodiscard]] result<std::vector<raw_input>> read()
+  {
+    if (auto found = find_columns(); !found) { return tl::unexpected(found.error()); }
+    std::vector<raw_input> samples;
+    while (true) {
+      auto const row = rows_.next();
+      if (!row) { return tl::unexpected(row.error()); }
+      if (row->fields.empty()) { break; }
+      line_ = row->line;
+      if (row->fields.size() != fields_) {
+        return refuse("the number of fields is " + std::to_string(row->fields.size()) +
+                      ", but the header has " + std::to_string(fields_) +
+                      "; quote fields that hold commas, or remove the row");
+      }
+      auto sample = read_row(*row);
+      if (!sample) { return tl::unexpected(sample.error()); }
+      samples.push_back(std::move(*sample));
+    }
+    if (samples.empty()) { return refuse("no row follows the header; add samples"); }
+    return samples;
+  }
+
+ private:
+  using expression = std::optional<column_expression>;
+  using field = std::optional<std::size_t>;
+
+  [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
+  {
+    return fail(error_code::bad_row, line_, "line " + std::to_string(line_) + ": " + why);
+  }
+
+  [[nodiscard]] result<void> find_columns()
+  {
+    auto const header = rows_.next();
+    if (!header) { return tl::unexpected(header.error()); }
+    line_ = header->line;
+    fields_ = header->fields.size();
+    if (fields_ == 0) {
+      return refuse("there is no header; write the column names in the first row");
+    }
+    if (columns_.width.empty() != columns_.height.empty()) {
+      return fail(error_code::unknown_name, 0,
+                  "an image has a column of its width or of its height but not of both; name both");
+    }
+    for (auto const& [text, parsed] :
+         {std::pair(&columns_.text, &text_), std::pair(&columns_.width, &width_),
+          std::pair(&columns_.height, &height_), std::pair(&columns_.video_frames, &frames_)}) {
+      if (text->empty()) { continue; }
+      auto read = parse_column_expression(*text, header->fields);
+      if (!read) { return tl::unexpected(read.error()); }
+      *parsed = std::move(*read);
+    }
+    for (auto const& [name, place] :
+         {std::pair(&columns_.images, &images_), std::pair(&columns_.audio_seconds, &audio_)}) {
+      if (name->empty()) { continue; }
+      auto const found = std::find(header->fields.begin(), header->fields.end(), *name);
+      if (found == header->fields.end()) {
+        return fail(error_code::unknown_name, 0,
+                    "there is no column " + excerpt(*name) + "; name one of the header's");
+      }
+      *place = static_cast<std::size_t>(found - header->fields.begin());
+    }
+    return {};
+  }
+
+  /// The number in a row, 0 where no column was named.
+  [[nodiscard]] result<std::int64_t> number(expression const& of, std::string const& name,
+                                            csv_row const& row, std::int64_t low,
+                                            std::int64_t high) const
+  {
+    if (!of) { return 0; }
+    auto const value = of->evaluate(row);
+    if (value && (*value < low || *value > high)) {
+      return refuse(excerpt(name) + " is " + std::to_string(*value) + ", expected " +
+                    std::to_string(low) + " to " + std::to_string(high) +
+                    "; fix the row or choose other columns");
+    }
+    return value;
+  }
+
+  [[nodiscard]] result<raw_input> read_row(csv_row const& row) const
+  {
+    raw_input sample;
+    auto const text = number(text_, columns_.text, row, 0, longest_sample);
+    if (!text) { return tl::unexpected(text.error()); }
+    sample.text = *text;
+    if (width_) {
+      auto const width = number(width_, columns_.width, row, 1, most_pixels);
+      if (!width) { return tl::unexpected(width.error()); }
+      auto const height = number(height_, columns_.height, row, 1, most_pixels);
+      if (!height) { return tl::unexpected(height.error()); }
+      sample.images.push_back({*width, *height});
+    }
+    if (images_) {
+      if (auto added = add_images(sample.images, row.fields[*images_]); !added) {
+        return tl::unexpected(added.error());
+      }
+    }
+    auto const frames = number(frames_, columns_.video_frames, row, 0, longest_sample);
+    if (!frames) { return tl::unexpected(frames.error()); }
+    sample.video_frames = *frames;
+    if (audio_) {
+      auto const milliseconds = read_seconds(row.fields[*audio_]);
+      if (!milliseconds) { return tl::unexpected(milliseconds.error()); }
+      sample.audio_milliseconds = *milliseconds;
+    }
+    return sample;
+  }
+
+  [[nodiscard]] result<void> add_images(std::vector<image_size>& images,
+                                        std::string_view list) const
+  {
+    std::string_view const all = list;
+    while (!list.empty()) {
+      std::string_view const one = list.substr(0, list.find(';'));
+      list.remove_prefix(std::min(one.size() + 1, list.size()));
+      std::size_t const cross = std::min(one.find('x'), one.size());
+      image_size size;
+      bool const good = read_side(size.width, one.substr(0, cross)) && cross < one.size() &&
+                        read_side(size.height, one.substr(cross + 1));
+      if (!good) {
+        return refuse("column " + excerpt(columns_.images) + " holds " + excerpt(all) +
+                      ", expected sizes such as 640x480;1920x1080 with sides from 1 to " +
+                      std::to_string(most_pixels) + "; fix the row");
+      }
+      images.push_back(size);
+    }
+    return {};
+  }
+
+  [[nodiscard]] static bool read_side(std::int64_t& side, std::string_view text)
+  {
+    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), side);
+    return problem == std::errc{} && end == text.data() + text.size() && side >= 1 &&
+           side <= most_pixels;
+  }
+
+  /// Milliseconds, rounded down.
+  [[nodiscard]] result<std::int64_t> read_seconds(std::string_view text) const
+  {
+    auto const seconds = parse_decimal(text);
+    if (!seconds) {
+      return refuse("column " + excerpt(columns_.audio_seconds) + ": " + seconds.error().message);
+    }
+    uint128 const milliseconds = seconds->in_units(decimal::most_decimals) / 1'000'000;
+    if (milliseconds > static_cast<uint128>(longest_sample)) {
+      return refuse("column " + excerpt(columns_.audio_seconds) + " holds " + excerpt(text) +
+                    ", more than " + std::to_string(longest_sample / 1000) +
+                    " seconds; fix the row");
+    }
+    return static_cast<std::int64_t>(milliseconds);
+  }
+
+  csv_reader rows_;
+  input_columns columns_;
+  expression text_, width_, height_, frames_;
+  field images_, audio_;
+  std::size_t fields_ = 0;
+  std::size_t line_ = 1;
+};
+
+}  // namespace detail
+
+/// What real samples consist of: one per row of a CSV text, in its order.
+///
+/// Ensures     (1) one sample per row below the header; of several bad rows, the first is reported
+/// Errors      bad_row with the line: no header, no row below it, a number of fields other than the
+///             header's, a field that is no number or size, or out of range, bad quoting. unknown_name:
+///             a column that is not there. From expressions: their own errors.
+/// Complexity  O(bytes), in one pass.
+[[nodiscard]] inline result<std::vector<raw_input>> read_raw_inputs(std::string_view csv,
+                                                                    input_columns const& columns)
+{
+  return detail::raw_input_reader(csv, columns).read();
+}
+
+/// Reads the file at `path`; as `read_raw_inputs`, with the path in front of every message.
+///
+/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
+[[nodiscard]] inline result<std::vector<raw_input>> load_raw_inputs(std::string const& path,
+                                                                    input_columns const& columns)
+{
+  auto const csv = read_file(path);
+  if (!csv) { return tl::unexpected(csv.error()); }
+  auto samples = read_raw_inputs(*csv, columns);
+  if (!samples) { samples.error().message.insert(0, path + ": "); }
+  return samples;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/runtime/agreed_clock.hpp>
+
+#include "fake_clock.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace {
+
+using ballast_test::fake_clock;
+
+static_assert(ballast::profiler_clock<ballast::agreed_clock<ballast::thread_communicator>>);
+
+TEST(AgreedClock, IsThatOfTheSlowestRank)
+{
+  std::array<std::int64_t, 3> times{};
+  std::array<std::int64_t, 3> nows{};
+  ballast::run_ranks(3, [&](auto& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    fake_clock own;
+    own.advance(rank == 0 ? 70 : 0);
+    ballast::agreed_clock clock(comm, own);
+    times[rank] = clock.time([] {}).value();
+    nows[rank] = clock.now().value();
+  });
+  EXPECT_EQ(times, (std::array<std::int64_t, 3>{0, 0, 0}));
+  EXPECT_EQ(nows, (std::array<std::int64_t, 3>{1'000'070, 1'000'070, 1'000'070}));
+}
+
+// A clock that says what it is given.
+struct constant_clock {
+  std::int64_t nanoseconds;
+
+  template <class Work>
+  ballast::result<std::int64_t> time(Work&& work) const
+  {
+    work();
+    return nanoseconds;
+  }
+  ballast::result<std::int64_t> now() const { return nanoseconds; }
+};
+
+TEST(AgreedClock, TakesTheLongestTime)
+{
+  std::array<std::int64_t, 4> times{};
+  ballast::run_ranks(4, [&](auto& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    ballast::agreed_clock clock(comm, constant_clock{static_cast<std::int64_t>(10 + rank % 3)});
+    times[rank] = clock.time([] {}).value();
+  });
+  EXPECT_EQ(times, (std::array<std::int64_t, 4>{12, 12, 12, 12}));
+}
+
+}  // namespace

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/cost/write_profile.hpp>
+#include <ballast/runtime.hpp>
+
+#include "fake_clock.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::profile_file;
+using ballast::profiled_part;
+using ballast::profiler_grid;
+using ballast::profiler_point;
+using ballast::profiler_progress;
+using ballast::profiler_settings;
+using ballast::profiler_summary;
+using ballast_test::fake_clock;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Work whose passes take as long as they are said to, run by run, then again from the first.
+struct fake_work {
+  fake_clock& clock;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  std::size_t next = 0;
+
+  void forward() { clock.advance(runs[next % runs.size()].first); }
+  void backward() { clock.advance(runs[next++ % runs.size()].second); }
+};
+
+profiler_grid llm()
+{
+  return {.name = "llm",
+          .model = "transformer:d=64",
+          .layers = 4,
+          .timed_layers = 2,
+          .flops = {.linear = 1000, .quadratic = 10},
+          .degrees = {1, 2},
+          .sizes = {10, 20, 40}};
+}
+
+// What the passes of a point take: the FLOP of a GPU at 1 FLOP per nanosecond, a quarter of it forward.
+fake_work at_one_gigaflop(fake_clock& clock, profiler_point const& point)
+{
+  std::int64_t const flop = point.part == profiled_part::linear ? 1000 * point.size / 2
+                                                                : 10 * point.size * point.size / 2;
+  std::int64_t const share = flop / point.tp;
+  return {clock, {{share / 4, share - share / 4}}};
+}
+
+ballast::result<profiler_summary> run(profile_file& file, fake_clock& clock,
+                                      profiler_grid const& grid,
+                                      profiler_settings const& settings = {},
+                                      std::vector<profiler_progress>* reports = nullptr)
+{
+  return ballast::profile_module(
+      file, grid, [&](profiler_point const& point) { return at_one_gigaflop(clock, point); }, clock,
+      settings,
+      [&](profiler_progress const& each) {
+        if (reports != nullptr) { reports->push_back(each); }
+      });
+}
+
+TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
+{
+  profile_file file;
+  fake_clock clock;
+  EXPECT_EQ(run(file, clock, llm()).value(), (profiler_summary{12, 0, 0}));
+  auto const& module = file.modules.at(0);
+  EXPECT_EQ(module.name, "llm");
+  EXPECT_EQ(module.model, "transformer:d=64");
+  EXPECT_EQ(module.layers, 4U);
+  EXPECT_EQ(module.flops, llm().flops);
+  ASSERT_EQ(module.degrees.size(), 2U);
+  constexpr std::uint64_t giga = 1'000'000'000;
+  EXPECT_THAT(module.degrees[0].linear,
+              ElementsAre(ballast::speed_point{10, giga, giga, giga, 1250, 3750},
+                          ballast::speed_point{20, giga, giga, giga, 2500, 7500},
+                          ballast::speed_point{40, giga, giga, giga, 5000, 15'000}));
+  EXPECT_THAT(module.degrees[1].attention,
+              ElementsAre(ballast::speed_point{10, giga, giga, giga, 62, 188},
+                          ballast::speed_point{20, giga, giga, giga, 250, 750},
+                          ballast::speed_point{40, giga, giga, giga, 1000, 3000}));
+}
+
+TEST(ModelProfiler, TakesMedianAndQuartilesOfBothPassesTogether)
+{
+  profiler_grid grid = llm();
+  grid.flops = {.linear = 2000};
+  grid.sizes = {1};
+  grid.degrees = {1};
+  profile_file file;
+  fake_clock clock;
+  // 2 runs to warm up; then sums of 100, 200, 250, 400, 1000.
+  auto const prepare = [&](profiler_point const&) {
+    return fake_work{clock,
+                     {{9, 9}, {9, 9}, {50, 200}, {900, 100}, {50, 50}, {100, 100}, {200, 200}}};
+  };
+  ASSERT_TRUE(ballast::profile_module(file, grid, prepare, clock, {.warm_up = 2, .runs = 5},
+                                      [](profiler_progress const&) {}));
+  auto const& point = file.modules[0].degrees[0].linear.at(0);
+  EXPECT_EQ(point.flop_per_second, 4'000'000'000U);  // 1000 FLOP in 250 ns
+  EXPECT_EQ(point.lower_quartile, 2'500'000'000U);
+  EXPECT_EQ(point.upper_quartile, 5'000'000'000U);
+  EXPECT_EQ(point.forward_ns, 100U);
+  EXPECT_EQ(point.backward_ns, 100U);
+}
+
+TEST(ModelProfiler, MeasuresNoAttentionWhereThereIsNone)
+{
+  profiler_grid grid = llm();
+  grid.flops.quadratic = 0;
+  profile_file file;
+  fake_clock clock;
+  EXPECT_EQ(run(file, clock, grid).value(), (profiler_summary{6, 0, 0}));
+  EXPECT_TRUE(file.modules[0].degrees[0].attention.empty());
+}
+
+TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
+{
+  profiler_grid grid = llm();
+  grid.flops.quadratic = 0;
+  grid.degrees = {1};
+  profile_file file;
+  fake_clock clock;
+  std::vector<profiler_progress> reports;
+  ASSERT_TRUE(run(file, clock, grid, {.warm_up = 0, .runs = 2}, &reports));
+  ASSERT_EQ(reports.size(), 3U);
+  EXPECT_EQ(reports[0].point, (profiler_point{profiled_part::linear, 1, 10}));
+  EXPECT_EQ(reports[1].point, (profiler_point{profiled_part::linear, 1, 40}));
+  EXPECT_EQ(reports[2].point, (profiler_point{profiled_part::linear, 1, 20}));
+  EXPECT_EQ(reports[0].left_ns, 0);
+  EXPECT_EQ(reports[1].done, 1U);
+  EXPECT_EQ(reports[1].left, 2U);
+  EXPECT_EQ(reports[1].used_ns, 2 * 5000);
+  EXPECT_EQ(reports[1].left_ns, 2 * (20'000 + 10'000)) << "in proportion to the FLOP";
+  EXPECT_EQ(reports[2].left_ns, 2 * 10'000);
+}
+
+TEST(ModelProfiler, StopsWhenTheBudgetIsUsedUpAndGoesOnWhereItStopped)
+{
+  profile_file whole;
+  fake_clock clock;
+  ASSERT_TRUE(run(whole, clock, llm()));
+
+  profile_file file;
+  std::size_t measured = 0;
+  for (std::size_t calls = 0; calls < 100; ++calls) {
+    profiler_settings const settings{.warm_up = 0, .runs = 1, .budget_ns = 6000};
+    std::int64_t const before = clock.now().value();
+    auto const summary = run(file, clock, llm(), settings).value();
+    EXPECT_EQ(summary.known, measured);
+    EXPECT_EQ(summary.known + summary.measured + summary.left, 12U);
+    EXPECT_LT(clock.now().value() - before, 6000 + 20'000) << "a point that was begun is finished";
+    measured += summary.measured;
+    if (summary.left == 0) { break; }
+    EXPECT_GE(summary.measured, 1U);
+  }
+  EXPECT_EQ(file, whole);
+  EXPECT_EQ(run(file, clock, llm()).value(), (profiler_summary{0, 12, 0}));
+  profile_file nothing;
+  EXPECT_EQ(run(nothing, clock, llm(), {.budget_ns = 0}).value(), (profiler_summary{0, 0, 12}));
+}
+
+TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
+{
+  profile_file file;
+  fake_clock clock;
+  profiler_grid grid = llm();
+  ASSERT_TRUE(run(file, clock, grid));
+  grid.sizes = {40, 80, 80};
+  grid.degrees = {2, 4};
+  EXPECT_EQ(run(file, clock, grid).value(), (profiler_summary{6, 2, 0}));
+  EXPECT_EQ(file.modules[0].degrees[1].linear.size(), 4U);
+  EXPECT_EQ(file.modules[0].degrees[2].linear.size(), 2U);
+}
+
+TEST(ModelProfiler, RefusesTheFileOfAnotherModel)
+{
+  profile_file file;
+  fake_clock clock;
+  ASSERT_TRUE(run(file, clock, llm()));
+  profile_file const before = file;
+  profiler_grid other = llm();
+  other.model = "transformer:d=128";
+  auto const refused = run(file, clock, other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::mismatch);
+  EXPECT_THAT(refused.error().message, HasSubstr("module llm of another model"));
+  EXPECT_EQ(file, before);
+}
+
+TEST(ModelProfiler, RefusesGridsOfNothing)
+{
+  profile_file file;
+  fake_clock clock;
+  auto const said = [&](auto change) {
+    profiler_grid grid = llm();
+    change(grid);
+    auto const refused = run(file, clock, grid);
+    return refused ? "" : refused.error().message;
+  };
+  EXPECT_THAT(said([](auto& grid) { grid.name.clear(); }), HasSubstr("has no name"));
+  EXPECT_THAT(said([](auto& grid) { grid.timed_layers = 0; }), HasSubstr("no timed layers"));
+  EXPECT_THAT(said([](auto& grid) { grid.sizes.clear(); }), HasSubstr("at no size"));
+  EXPECT_THAT(said([](auto& grid) { grid.sizes[1] = 0; }), HasSubstr("at size 0; give sizes"));
+  EXPECT_THAT(said([](auto& grid) { grid.degrees[1] = 0; }), HasSubstr("degree 0"));
+  EXPECT_TRUE(file.modules.empty());
+}
+
+TEST(ModelProfiler, SaysWhatTookNoTime)
+{
+  profile_file file;
+  fake_clock clock;
+  auto const refused = ballast::profile_module(
+      file, llm(), [&](profiler_point const&) { return fake_work{clock, {{0, 0}}}; }, clock, {},
+      [](profiler_progress const&) {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "module llm at tp 1 and size 10 took no time by the clock; time more layers or larger "
+            "sizes");
+}
+
+// Work that fails when it has run twice; the point before stays in the file.
+struct failing_work {
+  fake_clock& clock;
+  bool fails;
+  int calls = 0;
+
+  ballast::result<void> forward()
+  {
+    clock.advance(5);
+    if (fails && ++calls == 2) { return ballast::fail(error_code::transport, 2, "out of memory"); }
+    return {};
+  }
+  ballast::result<void> backward() const { return {}; }
+};
+
+TEST(ModelProfiler, ReturnsTheErrorsOfTheWork)
+{
+  profile_file file;
+  fake_clock clock;
+  auto const refused = ballast::profile_module(
+      file, llm(),
+      [&](profiler_point const& point) { return failing_work{clock, point.size == 40}; }, clock, {},
+      [](profiler_progress const&) {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "out of memory");
+  EXPECT_EQ(file.modules[0].degrees[0].linear.size(), 1U);
+
+  auto const unprepared = ballast::profile_module(
+      file, llm(),
+      [&](profiler_point const&) -> ballast::result<failing_work> {
+        return ballast::fail(error_code::transport, 2, "no room for the input");
+      },
+      clock, {}, [](profiler_progress const&) {});
+  ASSERT_FALSE(unprepared);
+  EXPECT_EQ(unprepared.error().message, "no room for the input");
+}
+
+TEST(ModelProfiler, TimesCallablesByTheHostClock)
+{
+  // [profile]
+  // Say these are the passes of one of two layers; yours run kernels.
+  struct layer {
+    std::vector<double> x;
+    double sum = 0;
+    void forward()
+    {
+      for (double const each : x) { sum += each * each; }
+    }
+    void backward()
+    {
+      for (double& each : x) { each += 2 * sum; }
+    }
+  };
+  ballast::profile_file file;  // or load_profile, to go on with one
+  file.hardware = "one core";
+  ballast::profiler_grid const grid{
+      .name = "llm", .layers = 2, .flops = {.linear = 8000}, .sizes = {1024, 4096, 16'384}};
+  ballast::host_clock clock;
+  auto const done = ballast::profile_module(
+      file, grid,
+      [](ballast::profiler_point const& point) {
+        return layer{std::vector<double>(static_cast<std::size_t>(10 * point.size / point.tp))};
+      },
+      clock, {.runs = 3}, [](ballast::profiler_progress const&) { /* show it, save the file */ });
+  std::string const csv = ballast::write_profile(file);
+  // [profile]
+  EXPECT_EQ(done.value().measured, 3U);
+  EXPECT_THAT(csv, HasSubstr("llm,1,linear_flop_per_second,,16384,"));
+}
+
+}  // namespace
