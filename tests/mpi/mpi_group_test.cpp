@@ -145,9 +145,25 @@ TEST(MpiGroup, KeepsScratchThatWasInUseWhenItFailed)
   EXPECT_EQ(std::ranges::count(in_use, std::byte{1}), 1000);
 }
 
-TEST(MpiGroup, KnowsWhetherMpiIsRunning)
+// Ranks keep different numbers of parts, so their lowest free tags differ.
+TEST(MpiGroup, GivesAPartATagThatIsFreeOnAllItsRanks)
 {
-  EXPECT_TRUE(ballast::detail::mpi_is_running());
+  auto const group = world();
+  std::vector<mpi_group::handle> kept;
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    auto part = group->part(static_cast<std::uint32_t>(group->rank()));
+    ASSERT_TRUE(part) << part.error().message;
+    if (round < group->rank()) { kept.push_back(*std::move(part)); }
+  }
+  auto const nothing = [] { return result<void>{}; };
+  auto const all = group->part(7);
+  auto const half = group->part(group->rank() < group->size() / 2 ? 1 : 2);
+  ASSERT_TRUE(all && half);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE((*half)->run({collective::barrier, 0, {}}, {}, {}, nothing));
+    EXPECT_TRUE((*all)->run({collective::barrier, 0, {}}, {}, {}, nothing));
+    EXPECT_TRUE(group->run({collective::barrier, 0, {}}, {}, {}, nothing));
+  }
 }
 
 }  // namespace
