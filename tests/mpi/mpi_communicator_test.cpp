@@ -2,7 +2,8 @@
 #include <ballast/comm/mpi_communicator.hpp>
 
 #include <gtest/gtest.h>
-#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "../comm/conformance.hpp"    // defines: ballast_test::conformance
+#include "../comm/out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
 #include <ballast/comm/concepts.hpp>
@@ -349,6 +350,25 @@ TEST(MpiCommunicatorSplit, KeepsTheMessagesOfItsPartsApart)
       for (std::byte const each : all) { EXPECT_EQ(static_cast<std::size_t>(each) / 40, index); }
     }
   }
+}
+
+// ---- Memory that runs out ----
+
+TEST(MpiCommunicatorMemory, AnswersWhereverItRunsOut)
+{
+  if (ballast_test::world_size() < 2 || !ballast_test::allocations_can_fail()) { return; }
+  int failures = 0;
+  for (int failed = 1; failed != 0;) {
+    auto comm = over_world({.deadline = ballast_test::memory_deadline});
+    auto const answer =
+        ballast_test::exchange_without_memory<mpi_communicator, std::vector<std::byte>>(
+            comm, static_cast<std::size_t>(failures) + 1);
+    failed = answer.had_failure ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (failed == 0) { EXPECT_FALSE(answer.error) << answer.error->message; }
+    failures += failed;
+  }
+  EXPECT_GT(failures, 10);
 }
 
 // ---- Deaths: each a job of its own, since no process survives its own ----

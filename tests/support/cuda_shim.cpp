@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_shim.hpp"
 
+#include "counted_allocations.hpp"
+
 #include <ballast/core/random.hpp>
 
 #include <atomic>
@@ -399,7 +401,8 @@ void* pages(std::size_t bytes)
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes)
 {
   if (tasks_in_streams > 0) { ++pinned_calls_that_wait; }
-  *memory = pinned_memory_refused ? nullptr : pages(bytes);
+  bool const refused = pinned_memory_refused || ballast_test::allocation_fails();
+  *memory = refused ? nullptr : pages(bytes);
   if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
   ++pinned_arrays;
   return cudaSuccess;
