@@ -2,6 +2,8 @@
 #ifndef BALLAST_COMM_DETAIL_MPI_MPI_CHANNEL_HPP
 #define BALLAST_COMM_DETAIL_MPI_MPI_CHANNEL_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <mpi.h>
 
 #include <bitset>
