@@ -267,6 +267,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaDeviceEnablePeerAccess"); code != cudaSuccess) {
     return code;
   }
@@ -280,6 +281,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream)
 {
+  ballast_test::spared_allocations const spared;
   *stream = std::make_unique<CUstream_st>().release();
   return cudaSuccess;
 }
@@ -312,6 +314,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaStreamWaitEvent", stream); code != cudaSuccess) {
     return code;
   }
@@ -322,12 +325,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument)
 {
+  ballast_test::spared_allocations const spared;
   stream->push(host_function{function, argument});
   return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
     return code;
   }
@@ -337,6 +342,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaEventRecord", stream); code != cudaSuccess) {
     return code;
   }
@@ -357,6 +363,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaMemcpyAsync", stream); code != cudaSuccess) {
     return code;
   }
@@ -369,6 +376,7 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, void const* const* from, std::
                                  std::size_t count, cudaMemcpyAttributes* attributes,
                                  std::size_t* first_of, std::size_t kinds, cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaMemcpyBatchAsync", stream); code != cudaSuccess) {
     return code;
   }
