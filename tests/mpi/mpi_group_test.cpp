@@ -15,6 +15,7 @@
 #include <new>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,22 @@ TEST(MpiGroup, PartsByAnyColourInRankOrder)
   ASSERT_TRUE(part) << part.error().message;
   EXPECT_EQ((*part)->size(), (group->size() + 1 - parity) / 2);
   EXPECT_EQ((*part)->rank(), group->rank() / 2);
+}
+
+TEST(MpiGroup, SaysSoIfAllTagsAreInUse)
+{
+  if (world_size() != 1) { return; }  // it takes a minute on several processes
+  auto const group = world();
+  std::vector<mpi_group::handle> kept;
+  for (int tag = 1; tag < 32768; ++tag) { kept.push_back(group->part(0).value()); }
+  auto const part = group->part(0);
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().code, error_code::transport);
+  EXPECT_EQ(part.error().position, static_cast<std::size_t>(MPI_ERR_TAG));
+  EXPECT_NE(part.error().message.find("all tags are in use"), std::string::npos)
+      << part.error().message;
+  kept.pop_back();
+  EXPECT_TRUE(group->part(0));
 }
 
 TEST(MpiGroup, KeepsScratchInPlaceUntilMoreIsAskedFor)
