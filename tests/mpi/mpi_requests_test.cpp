@@ -8,6 +8,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -245,6 +246,27 @@ TEST_F(MpiRequests, NameTheRankThatCameJustBeforeTheRollCall)
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, error_code::timed_out);
   EXPECT_EQ(done.error().ranks, last) << done.error().message;
+  world_barrier();
+}
+
+// It was there in time, but was stopped for most of it.
+TEST_F(MpiRequests, NameTheRankThatWasStoppedUntilJustBeforeTheRollCall)
+{
+  if (size_ < 3) { return; }
+  auto const processes = world_processes();
+  auto requests = listening(2s);
+  EXPECT_TRUE(requests.enter("stopped"));
+  world_barrier();
+  int unsent = -1;
+  receive(requests, unsent, previous_);
+  if (self_ == 1) { stop_in(100ms); }
+  if (self_ == 0) {
+    std::this_thread::sleep_for(1900ms);  // so it is named as well
+    kill(processes[1], SIGCONT);
+  }
+  auto const done = requests.wait("stopped");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(std::ranges::count(done.error().ranks, rank_id{1}), 1) << done.error().message;
   world_barrier();
 }
 

@@ -173,8 +173,9 @@ class mpi_requests {
       open -= *done;
       auto const now = clock::now();
       // A process that was stopped, perhaps with the whole job, has not waited in that time.
-      bool const was_stopped = now - std::exchange(looked_, now) > grace_;
-      if (was_stopped) { came_ = now; }
+      auto const absence = now - std::exchange(looked_, now);
+      bool const was_stopped = absence > grace_;
+      if (was_stopped) { came_ += absence; }
       if (was_stopped || *done > 0) {
         heard = now;
         continue;
@@ -222,7 +223,7 @@ class mpi_requests {
   std::chrono::milliseconds deadline_;
   std::chrono::milliseconds grace_;
   clock::time_point looked_ = clock::now();  // when requests were last tested
-  clock::time_point came_ = looked_;         // to this operation, or back after it was stopped
+  clock::time_point came_ = looked_;  // to this operation, later by as long as it was stopped
   mpi_roll_call roll_;
   std::vector<MPI_Request> requests_;
   std::size_t receives_ = 0;
