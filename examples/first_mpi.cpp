@@ -7,10 +7,12 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -39,18 +41,31 @@ result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> con
   return computed.rows(comm.rank());
 }
 
-int train(std::vector<tokens> const& read, std::chrono::seconds late)
+// After a failure no rank calls MPI_Finalize, and one alone calls MPI_Abort: mpirun itself may hang
+// or crash otherwise. It is the first rank that the error does not name; the others abort only if
+// that one does not.
+[[noreturn]] void give_up(rank_id self, error const& why)
 {
+  std::fprintf(stderr, "%s: %s\n", name_of(why.code), why.message.c_str());
+  std::size_t first = 0;
+  while (std::ranges::count(why.ranks, to_id<rank_id>(first)) > 0) { ++first; }
+  bool const is_first = to_index(self) == first;
+  std::this_thread::sleep_for(std::chrono::seconds(is_first ? 5 : 60));  // others print theirs
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+void train(rank_id self, std::vector<tokens> const& read, std::chrono::seconds late)
+try {
   auto comm = mpi_communicator::over(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(2)});
   std::this_thread::sleep_for(late);
   auto const step =
       comm ? tokens_to_compute(*comm, read) : result<tokens>(tl::unexpected(comm.error()));
-  if (!step) {
-    std::fprintf(stderr, "%s: %s\n", name_of(step.error().code), step.error().message.c_str());
-    return 1;
-  }
+  if (!step) { give_up(self, step.error()); }
   std::printf("%ld tokens to compute\n", *step);
-  return 0;
+  if (auto all_done = comm->barrier(); !all_done) { give_up(self, all_done.error()); }
+} catch (std::exception const& thrown) {
+  give_up(self, {error_code::peer_lost, 0, thrown.what(), {self}});
 }
 // [first_mpi]
 
@@ -65,9 +80,6 @@ int main(int argc, char** argv)
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::chrono::seconds const late(argc > 1 && rank == ranks - 1 ? std::atoi(argv[1]) : 0);
   std::vector<tokens> const read(static_cast<std::size_t>(rank), 100 * (rank + 1));
-  if (train(read, late) != 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(5));  // others have something to say as well
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
+  train(to_id<rank_id>(static_cast<std::size_t>(rank)), read, late);
   MPI_Finalize();
 }

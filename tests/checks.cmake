@@ -7,6 +7,7 @@ add_subdirectory(compile_fail)
 add_subdirectory(trainers)
 add_subdirectory(device)
 add_subdirectory(determinism)
+add_subdirectory(soak)
 
 if(TARGET ballast_bench)
   # Without the largest steps and most comparisons with hill climbs, which take minutes.

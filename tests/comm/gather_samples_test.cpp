@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace {
@@ -79,6 +81,28 @@ TEST(GatherSamples, TellsEveryRankWhoHasTooMany)
     EXPECT_EQ(each.error().position, 1U);
     EXPECT_THAT(each.error().message, HasSubstr("rank 1 has 5 samples"));
     EXPECT_THAT(each.error().message, HasSubstr("room for 4"));
+  }
+}
+
+// 2^61 x 8 bytes is 0 modulo 2^64. No rank sends anything, so the communicator can be used again.
+TEST(GatherSamples, RefusesACapacityThatNoMemoryHolds)
+{
+  for (std::size_t const capacity :
+       {std::size_t{1} << 61U, (std::size_t{1} << 61U) - 1, std::size_t{1} << 59U,
+        std::numeric_limits<std::size_t>::max()}) {
+    ballast::run_ranks(2, [&](thread_communicator& comm) {
+      gathered_samples<tokens> all{{1}, {rank_id{0}}};
+      std::vector<tokens> const mine{4};
+      auto const refused = ballast::gather_samples_into(all, comm, mine, capacity);
+      ASSERT_FALSE(refused.has_value());
+      EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
+      EXPECT_EQ(refused.error().position, capacity);
+      EXPECT_THAT(refused.error().message,
+                  HasSubstr(std::to_string(capacity) + " samples of 8 bytes on each of 2 ranks"));
+      EXPECT_THAT(all.samples, ElementsAre(1));
+      EXPECT_TRUE(ballast::gather_samples_into(all, comm, mine, 1));
+      EXPECT_THAT(all.samples, ElementsAre(4, 4));
+    });
   }
 }
 

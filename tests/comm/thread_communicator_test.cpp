@@ -3,7 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include "conformance.hpp"  // defines: ballast_test::conformance
+#include "conformance.hpp"    // defines: ballast_test::conformance
+#include "out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/run_ranks.hpp>
@@ -67,6 +68,31 @@ INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadCommunicator,
 INSTANTIATE_TEST_SUITE_P(
     SteadyState, ThreadCommunicator,
     testing::Combine(sizes, testing::ValuesIn(thread_conformance::steady_state_checks())), name_of);
+
+// The rank that lacks memory leaves, or it stays and the others wait until the deadline.
+TEST(ThreadCommunicatorMemory, AnswersWhereverItRunsOut)
+{
+  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
+  for (bool const stays : {false, true}) {
+    ballast_test::expect_answers_wherever_memory_runs_out([&](std::size_t n) {
+      auto comms = thread_communicator::make(3, ballast_test::memory_deadline);
+      std::vector<ballast_test::memory_answer> answers(comms.size());
+      {
+        std::vector<std::jthread> ranks;
+        for (std::size_t rank = 0; rank < comms.size(); ++rank) {
+          ranks.emplace_back([&, rank] {
+            std::optional<thread_communicator> comm = std::move(comms[rank]);
+            answers[rank] =
+                ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
+                    *comm, n);
+            if (stays) { comms[rank] = *std::move(comm); }
+          });
+        }
+      }
+      return answers;
+    });
+  }
+}
 
 TEST(ThreadCommunicatorGroup, OfManyRanks)
 {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "../comm/out_of_memory.hpp"
 #include "../support/time_limits.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 
@@ -440,6 +441,23 @@ TEST(CopyEngineCommunicatorDeathTest, RefusesArraysOfOtherSizesThanCounts)
   EXPECT_DEATH((void)comm.all_to_all_v(four, count, five, count), "`receive` has 5 bytes");
   EXPECT_DEATH((void)comm.all_to_all_v(four, counts, four, counts), "`send_bytes` has 2 entries");
   EXPECT_DEATH((void)comm.broadcast(four, rank_id{1}), "root");
+}
+
+// ---- Memory that runs out ----
+
+TEST(CopyEngineCommunicatorMemory, AnswersWhereverItRunsOut)
+{
+  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
+  ballast_test::expect_answers_wherever_memory_runs_out([](std::size_t n) {
+    cuda_streams const streams(3);
+    std::vector<ballast_test::memory_answer> answers(3);
+    run_copy_engine_ranks(
+        streams.all(), {.deadline = ballast_test::memory_deadline}, [&](communicator& comm) {
+          answers[to_index(comm.rank())] =
+              ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
+        });
+    return answers;
+  });
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 #include <ballast/comm/mpi_communicator.hpp>
 
 #include <gtest/gtest.h>
-#include "../comm/conformance.hpp"  // defines: ballast_test::conformance
+#include "../comm/conformance.hpp"    // defines: ballast_test::conformance
+#include "../comm/out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, stop_in, ...}
 
 #include <ballast/comm/concepts.hpp>
@@ -281,6 +282,93 @@ TEST(MpiCommunicator, NamesTheRankThatIsStopped)
     MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
   }
   world_barrier();  // the arrays stay until no rank is in the middle of a message
+}
+
+// ---- Splits ----
+
+// Stopped wherever it happens to be in a loop of splits, over and over.
+TEST(MpiCommunicatorSplit, NamesTheRankThatIsStopped)
+{
+  auto const processes = ballast_test::world_processes();
+  for (auto const delay : {7ms, 20ms, 33ms}) {
+    auto comm = over_world({.deadline = 500ms});
+    if (comm.size() < 2) { return; }
+    rank_id const stopped{1};
+    EXPECT_TRUE(comm.barrier());
+    if (comm.rank() == stopped) { ballast_test::stop_in(delay); }
+
+    auto part = comm.split(0);
+    while (part) { part = comm.split(0); }
+    EXPECT_EQ(part.error().code, error_code::timed_out);
+    EXPECT_EQ(part.error().ranks, std::vector{stopped}) << part.error().message;
+    if (comm.rank() == rank_id{0}) {
+      for (std::size_t other = 2; other < comm.size(); ++other) {
+        MPI_Recv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+      kill(processes[to_index(stopped)], SIGCONT);
+    } else if (comm.rank() != stopped) {
+      MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    }
+    world_barrier();
+  }
+}
+
+TEST(MpiCommunicatorSplit, NamesTheMissing)
+{
+  auto comm = over_world({.deadline = 1s});
+  if (comm.size() < 2) { return; }
+  bool const absent = comm.rank() == rank_id{1};
+  if (absent) { world_barrier(); }
+  auto const part = comm.split(0);
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().code, error_code::timed_out);
+  EXPECT_EQ(part.error().ranks, std::vector{rank_id{1}}) << part.error().message;
+  if (!absent) { world_barrier(); }
+  world_barrier();
+}
+
+// Groups of one colour and of another have the same tags, and each its own messages.
+TEST(MpiCommunicatorSplit, KeepsTheMessagesOfItsPartsApart)
+{
+  auto comm = over_world();
+  std::size_t const self = to_index(comm.rank());
+  std::vector<mpi_communicator> parts;
+  for (std::uint32_t parity : {0U, 1U, 2U}) {
+    auto part = comm.split(parity == 2 ? 9 : (self + parity) % 2);
+    ASSERT_TRUE(part) << part.error().message;
+    auto of_part = part->split(static_cast<std::uint32_t>(to_index(part->rank()) / 2));
+    ASSERT_TRUE(of_part) << of_part.error().message;
+    parts.push_back(*std::move(part));
+    parts.push_back(*std::move(of_part));
+  }
+  for (int round = 0; round < 50; ++round) {
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      std::vector<std::byte> const own(3, static_cast<std::byte>(40 * index + self));
+      std::vector<std::byte> all(3 * parts[index].size());
+      ASSERT_TRUE(parts[index].all_gather(own, all));
+      EXPECT_EQ(all[3 * to_index(parts[index].rank())], own[0]);
+      for (std::byte const each : all) { EXPECT_EQ(static_cast<std::size_t>(each) / 40, index); }
+    }
+  }
+}
+
+// ---- Memory that runs out ----
+
+TEST(MpiCommunicatorMemory, AnswersWhereverItRunsOut)
+{
+  if (ballast_test::world_size() < 2 || !ballast_test::allocations_can_fail()) { return; }
+  int failures = 0;
+  for (int failed = 1; failed != 0;) {
+    auto comm = over_world({.deadline = ballast_test::memory_deadline});
+    auto const answer =
+        ballast_test::exchange_without_memory<mpi_communicator, std::vector<std::byte>>(
+            comm, static_cast<std::size_t>(failures) + 1);
+    failed = answer.had_failure ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (failed == 0) { EXPECT_FALSE(answer.error) << answer.error->message; }
+    failures += failed;
+  }
+  EXPECT_GT(failures, 10);
 }
 
 // ---- Deaths: each a job of its own, since no process survives its own ----

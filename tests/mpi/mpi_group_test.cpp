@@ -15,6 +15,7 @@
 #include <new>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,22 @@ TEST(MpiGroup, PartsByAnyColourInRankOrder)
   EXPECT_EQ((*part)->rank(), group->rank() / 2);
 }
 
+TEST(MpiGroup, SaysSoIfAllTagsAreInUse)
+{
+  if (world_size() != 1) { return; }  // it takes a minute on several processes
+  auto const group = world();
+  std::vector<mpi_group::handle> kept;
+  for (int tag = 1; tag < 32768; ++tag) { kept.push_back(group->part(0).value()); }
+  auto const part = group->part(0);
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().code, error_code::transport);
+  EXPECT_EQ(part.error().position, static_cast<std::size_t>(MPI_ERR_TAG));
+  EXPECT_NE(part.error().message.find("all tags are in use"), std::string::npos)
+      << part.error().message;
+  kept.pop_back();
+  EXPECT_TRUE(group->part(0));
+}
+
 TEST(MpiGroup, KeepsScratchInPlaceUntilMoreIsAskedFor)
 {
   auto const group = world();
@@ -145,9 +162,25 @@ TEST(MpiGroup, KeepsScratchThatWasInUseWhenItFailed)
   EXPECT_EQ(std::ranges::count(in_use, std::byte{1}), 1000);
 }
 
-TEST(MpiGroup, KnowsWhetherMpiIsRunning)
+// Ranks keep different numbers of parts, so their lowest free tags differ.
+TEST(MpiGroup, GivesAPartATagThatIsFreeOnAllItsRanks)
 {
-  EXPECT_TRUE(ballast::detail::mpi_is_running());
+  auto const group = world();
+  std::vector<mpi_group::handle> kept;
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    auto part = group->part(static_cast<std::uint32_t>(group->rank()));
+    ASSERT_TRUE(part) << part.error().message;
+    if (round < group->rank()) { kept.push_back(*std::move(part)); }
+  }
+  auto const nothing = [] { return result<void>{}; };
+  auto const all = group->part(7);
+  auto const half = group->part(group->rank() < group->size() / 2 ? 1 : 2);
+  ASSERT_TRUE(all && half);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE((*half)->run({collective::barrier, 0, {}}, {}, {}, nothing));
+    EXPECT_TRUE((*all)->run({collective::barrier, 0, {}}, {}, {}, nothing));
+    EXPECT_TRUE(group->run({collective::barrier, 0, {}}, {}, {}, nothing));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -40,8 +41,13 @@ class MpiRequests : public testing::Test {
   mpi_requests listening(std::chrono::milliseconds deadline)
   {
     mpi_requests requests(deadline);
-    EXPECT_TRUE(requests.listen(control_));
+    listen(requests);
     return requests;
+  }
+
+  void listen(mpi_requests& requests)
+  {
+    EXPECT_TRUE(requests.listen(control_, /*tag=*/3, ballast_test::world_members(), self_));
   }
 
   void send(mpi_requests& requests, int const& number, std::size_t to)
@@ -194,7 +200,7 @@ TEST_F(MpiRequests, TellWhoIsPastTheOperationFromWhoIsLate)
   for (int number = 1; number < 8191; ++number) { EXPECT_TRUE(requests.enter("earlier")); }
   std::vector<rank_id> const late = {rank_id{1}};
   int unsent = -1;
-  if (self_ <= 1) { EXPECT_TRUE(requests.listen(control_)); }
+  if (self_ <= 1) { listen(requests); }
   if (self_ == 0) {
     EXPECT_TRUE(requests.enter("last"));
     receive(requests, unsent, 1);
@@ -204,7 +210,7 @@ TEST_F(MpiRequests, TellWhoIsPastTheOperationFromWhoIsLate)
   } else if (self_ != 1) {
     EXPECT_TRUE(requests.enter("last"));
     MPI_Probe(0, MPI_ANY_TAG, control_, MPI_STATUS_IGNORE);  // until the roll is called
-    EXPECT_TRUE(requests.listen(control_));
+    listen(requests);
     auto const entered = requests.enter("next");
     ASSERT_FALSE(entered);
     EXPECT_EQ(entered.error().ranks, late) << entered.error().message;
@@ -215,6 +221,52 @@ TEST_F(MpiRequests, TellWhoIsPastTheOperationFromWhoIsLate)
     ASSERT_FALSE(entered);
     EXPECT_EQ(entered.error().ranks, late) << entered.error().message;
   }
+  world_barrier();
+}
+
+// Rank 1 has come to the operation just before it hears the roll call, so it says that it is here.
+// The others have waited for it all the same.
+TEST_F(MpiRequests, NameTheRankThatCameJustBeforeTheRollCall)
+{
+  if (size_ < 2) { return; }
+  auto requests = listening(2s);
+  std::vector<rank_id> const last = {rank_id{1}};
+  EXPECT_TRUE(requests.enter("first"));
+  world_barrier();
+  if (self_ == 1) {
+    std::this_thread::sleep_for(1900ms);
+    EXPECT_TRUE(requests.enter("second"));
+    std::this_thread::sleep_for(300ms);
+  } else {
+    EXPECT_TRUE(requests.enter("second"));
+  }
+  int unsent = -1;
+  receive(requests, unsent, previous_);
+  auto const done = requests.wait("second");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().ranks, last) << done.error().message;
+  world_barrier();
+}
+
+// It was there in time, but was stopped for most of it.
+TEST_F(MpiRequests, NameTheRankThatWasStoppedUntilJustBeforeTheRollCall)
+{
+  if (size_ < 3) { return; }
+  auto const processes = world_processes();
+  auto requests = listening(2s);
+  EXPECT_TRUE(requests.enter("stopped"));
+  world_barrier();
+  int unsent = -1;
+  receive(requests, unsent, previous_);
+  if (self_ == 1) { stop_in(100ms); }
+  if (self_ == 0) {
+    std::this_thread::sleep_for(1900ms);  // so it is named as well
+    kill(processes[1], SIGCONT);
+  }
+  auto const done = requests.wait("stopped");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(std::ranges::count(done.error().ranks, rank_id{1}), 1) << done.error().message;
   world_barrier();
 }
 

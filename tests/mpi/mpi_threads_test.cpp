@@ -10,6 +10,7 @@
 #include <numeric>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -46,6 +47,38 @@ TEST(MpiThreads, MayHaveACommunicatorEach)
   std::uint64_t const ranks = comm.size();
   EXPECT_EQ(of_first, 20 * (ranks * (ranks - 1) / 2));
   EXPECT_EQ(of_other, of_first + 20 * 1000 * ranks);
+  ballast_test::world_barrier();
+}
+
+// Groups of one origin share MPI communicators and tags.
+TEST(MpiThreads, MaySplitACommunicatorEach)
+{
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE) { GTEST_SKIP() << "MPI serves a single thread here"; }
+  auto comm = ballast_test::over_world();
+  auto other = comm.split(0);
+  ASSERT_TRUE(other) << other.error().message;
+  auto const gather_in_parts = [](ballast::mpi_communicator& whole) {
+    std::vector<ballast::mpi_communicator> kept;
+    std::uint64_t sum = 0;
+    for (std::uint64_t round = 0; round < 100; ++round) {
+      auto part = whole.split(3);
+      if (!part) { return std::uint64_t{0}; }
+      sum += gather_numbers(*part, round);
+      if (round % 3 == 0) { kept.push_back(*std::move(part)); }
+    }
+    return sum;
+  };
+  std::uint64_t of_other = 0;
+  std::uint64_t of_first = 0;
+  {
+    std::jthread const second([&] { of_other = gather_in_parts(*other); });
+    of_first = gather_in_parts(comm);
+  }
+  std::uint64_t const ranks = comm.size();
+  EXPECT_EQ(of_first, 20 * (100 * (ranks * (ranks - 1) / 2) + ranks * (100 * 99 / 2)));
+  EXPECT_EQ(of_other, of_first);
   ballast_test::world_barrier();
 }
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstddef>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -31,6 +32,14 @@ inline std::size_t world_size()
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return static_cast<std::size_t>(size);
+}
+
+/// The ranks of MPI_COMM_WORLD, in order.
+inline std::vector<int> world_members()
+{
+  std::vector<int> members(world_size());
+  std::iota(members.begin(), members.end(), 0);
+  return members;
 }
 
 /// Where processes meet that cannot, or must not yet, meet in a communicator of ours.

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include "../comm/conformance.hpp"
+#include "../comm/out_of_memory.hpp"
 #include "../support/barely_aligned_allocator.hpp"
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
@@ -619,6 +620,22 @@ TEST(NcclCommunicator, LosesNoHandleWhenASplitFails)
     EXPECT_EQ(ballast_test::live_communicators(), 1U);
     EXPECT_TRUE(comm.barrier());
   });
+}
+
+TEST(NcclCommunicator, AnswersWhereverMemoryRunsOut)
+{
+  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP() << "operator new is a sanitizer's"; }
+  ballast_test::expect_answers_wherever_memory_runs_out([](std::size_t n) {
+    nccl_ranks ranks(3);
+    std::vector<ballast_test::memory_answer> answers(3);
+    ranks.run({.deadline = ballast_test::memory_deadline, .verify = true}, [&](communicator& comm) {
+      answers[to_index(comm.rank())] =
+          ballast_test::exchange_without_memory<communicator, pinned_bytes>(comm, n);
+    });
+    return answers;
+  });
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+  EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
 }
 
 // ---- Preconditions ----

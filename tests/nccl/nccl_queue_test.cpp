@@ -165,7 +165,9 @@ struct NcclQueueSplit : testing::Test {
   {
     queue = std::make_unique<nccl_queue>(ranks.comm(0),
                                          std::make_shared<nccl_stream>(ranks.stream(0), deadline));
-    return queue->split(0, 0).value();
+    auto part = queue->part();
+    EXPECT_TRUE(queue->split(*part, 0, 0));
+    return part;
   }
 
   static ballast::result<void> receive(nccl_queue& from)
@@ -186,12 +188,14 @@ TEST(NcclQueueSplits, GivesAQueueThatOwnsItsCommunicator)
   ranks.run([&](std::size_t rank) {
     nccl_queue queue(ranks.comm(rank),
                      std::make_shared<nccl_stream>(ranks.stream(rank), time_bound));
-    auto part = queue.split(rank == 1 ? 5 : 4, -static_cast<int>(rank));
-    ASSERT_TRUE(part);
-    EXPECT_NE((*part)->native(), queue.native());
-    EXPECT_EQ((*part)->stream(), queue.stream());
+    auto const part = queue.part();
+    EXPECT_EQ(part->native(), nullptr);
+    auto const split = queue.split(*part, rank == 1 ? 5 : 4, -static_cast<int>(rank));
+    ASSERT_TRUE(split);
+    EXPECT_NE(part->native(), queue.native());
+    EXPECT_EQ(part->stream(), queue.stream());
     int position = -1;
-    EXPECT_EQ(ncclCommUserRank((*part)->native(), &position), ncclSuccess);
+    EXPECT_EQ(ncclCommUserRank(part->native(), &position), ncclSuccess);
     EXPECT_EQ(position, rank == 0 ? 1 : 0) << "by falling rank";
   });
   EXPECT_EQ(ballast_test::live_communicators(), 3U);
@@ -201,9 +205,10 @@ TEST_F(NcclQueueSplit, LosesNoCommunicatorWhereItDoesNotSettle)
 {
   ranks.make_non_blocking(ballast_test::never);
   nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), very_soon));
-  auto const part = parent.split(0, 0);
-  ASSERT_FALSE(part);
-  EXPECT_EQ(part.error().code, error_code::timed_out);
+  auto const part = parent.part();
+  auto const split = parent.split(*part, 0, 0);
+  ASSERT_FALSE(split);
+  EXPECT_EQ(split.error().code, error_code::timed_out);
   EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }
 
@@ -211,12 +216,13 @@ TEST_F(NcclQueueSplit, BreaksWithAPartThatDoesNotComeUp)
 {
   ballast_test::make_parts_non_blocking(ranks.comm(0), ballast_test::never);
   nccl_queue parent(ranks.comm(0), std::make_shared<nccl_stream>(ranks.stream(0), very_soon));
-  auto const part = parent.split(0, 0);
-  ASSERT_FALSE(part);
-  EXPECT_EQ(part.error().code, error_code::timed_out);
+  auto const part = parent.part();
+  auto const split = parent.split(*part, 0, 0);
+  ASSERT_FALSE(split);
+  EXPECT_EQ(split.error().code, error_code::timed_out);
   auto const again = parent.drain("wait");
   ASSERT_FALSE(again);
-  EXPECT_EQ(again.error(), part.error());
+  EXPECT_EQ(again.error(), split.error());
   EXPECT_EQ(ranks.comm(0), nullptr);
   EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_shim.hpp"
 
+#include "counted_allocations.hpp"
+
 #include <ballast/core/random.hpp>
 
 #include <atomic>
@@ -275,6 +277,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaDeviceEnablePeerAccess"); code != cudaSuccess) {
     return code;
   }
@@ -288,6 +291,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream)
 {
+  ballast_test::spared_allocations const spared;
   *stream = std::make_unique<CUstream_st>().release();
   return cudaSuccess;
 }
@@ -320,6 +324,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaStreamWaitEvent", stream); code != cudaSuccess) {
     return code;
   }
@@ -330,12 +335,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument)
 {
+  ballast_test::spared_allocations const spared;
   stream->push(host_function{function, argument});
   return cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaEventCreateWithFlags"); code != cudaSuccess) {
     return code;
   }
@@ -345,6 +352,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaEventRecord", stream); code != cudaSuccess) {
     return code;
   }
@@ -396,6 +404,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaMemcpyAsync", stream); code != cudaSuccess) {
     return code;
   }
@@ -408,6 +417,7 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, void const* const* from, std::
                                  std::size_t count, cudaMemcpyAttributes* attributes,
                                  std::size_t* first_of, std::size_t kinds, cudaStream_t stream)
 {
+  ballast_test::spared_allocations const spared;
   if (auto const code = ordered_failure("cudaMemcpyBatchAsync", stream); code != cudaSuccess) {
     return code;
   }
@@ -440,7 +450,8 @@ void* pages(std::size_t bytes)
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes)
 {
   if (tasks_in_streams > 0) { ++pinned_calls_that_wait; }
-  *memory = pinned_memory_refused ? nullptr : pages(bytes);
+  bool const refused = pinned_memory_refused || ballast_test::allocation_fails();
+  *memory = refused ? nullptr : pages(bytes);
   if (*memory == nullptr) { return said(cudaErrorMemoryAllocation); }
   ++pinned_arrays;
   return cudaSuccess;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl_shim.hpp"
 
+#include "counted_allocations.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -338,6 +340,7 @@ void reclaim(ncclComm_t comm)
 
 ncclResult_t close_group()
 {
+  ballast_test::spared_allocations const spared;
   group& calls = open_group;
   for (ncclComm_t const comm : std::exchange(calls.aborts, {})) { reclaim(comm); }
   ncclComm_t const comm = std::exchange(calls.comm, nullptr);
@@ -350,6 +353,7 @@ ncclResult_t close_group()
 /// Adds a call to the open group, or makes it a group of its own.
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, work const& each, ncclDataType_t type)
 {
+  ballast_test::spared_allocations const spared;
   group& calls = open_group;
   auto const judge = [&] {
     if (auto const code = comm->ordered_failure(); code != ncclSuccess) { return code; }
@@ -457,6 +461,7 @@ ncclResult_t ncclCommUserRank(ncclComm_t const comm, int* rank)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state)
 {
+  ballast_test::spared_allocations const spared;
   if (comm == nullptr) { return ncclInvalidArgument; }
   *state = comm->state();
   return ncclSuccess;
@@ -464,6 +469,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+  ballast_test::spared_allocations const spared;
   endpoint& self = *comm->self;
   {
     std::lock_guard const lock(self.clique->mutex);
@@ -477,6 +483,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
+  ballast_test::spared_allocations const spared;
   if (comm->in_progress()) { return comm->fail(ncclInvalidUsage, "still in progress"); }
   comm->polls_left = comm->polls;
   return comm->in_progress() ? ncclInProgress : ncclSuccess;
@@ -484,12 +491,14 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+  ballast_test::spared_allocations const spared;
   reclaim(comm);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t* part, ncclConfig_t*)
 {
+  ballast_test::spared_allocations const spared;
   *part = nullptr;
   if (auto const code = comm->ordered_failure(); code != ncclSuccess) { return code; }
   if (comm->in_progress() || colour < 0) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -43,7 +44,9 @@ struct gathered_samples {
 /// In, out     all is overwritten; its memory is used again in the next step.
 /// Ensures     all ranks have the same samples, in rank order
 /// Errors      out_of_range, on every rank, if some rank has more samples than `capacity`;
-///             `position` is that rank. Also the errors of the communicator.
+///             `position` is that rank. out_of_range, before anything is sent, if the messages of
+///             all ranks would be more bytes than an array can have; `position` is the capacity.
+///             Also the errors of the communicator, and std::bad_alloc.
 /// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
@@ -53,6 +56,18 @@ template <communicator C, class Sample>
 {
   BALLAST_EXPECTS(capacity >= 1);
   std::uint64_t const count = mine.size();
+  constexpr std::size_t largest_array = std::numeric_limits<std::size_t>::max() / 4;
+  if (capacity > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
+    return fail(error_code::out_of_range, capacity,
+                std::string("gather_samples: a capacity of ")
+                    .append(std::to_string(capacity))
+                    .append(" samples of ")
+                    .append(std::to_string(sizeof(Sample)))
+                    .append(" bytes on each of ")
+                    .append(std::to_string(comm.size()))
+                    .append(" ranks is more than memory can hold; give the largest number of "
+                            "samples that a rank reads in a step"));
+  }
   std::size_t const message = sizeof(count) + capacity * sizeof(Sample);
   std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
   std::span<std::byte> const sent = memory.first(message);

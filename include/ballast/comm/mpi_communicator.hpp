@@ -4,8 +4,8 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/detail/collective_sizes.hpp>
+#include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
-#include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -13,7 +13,6 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +28,9 @@ namespace ballast::inline v0 {
 /// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
 ///
 /// It works on duplicates of the MPI communicator that it is given, so its messages never mix with
-/// the caller's. All calls wait, and while they wait they yield the core to other processes.
+/// the caller's. Groups made by split use the same duplicates, and each has tags of its own: a split
+/// makes no MPI communicator, which no deadline could end. All calls wait, and while they wait they
+/// yield the core to other processes.
 ///
 /// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE if several
 ///             threads have a communicator each. All ranks destroy theirs before MPI_Finalize. The
@@ -40,21 +41,24 @@ namespace ballast::inline v0 {
 ///                 plus a grace period in which the waiting ranks find out who is missing: a
 ///                 quarter of the deadline, but at least 100 ms and at most 5 s
 /// Errors      mismatch, with `verify`.
-///             timed_out: `ranks` had not made the call when the first rank gave up. A rank that
-///             makes it later gets the same error, with itself among `ranks`. A rank that had
-///             finished the operation and did not call another one within the grace period is also
-///             named: the others cannot tell a rank that computes from one that hangs. All ranks
-///             name the same ranks if their messages arrive within the grace period. A process that
-///             died is named too, unless mpirun ends the job first, as it does by default.
-///             transport, with MPI's code and text. peer_lost, with this rank itself: an earlier
-///             call ended with std::bad_alloc. `over` cannot name ranks, and split relies on
-///             MPI_Comm_split to end once all ranks have called it.
+///             timed_out: `ranks` had not made the call when the first rank gave up, or made it so
+///             late that the others gave up while it did. A rank that makes it later gets the same
+///             error, with itself among `ranks`. A rank that had finished the operation and did not
+///             call another one of this group within the grace period is also named: the others
+///             cannot tell a rank that computes, or waits in a call of another group, from one that
+///             hangs. All ranks name the same ranks if their messages arrive within the grace
+///             period. A process that died is named too, unless mpirun ends the job first, as it
+///             does by default. `over` cannot name ranks.
+///             transport, with MPI's code and text; MPI_ERR_TAG where some rank has 32,768 groups.
+///             peer_lost, with this rank itself: an earlier call ended with std::bad_alloc.
 ///             After timed_out, transport and peer_lost MPI may still use the arrays of the call
-///             that failed: receives are cancelled if possible, sends and MPI's collectives cannot
-///             be. So those arrays must stay valid as long as MPI runs; the communicator does not
-///             free its own memory either. End such a job with MPI_Abort: MPI_Finalize would wait
-///             for the missing ranks.
-/// Complexity  all_to_all_v: a message per peer with bytes, several above `largest_message`.
+///             that failed: receives are cancelled if possible, sends cannot be. So those arrays
+///             must stay valid as long as MPI runs; the communicator does not free its own memory
+///             either. End such a job with MPI_Abort: MPI_Finalize would wait for the missing
+///             ranks.
+/// Complexity  messages of each rank: all_to_all_v one to each peer with bytes, all_gather log2(P),
+///             broadcast at most log2(P), the comparison and barrier log2(P) of at most 4 P bytes;
+///             several above `largest_message`.
 class mpi_communicator {
  public:
   /// Makes a group of the ranks of `borrowed`, which stays the caller's, and returns this rank's
@@ -79,18 +83,8 @@ class mpi_communicator {
     std::size_t const bytes = send.size();
     detail::expect_gather_sizes(bytes, receive.size(), size());
     return group_->run({collective::all_gather, bytes, {}}, {}, {}, [&]() -> result<void> {
-      if (bytes > group_->largest_message()) {
-        return exchange(
-            "all_gather", [&](std::size_t) { return send; },
-            [&](std::size_t peer) { return receive.subspan(peer * bytes, bytes); });
-      }
-      if (bytes == 0) { return {}; }
-      int const count = static_cast<int>(bytes);
-      detail::mpi_requests& requests = group_->requests();
-      requests.started("MPI_Iallgather",
-                       MPI_Iallgather(send.data(), count, MPI_BYTE, receive.data(), count, MPI_BYTE,
-                                      group_->data(), requests.next()));
-      return requests.wait("all_gather");
+      if (bytes > 0) { std::memcpy(&receive[group_->rank() * bytes], send.data(), bytes); }
+      return group_->messages().all_gather("all_gather", receive, bytes);
     });
   }
 
@@ -104,7 +98,7 @@ class mpi_communicator {
     std::size_t const received = lay_out(receive_bytes, receive_at_);
     detail::expect_exchange_sizes(send.size(), sent, receive.size(), received);
     return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
-      return exchange(
+      return group_->messages().all_to_all(
           "all_to_all_v",
           [&](std::size_t peer) { return send.subspan(send_at_[peer], send_bytes[peer]); },
           [&](std::size_t peer) {
@@ -117,14 +111,7 @@ class mpi_communicator {
   {
     detail::expect_root(root, size());
     return group_->run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
-      detail::mpi_requests& requests = group_->requests();
-      requests.expect(messages(bytes));
-      in_messages(bytes, [&](std::span<std::byte> part, int count) {
-        requests.started("MPI_Ibcast",
-                         MPI_Ibcast(part.data(), count, MPI_BYTE, static_cast<int>(to_index(root)),
-                                    group_->data(), requests.next()));
-      });
-      return requests.wait("broadcast");
+      return group_->messages().broadcast("broadcast", bytes, to_index(root));
     });
   }
 
@@ -164,59 +151,6 @@ class mpi_communicator {
   {
     std::exclusive_scan(bytes.begin(), bytes.end(), begins.begin(), std::size_t{0});
     return begins.back() + bytes.back();
-  }
-
-  [[nodiscard]] std::size_t messages(std::span<std::byte const> bytes) const noexcept
-  {
-    std::size_t const most = group_->largest_message();
-    return bytes.size() / most + (bytes.size() % most != 0 ? 1 : 0);
-  }
-
-  /// Calls f(part, count) for as many parts as messages are needed.
-  template <class Byte, class F>
-  void in_messages(std::span<Byte> bytes, F f) const
-  {
-    while (!bytes.empty()) {
-      auto const part = bytes.first(std::min(bytes.size(), group_->largest_message()));
-      f(part, static_cast<int>(part.size()));
-      bytes = bytes.subspan(part.size());
-    }
-  }
-
-  /// Sends outgoing(peer) to each peer and fills incoming(peer) from it.
-  template <class Outgoing, class Incoming>
-  [[nodiscard]] result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
-  {
-    detail::mpi_requests& requests = group_->requests();
-    std::size_t const self = group_->rank();
-    std::span<std::byte const> const own = outgoing(self);
-    if (own.size() > incoming(self).size()) {
-      return detail::mpi_failure(operation, MPI_ERR_TRUNCATE);  // as between any two ranks
-    }
-    std::size_t most = 0;
-    for (std::size_t peer = 0; peer < size(); ++peer) {
-      most += messages(incoming(peer)) + messages(outgoing(peer));
-    }
-    requests.expect(most);
-    // Each rank begins with another peer, so that no rank is everybody's first.
-    for (std::size_t step = 1; step < size(); ++step) {
-      std::size_t const peer = (self + size() - step) % size();
-      in_messages(incoming(peer), [&](std::span<std::byte> part, int count) {
-        requests.started("MPI_Irecv",
-                         MPI_Irecv(part.data(), count, MPI_BYTE, static_cast<int>(peer), 0,
-                                   group_->data(), requests.next_receive()));
-      });
-    }
-    for (std::size_t step = 1; step < size(); ++step) {
-      std::size_t const peer = (self + step) % size();
-      in_messages(outgoing(peer), [&](std::span<std::byte const> part, int count) {
-        requests.started("MPI_Isend",
-                         MPI_Isend(part.data(), count, MPI_BYTE, static_cast<int>(peer), 0,
-                                   group_->data(), requests.next()));
-      });
-    }
-    if (!own.empty()) { std::memcpy(incoming(self).data(), own.data(), own.size()); }
-    return requests.wait(operation);
   }
 
   detail::mpi_group::handle group_;

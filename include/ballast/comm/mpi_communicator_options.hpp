@@ -14,7 +14,7 @@ struct mpi_communicator_options {
   /// How long a rank waits without any message arriving, above zero. A call in which messages keep
   /// arriving may take longer.
   std::chrono::milliseconds deadline = default_deadline;
-  /// Whether the ranks compare operations and sizes before bytes move: a reduction of 8 bytes a
+  /// Whether the ranks compare operations and sizes before bytes move: 8 bytes of each rank, a
   /// call. Turn it off only for plans that the ranks have compared already. Then sizes that differ
   /// are an error of MPI on some ranks (also where they differ in what a rank sends itself), and on
   /// others a deadline that passes or bytes that never arrive. barrier and split always compare.

@@ -161,6 +161,11 @@ class nccl_communicator {
   /// wait. If the new communicator cannot be made, this one is broken as well.
   [[nodiscard]] result<nccl_communicator> split(std::uint32_t colour)
   {
+    // Memory comes first: a rank that threw between the roll call and NCCL's split would leave the
+    // others in NCCL's. CUDA waits for the device before it allocates pinned memory.
+    state_->queue->quiesce();
+    nccl_communicator part(state_->rank, size(), state_->queue->part(), state_->options,
+                           state_->scratch.get_allocator());
     auto& roll_call = state_->roll_call;
     if (auto same = roll_call(*state_->queue, {collective::split}, {}, {}, colour); !same) {
       return tl::unexpected(std::move(same).error());
@@ -175,10 +180,13 @@ class nccl_communicator {
       ++ranks;
     }
     // NCCL's colours end at 2^31 - 1, so the number of the first rank of a colour stands for it.
-    auto part = state_->queue->split(static_cast<int>(first), static_cast<int>(state_->rank));
-    if (!part) { return tl::unexpected(std::move(part).error()); }
-    return nccl_communicator(rank, ranks, *std::move(part), state_->options,
-                             state_->scratch.get_allocator());
+    auto made = state_->queue->split(*part.state_->queue, static_cast<int>(first),
+                                     static_cast<int>(state_->rank));
+    if (!made) { return tl::unexpected(std::move(made).error()); }
+    part.state_->rank = rank;
+    part.state_->ranks = ranks;
+    part.state_->roll_call.narrow(rank, ranks);
+    return part;
   }
 
   /// Waits until the stream is empty, if there was a call since it was last found empty.

@@ -98,21 +98,27 @@ class nccl_queue {
                                        : result<void>(stream_->refused(self_, call, code));
   }
 
-  /// Makes a queue on the same stream for the ranks that give the same colour, in the order of
-  /// `key`. It owns its communicator.
-  [[nodiscard]] result<std::unique_ptr<nccl_queue>> split(int colour, int key)
+  /// Returns a queue on the same stream, for split() to give a communicator.
+  [[nodiscard]] std::unique_ptr<nccl_queue> part() const
+  {
+    return std::make_unique<nccl_queue>(stream_);
+  }
+
+  /// Gives `part` a communicator of its own, for the ranks that give the same colour, in the order
+  /// of `key`. It allocates nothing unless it fails: NCCL waits for all ranks, so none may throw
+  /// here.
+  [[nodiscard]] result<void> split(nccl_queue& part, int colour, int key)
   {
     if (self_.failure) { return tl::unexpected(*self_.failure); }
-    auto part = std::make_unique<nccl_queue>(stream_);
-    ncclResult_t const code = ncclCommSplit(native(), colour, key, &part->own_, nullptr);
+    ncclResult_t const code = ncclCommSplit(native(), colour, key, &part.own_, nullptr);
     // If NCCL is not blocking, it may return success although this communicator is in progress
     // until the new one is there, and then the new one is not ready at once.
     auto made = stream_->settle(self_, "split", "ncclCommSplit",
                                 code == ncclSuccess ? ncclInProgress : code);
-    if (made) { made = stream_->settle(part->self_, "split", "ncclCommSplit", ncclInProgress); }
-    if (made) { return part; }
+    if (made) { made = stream_->settle(part.self_, "split", "ncclCommSplit", ncclInProgress); }
+    if (made) { return made; }
     // Whichever of the two failed, other ranks may have made the group without this one.
-    (void)stream_->give_up(part->self_, tl::unexpected(made.error()));
+    (void)stream_->give_up(part.self_, tl::unexpected(made.error()));
     return stream_->give_up(self_, tl::unexpected(std::move(made).error()));
   }
 

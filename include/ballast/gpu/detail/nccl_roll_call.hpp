@@ -42,6 +42,15 @@ class nccl_roll_call {
         bytes_(ranks, sizeof(word))
   {}
 
+  /// From now on it serves this rank of a group of no more ranks than it was made for. Allocates
+  /// nothing.
+  void narrow(std::size_t rank, std::size_t ranks)
+  {
+    rank_ = rank;
+    words_.resize(2 * ranks);
+    bytes_.resize(ranks);
+  }
+
   [[nodiscard]] result<void> operator()(nccl_queue& queue, collective_call call,
                                         std::span<std::size_t const> send_bytes = {},
                                         std::span<std::size_t const> receive_bytes = {},

@@ -5,6 +5,8 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
+#include <ballast/comm/detail/mpi/mpi_channel.hpp>
+#include <ballast/comm/detail/mpi/mpi_messages.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/core/ids.hpp>
@@ -16,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -23,24 +26,15 @@
 
 namespace ballast::inline v0::detail {
 
-/// Returns whether MPI may be called: after MPI_Init and before MPI_Finalize.
-[[nodiscard]] inline bool mpi_is_running()
-{
-  int begun = 0;
-  int ended = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&ended);
-  return begun != 0 && ended == 0;
-}
-
-/// The ranks of an mpi_communicator: an MPI communicator for their bytes, another for their roll
-/// calls, and the comparison with which each operation begins.
+/// The ranks of an mpi_communicator: their messages, and the comparison with which each operation
+/// begins.
 ///
 /// Ensures     (1) with `verify`, no operation moves bytes unless all ranks have made the same call
 ///             (2) after a failure other than a mismatch each further operation returns that
 ///                 failure
 ///             (3) after an operation that ended with an exception each further one returns
 ///                 peer_lost, with this rank
+///             (4) part() ends as any operation does, wherever a rank stops, dies or throws
 class mpi_group {
  public:
   /// Frees a group, unless it is broken: if an operation did not end, MPI may still use the group's
@@ -57,40 +51,57 @@ class mpi_group {
   mpi_group& operator=(mpi_group const&) = delete;
   ~mpi_group()
   {
-    if (!mpi_is_running()) { return; }
-    requests_.stop_listening();
-    MPI_Comm_free(&control_);
-    MPI_Comm_free(&data_);
+    if (mpi_is_running()) { messages_.requests().stop_listening(); }
+    channel_->release(tag_);
   }
 
   /// Makes a group of the ranks of `borrowed`. Collective.
   [[nodiscard]] static result<handle> over(MPI_Comm borrowed, mpi_communicator_options options)
   {
-    return make(options, [&](mpi_group& made) { return made.duplicate(borrowed, made.data_); });
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(borrowed, &rank);
+    MPI_Comm_size(borrowed, &size);
+    std::vector<int> members(static_cast<std::size_t>(size));
+    std::iota(members.begin(), members.end(), 0);
+    handle made(new mpi_group(std::make_shared<mpi_channel>(), options, members.size()));
+    made->under_way_ = true;  // MPI writes to the channel
+    mpi_channel& channel = *made->channel_;
+    if (auto done = made->duplicate(borrowed, channel.data); !done) {
+      return tl::unexpected(std::move(done).error());
+    }
+    MPI_Comm_set_errhandler(channel.data, MPI_ERRORS_RETURN);
+    if (auto done = made->duplicate(channel.data, channel.control); !done) {
+      return tl::unexpected(std::move(done).error());
+    }
+    return opened(std::move(made), channel.reserve(0), std::move(members),
+                  static_cast<std::size_t>(rank));
   }
 
   /// Makes a group of the ranks of this one that gave the same colour, in order. Collective.
   [[nodiscard]] result<handle> part(std::uint32_t colour)
   {
-    if (auto gathered = gather("split", colour); !gathered) {
-      return tl::unexpected(std::move(gathered).error());
+    // Where memory runs out in here, the others may have made their group: they miss this rank in
+    // the next call.
+    handle made(new mpi_group(channel_, options_, size_));
+    std::vector<int> members;
+    members.reserve(size_);
+    if (auto agreed = made->agree_on_tag(*this, colour); !agreed) {
+      return tl::unexpected(std::move(agreed).error());
     }
-    // MPI's colours end at 2^31 - 1, so the number of the first rank that gave a colour stands for
-    // it.
-    auto const first =
-        std::find(words_.begin(), words_.end(), std::uint64_t{colour}) - words_.begin();
-    return make(options_, [&](mpi_group& made) {
-      int const code =
-          MPI_Comm_split(data_, static_cast<int>(first), static_cast<int>(rank_), &made.data_);
-      return code == MPI_SUCCESS ? result<void>{} : mpi_failure("MPI_Comm_split", code);
-    });
+    std::size_t place = 0;
+    for (std::size_t peer = 0; peer < size_; ++peer) {
+      if (words_[peer] >> 32U != colour) { continue; }
+      if (peer == rank_) { place = members.size(); }
+      members.push_back(messages_.members()[peer]);
+    }
+    int const tag = made->tag_;
+    return opened(std::move(made), tag, std::move(members), place);
   }
 
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] MPI_Comm data() const noexcept { return data_; }
-  [[nodiscard]] mpi_requests& requests() noexcept { return requests_; }
-  [[nodiscard]] std::size_t largest_message() const noexcept { return options_.largest_message; }
+  [[nodiscard]] mpi_messages& messages() noexcept { return messages_; }
   [[nodiscard]] result<void> state() const
   {
     if (failure_) { return tl::unexpected(*failure_); }
@@ -105,7 +116,7 @@ class mpi_group {
   {
     if (is_broken()) { return state(); }
     under_way_ = true;
-    result<void> done = requests_.enter(name_of(call.operation));
+    result<void> done = messages_.requests().enter(name_of(call.operation));
     if (done) { done = meet(call, send_bytes, receive_bytes); }
     if (done) { done = move(); }
     if (!done && done.error().code != error_code::mismatch) { failure_ = done.error(); }
@@ -121,17 +132,23 @@ class mpi_group {
   }
 
  private:
-  explicit mpi_group(mpi_communicator_options options)
-      : options_(options), requests_(options.deadline)
-  {}
-
-  template <class MakeData>
-  [[nodiscard]] static result<handle> make(mpi_communicator_options options, MakeData make_data)
+  mpi_group(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options,
+            std::size_t most_ranks)
+      : options_(options), channel_(std::move(channel)), messages_(channel_, options)
   {
-    handle made(new mpi_group(options));
-    result<void> done = make_data(*made);
-    if (done) { done = made->open(); }
-    if (!done) { return tl::unexpected(std::move(done).error()); }
+    words_.reserve(most_ranks);
+  }
+
+  [[nodiscard]] static result<handle> opened(handle made, int tag, std::vector<int> members,
+                                             std::size_t rank)
+  {
+    made->under_way_ = true;  // until MPI listens, and for ever if it does not
+    made->tag_ = tag;
+    made->rank_ = rank;
+    made->size_ = members.size();
+    made->words_.resize(members.size());
+    auto const done = made->messages_.open(tag, std::move(members), rank);
+    if (!done) { return tl::unexpected(done.error()); }
     made->under_way_ = false;
     return made;
   }
@@ -140,21 +157,37 @@ class mpi_group {
 
   [[nodiscard]] result<void> duplicate(MPI_Comm from, MPI_Comm& to)
   {
-    requests_.started("MPI_Comm_idup", MPI_Comm_idup(from, &to, requests_.next()));
-    return requests_.wait("MPI_Comm_idup");
+    mpi_requests& requests = messages_.requests();
+    requests.started("MPI_Comm_idup", MPI_Comm_idup(from, &to, requests.next()));
+    return requests.wait("MPI_Comm_idup");
   }
 
-  [[nodiscard]] result<void> open()
+  /// Reserves a tag that is free on all ranks that give this colour: each offers its lowest, and goes
+  /// on from the highest that was offered, until all offers of each colour are the same.
+  [[nodiscard]] result<void> agree_on_tag(mpi_group& whole, std::uint32_t colour)
   {
-    MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN);
-    int number = 0;
-    MPI_Comm_rank(data_, &number);
-    rank_ = static_cast<std::size_t>(number);
-    MPI_Comm_size(data_, &number);
-    size_ = static_cast<std::size_t>(number);
-    words_.resize(size_);
-    if (auto done = duplicate(data_, control_); !done) { return done; }
-    return requests_.listen(control_);
+    for (tag_ = channel_->reserve(0);;) {
+      std::uint64_t const offer = static_cast<std::uint32_t>(tag_);
+      if (auto told = whole.gather("split", std::uint64_t{colour} << 32U | offer); !told) {
+        return told;
+      }
+      bool same = true;
+      std::uint64_t highest = offer;
+      for (std::uint64_t const word : whole.words_) {
+        auto const theirs = static_cast<std::uint32_t>(word);
+        if (theirs == static_cast<std::uint32_t>(mpi_channel::none)) {
+          return mpi_failure("split: all tags are in use, MPI", MPI_ERR_TAG);
+        }
+        for (std::uint64_t const other : whole.words_) {
+          same = same && (word >> 32U != other >> 32U || word == other);
+        }
+        if (word >> 32U == colour) { highest = std::max<std::uint64_t>(highest, theirs); }
+      }
+      if (same) { return {}; }
+      if (highest == offer) { continue; }
+      channel_->release(std::exchange(tag_, mpi_channel::none));
+      tag_ = channel_->reserve(static_cast<int>(highest));
+    }
   }
 
   [[nodiscard]] result<void> meet(collective_call call, std::span<std::size_t const> send_bytes,
@@ -163,11 +196,14 @@ class mpi_group {
     bool const always =
         call.operation == collective::barrier || call.operation == collective::split;
     if (!options_.verify && !always) { return {}; }
-    word_ = check_word(to_id<rank_id>(rank_), size_, call, send_bytes, receive_bytes);
-    requests_.started("MPI_Iallreduce", MPI_Iallreduce(&word_, &sum_, 1, MPI_UINT64_T, MPI_SUM,
-                                                       data_, requests_.next()));
-    if (auto met = requests_.wait(name_of(call.operation)); !met) { return met; }
-    return sum_ == 0 ? result<void>{} : disagreement(call, send_bytes, receive_bytes);
+    char const* const name = name_of(call.operation);
+    if (auto met =
+            gather(name, check_word(to_id<rank_id>(rank_), size_, call, send_bytes, receive_bytes));
+        !met) {
+      return met;
+    }
+    std::uint64_t const sum = std::reduce(words_.begin(), words_.end());
+    return sum == 0 ? result<void>{} : disagreement(call, send_bytes, receive_bytes);
   }
 
   // Every rank knows that something differs; together they find out what.
@@ -186,10 +222,13 @@ class mpi_group {
       counts_.insert(counts_.end(), {send_bytes[peer], receive_bytes[peer]});
     }
     theirs_.resize(counts_.size());
-    requests_.started("MPI_Ialltoall",
-                      MPI_Ialltoall(counts_.data(), 2, MPI_UINT64_T, theirs_.data(), 2,
-                                    MPI_UINT64_T, data_, requests_.next()));
-    if (auto told = requests_.wait(name); !told) { return told; }
+    auto const pair_of = [](std::span<std::uint64_t> counts, std::size_t peer) {
+      return std::as_writable_bytes(counts.subspan(2 * peer, 2));
+    };
+    auto const told = messages_.all_to_all(
+        name, [&](std::size_t peer) { return pair_of(counts_, peer); },
+        [&](std::size_t peer) { return pair_of(theirs_, peer); });
+    if (!told) { return told; }
     std::vector<rank_id> differing;
     for (std::size_t peer = 0; peer < size_; ++peer) {
       if (theirs_[2 * peer] != receive_bytes[peer] || theirs_[2 * peer + 1] != send_bytes[peer]) {
@@ -202,25 +241,21 @@ class mpi_group {
   // Gathers every rank's word in words_.
   [[nodiscard]] result<void> gather(char const* operation, std::uint64_t word)
   {
-    word_ = word;
-    requests_.started("MPI_Iallgather", MPI_Iallgather(&word_, 1, MPI_UINT64_T, words_.data(), 1,
-                                                       MPI_UINT64_T, data_, requests_.next()));
-    return requests_.wait(operation);
+    words_[rank_] = word;
+    return messages_.all_gather(operation, std::as_writable_bytes(std::span(words_)), sizeof(word));
   }
 
   mpi_communicator_options options_;
-  mpi_requests requests_;
-  MPI_Comm data_ = MPI_COMM_NULL;
-  MPI_Comm control_ = MPI_COMM_NULL;
+  std::shared_ptr<mpi_channel> channel_;
+  mpi_messages messages_;
+  int tag_ = mpi_channel::none;
   std::size_t rank_ = 0;
   std::size_t size_ = 0;
   std::optional<error> failure_;
-  bool under_way_ = true;  // an operation runs, or the group is being made; stays true after an
-                           // exception
+  bool under_way_ = false;  // an operation runs, or the group is being made; stays true after an
+                            // exception
 
   // Members, since MPI may use them after the call that gave it these arrays has returned.
-  std::uint64_t word_ = 0;
-  std::uint64_t sum_ = 0;
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> counts_;
   std::vector<std::uint64_t> theirs_;

@@ -42,8 +42,8 @@ namespace ballast::inline v0::detail {
 ///             (3) starting as many requests as expect() was told allocates nothing; waiting for
 ///                 them allocates only the text of a failure
 ///             (4) no receive outlives wait(), even if it ends with an exception
-/// Errors      timed_out: `ranks` are missing; empty if all ranks wait for a message that none
-///             sends. transport: MPI refused a request, or a request failed.
+/// Errors      timed_out: `ranks` are missing, or came last; empty if all ranks wait for a message
+///             that none sends. transport: MPI refused a request, or a request failed.
 class mpi_requests {
  public:
   explicit mpi_requests(std::chrono::milliseconds deadline)
@@ -55,10 +55,11 @@ class mpi_requests {
     expect(1);
   }
 
-  /// Receives roll calls on `control`, which serves nothing else, from now on.
-  [[nodiscard]] result<void> listen(MPI_Comm control)
+  /// Receives roll calls from now on, of a group that mpi_roll_call::open describes.
+  [[nodiscard]] result<void> listen(MPI_Comm control, int tag, std::vector<int> members,
+                                    std::size_t rank)
   {
-    roll_.open(control);
+    roll_.open(control, tag, std::move(members), rank);
     return hear();
   }
 
@@ -73,6 +74,7 @@ class mpi_requests {
   [[nodiscard]] result<void> enter(std::string_view operation)
   {
     looked_ = clock::now();
+    came_ = looked_;
     roll_.come();
     std::size_t before = 0;
     do {
@@ -171,7 +173,9 @@ class mpi_requests {
       open -= *done;
       auto const now = clock::now();
       // A process that was stopped, perhaps with the whole job, has not waited in that time.
-      bool const was_stopped = now - std::exchange(looked_, now) > grace_;
+      auto const absence = now - std::exchange(looked_, now);
+      bool const was_stopped = absence > grace_;
+      if (was_stopped) { came_ += absence; }
       if (was_stopped || *done > 0) {
         heard = now;
         continue;
@@ -202,7 +206,7 @@ class mpi_requests {
   [[nodiscard]] result<void> call_roll(std::string_view operation, presence own)
   {
     if (!roll_.is_open()) { return comm_failure::timed_out(operation, deadline_, {}); }
-    roll_.call(own);
+    roll_.call(own, std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - came_));
     // Counts looks, not time: if all processes of a machine are stopped for a while, no rank
     // becomes missing by that.
     for (auto looks = grace_.count(); looks > 0 && !roll_.is_settled();) {
@@ -219,6 +223,7 @@ class mpi_requests {
   std::chrono::milliseconds deadline_;
   std::chrono::milliseconds grace_;
   clock::time_point looked_ = clock::now();  // when requests were last tested
+  clock::time_point came_ = looked_;  // to this operation, later by as long as it was stopped
   mpi_roll_call roll_;
   std::vector<MPI_Request> requests_;
   std::size_t receives_ = 0;

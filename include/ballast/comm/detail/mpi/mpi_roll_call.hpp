@@ -7,14 +7,18 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
-/// Finds out which ranks are missing when a wait has reached its deadline. Ranks send each other
-/// empty messages on an MPI communicator that serves nothing else; mpi_requests decides when to
-/// wait for these messages, and how long.
+/// Finds out which ranks are missing when a wait has reached its deadline. The ranks of a group send
+/// each other messages with the group's tag on an MPI communicator that serves nothing else;
+/// mpi_requests decides when to wait for these messages, and how long.
 ///
 /// A rank calls the roll for the operation in which it waits, by that operation's number. Peers
 /// that wait too reply that they are here. A rank that finds a roll call when it begins its next
@@ -24,43 +28,53 @@ namespace ballast::inline v0::detail {
 /// messages arrive in time. A rank that has finished the operation and computes is as silent as one
 /// that hangs: it is missing too, unless it begins its next operation in time.
 ///
+/// A rank may begin the operation just before the roll call reaches it. So each reply says how long
+/// the rank has been waiting: if all are here, those that came last are named.
+///
+/// Expects     it stays until all its messages have been sent: it is not destroyed once the roll has
+///             been called while MPI runs. The roll is called once.
 /// Ensures     (1) ranks that have heard each other agree on who is late
 ///             (2) nothing but open() and missing() throws
+///             (3) messages of ranks that are not in the group change nothing
 /// Complexity  O(P) messages for call(), and for each reply; is_settled() and missing() O(P).
 class mpi_roll_call {
  public:
   enum class presence : int { unheard, here, late };
 
-  void open(MPI_Comm control)
+  /// The group has these ranks of `control`, in this order, and this process is number `rank`.
+  void open(MPI_Comm control, int tag, std::vector<int> members, std::size_t rank)
   {
-    int rank = 0;
-    int size = 0;
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &size);
-    roll_.assign(static_cast<std::size_t>(size), presence::unheard);
-    rank_ = static_cast<std::size_t>(rank);
+    roll_.assign(members.size(), presence::unheard);
+    waited_.assign(members.size(), elsewhere);
+    messages_ = std::make_unique<messages>();
+    members_ = std::move(members);
+    rank_ = rank;
+    tag_ = tag;
     control_ = control;
   }
   [[nodiscard]] bool is_open() const noexcept { return control_ != MPI_COMM_NULL; }
 
   /// Posts the receive of the next message; returns MPI's code.
-  [[nodiscard]] int hear(MPI_Request& request) const
+  [[nodiscard]] int hear(MPI_Request& request)
   {
-    return MPI_Irecv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, control_, &request);
+    return MPI_Irecv(&messages_->heard, 3, MPI_INT, MPI_ANY_SOURCE, tag_, control_, &request);
   }
 
   /// Notes a message that has arrived.
-  void take_down(MPI_Status const& message)
+  void take_down(MPI_Status const& status)
   {
-    int const number = message.MPI_TAG / kinds;
-    if (heard_ == 0 || is_after(number, called_)) { called_ = number; }
+    auto const sender = std::find(members_.begin(), members_.end(), status.MPI_SOURCE);
+    if (sender == members_.end()) { return; }  // left over from a group that had this tag before
+    message const heard = messages_->heard;
+    if (heard_ == 0 || is_after(heard.number, called_)) { called_ = heard.number; }
     ++heard_;
-    int const kind = message.MPI_TAG % kinds;
-    if (kind == missed) {
+    if (heard.kind == missed) {
       roll_[rank_] = presence::late;
-    } else {
-      roll_[static_cast<std::size_t>(message.MPI_SOURCE)] = static_cast<presence>(kind);
+      return;
     }
+    auto const peer = static_cast<std::size_t>(sender - members_.begin());
+    roll_[peer] = static_cast<presence>(heard.kind);
+    waited_[peer] = heard.waited;
   }
 
   /// How many messages have arrived; a roll call has begun as soon as there is one.
@@ -76,17 +90,21 @@ class mpi_roll_call {
   }
 
   /// Tells all peers that this rank is `own`, or that it is late if a peer has reported it missing.
-  void call(presence own)
+  /// It has been waiting in its operation for as long as `waited`.
+  void call(presence own, std::chrono::milliseconds waited)
   {
     if (heard_ == 0) { called_ = operation_; }
     if (roll_[rank_] == presence::unheard) { roll_[rank_] = own; }
-    tell_all();
+    constexpr std::chrono::milliseconds longest(std::numeric_limits<int>::max());
+    waited_[rank_] =
+        operation_ == called_ ? static_cast<int>(std::min(waited, longest).count()) : elsewhere;
+    tell_all(messages_->first);
   }
 
   /// Tells them again, if a peer has reported this rank missing since.
   void correct()
   {
-    if (roll_[rank_] != told_) { tell_all(); }
+    if (roll_[rank_] != told_) { tell_all(messages_->corrected); }
   }
 
   /// Whether every rank has been heard and one of them is late. If none is late, this rank may be
@@ -97,25 +115,50 @@ class mpi_roll_call {
            std::count(roll_.begin(), roll_.end(), presence::late) > 0;
   }
 
-  /// Returns the ranks that are not here, after sending each of them that it is missing.
-  [[nodiscard]] std::vector<rank_id> missing() const
+  /// Returns the ranks that are not here, after sending each of them that it is missing. If all are
+  /// here, returns those that have waited for less than half as long as another one: for them the
+  /// others have waited. Empty if all have waited for about as long.
+  [[nodiscard]] std::vector<rank_id> missing()
   {
     std::vector<rank_id> ranks;
+    ranks.reserve(roll_.size());
+    messages_->missed = {missed, called_, elsewhere};
     for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
       if (roll_[peer] == presence::here) { continue; }
       ranks.push_back(to_id<rank_id>(peer));
-      if (peer != rank_) { tell(peer, missed); }
+      if (peer != rank_) { tell(peer, messages_->missed); }
+    }
+    if (!ranks.empty()) { return ranks; }
+    int const longest = *std::max_element(waited_.begin(), waited_.end());
+    for (std::size_t peer = 0; peer < waited_.size(); ++peer) {
+      if (waited_[peer] != elsewhere && waited_[peer] < longest / 2) {
+        ranks.push_back(to_id<rank_id>(peer));
+      }
     }
     return ranks;
   }
 
  private:
-  // A tag is a presence, or `missed`, and the number of an operation. MPI guarantees tags below
-  // 2^15, so numbers start again at 0; their order is known for ranks less than 4096 operations
-  // apart.
-  static constexpr int missed = 3;
-  static constexpr int kinds = 4;
+  // Numbers of operations start again at 0; their order is known for ranks less than 4096
+  // operations apart.
   static constexpr int numbers = 8192;
+  static constexpr int missed = 3;      // a kind of message, beside those that tell a presence
+  static constexpr int elsewhere = -1;  // waits in a later operation, or not at all
+
+  struct message {
+    int kind;
+    int number;
+    int waited;  // milliseconds
+  };
+  static_assert(sizeof(message) == 3 * sizeof(int));
+
+  // MPI reads and writes them at any time, so they stay in place, and each is written once.
+  struct messages {
+    message heard{};
+    message first{};
+    message corrected{};
+    message missed{};
+  };
 
   [[nodiscard]] static constexpr bool is_after(int number, int other) noexcept
   {
@@ -123,25 +166,29 @@ class mpi_roll_call {
     return ahead > 0 && ahead < numbers / 2;
   }
 
-  void tell_all()
+  void tell_all(message& text)
   {
     told_ = roll_[rank_];
+    text = {static_cast<int>(told_), called_, waited_[rank_]};
     for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
-      if (peer != rank_) { tell(peer, static_cast<int>(told_)); }
+      if (peer != rank_) { tell(peer, text); }
     }
   }
 
-  void tell(std::size_t peer, int kind) const
+  void tell(std::size_t peer, message const& text) const
   {
     MPI_Request sent = MPI_REQUEST_NULL;
-    MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(peer), called_ * kinds + kind, control_,
-              &sent);
+    MPI_Isend(&text, 3, MPI_INT, members_[peer], tag_, control_, &sent);
     if (sent != MPI_REQUEST_NULL) { MPI_Request_free(&sent); }
   }
 
   MPI_Comm control_ = MPI_COMM_NULL;
+  int tag_ = 0;
+  std::vector<int> members_;  // their ranks in control_
   std::size_t rank_ = 0;
   std::vector<presence> roll_;
+  std::vector<int> waited_;
+  std::unique_ptr<messages> messages_;
   presence told_ = presence::unheard;
   std::size_t heard_ = 0;
   int operation_ = 0;  // of this rank

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP
+#define BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP
+
+#include "../support/counted_allocations.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/comm/agree.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace ballast_test {
+
+/// The deadline with which exchanges run out of memory.
+inline constexpr std::chrono::seconds memory_deadline{1};
+
+/// A step with every operation, and with one call in which ranks differ. Checks what has arrived.
+template <class C, class Buffer>
+ballast::result<void> exchange_of_everything(C& comm)
+{
+  auto part = comm.split(3);
+  if (!part) { return tl::unexpected(part.error()); }
+  std::size_t const ranks = part->size();
+  std::size_t const self = to_index(part->rank());
+
+  std::vector<ballast::tokens> const read(self, 100);
+  ballast::gathered_samples<ballast::tokens> all;
+  if (auto done = ballast::gather_samples_into(all, *part, read, 8); !done) { return done; }
+  EXPECT_EQ(all.samples.size(), ranks * (ranks - 1) / 2);
+
+  Buffer own(1 + self), lies(ranks * (1 + self));
+  if (auto done = part->all_gather(own, lies); ranks > 1) {
+    EXPECT_FALSE(done);
+    if (!done && done.error().code != ballast::error_code::mismatch) { return done; }
+  }
+
+  // Each rank sends 300 bytes to each, of the value of its number.
+  constexpr std::size_t bytes = 300;
+  Buffer sent(bytes * ranks), received(bytes * ranks);
+  std::ranges::fill(sent, static_cast<std::byte>(self));
+  std::vector<std::size_t> const counts(ranks, bytes);
+  if (auto done = part->all_to_all_v(sent, counts, received, counts); !done) { return done; }
+  if (auto done = part->wait(); !done) { return done; }
+  for (std::size_t at = 0; at < received.size(); ++at) {
+    if (received[at] != static_cast<std::byte>(at / bytes)) {
+      ADD_FAILURE() << "byte " << at << " has changed";
+      break;
+    }
+  }
+  if (auto same = ballast::agree(*part, all.samples.size(), "the samples"); !same) { return same; }
+  if (auto done = part->broadcast(received, ballast::rank_id{0}); !done) { return done; }
+  return comm.barrier();
+}
+
+/// What a rank says after an exchange in which rank 1 lacks memory for its n-th allocation.
+struct memory_answer {
+  std::optional<ballast::error> error;
+  bool threw = false;
+  bool had_failure = false;  // whether there was an n-th allocation
+};
+
+/// One rank's part in that exchange. It ends with an answer, in time.
+template <class C, class Buffer>
+memory_answer exchange_without_memory(C& comm, std::size_t n)
+{
+  memory_answer answer;
+  auto const start = std::chrono::steady_clock::now();
+  bool const lacks = comm.rank() == ballast::rank_id{1};
+  {
+    failing_allocation const failing(lacks ? n : 0);
+    try {
+      if (auto done = exchange_of_everything<C, Buffer>(comm); !done) {
+        spared_allocations const spared;
+        answer.error = done.error();
+      }
+    } catch (std::bad_alloc const&) {
+      answer.threw = true;
+    }
+    answer.had_failure = failing.has_failed();
+  }
+  auto const taken = std::chrono::steady_clock::now() - start;
+  // A wait, the grace period, and one more wait of a rank that waits for those that have given up.
+  EXPECT_LT(taken, 4 * memory_deadline + std::chrono::seconds(5)) << n;
+  EXPECT_TRUE(lacks || !answer.threw) << n;
+  if (answer.error) {
+    EXPECT_FALSE(answer.error->message.empty());
+    EXPECT_TRUE(answer.error->code == ballast::error_code::timed_out ||
+                answer.error->code == ballast::error_code::peer_lost ||
+                answer.error->code == ballast::error_code::transport)
+        << answer.error->message;
+  }
+  return answer;
+}
+
+/// Runs exchanges of ranks that are threads, for n = 1, 2, ..., several at a time since most of each
+/// is a wait, until one has no failure left. `group_of(n)` runs one and returns its ranks' answers.
+template <class Group>
+void expect_answers_wherever_memory_runs_out(Group group_of)
+{
+  constexpr std::size_t at_a_time = 16;
+  std::size_t failures = 0;
+  for (bool ran_out = true; ran_out;) {
+    std::vector<std::vector<memory_answer>> answers(at_a_time);
+    {
+      std::vector<std::jthread> groups;
+      for (std::size_t index = 0; index < at_a_time; ++index) {
+        groups.emplace_back([&, index] { answers[index] = group_of(failures + index + 1); });
+      }
+    }
+    for (std::size_t index = 0; index < at_a_time && ran_out; ++index) {
+      ran_out = answers[index][1].had_failure;
+      if (ran_out) { ++failures; }
+      for (memory_answer const& each : answers[index]) {
+        if (!ran_out) { EXPECT_FALSE(each.error || each.threw) << each.error->message; }
+      }
+    }
+  }
+  EXPECT_GT(failures, 10U);
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_COMM_OUT_OF_MEMORY_HPP

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SURVIVORS_FAULTS_HPP
+#define BALLAST_TESTS_SURVIVORS_FAULTS_HPP
+
+#include "../support/counted_allocations.hpp"
+
+#include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// What rank 1 does to the others, and what each rank then says.
+namespace survivors {
+
+enum class fault { kill, stop, raise, lie, just_late, late, memory };
+inline constexpr std::array all_faults = {fault::kill,      fault::stop, fault::raise, fault::lie,
+                                          fault::just_late, fault::late, fault::memory};
+
+inline char const* name_of(fault what)
+{
+  switch (what) {
+    case fault::kill: return "is killed (SIGKILL)";
+    case fault::stop: return "is stopped (SIGSTOP)";
+    case fault::raise: return "throws between two calls";
+    case fault::lie: return "gives another size";
+    case fault::just_late: return "comes a tenth of the deadline too late";
+    case fault::late: return "comes a whole deadline too late";
+    case fault::memory: return "comes last to `split` and runs out of memory there";
+  }
+  return "";
+}
+
+/// Whether only a process can do so.
+inline bool needs_process(fault what)
+{
+  return what == fault::kill || what == fault::stop;
+}
+
+inline constexpr ballast::rank_id victim{1};
+
+/// What a rank says, and how long after its call. A rank that is gone says nothing.
+struct answer {
+  std::string text;
+  double seconds = 0;
+};
+using answers = std::vector<std::optional<answer>>;  // by rank
+
+inline std::string text_of(ballast::error const& error)
+{
+  std::string text = std::string("`").append(name_of(error.code)).append("`");
+  if (!error.ranks.empty()) { text += ", " + ballast::comm_failure::ranks_text(error.ranks); }
+  return text;
+}
+
+/// One rank's part: a call in which all is well, then the fault. `Buffer` is an array of bytes that
+/// the communicator reaches.
+template <class Buffer, class C>
+answer suffer(C comm, fault what, std::chrono::milliseconds deadline)
+{
+  std::size_t const ranks = comm.size();
+  bool const is_victim = comm.rank() == victim;
+  std::vector<std::size_t> sent(ranks, 1000), received(ranks, 1000);
+  Buffer send(1001 * ranks), receive(1000 * ranks);
+  if (auto well = comm.barrier(); !well) { return {"before the fault: " + well.error().message}; }
+  if (is_victim) {
+    switch (what) {
+      case fault::kill: std::raise(SIGKILL); break;
+      case fault::stop: std::raise(SIGSTOP); break;
+      case fault::raise: throw std::runtime_error("a fault");
+      case fault::lie:
+        for (std::size_t& bytes : sent) { ++bytes; }
+        break;
+      case fault::just_late: std::this_thread::sleep_for(deadline + deadline / 10); break;
+      case fault::late: std::this_thread::sleep_for(2 * deadline); break;
+      case fault::memory: std::this_thread::sleep_for(deadline / 10); break;
+    }
+  }
+  auto const start = std::chrono::steady_clock::now();
+  auto const since_start = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  if (what == fault::memory) {
+    ballast_test::failing_allocation const failing(is_victim ? 1 : 0);
+    try {
+      auto const part = comm.split(0);
+      return {part ? "success" : text_of(part.error()), since_start()};
+    } catch (std::bad_alloc const&) {
+      return {"`std::bad_alloc`", since_start()};
+    }
+  }
+  std::size_t const bytes = std::reduce(sent.begin(), sent.end());
+  auto done = comm.all_to_all_v({send.data(), bytes}, sent, receive, received);
+  if (done) { done = comm.wait(); }
+  double const seconds = since_start();
+  if (done) { return {"success", seconds}; }
+  std::string text = text_of(done.error());
+  if (done.error().code == ballast::error_code::mismatch) {
+    text += comm.barrier() ? ", and the next call succeeds" : ", and the next call fails";
+  }
+  return {text, seconds};
+}
+
+}  // namespace survivors
+
+#endif  // BALLAST_TESTS_SURVIVORS_FAULTS_HPP

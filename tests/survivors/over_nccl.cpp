@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../support/nccl_shim.hpp"
+#include "columns.hpp"
+
+#include <ballast/gpu/nccl_communicator.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <thread>
+#include <vector>
+
+survivors::answers survivors::over_nccl(std::size_t ranks, fault what,
+                                        std::chrono::milliseconds deadline)
+{
+  using pinned_bytes = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+  answers all(ranks);
+  std::vector<ncclComm_t> comms(ranks);
+  std::vector<cudaStream_t> streams(ranks);
+  if (ncclCommInitAll(comms.data(), static_cast<int>(ranks), nullptr) != ncclSuccess) {
+    return all;
+  }
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      (void)cudaStreamCreate(&streams[rank]);
+      try {
+        auto comm = ballast::nccl_communicator<>::over(comms[rank], streams[rank],
+                                                       {.deadline = deadline, .verify = true});
+        all[rank] = suffer<pinned_bytes>(*std::move(comm), what, deadline);
+      } catch (std::exception const& thrown) {
+        all[rank] = answer{thrown.what()};
+      }
+      if (comms[rank] != nullptr) { (void)ncclCommDestroy(comms[rank]); }
+      (void)cudaStreamDestroy(streams[rank]);
+    });
+  }
+  threads.clear();  // joins them
+  return all;
+}
