@@ -117,16 +117,23 @@ class unpacking {
   outcome<void> read_into(std::string& text, bool is_plain)
   {
     bool kept = is_plain;
+    bool begun = false;                           // something visible has been read
     std::array<char, std::size_t{1} << 16> part;  // filled before it is read
     while (true) {
       auto const size = archive_read_data(reader_.get(), part.data(), part.size());
       if (size < 0) { return refusal(); }
       if (size == 0) { break; }
-      if (!take(static_cast<std::size_t>(size))) { return too_much(); }
-      if (!kept) { continue; }
-      text.append(part.data(), static_cast<std::size_t>(size));
-      kept = first_visible(text) == text.size() || begins_with_a_number(text);
-      if (!kept) { text = std::string(); }
+      std::string_view const next(part.data(), static_cast<std::size_t>(size));
+      if (!take(next.size())) { return too_much(); }
+      if (!begun && first_visible(next) != next.size()) {
+        begun = true;
+        kept = kept && begins_with_a_number(next);
+      }
+      if (kept) {
+        text += next;
+      } else {
+        text = std::string();  // blanks before it
+      }
     }
     return {};
   }
