@@ -82,15 +82,17 @@ class unpacking {
       if (found == ARCHIVE_EOF) { return files; }
       // A warning is about the entry, as a name that this locale cannot write.
       if (found != ARCHIVE_OK && found != ARCHIVE_WARN) { return nothing_or_refusal(); }
-      std::string name = name_of(entry);
+      named_text file{fmt::format("{}/{}", path_, name_of(entry)), {}};
       bool const is_folder = archive_entry_filetype(entry) == AE_IFDIR;
       // Hard links have the type of a plain file, or none, and no content.
       bool const is_plain =
           archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
-      if (!take(name.size())) { return too_much(); }
-      std::string text;
-      if (auto read = read_into(text, is_plain); !read) { return tl::unexpected(read.error()); }
-      if (!is_folder) { files.push_back({fmt::format("{}/{}", path_, name), std::move(text)}); }
+      // Without content an entry takes memory too.
+      if (!take(sizeof(file) + file.file.size())) { return too_much(); }
+      if (auto read = read_into(file.text, is_plain); !read) {
+        return tl::unexpected(read.error());
+      }
+      if (!is_folder) { files.push_back(std::move(file)); }
     }
   }
 

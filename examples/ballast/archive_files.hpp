@@ -26,7 +26,7 @@ struct named_text {
 /// kinds, devices.
 ///
 /// In          most_bytes is what may be unpacked; 0 stands for 100 times the archive, at least
-///             16 MiB and at most 1 GiB. Names count too.
+///             16 MiB and at most 1 GiB. Names count too, and what it takes to keep them.
 [[nodiscard]] outcome<std::optional<std::vector<named_text>>> unpack(std::string const& path,
                                                                      std::string const& bytes,
                                                                      std::size_t most_bytes);

@@ -199,9 +199,16 @@ TEST_F(BallastPartition, UnpacksNoMoreThanAnArchiveMayHold)
         run("partition --most-bytes 20000000 --instances " + path("bomb.tgz")), 1,
         "takes more than the 20000000 that --most-bytes allows; unpack it, or allow more");
   }
-  EXPECT_EQ(partition(five_four_three("a.txt") + " " + path("bomb.tgz") + " --most-bytes 20000100")
+  EXPECT_EQ(partition(five_four_three("a.txt") + " " + path("bomb.tgz") + " --most-bytes 20001000")
                 .at("files"),
             1);
+  // Names of nothing take no room in an archive, and some in memory.
+  std::string const pack = "cd '" + path("") +
+                           "' && ln -s x y && yes y | head -n 20000 | "
+                           "tar --hard-dereference -cf - -T - | gzip >names.tgz";
+  ASSERT_EQ(std::system(pack.c_str()), 0);
+  expect_refused(run("partition --most-bytes 1000000 --instances " + path("names.tgz")), 1,
+                 "takes more than the 1000000 that --most-bytes allows");
   expect_refused(run("partition --most-bytes 0 --instances " + path("bomb.tgz")), 2,
                  "--most-bytes");
 }
