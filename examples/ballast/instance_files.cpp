@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instance_files.hpp"
 
-#include <ballast/text/read_file.hpp>
+#include "archive_files.hpp"
+#include "out_of_memory.hpp"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,79 +18,43 @@
 namespace cli {
 namespace {
 
-struct named_text {
-  std::string file;
-  std::string text;
-};
-
-struct archive_closer {
-  void operator()(archive* open) const noexcept { (void)archive_read_free(open); }
-};
-
-/// The files of an archive; nothing where the bytes are no archive.
-outcome<std::optional<std::vector<named_text>>> unpack(std::string const& path,
-                                                       std::string const& bytes)
+/// Whether the beginning of a file holds no bytes that text does not have.
+bool is_text(std::string_view bytes)
 {
-  std::unique_ptr<archive, archive_closer> const reader(archive_read_new());
-  if (!reader) { throw std::bad_alloc(); }
-  archive_read_support_filter_all(reader.get());
-  archive_read_support_format_all(reader.get());
-  if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
-    return std::nullopt;
-  }
-  auto const refuse = [&] {
-    char const* const reason = archive_error_string(reader.get());
-    return bad_data(fmt::format("{}: {}; the archive is damaged or of no known kind", path,
-                                reason == nullptr ? "it cannot be unpacked" : reason));
-  };
-  std::vector<named_text> files;
-  archive_entry* entry = nullptr;
-  while (true) {
-    int const found = archive_read_next_header(reader.get(), &entry);
-    if (found == ARCHIVE_EOF) { return files; }
-    if (found != ARCHIVE_OK) {
-      if (files.empty()) { return std::nullopt; }
-      return refuse();
-    }
-    if (archive_entry_filetype(entry) != AE_IFREG) { continue; }
-    char const* const name = archive_entry_pathname(entry);
-    named_text& file = files.emplace_back(
-        named_text{fmt::format("{}/{}", path, name == nullptr ? "?" : name), {}});
-    std::array<char, std::size_t{1} << 16> part;  // filled before it is read
-    while (true) {
-      auto const size = archive_read_data(reader.get(), part.data(), part.size());
-      if (size < 0) { return refuse(); }
-      if (size == 0) { break; }
-      file.text.append(part.data(), static_cast<std::size_t>(size));
-    }
-  }
-}
-
-bool begins_with_a_number(std::string_view text)
-{
-  std::size_t const first = text.find_first_not_of(" \t\r\n");
-  return first != text.npos && text[first] >= '0' && text[first] <= '9';
+  constexpr std::size_t most_looked_at = 512;
+  return std::ranges::all_of(bytes.substr(0, most_looked_at), [](unsigned char byte) {
+    return byte >= 0x20 ? byte != 0x7f : byte >= '\t' && byte <= '\r';
+  });
 }
 
 class instance_reader {
  public:
+  explicit instance_reader(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
   /// Reads one path as the command line names it.
   outcome<void> read(std::string const& path)
   {
     std::error_code problem;
     if (!std::filesystem::is_directory(path, problem)) { return read_file(path, true); }
     std::vector<std::string> inside;
+    std::vector<std::string> others;
     for (auto each = std::filesystem::recursive_directory_iterator(path, problem);
          !problem && each != std::filesystem::recursive_directory_iterator();
          each.increment(problem)) {
       std::error_code dangling;  // a link to nothing is no file
-      if (each->is_regular_file(dangling)) { inside.push_back(each->path().string()); }
+      if (each->is_regular_file(dangling)) {
+        inside.push_back(each->path().string());
+      } else if (each->is_symlink(dangling) || !each->is_directory(dangling)) {
+        others.push_back(each->path().string());
+      }
     }
     if (problem) {
       return bad_data(
           fmt::format("{}: {}; name a folder that can be read", path, problem.message()));
     }
     std::ranges::sort(inside);
+    std::ranges::sort(others);
+    files_.passed_over.insert(files_.passed_over.end(), others.begin(), others.end());
     for (std::string const& file : inside) {
       if (auto const done = read_file(file, false); !done) { return done; }
     }
@@ -106,17 +66,26 @@ class instance_reader {
  private:
   outcome<void> read_file(std::string const& path, bool named)
   {
-    auto bytes = ballast::read_file(path);
-    if (!bytes) { return bad_data(bytes.error().message); }
-    if (begins_with_a_number(*bytes)) { return add({path, std::move(*bytes)}, named); }
-    auto unpacked = unpack(path, *bytes);
-    if (!unpacked) { return tl::unexpected(unpacked.error()); }
-    if (!*unpacked) { return add({path, std::move(*bytes)}, named); }
-    std::ranges::sort(**unpacked, {}, &named_text::file);
-    for (named_text& file : **unpacked) {
-      if (auto const done = add(std::move(file), false); !done) { return done; }
-    }
-    return {};
+    return read_in_memory(path, [&]() -> outcome<void> {
+      auto bytes = read_text(path);
+      if (!bytes) { return tl::unexpected(bytes.error()); }
+      if (begins_with_a_number(*bytes)) { return add({path, std::move(*bytes)}, named); }
+      auto unpacked = unpack(path, *bytes, most_bytes_);
+      if (!unpacked) { return tl::unexpected(unpacked.error()); }
+      if (!*unpacked) {
+        if (named && !is_text(*bytes)) {
+          return bad_data(path +
+                          ": this is neither text nor an archive that can be unpacked; name a "
+                          "file of whole numbers");
+        }
+        return add({path, std::move(*bytes)}, named);
+      }
+      std::ranges::sort(**unpacked, {}, &named_text::file);
+      for (named_text& file : **unpacked) {
+        if (auto const done = add(std::move(file), false); !done) { return done; }
+      }
+      return {};
+    });
   }
 
   outcome<void> add(named_text file, bool named)
@@ -131,14 +100,16 @@ class instance_reader {
     return {};
   }
 
+  std::size_t most_bytes_;
   instance_files files_;
 };
 
 }  // namespace
 
-outcome<instance_files> read_instances(std::vector<std::string> const& paths)
+outcome<instance_files> read_instances(std::vector<std::string> const& paths,
+                                       std::size_t most_bytes)
 {
-  instance_reader reader;
+  instance_reader reader(most_bytes);
   for (std::string const& path : paths) {
     if (auto const done = reader.read(path); !done) { return tl::unexpected(done.error()); }
   }

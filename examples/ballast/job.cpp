@@ -2,6 +2,7 @@
 #include "job.hpp"
 
 #include "machines.hpp"
+#include "out_of_memory.hpp"
 #include "pricing.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
@@ -11,7 +12,7 @@
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/read_file.hpp>
+#include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -28,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,28 +55,41 @@ outcome<void> check_samples(job_options const& options)
   return {};
 }
 
-/// A number for every row of the trace, equal where the column is. Expects a trace that has been
-/// read, so that every row has its fields.
-outcome<std::vector<std::int64_t>> load_groups(job_options const& options)
+/// The column that --together names.
+outcome<std::size_t> column_together(job_options const& options,
+                                     std::span<std::string_view const> columns)
 {
-  auto const text = ballast::read_file(options.trace);
-  if (!text) { return bad_data(text.error().message); }
-  ballast::csv_reader rows(*text);
-  auto const header = rows.next();
-  auto const columns = header->fields;
-  auto const named = std::ranges::find(columns, options.together);
-  if (named == columns.end()) {
-    return usage(fmt::format("--together: {} has no column '{}'; name one of {}", options.trace,
-                             options.together, fmt::join(columns, ", ")));
+  std::string const name = ballast::excerpt(options.together);
+  auto const found = std::ranges::count(columns, options.together);
+  if (found > 1) {
+    return bad_data(fmt::format("--together: {} has {} columns {}; rename all but one of them",
+                                options.trace, found, name));
   }
-  auto const column = static_cast<std::size_t>(named - columns.begin());
+  if (found == 0) {
+    constexpr std::size_t most_listed = 40;
+    auto const listed = columns.first(std::min(columns.size(), most_listed));
+    return usage(fmt::format("--together: {} has no column {}; name one of {}{}", options.trace,
+                             name, fmt::join(listed, ", "),
+                             columns.size() > most_listed ? ", ..." : ""));
+  }
+  return static_cast<std::size_t>(std::ranges::find(columns, options.together) - columns.begin());
+}
+
+/// A number for every row of the trace, equal where the column is. Expects a trace whose lengths have
+/// been read, so that every row has its fields.
+outcome<std::vector<std::int64_t>> groups_of(job const& work)
+{
+  ballast::csv_reader rows(work.trace_text);
+  auto const header = rows.next();
+  auto const column = column_together(work.options, header->fields);
+  if (!column) { return tl::unexpected(column.error()); }
   std::map<std::string, std::int64_t, std::less<>> number_of;
   std::vector<std::int64_t> groups;
   while (true) {
     auto const row = rows.next();
     if (!row || row->fields.empty()) { return groups; }
     auto const next = static_cast<std::int64_t>(number_of.size());
-    groups.push_back(number_of.emplace(row->fields[column], next).first->second);
+    groups.push_back(number_of.emplace(row->fields[*column], next).first->second);
   }
 }
 
@@ -164,18 +179,20 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
 
 }  // namespace
 
-outcome<std::vector<ballast::tokens>> read_lengths(std::string const& trace,
-                                                   std::string const& expression,
+outcome<std::vector<ballast::tokens>> read_lengths(job const& work, std::string const& expression,
                                                    std::string_view option)
 {
-  auto loaded = ballast::load_length_trace(trace, expression);
-  if (!loaded) {
+  std::string const& path = work.options.trace;
+  return read_in_memory(path, [&]() -> outcome<std::vector<ballast::tokens>> {
+    auto lengths = ballast::read_length_trace(work.trace_text, expression);
+    if (lengths) { return std::move(*lengths); }
     using ballast::error_code;
-    bool const wrong_expression = loaded.error().code == error_code::syntax ||
-                                  loaded.error().code == error_code::out_of_range;
-    return wrong_expression ? usage(option, loaded.error()) : bad_data(loaded.error().message);
-  }
-  return std::move(*loaded);
+    ballast::error& why = lengths.error();
+    why.message.insert(0, path + ": ");
+    bool const wrong_expression =
+        why.code == error_code::syntax || why.code == error_code::out_of_range;
+    return wrong_expression ? usage(option, why) : bad_data(why.message);
+  });
 }
 
 outcome<job> prepare_job(job_options const& options)
@@ -234,11 +251,14 @@ outcome<job> prepare_job(job_options const& options)
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 
   if (!options.trace.empty()) {
-    auto trace = read_lengths(options.trace, options.length, "--length");
+    auto text = read_text(options.trace);
+    if (!text) { return tl::unexpected(text.error()); }
+    work.trace_text = std::move(*text);
+    auto trace = read_lengths(work, options.length, "--length");
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
     if (!options.together.empty()) {
-      auto groups = load_groups(options);
+      auto groups = read_in_memory(options.trace, [&] { return groups_of(work); });
       if (!groups) { return tl::unexpected(groups.error()); }
       work.group_of_row = std::move(*groups);
     }

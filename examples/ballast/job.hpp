@@ -3,6 +3,7 @@
 #define BALLAST_EXAMPLES_JOB_HPP
 
 #include "outcome.hpp"
+#include "output_paths.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/units.hpp>
@@ -51,6 +52,14 @@ struct job_options {
   std::string format = "table";
 };
 
+/// The files that a job reads, by their options; the paths are those in `options`.
+[[nodiscard]] inline std::vector<file_option> inputs_of(job_options const& options)
+{
+  return {{"--trace", &options.trace},
+          {"--measured", &options.measured},
+          {"--speeds", &options.speeds}};
+}
+
 /// One --bags, laid over the job's GPUs.
 struct named_layout {
   std::string bags;
@@ -62,6 +71,7 @@ struct job {
   job_options options;
   std::string source;  ///< what the samples are, for people
   std::vector<ballast::data_code> codes;
+  std::string trace_text;                  ///< all of --trace, which may be a pipe: read once
   std::vector<ballast::tokens> trace;      ///< empty with codes
   std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
   ballast::cluster machines;
@@ -88,8 +98,10 @@ struct job {
   }
 };
 
-/// The length of every row of a trace. A wrong expression is the fault of the option that gave it.
-[[nodiscard]] outcome<std::vector<ballast::tokens>> read_lengths(std::string const& trace,
+/// The length of every row of the trace. A wrong expression is the fault of the option that gave it.
+///
+/// Expects     work.trace_text
+[[nodiscard]] outcome<std::vector<ballast::tokens>> read_lengths(job const& work,
                                                                  std::string const& expression,
                                                                  std::string_view option);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machines.hpp"
 
+#include "out_of_memory.hpp"
+
 #include <ballast/text/csv.hpp>
-#include <ballast/text/read_file.hpp>
 
 #include <fmt/format.h>
 
@@ -52,8 +53,8 @@ outcome<std::vector<std::uint32_t>> read_nodes(std::string const& text)
 outcome<std::vector<std::uint32_t>> read_speeds(std::string const& path, std::size_t gpus)
 {
   constexpr std::uint32_t most_speed = 1'000'000;
-  auto const text = ballast::read_file(path);
-  if (!text) { return bad_data(text.error().message); }
+  auto const text = read_text(path);
+  if (!text) { return tl::unexpected(text.error()); }
   ballast::csv_reader lines(*text);
   std::vector<std::uint32_t> speeds;
   while (true) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cleanup.hpp"
 #include "job.hpp"
+#include "out_of_memory.hpp"
 #include "outcome.hpp"
+#include "output.hpp"
 #include "partition_command.hpp"
 #include "pipeline_command.hpp"
 #include "plan_command.hpp"
 #include "profile_command.hpp"
 #include "route_command.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
@@ -23,6 +27,8 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace {
 
@@ -155,6 +161,10 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
           "archives of such files")
       ->type_name("FILE")
       ->required();
+  add_number<std::size_t>(partition, "--most-bytes", options.most_bytes, 1, std::size_t{1} << 50,
+                          "Most bytes that an archive may hold unpacked (default: 100 times its "
+                          "own, at least 16 MiB and "
+                          "at most 1 GiB)");
   add_policy(partition, options.policy);
   add_format(partition, options.format);
   return partition;
@@ -264,21 +274,37 @@ CLI::App& add_route(CLI::App& app, cli::job_options& options)
 }
 
 // Not fmt::print, which throws where standard error is full: nothing would catch it.
-int complain(int exit_code, std::string const& message)
+int complain(cli::failure const& why)
 {
-  std::fputs(("ballast: " + message + "\n").c_str(), stderr);
-  return exit_code;
+  std::fputs(("ballast: " + cli::shown_text(why.message) + "\n").c_str(), stderr);
+  return why.exit_code;
+}
+
+int complain(cli::outcome<void> const& done)
+{
+  return done ? 0 : complain(done.error());
+}
+
+/// Runs a command and shows what it found.
+template <class Options, class Run, class Show>
+cli::outcome<void> perform(Options const& options, Run run, Show show, std::string_view doing,
+                           std::string_view remedy)
+{
+  auto const found = cli::in_memory(doing, remedy, [&] { return run(options); });
+  if (!found) { return tl::unexpected(found.error()); }
+  return cli::in_memory("drawing and printing what was found", remedy,
+                        [&] { return show(*found); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
+  cli::clean_up_when_stopped();
   try {
     CLI::App app(
         "ballast plans which GPU computes which samples, so that all GPUs of a training job are "
-        "equally "
-        "busy");
+        "equally busy");
     app.require_subcommand(1);
     app.set_version_flag(
         "--version", fmt::format("{}.{}.{}", BALLAST_VERSION / 10000, BALLAST_VERSION / 100 % 100,
@@ -293,32 +319,43 @@ int main(int argc, char** argv)
     CLI::App const& partition_command = add_partition(app, partition);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     CLI::App const& profile_command = add_profile(app, profile);
+    auto const command = [&]() -> std::string {
+      return partition_command.parsed()  ? "partition"
+             : pipeline_command.parsed() ? "pipeline"
+             : profile_command.parsed()  ? "profile"
+             : route_command.parsed()    ? "route"
+                                         : "plan";
+    };
     try {
       app.parse(argc, argv);
-    } catch (CLI::Success const& asked) {  // --help or --version
-      int const shown = app.exit(asked);
-      return std::fflush(stdout) == 0 ? shown : complain(1, "the help could not be written");
+    } catch (CLI::CallForVersion const& version) {
+      return complain(cli::print(std::string(version.what()) + "\n"));
+    } catch (CLI::Success const&) {
+      return complain(cli::print(app.help()));
     } catch (CLI::ParseError const& wrong) {
-      std::string const command = partition_command.parsed()  ? "partition"
-                                  : pipeline_command.parsed() ? "pipeline"
-                                  : profile_command.parsed()  ? "profile"
-                                  : route_command.parsed()    ? "route"
-                                                              : "plan";
-      return complain(2, fmt::format("{}; see ballast {} --help", wrong.what(), command));
+      return complain({2, fmt::format("{}; see ballast {} --help", wrong.what(), command())});
     }
-
-    auto const shown =
-        plan_command.parsed()       ? cli::run_plan(plan).and_then(cli::show_plan)
-        : route_command.parsed()    ? cli::run_route(route).and_then(cli::show_route)
-        : pipeline_command.parsed() ? cli::run_pipeline(pipeline).and_then(cli::show_pipeline)
-        : profile_command.parsed()  ? cli::run_profile(profile).and_then(cli::show_profile)
-                                    : cli::run_partition(partition).and_then(cli::show_partition);
-    return shown ? 0 : complain(shown.error().exit_code, shown.error().message);
+    constexpr std::string_view fewer = "take fewer samples per step, or fewer GPUs";
+    if (plan_command.parsed()) {
+      return complain(perform(plan, cli::run_plan, cli::show_plan, "planning steps", fewer));
+    }
+    if (route_command.parsed()) {
+      return complain(perform(route, cli::run_route, cli::show_route, "planning steps", fewer));
+    }
+    if (pipeline_command.parsed()) {
+      return complain(perform(pipeline, cli::run_pipeline, cli::show_pipeline,
+                              "ordering microbatches", "choose another --order"));
+    }
+    if (profile_command.parsed()) {
+      return complain(perform(profile, cli::run_profile, cli::show_profile, "measuring modules",
+                              "give smaller models or fewer lengths"));
+    }
+    return complain(perform(partition, cli::run_partition, cli::show_partition,
+                            "planning instances", "give fewer of them"));
   } catch (std::bad_alloc const&) {
-    return complain(1,
-                    "there is not enough memory for so many samples or microbatches per step; "
-                    "plan fewer");
+    std::fputs("ballast: memory ran out; allow the program more\n", stderr);
+    return 1;
   } catch (std::exception const& problem) {
-    return complain(1, problem.what());
+    return complain({1, problem.what()});
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
+#include "shown_text.hpp"
+
 #include <ballast/core/ids.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -86,13 +88,16 @@ std::string misfits_text(job const& work)
 std::string heading_of(job const& work, std::int64_t samples)
 {
   job_options const& options = work.options;
-  std::string out = fmt::format("\n{}\n", work.source);
+  std::string out = fmt::format("\n{}\n", shown_text(work.source));
   if (!work.trace.empty()) { out += count_of(work.trace.size(), "row") + ", "; }
   out += fmt::format("{} per step, {}, {}\n", count_of(static_cast<std::size_t>(samples), "sample"),
                      count_of(options.steps, "step"), count_of(work.gpus(), "GPU"));
-  if (!options.nodes.empty() || !options.speeds.empty()) { out += machines_text(work) + "\n"; }
+  if (!options.nodes.empty() || !options.speeds.empty()) {
+    out += shown_text(machines_text(work)) + "\n";
+  }
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
-                     work.fit ? " with gamma fitted" : "", policy_text(options), options.seed);
+                     work.fit ? " with gamma fitted" : "", shown_text(policy_text(options)),
+                     options.seed);
   if (work.fit) {
     out += fmt::format("gamma {:.4f} and {} per call from {}, R^2 {:.5f}, error {:.2f} %{}\n",
                        work.fit->gamma, duration_text(work.fit->seconds_per_call),
@@ -167,9 +172,9 @@ outcome<void> print(std::string const& text)
 
 outcome<void> print_json(nlohmann::ordered_json const& layouts)
 {
-  // Names of files need not be UTF-8.
+  // Names of files need not be UTF-8, and characters outside ASCII may control a terminal.
   return print((layouts.size() == 1 ? layouts.front() : layouts)
-                   .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                   .dump(2, ' ', true, nlohmann::json::error_handler_t::replace) +
                "\n");
 }
 

@@ -1,33 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output_paths.hpp"
 
+#include <ballast/text/follow_links.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <optional>
 #include <string>
-#include <system_error>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cli {
+namespace {
 
-outcome<void> check_paths(std::vector<file_option> read, std::vector<file_option> const& written)
+/// What tells files apart, however their paths are written: device and inode, and for a file that is
+/// not there yet those of its folder, and its name.
+struct identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string name;  ///< empty where the file is there
+  bool is_plain = true;
+  bool is_pipe = false;
+
+  [[nodiscard]] bool is_same_file(identity const& other) const
+  {
+    return device == other.device && inode == other.inode && name == other.name;
+  }
+};
+
+identity identity_of(struct stat const& there)
 {
-  std::vector<file_option>& taken = read;
-  for (auto const& [name, path] : written) {
+  return {there.st_dev, there.st_ino, {}, S_ISREG(there.st_mode), S_ISFIFO(there.st_mode)};
+}
+
+/// Nothing where not even the folder is there: reading or writing such a path fails by itself.
+std::optional<identity> identity_of(std::string const& path)
+{
+  struct stat there{};
+  if (stat(path.c_str(), &there) == 0) { return identity_of(there); }
+  std::string const end = ballast::follow_links(path);
+  std::size_t const name = end.find_last_of('/') + 1;
+  if (stat(name == 0 ? "." : end.substr(0, name).c_str(), &there) != 0) { return std::nullopt; }
+  return identity{there.st_dev, there.st_ino, end.substr(name)};
+}
+
+struct named_file {
+  std::string_view name;
+  identity file;
+};
+
+}  // namespace
+
+outcome<void> check_paths(std::vector<file_option> const& read,
+                          std::vector<file_option> const& written)
+{
+  std::vector<named_file> inputs;
+  for (auto const& [name, path] : read) {
     if (path->empty()) { continue; }
-    std::error_code ignored;
-    auto const place = [&](std::string const& file) {
-      return std::filesystem::weakly_canonical(file, ignored);
-    };
-    bool const device = std::filesystem::exists(*path, ignored) &&
-                        !std::filesystem::is_regular_file(*path, ignored);
-    for (auto const& [other, file] : taken) {
-      if (!device && !file->empty() && place(*file) == place(*path)) {
-        return usage(fmt::format("{} and {} name the same file, {}; choose another for {}", other,
-                                 name, *path, name));
+    if (auto const file = identity_of(*path)) { inputs.push_back({name, *file}); }
+  }
+  auto const refuse = [](std::string_view first, std::string_view second, std::string const& path) {
+    return usage(fmt::format("{} and {} name the same file{}; choose another for {}", first, second,
+                             path.empty() ? "" : ", " + path, second));
+  };
+  std::vector<named_file> outputs;
+  struct stat standard{};
+  if (fstat(STDOUT_FILENO, &standard) == 0) {
+    constexpr std::string_view name = "standard output";
+    identity const file = identity_of(standard);
+    for (named_file const& input : inputs) {
+      if (file.is_plain && file.is_same_file(input.file)) { return refuse(input.name, name, ""); }
+    }
+    outputs.push_back({name, file});
+  }
+  for (auto const& [name, path] : written) {
+    auto const file = path->empty() ? std::nullopt : identity_of(*path);
+    if (!file) { continue; }
+    for (named_file const& input : inputs) {
+      if ((file->is_plain || file->is_pipe) && file->is_same_file(input.file)) {
+        return refuse(input.name, name, *path);
       }
     }
-    taken.emplace_back(name, path);
+    for (named_file const& output : outputs) {
+      if (file->is_plain && file->is_same_file(output.file)) {
+        return refuse(output.name, name, *path);
+      }
+    }
+    outputs.push_back({name, *file});
   }
   return {};
 }

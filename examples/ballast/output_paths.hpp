@@ -14,8 +14,12 @@ namespace cli {
 /// An option that names a file, and the path that it was given, or empty.
 using file_option = std::pair<std::string_view, std::string const*>;
 
-/// No file that is written may be one that is read, or written as well.
-[[nodiscard]] outcome<void> check_paths(std::vector<file_option> read,
+/// No file that is written, standard output included, may be one that is read, or written as well,
+/// whatever it is called: links of both kinds lead to the same file.
+///
+/// Ensures     (1) what is no plain file, as a terminal or a pipe, may be written several times; a
+///                 pipe with a name may not be read and written
+[[nodiscard]] outcome<void> check_paths(std::vector<file_option> const& read,
                                         std::vector<file_option> const& written);
 
 }  // namespace cli

@@ -4,6 +4,7 @@
 #include "instance_files.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/ratio.hpp>
@@ -14,7 +15,6 @@
 #include <ballast/topology/bag_layout.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -82,13 +82,15 @@ nlohmann::ordered_json to_json(partition_run const& run)
 std::string table_of(partition_run const& run)
 {
   std::size_t width = 4;
-  for (solved_instance const& each : run.solved) { width = std::max(width, each.file.size()); }
+  for (solved_instance const& each : run.solved) {
+    width = std::max(width, shown_text(each.file).size());
+  }
   std::string out = fmt::format("{:<{}}{:>9}{:>7}{:>16}{:>16}{:>8}{:>12}\n", "file", width, "n",
                                 "m", "makespan", "lower_bound", "proven", "micros");
   for (solved_instance const& each : run.solved) {
-    out += fmt::format("{:<{}}{:>9}{:>7}{:>16}{:>16}{:>8}{:>12.1f}\n", each.file, width, each.jobs,
-                       each.machines, each.makespan, each.lower_bound, each.proven() ? "yes" : "no",
-                       each.microseconds);
+    out += fmt::format("{:<{}}{:>9}{:>7}{:>16}{:>16}{:>8}{:>12.1f}\n", shown_text(each.file), width,
+                       each.jobs, each.machines, each.makespan, each.lower_bound,
+                       each.proven() ? "yes" : "no", each.microseconds);
   }
   totals const all = add_up(run);
   out += fmt::format(
@@ -98,7 +100,11 @@ std::string table_of(partition_run const& run)
       100 * proven_share(run, all), duration_text(all.microseconds_mean * 1e-6), 100 * all.gap_mean,
       100 * all.gap_max);
   if (!run.passed_over.empty()) {
-    out += fmt::format("passed over: {}\n", fmt::join(run.passed_over, ", "));
+    std::string names;
+    for (std::string const& name : run.passed_over) {
+      (names += names.empty() ? "" : ", ") += shown_text(name);
+    }
+    out += fmt::format("passed over: {}\n", names);
   }
   return out;
 }
@@ -110,7 +116,7 @@ outcome<partition_run> run_partition(partition_options const& options)
   auto const policy = ballast::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
   progress shown;
-  auto read = read_instances(options.instances);
+  auto read = read_instances(options.instances, options.most_bytes);
   if (!read) { return tl::unexpected(read.error()); }
   partition_run run;
   run.options = options;

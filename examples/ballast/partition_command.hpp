@@ -15,6 +15,7 @@ namespace cli {
 /// What the command line of `ballast partition` says, with the defaults of what it leaves out.
 struct partition_options {
   std::vector<std::string> instances;  ///< files, folders and archives
+  std::size_t most_bytes = 0;  ///< to unpack from an archive; 0: as the archive's size allows
   std::string policy = "refine";
   std::string format = "table";
 };

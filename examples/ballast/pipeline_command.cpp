@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline_command.hpp"
 
+#include "out_of_memory.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
@@ -9,6 +10,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/read_pipeline_times.hpp>
 #include <ballast/text/decimal.hpp>
 
@@ -19,6 +21,7 @@
 #include <future>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace cli {
@@ -50,9 +53,34 @@ outcome<ballast::written_times> read_times(pipeline_options const& options)
 {
   auto const transfer = ballast::parse_decimal(options.transfer);
   if (!transfer) { return usage("--transfer", transfer.error()); }
-  auto written = ballast::load_pipeline_times(options.durations, *transfer);
-  if (!written) { return bad_data(written.error().message); }
-  return std::move(*written);
+  return read_in_memory(options.durations, [&]() -> outcome<ballast::written_times> {
+    auto written = ballast::load_pipeline_times(options.durations, *transfer);
+    if (!written) { return bad_data(written.error().message); }
+    return std::move(*written);
+  });
+}
+
+/// Runs `order`. A policy has no place from which to report, so where progress is seen, another
+/// thread runs it while this one says so; without a thread it is not shown.
+template <class Order>
+ballast::result<void> while_shown(Order const& order, ballast::pipeline_times const& times)
+{
+  progress shown;
+  std::future<ballast::result<void>> ordering;
+  if (shown.is_seen()) {
+    try {
+      ordering = std::async(std::launch::async, order);
+    } catch (std::system_error const&) {  // no thread can be started
+    }
+  }
+  if (!ordering.valid()) { return order(); }
+  while (ordering.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+    shown.update([&times] {
+      return fmt::format("ordering {} microbatches on {} stages", times.microbatches(),
+                         times.stages);
+    });
+  }
+  return ordering.get();
 }
 
 }  // namespace
@@ -89,16 +117,7 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return done;
   };
-  // A policy has no place from which to report, so another thread says that it is at work.
-  progress shown;
-  auto ordering = std::async(std::launch::async, order);
-  while (ordering.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-    shown.update([&times = run.written.times] {
-      return fmt::format("ordering {} microbatches on {} stages", times.microbatches(),
-                         times.stages);
-    });
-  }
-  auto const done = ordering.get();
+  auto const done = while_shown(order, run.written.times);
   if (!done) { return bad_data(fmt::format("{}: {}", options.durations, done.error().message)); }
   return run;
 }

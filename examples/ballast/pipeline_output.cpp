@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cleanup.hpp"
 #include "output.hpp"
 #include "pipeline_command.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -158,7 +160,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   auto const& [given, ordered] = both;
   std::size_t const ranks = run.schedule.stages().ranks();
   std::string out = fmt::format(
-      "\n{}\n{} of {}, transfer {}\nschedule {}, order {}\n\n", run.options.durations,
+      "\n{}\n{} of {}, transfer {}\nschedule {}, order {}\n\n", shown_text(run.options.durations),
       size_text(run), count_of(ranks, "pipeline rank"), time_text(run, run.written.transfer),
       run.options.ordering.schedule, run.options.ordering.order);
   auto const row = [&](std::string_view name, time_units makespan, double idle) {
@@ -273,7 +275,7 @@ outcome<void> show_pipeline(pipeline_run const& run)
   std::vector<ballast::file_content> files;
   if (!run.options.report.empty()) {
     files.push_back({run.options.report, page_of(run)});
-    written += fmt::format("page     {}\n", run.options.report);
+    written += fmt::format("page     {}\n", shown_text(run.options.report));
   }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run, both);
@@ -281,9 +283,9 @@ outcome<void> show_pipeline(pipeline_run const& run)
       return bad_data(fmt::format("{}: {}", run.options.durations, timeline.error().message));
     }
     files.push_back({run.options.timeline, std::move(*timeline)});
-    written += fmt::format("timeline {}\n", run.options.timeline);
+    written += fmt::format("timeline {}\n", shown_text(run.options.timeline));
   }
-  if (auto const done = ballast::write_files(files); !done) {
+  if (auto const done = ballast::write_files(files, at_end.files); !done) {
     return bad_data(done.error().message);
   }
   if (run.options.format != "json") { return print(table_of(run, both) + written); }

@@ -57,12 +57,9 @@ outcome<void> check_outputs(plan_options const& options)
                  ": plan shows what moving samples takes on the page of --report only; give "
                  "--report as well, or use ballast route");
   }
-  return check_paths({{"--trace", &options.job.trace},
-                      {"--measured", &options.job.measured},
-                      {"--speeds", &options.job.speeds}},
-                     {{"--picture", &options.picture},
-                      {"--report", &options.report},
-                      {"--timeline", &options.timeline}});
+  return check_paths(inputs_of(options.job), {{"--picture", &options.picture},
+                                              {"--report", &options.report},
+                                              {"--timeline", &options.timeline}});
 }
 
 /// Plans all steps over one layout.
@@ -158,6 +155,7 @@ outcome<plan_run> run_plan(plan_options const& options)
     if (!pipelines) { return tl::unexpected(pipelines.error()); }
     run.pipelines = std::move(*pipelines);
   }
+  run.job.trace_text = std::string();  // all lengths are read
   for (named_layout const& bags : run.job.layouts) {
     auto result = plan_layout(run, bags, shown);
     if (!result) { return tl::unexpected(result.error()); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cleanup.hpp"
 #include "output.hpp"
 #include "plan_command.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -380,7 +382,7 @@ outcome<void> show_plan(plan_run const& run)
   std::string written;  // said after the table, but done before: a failure leaves no output behind
   std::vector<ballast::file_content> files;
   auto const add = [&](std::string_view what, std::string const& path, std::string content) {
-    written += fmt::format("{:<8} {}\n", what, path);
+    written += fmt::format("{:<8} {}\n", what, shown_text(path));
     files.push_back({path, std::move(content)});
   };
   if (!run.options.picture.empty()) {
@@ -400,7 +402,7 @@ outcome<void> show_plan(plan_run const& run)
       written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
     }
   }
-  if (auto const done = ballast::write_files(files); !done) {
+  if (auto const done = ballast::write_files(files, at_end.files); !done) {
     return bad_data(done.error().message);
   }
 

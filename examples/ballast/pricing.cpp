@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pricing.hpp"
 
+#include "out_of_memory.hpp"
+
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/read_file.hpp>
 
 #include <fmt/format.h>
 
@@ -29,8 +30,8 @@ struct measurements {
 
 outcome<measurements> load_measurements(std::string const& path)
 {
-  auto const text = ballast::read_file(path);
-  if (!text) { return bad_data(text.error().message); }
+  auto const text = read_text(path);
+  if (!text) { return tl::unexpected(text.error()); }
   auto const bad_row = [&](std::size_t line, std::string_view why) {
     return bad_data(
         fmt::format("{}: line {}: {}; rows look like 4096,0.0123 under the header length,seconds",

@@ -2,10 +2,11 @@
 #ifndef BALLAST_EXAMPLES_PROGRESS_HPP
 #define BALLAST_EXAMPLES_PROGRESS_HPP
 
+#include "cleanup.hpp"
+
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -18,10 +19,10 @@ class progress {
   progress() = default;
   progress(progress const&) = delete;
   progress& operator=(progress const&) = delete;
-  ~progress()
-  {
-    if (visible_) { clear(); }
-  }
+  ~progress() { at_end.erase_line(); }
+
+  /// Whether anybody can see it.
+  [[nodiscard]] bool is_seen() const noexcept { return terminal_; }
 
   /// `what` returns the text; it is called only when the line is due.
   template <class Text>
@@ -29,8 +30,7 @@ class progress {
   {
     auto const now = clock::now();
     if (!terminal_ || now < next_) { return; }
-    if (!visible_) { std::signal(SIGINT, clear_and_stop); }
-    visible_ = true;
+    at_end.line_shown = true;
     next_ = now + std::chrono::milliseconds(100);
     std::string const line = "\r\033[K" + what();
     std::fputs(line.c_str(), stderr);
@@ -40,21 +40,7 @@ class progress {
  private:
   using clock = std::chrono::steady_clock;
 
-  static void clear() noexcept
-  {
-    constexpr char erase[] = "\r\033[K";
-    // write() may be called from a signal handler; a failure has no consequence.
-    [[maybe_unused]] auto const written = write(STDERR_FILENO, erase, sizeof(erase) - 1);
-  }
-  static void clear_and_stop(int signal)
-  {
-    clear();
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-  }
-
   bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool visible_ = false;
   clock::time_point next_ = clock::now() + std::chrono::seconds(2);
 };
 

@@ -2,6 +2,7 @@
 #include "route_command.hpp"
 
 #include "output.hpp"
+#include "output_paths.hpp"
 #include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
@@ -117,9 +118,13 @@ std::string table_of(route_run const& run)
 
 outcome<route_run> run_route(job_options const& options)
 {
+  if (auto const checked = check_paths(inputs_of(options), {}); !checked) {
+    return tl::unexpected(checked.error());
+  }
   progress shown;
   auto work = prepare_job(options);
   if (!work) { return tl::unexpected(work.error()); }
+  work->trace_text = std::string();  // all lengths are read
   if (auto const known = check_token_width(*work); !known) { return tl::unexpected(known.error()); }
   route_run run;
   run.job = std::move(*work);

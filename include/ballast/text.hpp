@@ -9,7 +9,9 @@
 #include <ballast/text/csv_field.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
+#include <ballast/text/follow_links.hpp>
 #include <ballast/text/read_file.hpp>
+#include <ballast/text/unfinished_files.hpp>
 #include <ballast/text/write_file.hpp>
 
 #endif  // BALLAST_TEXT_HPP

@@ -2,13 +2,17 @@
 
 #include "program.hpp"  // defines: ballast_test::program_test, ...
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -105,6 +109,120 @@ TEST_F(BallastPartition, ReadsFoldersAndArchivesInTheOrderOfNames)
   }
   std::filesystem::rename(path("set.tar.gz"), path("set/deep/again.tgz"));
   EXPECT_EQ(partition(path("set")).at("files"), 6);
+}
+
+TEST_F(BallastPartition, ReadsMembersWithNamesOutsideAscii)
+{
+  // A zip archive of "\u00f6.txt" with "1 1 7", as Python writes it.
+  constexpr char zip[] =
+      "PK\003\004\024\000\000\010\000\000\000\000!\000\241\312-"
+      "\277\006\000\000\000\006\000\000\000\006"
+      "\000\000\000\303\266.txt1 1 "
+      "7\nPK\001\002\024\003\024\000\000\010\000\000\000\000!\000\241\312-"
+      "\277\006\000\000\000\006\000\000\000\006\000\000\000\000\000\000\000\000\000\000\000\200\001"
+      "\000"
+      "\000\000\000\303\266.txtPK\005\006\000\000\000\000\001\000\001\0004\000\000\000*"
+      "\000\000\000\000";
+  file("names.zip", std::string_view(zip, sizeof(zip)));
+  file("\u00f6.txt", "1 1 7\n");
+  for (std::string const kind : {"pax", "gnu", "v7"}) {
+    std::string const pack = "tar -C '" + path("") + "' --format=" + kind + " -cf '" +
+                             path("names." + kind) + "' '\u00f6.txt'";
+    ASSERT_EQ(std::system(pack.c_str()), 0);
+  }
+  for (std::string const locale : {"LC_ALL=C ", "LC_ALL=C.UTF-8 ", "LC_ALL=no_such "}) {
+    for (std::string const archive : {"names.zip", "names.pax", "names.gnu", "names.v7"}) {
+      auto const result = run("partition --format json --instances " + path(archive), locale);
+      ASSERT_EQ(result.exit_code, 0) << archive << result.error;
+      EXPECT_EQ(json::parse(result.out).at("instances")[0].at("file"),
+                path(archive) + "/\u00f6.txt");
+    }
+  }
+}
+
+TEST_F(BallastPartition, NamesWhatIsNoFile)
+{
+  std::filesystem::create_directories(path("set/deep"));
+  file("set/a.txt", "1 1 8");
+  std::filesystem::create_hard_link(path("set/a.txt"), path("set/hard"));
+  std::filesystem::create_symlink("nothing", path("set/link"));
+  ASSERT_EQ(mkfifo(path("set/pipe").c_str(), 0600), 0);
+  for (std::string const kind : {"pax", "gnu", "cpio"}) {
+    std::string const pack = kind == "cpio"
+                                 ? "cd '" + path("") +
+                                       "' && find set | sort | cpio -o -H newc "
+                                       "2>/dev/null >set.cpio"
+                                 : "tar -C '" + path("") + "' --sort=name --format=" + kind +
+                                       " -cf '" + path("set." + kind) + "' set";
+    if (std::system(pack.c_str()) != 0 && kind == "cpio") { continue; }  // it may not be there
+    auto const found = partition(path("set." + kind));
+    std::string const inside = path("set." + kind + "/set/");
+    EXPECT_EQ(found.at("files"), 1) << kind;
+    EXPECT_EQ(found.at("passed_over"), json({inside + "hard", inside + "link", inside + "pipe"}));
+  }
+  auto const found = partition(path("set"));
+  EXPECT_EQ(found.at("files"), 2);
+  EXPECT_EQ(found.at("passed_over"), json({path("set/link"), path("set/pipe")}));
+}
+
+TEST_F(BallastPartition, ShowsNamesOnOneLine)
+{
+  std::filesystem::create_directory(path("set"));
+  std::string const forged = "a\nb.txt 1 1 1 1 yes 1\x1b[2J\u009b1m\u202e\xff";
+  file("set/" + forged, "1 1 8");
+  file("set/L\rICENSE", "MIT");
+  std::string const pack =
+      "tar -C '" + path("") + "' --format=gnu -cf '" + path("set.tar") + "' set";
+  ASSERT_EQ(std::system(pack.c_str()), 0);
+  std::string const shown = R"(/a\nb.txt 1 1 1 1 yes 1\x1b[2J\u009b1m\u202e\xff )";
+  for (std::string const from : {"set", "set.tar"}) {
+    auto const result = run("partition --instances " + path(from));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.out, testing::AllOf(HasSubstr(shown), HasSubstr(R"(/L\rICENSE)")));
+    EXPECT_EQ(result.out.find_first_of("\r\x1b\xff"), std::string::npos);
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 6);
+  }
+  file("set/" + forged, "1 1 x");
+  expect_refused(run("partition --instances " + path("set")), 1, R"(\x1b[2J)");
+}
+
+TEST_F(BallastPartition, UnpacksNoMoreThanAnArchiveMayHold)
+{
+  for (std::string const first : {"1 1 7", "nothing"}) {  // what is passed over counts too
+    std::string const pack = "cd '" + path("") + "' && { printf '" + first +
+                             "'; head -c 20000000 /dev/zero | tr '\\0' ' '; } >bomb.txt && "
+                             "tar -czf bomb.tgz bomb.txt && rm bomb.txt";
+    ASSERT_EQ(std::system(pack.c_str()), 0);
+    expect_refused(run("partition --instances " + path("bomb.tgz")), 1,
+                   "takes more than the 16777216 that are read of such an archive");
+    expect_refused(
+        run("partition --most-bytes 20000000 --instances " + path("bomb.tgz")), 1,
+        "takes more than the 20000000 that --most-bytes allows; unpack it, or allow more");
+  }
+  EXPECT_EQ(partition(five_four_three("a.txt") + " " + path("bomb.tgz") + " --most-bytes 20001000")
+                .at("files"),
+            1);
+  // Names of nothing take no room in an archive, and some in memory.
+  std::string const pack = "cd '" + path("") +
+                           "' && ln -s x y && yes y | head -n 20000 | "
+                           "tar --hard-dereference -cf - -T - | gzip >names.tgz";
+  ASSERT_EQ(std::system(pack.c_str()), 0);
+  expect_refused(run("partition --most-bytes 1000000 --instances " + path("names.tgz")), 1,
+                 "takes more than the 1000000 that --most-bytes allows");
+  expect_refused(run("partition --most-bytes 0 --instances " + path("bomb.tgz")), 2,
+                 "--most-bytes");
+}
+
+TEST_F(BallastPartition, SaysWhatIsNoArchive)
+{
+  expect_refused(run("partition --instances " + file("b", std::string("\x7f"
+                                                                      "ELF\0\1",
+                                                                      6))),
+                 1, "this is neither text nor an archive that can be unpacked");
+  file("one.txt", "1 1 7");
+  ASSERT_EQ(std::system(("gzip '" + path("one.txt") + "'").c_str()), 0);
+  expect_refused(run("partition --instances " + path("one.txt.gz")), 1,
+                 "Unrecognized archive format; the archive is damaged or of no known kind");
 }
 
 TEST_F(BallastPartition, AnswersOneWhenTheDataAreWrong)

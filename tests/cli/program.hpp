@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -53,11 +54,12 @@ class program_test : public testing::Test {
     if (!folder_.empty()) { std::filesystem::remove_all(folder_); }
   }
 
-  answer run(std::string const& arguments) const
+  /// Runs the program; `before` is what the shell does first, such as to limit memory.
+  answer run(std::string const& arguments, std::string const& before = "") const
   {
     std::filesystem::path const errors = folder_ / "stderr";
     std::string const command =
-        "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
+        before + "'" + program_ + "' " + arguments + " 2>'" + errors.string() + "' </dev/null";
     std::FILE* const pipe = popen(command.c_str(), "r");
     answer result;
     std::array<char, 4096> part{};
@@ -76,6 +78,17 @@ class program_test : public testing::Test {
     return (folder_ / name).string();
   }
   std::string path(std::string const& name) const { return (folder_ / name).string(); }
+  std::string const& program() const { return program_; }
+
+  /// The names of all files in the folder, but for what the program said.
+  std::set<std::string> names() const
+  {
+    std::set<std::string> all;
+    for (auto const& each : std::filesystem::directory_iterator(folder_)) {
+      if (each.path() != folder_ / "stderr") { all.insert(each.path().filename().string()); }
+    }
+    return all;
+  }
 
  private:
   std::string program_;

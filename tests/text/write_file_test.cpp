@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +43,11 @@ class WriteFile : public testing::Test {
 
   [[nodiscard]] std::string path(char const* name) const { return (folder_ / name).string(); }
 
+  [[nodiscard]] std::ptrdiff_t entries() const
+  {
+    return std::distance(fs::directory_iterator(folder_), {});
+  }
+
   fs::path folder_;
 };
 
@@ -50,7 +58,7 @@ TEST_F(WriteFile, WritesAndReplaces)  // Ensures (1)
   EXPECT_EQ(content_of(path("a")), first);
   ASSERT_TRUE(write_file(path("a"), ""));
   EXPECT_EQ(content_of(path("a")), "");
-  EXPECT_FALSE(fs::exists(path("a.part")));
+  EXPECT_EQ(entries(), 1);
 }
 
 TEST_F(WriteFile, SaysWhyItCannot)
@@ -80,7 +88,7 @@ TEST_F(WriteFile, LeavesTheOldFileWhereTheNewOneDoesNotFit)  // Ensures (2)
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().message, HasSubstr("File too large"));
   EXPECT_EQ(content_of(path("a")), "old");
-  EXPECT_FALSE(fs::exists(path("a.part")));
+  EXPECT_EQ(entries(), 1);
 }
 
 TEST_F(WriteFile, WritesAllFilesOrNone)  // Ensures (1) (2)
@@ -95,14 +103,14 @@ TEST_F(WriteFile, WritesAllFilesOrNone)  // Ensures (1) (2)
     EXPECT_EQ(written.error().position, 1U);
     EXPECT_THAT(written.error().message, HasSubstr("'" + bad + "'"));
     EXPECT_EQ(content_of(path("a")), "old");
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+    EXPECT_EQ(entries(), 1);
   }
   EXPECT_TRUE(write_files({}));
   std::vector<file_content> const files = {{path("a"), "new"}, {path("b"), "too"}};
   ASSERT_TRUE(write_files(files));
   EXPECT_EQ(content_of(path("a")), "new");
   EXPECT_EQ(content_of(path("b")), "too");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
+  EXPECT_EQ(entries(), 2);
 }
 
 TEST_F(WriteFile, ReportsAFullDisk)
@@ -114,13 +122,76 @@ TEST_F(WriteFile, ReportsAFullDisk)
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
-TEST_F(WriteFile, WritesThroughALink)
+TEST_F(WriteFile, ReplacesWhatALinkPointsTo)
 {
   ASSERT_TRUE(write_file(path("a"), "old"));
-  fs::create_symlink(path("a"), path("link"));
+  fs::create_symlink("a", path("link"));
+  fs::create_symlink("b", path("dangling"));
   ASSERT_TRUE(write_file(path("link"), "new"));
+  ASSERT_TRUE(write_file(path("dangling"), "too"));
   EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_TRUE(fs::is_symlink(path("dangling")));
   EXPECT_EQ(content_of(path("a")), "new");
+  EXPECT_EQ(content_of(path("b")), "too");
+  // A link is no reason to lose the old content: it was written in place once.
+  auto const failed = write_files(
+      std::vector<file_content>{{path("link"), "lost"}, {path("no/such/folder"), "lost"}});
+  EXPECT_FALSE(failed);
+  EXPECT_EQ(content_of(path("a")), "new");
+  EXPECT_EQ(entries(), 4);
+}
+
+TEST_F(WriteFile, WritesOpenFilesInPlace)
+{
+  std::FILE* const open = std::fopen(path("a").c_str(), "w+");
+  ASSERT_NE(open, nullptr);
+  ASSERT_TRUE(write_file("/dev/fd/" + std::to_string(fileno(open)), "new"));
+  std::array<char, 8> read{};
+  EXPECT_EQ(std::fread(read.data(), 1, read.size(), open), 3U);
+  EXPECT_STREQ(read.data(), "new");
+  (void)std::fclose(open);
+  EXPECT_EQ(entries(), 1);
+}
+
+TEST_F(WriteFile, SparesFilesThatNobodyNamed)  // Ensures (3)
+{
+  ASSERT_TRUE(write_file(path("a.part"), "mine"));
+  ASSERT_TRUE(write_file(path("mine"), "mine"));
+  fs::create_symlink("mine", path("b.part"));
+  ASSERT_TRUE(write_files(std::vector<file_content>{{path("a"), "new"}, {path("b"), "new"}}));
+  ASSERT_TRUE(write_files(std::vector<file_content>{{path("c.part"), "1"}, {path("c"), "2"}}));
+  EXPECT_EQ(content_of(path("a.part")), "mine");
+  EXPECT_EQ(content_of(path("mine")), "mine");
+  EXPECT_EQ(content_of(path("c.part")), "1");
+  EXPECT_EQ(content_of(path("c")), "2");
+}
+
+TEST_F(WriteFile, RefusesAReadOnlyFile)
+{
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  fs::permissions(path("a"), fs::perms::owner_read);
+  auto const written = write_file(path("a"), "new");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message,
+            "cannot write '" + path("a") +
+                "': the file is read-only; allow writing to it or choose another");
+  EXPECT_EQ(content_of(path("a")), "old");
+  EXPECT_EQ(entries(), 1);
+}
+
+TEST_F(WriteFile, KeepsPermissions)  // Ensures (1)
+{
+  auto const permissions = [&] { return fs::status(path("a")).permissions(); };
+  std::ofstream(path("a")) << "old";
+  auto const usual = permissions();
+  fs::remove(path("a"));
+  ASSERT_TRUE(write_file(path("a"), "old"));
+  EXPECT_EQ(permissions(), usual);
+  for (auto const own : {fs::perms::owner_read | fs::perms::owner_write, usual | fs::perms::all}) {
+    fs::permissions(path("a"), own);
+    ASSERT_TRUE(write_file(path("a"), "new"));
+    EXPECT_EQ(permissions(), own);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_ARCHIVE_FILES_HPP
+#define BALLAST_EXAMPLES_ARCHIVE_FILES_HPP
+
+#include "outcome.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+
+/// A file, with the archive in front of its name where it is from one.
+struct named_text {
+  std::string file;
+  std::string text;
+};
+
+/// Whether a text may be an instance: the first thing in it is a number.
+[[nodiscard]] bool begins_with_a_number(std::string_view text);
+
+/// Everything in an archive but folders, in its order; nothing where the bytes are no archive. The
+/// text is empty of what does not begin with a number, and of what is no plain file: links of both
+/// kinds, devices.
+///
+/// In          most_bytes is what may be unpacked; 0 stands for 100 times the archive, at least
+///             16 MiB and at most 1 GiB. Names count too, and what it takes to keep them.
+[[nodiscard]] outcome<std::optional<std::vector<named_text>>> unpack(std::string const& path,
+                                                                     std::string const& bytes,
+                                                                     std::size_t most_bytes);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_ARCHIVE_FILES_HPP
