@@ -45,6 +45,7 @@
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_lower_bound.hpp>
 #include <ballast/partition/vectors/vector_plan.hpp>
+#include <ballast/partition/vectors/vector_projection.hpp>
 #include <ballast/partition/vectors/vector_refine.hpp>
 
 #endif  // BALLAST_PARTITION_HPP
