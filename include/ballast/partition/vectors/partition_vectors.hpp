@@ -27,6 +27,7 @@
 #include <iterator>
 #include <ranges>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -166,7 +167,8 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   auto scratch = memory.open();
   plan.costs.resize(count);
   cost_vector<D> total{};
-  auto const price = [&](std::size_t at, auto&& sample, tokens length) {
+  using sample_type = std::remove_reference_t<std::ranges::range_reference_t<Samples>>;
+  auto const price = [&](std::size_t at, sample_type& sample, tokens length) {
     plan.costs[at] = std::invoke(costs_of, sample);
     return detail::add_costs<D>(total, {at, length}, plan.costs[at]);
   };
