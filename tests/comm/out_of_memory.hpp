@@ -112,12 +112,11 @@ void expect_answers_wherever_memory_runs_out(Group group_of)
   std::size_t failures = 0;
   for (bool ran_out = true; ran_out;) {
     std::vector<std::vector<memory_answer>> answers(at_a_time);
-    {
-      std::vector<std::jthread> groups;
-      for (std::size_t index = 0; index < at_a_time; ++index) {
-        groups.emplace_back([&, index] { answers[index] = group_of(failures + index + 1); });
-      }
+    std::vector<std::thread> groups;
+    for (std::size_t index = 0; index < at_a_time; ++index) {
+      groups.emplace_back([&, index] { answers[index] = group_of(failures + index + 1); });
     }
+    for (std::thread& each : groups) { each.join(); }
     for (std::size_t index = 0; index < at_a_time && ran_out; ++index) {
       ran_out = answers[index][1].had_failure;
       if (ran_out) { ++failures; }

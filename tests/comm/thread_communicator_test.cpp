@@ -77,18 +77,17 @@ TEST(ThreadCommunicatorMemory, AnswersWhereverItRunsOut)
     ballast_test::expect_answers_wherever_memory_runs_out([&](std::size_t n) {
       auto comms = thread_communicator::make(3, ballast_test::memory_deadline);
       std::vector<ballast_test::memory_answer> answers(comms.size());
-      {
-        std::vector<std::jthread> ranks;
-        for (std::size_t rank = 0; rank < comms.size(); ++rank) {
-          ranks.emplace_back([&, rank] {
-            std::optional<thread_communicator> comm = std::move(comms[rank]);
-            answers[rank] =
-                ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
-                    *comm, n);
-            if (stays) { comms[rank] = *std::move(comm); }
-          });
-        }
+      std::vector<std::thread> ranks;
+      for (std::size_t rank = 0; rank < comms.size(); ++rank) {
+        ranks.emplace_back([&, rank] {
+          std::optional<thread_communicator> comm = std::move(comms[rank]);
+          answers[rank] =
+              ballast_test::exchange_without_memory<thread_communicator, std::vector<std::byte>>(
+                  *comm, n);
+          if (stays) { comms[rank] = *std::move(comm); }
+        });
       }
+      for (std::thread& each : ranks) { each.join(); }
       return answers;
     });
   }

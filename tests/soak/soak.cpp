@@ -152,8 +152,8 @@ int on_threads(settings chosen)
 #ifdef SOAK_WITH_MPI
 int on_processes(settings chosen)
 {
-  chosen.one_break_in = 2000;
-  chosen.deadline = std::chrono::milliseconds(500);
+  chosen.one_break_in = 2500;
+  chosen.deadline = std::chrono::seconds(5);
   MPI_Init(nullptr, nullptr);
   bool sound = false;
   {

@@ -62,7 +62,7 @@ inline constexpr std::array<char const*, static_cast<std::size_t>(fault::count)>
 struct settings {
   std::uint64_t steps = 0;
   std::uint64_t seed = 1;
-  std::uint64_t one_break_in = 0;  // of so many steps one breaks the communicator
+  std::uint64_t one_break_in = 0;  // of so many steps, in turn, one breaks the communicator
   std::chrono::milliseconds deadline{};
 };
 
@@ -138,7 +138,7 @@ class soak_rank {
     chosen.victim = ballast::to_id<ballast::rank_id>(random.below(whole_.size()));
     chosen.number = random();
     std::uint64_t const drawn = random.below(100);
-    if (random.below(chosen_.one_break_in) == 0) {
+    if (step % chosen_.one_break_in == chosen_.one_break_in / 2) {
       chosen.what = random.below(2) == 0 ? fault::memory : fault::leave;
     } else if (drawn < 10) {
       chosen.what = static_cast<fault>(1 + drawn % 5);
