@@ -47,6 +47,25 @@ class utf8_names {
   locale_t before_ = nullptr;
 };
 
+/// All kinds that hold files. Not archive_read_support_filter_all and its like: of those, mtree lists
+/// paths and brings the content of any file or pipe of this machine, and some filters run programs.
+void support_archives(archive* reader)
+{
+  for (auto* const support :
+       {archive_read_support_filter_bzip2, archive_read_support_filter_compress,
+        archive_read_support_filter_gzip,  archive_read_support_filter_lz4,
+        archive_read_support_filter_lzip,  archive_read_support_filter_lzma,
+        archive_read_support_filter_xz,    archive_read_support_filter_zstd,
+        archive_read_support_format_7zip,  archive_read_support_format_ar,
+        archive_read_support_format_cab,   archive_read_support_format_cpio,
+        archive_read_support_format_empty, archive_read_support_format_iso9660,
+        archive_read_support_format_lha,   archive_read_support_format_rar,
+        archive_read_support_format_rar5,  archive_read_support_format_tar,
+        archive_read_support_format_xar,   archive_read_support_format_zip}) {
+    (void)support(reader);  // fails where libarchive was built without it
+  }
+}
+
 std::size_t first_visible(std::string_view text)
 {
   return std::min(text.find_first_not_of(" \t\r\n"), text.size());
@@ -70,8 +89,7 @@ class unpacking {
   outcome<std::optional<std::vector<named_text>>> run()
   {
     archive* const reader = reader_.get();
-    archive_read_support_filter_all(reader);
-    archive_read_support_format_all(reader);
+    support_archives(reader);
     if (archive_read_open_memory(reader, bytes_.data(), bytes_.size()) != ARCHIVE_OK) {
       return nothing_or_refusal();
     }

@@ -227,6 +227,10 @@ TEST_F(BallastPartition, SaysWhatIsNoArchive)
                                                                       6))),
                  1, "this is neither text nor an archive that can be unpacked");
   file("one.txt", "1 1 7");
+  // To libarchive this is an archive, with the content of another file.
+  expect_refused(run("partition --instances " +
+                     file("c", "#mtree\none.txt type=file contents=" + path("one.txt") + "\n")),
+                 1, "line 1: '#mtree' stands where");
   ASSERT_EQ(std::system(("gzip '" + path("one.txt") + "'").c_str()), 0);
   expect_refused(run("partition --instances " + path("one.txt.gz")), 1,
                  "Unrecognized archive format; the archive is damaged or of no known kind");
