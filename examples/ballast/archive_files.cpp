@@ -47,6 +47,25 @@ class utf8_names {
   locale_t before_ = nullptr;
 };
 
+/// All kinds that hold files. Not archive_read_support_filter_all and its like: of those, mtree lists
+/// paths and brings the content of any file or pipe of this machine, and some filters run programs.
+void support_archives(archive* reader)
+{
+  for (auto* const support :
+       {archive_read_support_filter_bzip2, archive_read_support_filter_compress,
+        archive_read_support_filter_gzip,  archive_read_support_filter_lz4,
+        archive_read_support_filter_lzip,  archive_read_support_filter_lzma,
+        archive_read_support_filter_xz,    archive_read_support_filter_zstd,
+        archive_read_support_format_7zip,  archive_read_support_format_ar,
+        archive_read_support_format_cab,   archive_read_support_format_cpio,
+        archive_read_support_format_empty, archive_read_support_format_iso9660,
+        archive_read_support_format_lha,   archive_read_support_format_rar,
+        archive_read_support_format_rar5,  archive_read_support_format_tar,
+        archive_read_support_format_xar,   archive_read_support_format_zip}) {
+    (void)support(reader);  // fails where libarchive was built without it
+  }
+}
+
 std::size_t first_visible(std::string_view text)
 {
   return std::min(text.find_first_not_of(" \t\r\n"), text.size());
@@ -70,8 +89,7 @@ class unpacking {
   outcome<std::optional<std::vector<named_text>>> run()
   {
     archive* const reader = reader_.get();
-    archive_read_support_filter_all(reader);
-    archive_read_support_format_all(reader);
+    support_archives(reader);
     if (archive_read_open_memory(reader, bytes_.data(), bytes_.size()) != ARCHIVE_OK) {
       return nothing_or_refusal();
     }
@@ -84,9 +102,10 @@ class unpacking {
       if (found != ARCHIVE_OK && found != ARCHIVE_WARN) { return nothing_or_refusal(); }
       named_text file{fmt::format("{}/{}", path_, name_of(entry)), {}};
       bool const is_folder = archive_entry_filetype(entry) == AE_IFDIR;
-      // Hard links have the type of a plain file, or none, and no content.
+      // Hard links have the type of a plain file, or none. Only in some kinds of archives one of
+      // them has the content, which need not be the first.
       bool const is_plain =
-          archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
+          archive_entry_filetype(entry) == AE_IFREG || archive_entry_hardlink(entry) != nullptr;
       // Without content an entry takes memory too.
       if (!take(sizeof(file) + file.file.size())) { return too_much(); }
       if (auto read = read_into(file.text, is_plain); !read) {
@@ -129,7 +148,7 @@ class unpacking {
       if (!take(next.size())) { return too_much(); }
       if (!begun && first_visible(next) != next.size()) {
         begun = true;
-        kept = kept && begins_with_a_number(next);
+        kept = kept && may_be_instance(next);
       }
       if (kept) {
         text += next;
@@ -178,10 +197,18 @@ class unpacking {
 
 }  // namespace
 
-bool begins_with_a_number(std::string_view text)
+bool is_text(std::string_view bytes)
 {
-  std::size_t const first = first_visible(text);
-  return first != text.size() && text[first] >= '0' && text[first] <= '9';
+  constexpr std::size_t most_looked_at = 512;
+  return std::ranges::all_of(bytes.substr(0, most_looked_at), [](unsigned char byte) {
+    return byte >= 0x20 ? byte != 0x7f : byte >= '\t' && byte <= '\r';
+  });
+}
+
+bool may_be_instance(std::string_view bytes)
+{
+  std::size_t const first = first_visible(bytes);
+  return first != bytes.size() && bytes[first] >= '0' && bytes[first] <= '9' && is_text(bytes);
 }
 
 outcome<std::optional<std::vector<named_text>>> unpack(std::string const& path,

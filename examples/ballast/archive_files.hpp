@@ -18,11 +18,15 @@ struct named_text {
   std::string text;
 };
 
-/// Whether a text may be an instance: the first thing in it is a number.
-[[nodiscard]] bool begins_with_a_number(std::string_view text);
+/// Whether the beginning of a file holds no bytes that text does not have.
+[[nodiscard]] bool is_text(std::string_view bytes);
+
+/// Whether a file may be an instance: a text that begins with a number. The first file of an archive
+/// may be called "1.txt", so that a number alone does not tell.
+[[nodiscard]] bool may_be_instance(std::string_view bytes);
 
 /// Everything in an archive but folders, in its order; nothing where the bytes are no archive. The
-/// text is empty of what does not begin with a number, and of what is no plain file: links of both
+/// text is empty of what cannot be an instance, and of what has no content: links of both
 /// kinds, devices.
 ///
 /// In          most_bytes is what may be unpacked; 0 stands for 100 times the archive, at least

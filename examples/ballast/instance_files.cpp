@@ -10,22 +10,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 namespace cli {
 namespace {
-
-/// Whether the beginning of a file holds no bytes that text does not have.
-bool is_text(std::string_view bytes)
-{
-  constexpr std::size_t most_looked_at = 512;
-  return std::ranges::all_of(bytes.substr(0, most_looked_at), [](unsigned char byte) {
-    return byte >= 0x20 ? byte != 0x7f : byte >= '\t' && byte <= '\r';
-  });
-}
 
 class instance_reader {
  public:
@@ -69,7 +59,7 @@ class instance_reader {
     return read_in_memory(path, [&]() -> outcome<void> {
       auto bytes = read_text(path);
       if (!bytes) { return tl::unexpected(bytes.error()); }
-      if (begins_with_a_number(*bytes)) { return add({path, std::move(*bytes)}, named); }
+      if (may_be_instance(*bytes)) { return add({path, std::move(*bytes)}, named); }
       auto unpacked = unpack(path, *bytes, most_bytes_);
       if (!unpacked) { return tl::unexpected(unpacked.error()); }
       if (!*unpacked) {
@@ -90,7 +80,7 @@ class instance_reader {
 
   outcome<void> add(named_text file, bool named)
   {
-    if (!named && !begins_with_a_number(file.text)) {
+    if (!named && !may_be_instance(file.text)) {
       files_.passed_over.push_back(std::move(file.file));
       return {};
     }

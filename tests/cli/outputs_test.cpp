@@ -162,6 +162,7 @@ TEST_F(BallastOutputs, LeaveNothingBehindWhereASignalStopsThem)
     // It waits for somebody to read the pipe, with the page written and not in its place.
     pid_t const child = fork();
     if (child == 0) {
+      (void)std::signal(signal, SIG_DFL);  // a background job ignores some
       execl(program().c_str(), program().c_str(), "plan", "--codes", "g1b4i256f1s0", "--report",
             page.c_str(), "--timeline", pipe.c_str(), nullptr);
       _exit(127);
