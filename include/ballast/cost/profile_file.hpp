@@ -191,7 +191,7 @@ namespace detail {
   }
   std::vector<module_profile> modules;
   for (measured_module const& each : file.modules) {
-    module_profile& module =
+    module_profile& profile =
         modules.emplace_back(module_profile{each.name, each.layers, each.flops, {}});
     auto const refuse = [&](std::string const& why) {
       return fail(error_code::out_of_range, modules.size() - 1, "module " + each.name + " " + why);
@@ -215,9 +215,9 @@ namespace detail {
       }
       auto const memory = detail::memory_through(degree);
       if (!memory) { return refuse_degree(memory.error().message); }
-      module.degrees.push_back({degree.tp, *linear, *attention, *memory});
+      profile.degrees.push_back({degree.tp, *linear, *attention, *memory});
     }
-    if (auto checked = check_profile(module); !checked) {
+    if (auto checked = check_profile(profile); !checked) {
       return fail(checked.error().code, modules.size() - 1, checked.error().message);
     }
   }

@@ -73,7 +73,10 @@ class profile_builder {
     return {};
   }
 
-  [[nodiscard]] measured_module& module() { return module_of(file_, rows_.field(column::module)); }
+  [[nodiscard]] measured_module& module()
+  {
+    return module_of(file_, rows_.field(column::of_module));
+  }
 
   [[nodiscard]] tl::unexpected<error> twice() const
   {

@@ -158,11 +158,11 @@ namespace detail {
                 "the profile has module " + grid.name +
                     " of another model, number of layers or FLOP; measure it into a new file");
   }
-  measured_module& module = module_of(file, grid.name);
-  module.model = grid.model;
-  module.layers = grid.layers;
-  module.flops = grid.flops;
-  return &module;
+  measured_module& described = module_of(file, grid.name);
+  described.model = grid.model;
+  described.layers = grid.layers;
+  described.flops = grid.flops;
+  return &described;
 }
 
 }  // namespace detail

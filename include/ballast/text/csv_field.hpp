@@ -2,6 +2,8 @@
 #ifndef BALLAST_TEXT_CSV_FIELD_HPP
 #define BALLAST_TEXT_CSV_FIELD_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <string>
 #include <string_view>
 

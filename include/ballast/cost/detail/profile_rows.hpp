@@ -21,7 +21,7 @@ namespace ballast::inline v0::detail {
 /// The columns of a profile file, in the order in which it is written. Files may leave out those
 /// from lower_quartile on.
 enum class profile_column : std::uint8_t {
-  module,
+  of_module,
   tp,
   quantity,
   layers,

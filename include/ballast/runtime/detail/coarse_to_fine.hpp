@@ -2,6 +2,8 @@
 #ifndef BALLAST_RUNTIME_DETAIL_COARSE_TO_FINE_HPP
 #define BALLAST_RUNTIME_DETAIL_COARSE_TO_FINE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 #include <utility>
 #include <vector>

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_modules.hpp"
+
+#include <ballast/core/units.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/training_passes.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+using ballast::tokens;
+
+template <class Number>
+outcome<std::vector<Number>> read_list(std::string_view option, std::string_view text,
+                                       std::uint64_t most)
+{
+  std::vector<Number> numbers;
+  for (std::string_view rest = text;;) {
+    std::string_view const one = rest.substr(0, rest.find(','));
+    std::uint64_t value = 0;
+    auto const [end, problem] = std::from_chars(one.data(), one.data() + one.size(), value);
+    if (problem != std::errc{} || end != one.data() + one.size() || value < 1 || value > most) {
+      return usage(fmt::format("{}: '{}' is no list of whole numbers from 1 to {}; write 1,2,4",
+                               option, text, most));
+    }
+    numbers.push_back(static_cast<Number>(value));
+    if (one.size() == rest.size()) { return numbers; }
+    rest.remove_prefix(one.size() + 1);
+  }
+}
+
+/// The transformer of an option, which the built-in kernels have to be able to compute.
+outcome<cpu_module> read_module(std::string const& option, std::string const& spec,
+                                std::string const& name, std::vector<std::uint32_t> degrees)
+{
+  auto const parsed = ballast::parse_cost_spec(spec);
+  if (!parsed) { return usage(option, parsed.error()); }
+  cpu_module module;
+  module.shape = parsed->shape;
+  if (module.shape.hidden == 0 || module.shape.hidden > 1024 || module.shape.ffn_hidden > 8192) {
+    return usage(option +
+                 ": the built-in kernels compute on one core; give a transformer of d at "
+                 "most 1024 and ffn at most 8192");
+  }
+  if (module.shape.gated_ffn || module.shape.vocabulary != 0 || parsed->passes.recompute != 0 ||
+      module.shape.mask != ballast::attention_mask::causal) {
+    return usage(option +
+                 ": the built-in kernels have a causal mask, and no gate, output head or "
+                 "recomputation; write causal=1, and leave out gated, vocab and recompute");
+  }
+  for (std::uint32_t const tp : degrees) {
+    if (module.shape.kv_heads % tp != 0 || module.shape.ffn_hidden % tp != 0) {
+      return usage(
+          fmt::format("{}: {} kv_heads and ffn {} are no multiples of --tp {}; choose "
+                      "other degrees",
+                      option, module.shape.kv_heads, module.shape.ffn_hidden, tp));
+    }
+  }
+  auto const flops = ballast::step_flops(parsed->forward, parsed->passes);
+  if (!flops) { return usage(option, flops.error()); }
+  module.grid = {.name = name,
+                 .model = spec,
+                 .layers = module.shape.layers,
+                 .flops = *flops,
+                 .degrees = std::move(degrees)};
+  return module;
+}
+
+}  // namespace
+
+outcome<std::vector<cpu_module>> read_modules(profile_options const& options)
+{
+  constexpr std::uint64_t most_rows = 1 << 20;
+  auto const degrees = read_list<std::uint32_t>("--tp", options.degrees, 1024);
+  if (!degrees) { return tl::unexpected(degrees.error()); }
+  std::vector<cpu_module> modules;
+  if (!options.encoder.empty()) {
+    auto module = read_module("--encoder", options.encoder, "encoder", *degrees);
+    if (!module) { return tl::unexpected(module.error()); }
+    auto const items =
+        read_list<tokens>("--items", options.items, most_rows / options.tokens_per_item);
+    if (!items) { return tl::unexpected(items.error()); }
+    module->grid.sizes = *items;
+    module->tokens_per_item = options.tokens_per_item;
+    module->grid.model += fmt::format(" with {} tokens per item", options.tokens_per_item);
+    // An item attends to itself alone, so all of its work is per item.
+    auto const per_item =
+        ballast::exact_flops(module->grid.flops, static_cast<tokens>(options.tokens_per_item));
+    module->grid.flops = {.linear = static_cast<std::uint64_t>(per_item)};
+    modules.push_back(std::move(*module));
+  }
+  auto module = read_module("--llm", options.llm, "llm", *degrees);
+  if (!module) { return tl::unexpected(module.error()); }
+  auto const lengths = read_list<tokens>("--lengths", options.lengths, most_rows);
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  module->grid.sizes = *lengths;
+  modules.push_back(std::move(*module));
+  for (cpu_module const& each : modules) {
+    std::set<tokens> const different(each.grid.sizes.begin(), each.grid.sizes.end());
+    if (different.size() < 2) {
+      return usage(
+          fmt::format("the {} is measured at one size; give two at least", each.grid.name));
+    }
+  }
+  return modules;
+}
+
+}  // namespace cli
