@@ -52,8 +52,9 @@ struct gpu_place {
   }
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::stable_sort(largest_first.begin(), largest_first.end(),
-                   [&](std::size_t a, std::size_t b) { return modules[a].tp > modules[b].tp; });
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(modules[b].tp, a) < std::pair(modules[a].tp, b);
+  });
 
   struct node {
     std::uint32_t next = 0;  // the first GPU that has no place yet
