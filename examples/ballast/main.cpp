@@ -9,6 +9,7 @@
 #include "plan_command.hpp"
 #include "profile_command.hpp"
 #include "route_command.hpp"
+#include "search_command.hpp"
 #include "shown_text.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
@@ -265,6 +266,58 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
   return profile;
 }
 
+CLI::App& add_search(CLI::App& app, cli::search_options& options)
+{
+  auto& search = *app.add_subcommand(
+      "search", "Find the layouts with the shortest steps: tp, pp and dp of every module");
+  add_file(search, "--profile", options.profile, "CSV file of the profiles of the modules");
+  add_file(search, "--data", options.data,
+           "CSV file of samples, with a column of sizes for each module, named as it");
+  search
+      .add_option("--size", options.sizes,
+                  "Sizes in a module that is no column of the data: its name and an expression, "
+                  "such as llm=text_tokens+visual_tokens; give the option several times")
+      ->type_name("MODULE=EXPR")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  constexpr std::uint32_t most = std::uint32_t{1} << 24;
+  add_number<std::uint32_t>(search, "--gpus", options.gpus, 1, most, "GPUs of the job");
+  add_number<std::uint32_t>(search, "--gpus-per-node", options.gpus_per_node, 1, most,
+                            "GPUs of a node (default: 8)");
+  search.add_option("--memory", options.memory, "Memory of a GPU, such as 80GB or 80GiB")
+      ->type_name("SIZE");
+  add_number<std::uint32_t>(search, "--global-batch", options.global_batch, 1, most,
+                            "Samples of a step");
+  for (auto const* const name : {"--profile", "--data", "--gpus", "--memory", "--global-batch"}) {
+    search.get_option(name)->required();
+  }
+  add_number<std::size_t>(search, "--top", options.top, 1, 1000,
+                          "Layouts to find, simulate and print (default: 5)");
+  search
+      .add_option("--estimate", options.estimate,
+                  "What stands for the data in a price: mean-sample, or mean-step, the mean over "
+                  "the steps of all drawn samples")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"mean-sample", "mean-step"}))
+      ->capture_default_str();
+  add_number<std::size_t>(search, "--draws", options.draws, 1, most,
+                          "Samples that are priced, drawn from the data (default: 1024, or all)");
+  search
+      .add_option("--memory-quantile", options.memory_quantile,
+                  "Share of microbatches that have to fit into memory")
+      ->type_name("X")
+      ->capture_default_str();
+  add_number<std::size_t>(search, "--batches", options.batches, 1, 10'000,
+                          "Batches of the data to simulate (default: 4)");
+  add_number<std::uint64_t>(search, "--seed", options.seed, 0,
+                            std::numeric_limits<std::uint64_t>::max(),
+                            "Seed of what is drawn (default: 1)");
+  add_format(search, options.format);
+  add_file(search, "--report", options.report, "Write an HTML page with pictures to this file");
+  return search;
+}
+
 CLI::App& add_route(CLI::App& app, cli::job_options& options)
 {
   auto& route = *app.add_subcommand(
@@ -314,15 +367,18 @@ int main(int argc, char** argv)
     cli::partition_options partition;
     cli::pipeline_options pipeline;
     cli::profile_options profile;
+    cli::search_options search;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     CLI::App const& partition_command = add_partition(app, partition);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     CLI::App const& profile_command = add_profile(app, profile);
+    CLI::App const& search_command = add_search(app, search);
     auto const command = [&]() -> std::string {
       return partition_command.parsed()  ? "partition"
              : pipeline_command.parsed() ? "pipeline"
              : profile_command.parsed()  ? "profile"
+             : search_command.parsed()   ? "search"
              : route_command.parsed()    ? "route"
                                          : "plan";
     };
@@ -349,6 +405,10 @@ int main(int argc, char** argv)
     if (profile_command.parsed()) {
       return complain(perform(profile, cli::run_profile, cli::show_profile, "measuring modules",
                               "give smaller models or fewer lengths"));
+    }
+    if (search_command.parsed()) {
+      return complain(perform(search, cli::run_search, cli::show_search, "searching layouts",
+                              "give fewer samples or a smaller global batch"));
     }
     return complain(perform(partition, cli::run_partition, cli::show_partition,
                             "planning instances", "give fewer of them"));

@@ -8,6 +8,7 @@
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>

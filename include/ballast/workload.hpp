@@ -15,6 +15,7 @@
 #include <ballast/workload/raw_input.hpp>
 #include <ballast/workload/read_raw_inputs.hpp>
 #include <ballast/workload/sample_batch.hpp>
+#include <ballast/workload/sample_sizes.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #endif  // BALLAST_WORKLOAD_HPP

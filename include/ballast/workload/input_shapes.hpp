@@ -7,8 +7,9 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/workload/length_trace.hpp>
+#include <ballast/workload/sample_sizes.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,18 +36,17 @@ struct input_shape {
 /// an expression of columns, see `column_expression`.
 ///
 /// Ensures     (1) one shape per row below the header, both numbers in [0, longest_sample]
-/// Errors      those of read_length_trace.
+/// Errors      those of read_sample_sizes.
 /// Complexity  O(bytes), in two passes.
 [[nodiscard]] inline result<std::vector<input_shape>> read_input_shapes(
     std::string_view csv, std::string_view items = "items", std::string_view length = "tokens")
 {
-  auto const item_column = read_length_trace(csv, items);
-  if (!item_column) { return tl::unexpected(item_column.error()); }
-  auto const length_column = read_length_trace(csv, length);
-  if (!length_column) { return tl::unexpected(length_column.error()); }
-  std::vector<input_shape> shapes(item_column->size());
+  std::array<std::string, 2> const expressions = {std::string(items), std::string(length)};
+  auto const sizes = read_sample_sizes(csv, expressions);
+  if (!sizes) { return tl::unexpected(sizes.error()); }
+  std::vector<input_shape> shapes(sizes->size() / 2);
   for (std::size_t row = 0; row < shapes.size(); ++row) {
-    shapes[row] = {(*item_column)[row], (*length_column)[row]};
+    shapes[row] = {(*sizes)[2 * row], (*sizes)[2 * row + 1]};
   }
   return shapes;
 }

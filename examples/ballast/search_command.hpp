@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_SEARCH_COMMAND_HPP
+#define BALLAST_EXAMPLES_SEARCH_COMMAND_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What the command line of `ballast search` says, with the defaults of what it leaves out.
+struct search_options {
+  std::string profile;             ///< CSV file of module profiles
+  std::string data;                ///< CSV file of the sizes of samples
+  std::vector<std::string> sizes;  ///< MODULE=EXPR, of modules that are no column of the data
+  std::uint32_t gpus = 0;
+  std::uint32_t gpus_per_node = 8;
+  std::string memory;  ///< of a GPU: 80GB
+  std::uint32_t global_batch = 0;
+  std::size_t top = 5;
+  std::string estimate = "mean-sample";
+  std::size_t draws = 1024;           ///< samples that are priced
+  std::string memory_quantile = "1";  ///< share of microbatches that have to fit
+  std::size_t batches = 4;            ///< that are simulated
+  std::uint64_t seed = 1;
+  std::string format = "table";
+  std::string report;  ///< path of the HTML page, or empty
+};
+
+/// Everything that `ballast search` found out.
+struct search_run {
+  search_options options;
+  std::vector<ballast::module_profile> modules;
+  std::vector<ballast::tokens> sizes;  ///< of the samples that were priced
+  std::size_t rows = 0;                ///< of the data
+  std::uint64_t memory_bytes = 0;
+  std::vector<ballast::simulated_layout> layouts;  ///< best first
+  std::uint64_t evaluated = 0;
+  double seconds = 0;      ///< to search
+  std::string why_none{};  ///< where no layout fits
+};
+
+/// Reads, searches and simulates.
+[[nodiscard]] outcome<search_run> run_search(search_options const& options);
+
+/// Writes the page where asked, then prints the table or the JSON; an error where no layout fits.
+[[nodiscard]] outcome<void> show_search(search_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_SEARCH_COMMAND_HPP

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+#include "search_command.hpp"
+#include "shown_text.hpp"
+
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/place_layout.hpp>
+#include <ballast/report/layout_page.hpp>
+#include <ballast/text/write_file.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+double seconds_of(ballast::time_units picoseconds)
+{
+  return static_cast<double>(picoseconds) * 1e-12;
+}
+
+nlohmann::ordered_json to_json(search_run const& run)
+{
+  nlohmann::ordered_json json;
+  json["feasible"] = !run.layouts.empty();
+  json["evaluated"] = run.evaluated;
+  json["milliseconds"] = run.seconds * 1e3;
+  json["layouts"] = nlohmann::ordered_json::array();
+  for (auto const& [layout, simulated] : run.layouts) {
+    nlohmann::ordered_json each;
+    each["step_seconds"] = seconds_of(layout.step);
+    each["simulated_seconds"] = seconds_of(simulated);
+    each["memory_bytes"] = layout.memory_bytes;
+    each["microbatches"] = layout.microbatches;
+    each["modules"] = nlohmann::ordered_json::array();
+    for (std::size_t module = 0; module < run.modules.size(); ++module) {
+      ballast::module_layout const& degrees = layout.modules[module];
+      each["modules"].push_back({{"name", run.modules[module].name},
+                                 {"tp", degrees.tp},
+                                 {"pp", degrees.pp},
+                                 {"dp", degrees.dp},
+                                 {"gpus", degrees.gpus()}});
+    }
+    json["layouts"].push_back(each);
+  }
+  return json;
+}
+
+/// "vision and llm", "vision, audio and llm".
+std::string modules_text(search_run const& run)
+{
+  std::string text;
+  for (std::size_t module = 0; module < run.modules.size(); ++module) {
+    if (module > 0) { text += module + 1 == run.modules.size() ? " and " : ", "; }
+    text += run.modules[module].name;
+  }
+  return text;
+}
+
+/// "512 of 5000 samples priced by mean-sample, seed 1".
+std::string samples_text(search_run const& run)
+{
+  return fmt::format("{} of {} priced by {}, seed {}", run.sizes.size() / run.modules.size(),
+                     count_of(run.rows, "sample"), run.options.estimate, run.options.seed);
+}
+
+std::string table_of(search_run const& run)
+{
+  search_options const& options = run.options;
+  std::string out =
+      fmt::format("\n{}\n{}\n{}\n{} of {} on nodes of {}, global batch {}\n\n",
+                  shown_text(options.profile), shown_text(options.data), samples_text(run),
+                  count_of(options.gpus, "GPU"), bytes_text(static_cast<double>(run.memory_bytes)),
+                  options.gpus_per_node, options.global_batch);
+  // A module's columns are as wide as its name wants them.
+  std::string degrees = fmt::format("{:<4}", "");
+  std::string heading = fmt::format("{:<4}", "");
+  for (ballast::module_profile const& module : run.modules) {
+    degrees += fmt::format("{:>24}", shown_text(module.name));
+    heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
+  }
+  out +=
+      degrees + "\n" + heading +
+      fmt::format("{:>14}{:>12}{:>12}{:>10}\n", "microbatches", "predicted", "simulated", "memory");
+  for (std::size_t place = 0; place < run.layouts.size(); ++place) {
+    auto const& [layout, simulated] = run.layouts[place];
+    out += fmt::format("{:<4}", place + 1);
+    for (ballast::module_layout const& each : layout.modules) {
+      out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
+    }
+    out += fmt::format("{:>14}{:>12}{:>12}{:>10}\n", layout.microbatches,
+                       duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
+                       bytes_text(static_cast<double>(layout.memory_bytes)));
+  }
+  return out +
+         fmt::format("\n{} priced in {}, the best {} simulated on {}\n\n",
+                     count_of(run.evaluated, "layout"), duration_text(run.seconds),
+                     run.layouts.size(),
+                     options.batches == 1 ? "1 batch" : fmt::format("{} batches", options.batches));
+}
+
+outcome<std::string> page_of(search_run const& run)
+{
+  search_options const& options = run.options;
+  ballast::report::layout_page_data page;
+  page.title = fmt::format("{} on {}", modules_text(run), count_of(options.gpus, "GPU"));
+  for (ballast::module_profile const& module : run.modules) { page.modules.push_back(module.name); }
+  page.layouts = run.layouts;
+  auto places = ballast::place_layout(run.layouts.front().layout.modules, options.gpus,
+                                      options.gpus_per_node);
+  if (!places) { return bad_data(places.error().message); }
+  page.places = std::move(*places);
+  page.gpus_per_node = options.gpus_per_node;
+  page.memory_bytes = run.memory_bytes;
+  page.evaluated = run.evaluated;
+  page.search_seconds = run.seconds;
+  page.settings = {{"Profile", options.profile},
+                   {"Data", options.data},
+                   {"Samples", samples_text(run)},
+                   {"GPUs", fmt::format("{} on nodes of {}", options.gpus, options.gpus_per_node)},
+                   {"Memory", fmt::format("{} of a GPU, for a share of {} of microbatches",
+                                          options.memory, options.memory_quantile)},
+                   {"Global batch",
+                    fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
+  for (std::string const& size : options.sizes) { page.settings.push_back({"Size", size}); }
+  return ballast::report::layout_page(page);
+}
+
+}  // namespace
+
+outcome<void> show_search(search_run const& run)
+{
+  bool const is_json = run.options.format == "json";
+  if (run.layouts.empty()) {
+    if (is_json) {
+      if (auto const printed = print_json(nlohmann::ordered_json::array({to_json(run)}));
+          !printed) {
+        return printed;
+      }
+    }
+    return bad_data(run.why_none);
+  }
+  std::string written;
+  if (!run.options.report.empty()) {
+    auto const page = page_of(run);
+    if (!page) { return tl::unexpected(page.error()); }
+    if (auto const done = ballast::write_file(run.options.report, *page); !done) {
+      return bad_data(done.error().message);
+    }
+    written = fmt::format("page     {}\n", shown_text(run.options.report));
+  }
+  if (!is_json) { return print(table_of(run) + written); }
+  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+}
+
+}  // namespace cli

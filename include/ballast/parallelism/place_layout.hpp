@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
+#define BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What one GPU of a layout computes: a tp-th of a stage of one replica of a module.
+struct gpu_place {
+  std::uint32_t module = 0;
+  std::uint32_t replica = 0;
+  std::uint32_t stage = 0;
+  std::uint32_t tensor_rank = 0;  ///< of the GPUs that share the stage
+
+  friend bool operator==(gpu_place const&, gpu_place const&) = default;
+};
+
+/// Places the modules of a layout on GPUs, which are numbered node by node.
+///
+/// The largest groups of tp GPUs are placed first, and each in the fullest node that has room; groups
+/// of one size module after module, replica after replica, stage after stage.
+///
+/// Shapes      returns one place for each of the `gpus`; the last node has what is left of them.
+/// Expects     gpus_per_node >= 1; tp, pp and dp are at least 1.
+/// Ensures     (1) every group is tp GPUs of one node that follow each other
+///             (2) each GPU has a place of its own
+/// Errors      infeasible, position of the module: a group has no node with room; or with position 0:
+///             the modules take another number of GPUs. None for what `search_layouts` returns.
+/// Complexity  O(modules nodes log nodes + gpus).
+[[nodiscard]] inline result<std::vector<gpu_place>> place_layout(
+    std::span<module_layout const> modules, std::uint32_t gpus, std::uint32_t gpus_per_node)
+{
+  BALLAST_EXPECTS(gpus_per_node >= 1, "GPUs are placed on nodes of none");
+  std::uint64_t wanted = 0;
+  for (module_layout const& each : modules) { wanted += each.gpus(); }
+  if (wanted != gpus) {
+    return fail(error_code::infeasible, 0,
+                "the modules take " + std::to_string(wanted) + " of " + std::to_string(gpus) +
+                    " GPUs; give a layout that uses all");
+  }
+  std::vector<std::size_t> largest_first(modules.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(modules[b].tp, a) < std::pair(modules[a].tp, b);
+  });
+
+  struct node {
+    std::uint32_t next = 0;  // the first GPU that has no place yet
+    std::uint32_t free = 0;
+  };
+  std::vector<node> nodes;
+  for (std::uint32_t first = 0; first < gpus; first += nodes.back().free) {
+    nodes.push_back({first, std::min(gpus_per_node, gpus - first)});
+  }
+  std::vector<gpu_place> places(gpus);
+  for (std::size_t const module : largest_first) {
+    auto const [tp, pp, dp] = modules[module];
+    std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {
+      return std::pair(a.free, a.next) < std::pair(b.free, b.next);
+    });
+    auto at = nodes.begin();
+    for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
+      while (at != nodes.end() && at->free < tp) { ++at; }
+      if (at == nodes.end()) {
+        return fail(error_code::infeasible, module,
+                    "no node has room for group " + std::to_string(group) + " of " +
+                        std::to_string(tp) + " GPUs of module " + std::to_string(module) +
+                        "; choose a tp that divides the GPUs of a node");
+      }
+      for (std::uint32_t rank = 0; rank < tp; ++rank) {
+        places[at->next + rank] = {static_cast<std::uint32_t>(module),
+                                   static_cast<std::uint32_t>(group / pp),
+                                   static_cast<std::uint32_t>(group % pp), rank};
+      }
+      at->next += tp;
+      at->free -= tp;
+    }
+  }
+  return places;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_PLACE_LAYOUT_HPP

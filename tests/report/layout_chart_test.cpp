@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/layout_chart.hpp>  // first: proves it is self-contained
+
+#include "markup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::module_layout;
+using ballast::report::layout_chart;
+using testing::Contains;
+using testing::ElementsAre;
+
+std::string chart_of(std::span<module_layout const> modules, std::uint32_t gpus,
+                     std::uint32_t per_node, std::vector<std::string> const& names)
+{
+  auto const places = ballast::place_layout(modules, gpus, per_node).value();
+  return layout_chart(modules, names, places, per_node);
+}
+
+TEST(LayoutChart, DrawsABarForEveryGroup)  // Ensures (1)
+{
+  std::array<module_layout, 2> const modules{{{1, 1, 4}, {2, 2, 3}}};
+  auto const elements = markup::parse(chart_of(modules, 16, 8, {"vision", "llm"}));
+  auto const bars = markup::having_class(elements, "after");
+  ASSERT_EQ(bars.size(), 6U + 1) << "and one of the legend";
+  EXPECT_NEAR(bars[1].number("width"), 2 * 856 / 8.0 - 2, 0.01);
+  EXPECT_EQ(markup::having_class(elements, "before").size(), 4U + 1);
+  auto const titles = markup::texts(markup::named(elements, "title"));
+  EXPECT_EQ(titles.size(), 10U);
+  EXPECT_THAT(titles, Contains("llm, replica 1, stage 1: GPU 6 to 7"));
+  EXPECT_THAT(titles, Contains("vision, replica 3, stage 0: GPU 15"));
+  auto const texts = markup::texts(markup::named(elements, "text"));
+  EXPECT_THAT(texts, Contains("node 1"));
+  EXPECT_THAT(texts, Contains("r2 s1"));
+  EXPECT_THAT(texts, Contains("vision"));
+}
+
+TEST(LayoutChart, LabelsWhatHasRoom)  // Ensures (2)
+{
+  std::array<module_layout, 1> const modules{{{1, 1, 36}}};
+  auto const narrow = markup::parse(chart_of(modules, 36, 36, {"llm"}));
+  EXPECT_TRUE(markup::having_class(narrow, "inside").empty());
+  EXPECT_EQ(markup::having_class(narrow, "before").size(), 37U);
+}
+
+TEST(LayoutChart, StaysBounded)
+{
+  std::array<module_layout, 1> const modules{{{1, 1, 1000}}};
+  auto const elements = markup::parse(chart_of(modules, 1000, 8, {"llm"}));
+  EXPECT_EQ(markup::having_class(elements, "inside").size(),
+            8 * ballast::report::most_layout_nodes);
+  EXPECT_THAT(elements.front().attributes.at("aria-label"),
+              testing::HasSubstr("1000 GPUs on 125 nodes"));
+}
+
+TEST(LayoutChart, NamesLongModulesByTheirNumber)
+{
+  std::array<module_layout, 2> const modules{{{1, 1, 1}, {1, 1, 1}}};
+  auto const texts = markup::texts(markup::having_class(
+      markup::parse(chart_of(modules, 2, 2, {"<eye>", std::string(40, 'x')})), "note"));
+  EXPECT_THAT(texts, ElementsAre("<eye>", "module 2"));
+}
+
+TEST(LayoutChartDeathTest, RefusesNamesAndPlacesOfOtherModules)
+{
+  std::array<module_layout, 1> const modules{{{2, 1, 1}}};
+  EXPECT_DEATH((void)chart_of(modules, 2, 2, {}), "names of 0 modules, and the layout has 1");
+  std::array<std::string, 1> const names = {"llm"};
+  std::array<ballast::gpu_place, 2> const places{{{0, 0, 0, 1}, {0, 0, 0, 0}}};
+  EXPECT_DEATH((void)layout_chart(modules, names, places, 2), "GPU 0 does not begin a group");
+  EXPECT_DEATH((void)layout_chart(modules, names, places, 0), "nodes of none");
+}
+
+}  // namespace
