@@ -9,6 +9,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
+#include <ballast/partition/vectors/detail/vector_words.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -47,10 +48,8 @@ struct vector_plan {
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest words;
-    words.add(std::span(owner)).add(std::uint64_t{D});
-    for (cost_vector<D> const& cost : costs) { words.add(std::span<cost_units const>(cost)); }
-    words.add(static_cast<std::uint64_t>(loads.size()));
-    for (cost_vector<D> const& load : loads) { words.add(std::span<cost_units const>(load)); }
+    words.add(std::span(owner));
+    detail::add_vectors<D>(words, costs, loads);
     return words.value();
   }
 };
