@@ -26,7 +26,6 @@
 #include <iterator>
 #include <ranges>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -70,16 +69,9 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
 
   auto scratch = memory.open();
   plan.costs.resize(count);
-  cost_units total = 0;
-  // Of its type, not of any: g++ would warn of each program's own `cost` that it hides.
-  using sample_type = std::remove_reference_t<std::ranges::range_reference_t<Samples>>;
-  auto const price = [&](std::size_t at, sample_type& sample, tokens length) -> result<void> {
-    cost_units const cost = detail::saturated(std::invoke(cost_of, sample));
-    auto checked = detail::check_cost({at, length}, cost, total);
-    if (checked) { total += plan.costs[at] = cost; }
-    return checked;
-  };
-  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, price);
+  auto const lengths =
+      detail::read_samples(samples, count, bags, length_of, scratch,
+                           detail::sample_prices<CostOf>{cost_of, std::span(plan.costs)});
   if (!lengths) { return tl::unexpected(lengths.error()); }
   plan.short_samples = lengths->short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run

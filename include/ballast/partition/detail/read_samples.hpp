@@ -99,6 +99,24 @@ struct named_sample {
   return of.refuse(error_code::out_of_range, why);
 }
 
+/// Prices the samples that read_samples reads. (A lambda's names would be seen to hide those of a
+/// program that includes it, under g++.)
+template <class CostOf>
+struct sample_prices {
+  CostOf const& cost_of;
+  std::span<cost_units> costs;
+  cost_units total = 0;  ///< of the samples so far
+
+  template <class Sample>
+  [[nodiscard]] result<void> operator()(std::size_t at, Sample& sample, tokens length)
+  {
+    costs[at] = saturated(std::invoke(cost_of, sample));
+    auto checked = check_cost({at, length}, costs[at], total);
+    if (checked) { total += costs[at]; }
+    return checked;
+  }
+};
+
 /// The lengths of a step's samples.
 struct sample_lengths {
   std::span<tokens> own;
@@ -121,7 +139,7 @@ struct sample_lengths {
 template <class Samples, class LengthOf, class Price>
 [[nodiscard]] result<sample_lengths> read_samples(Samples&& samples, std::size_t count,
                                                   bag_layout const& bags, LengthOf const& length_of,
-                                                  workspace::frame& scratch, Price const& price)
+                                                  workspace::frame& scratch, Price&& price)
 {
   bool const admits = bags.admits_short_samples();
   std::span<tokens> const own = scratch.take<tokens>(count);

@@ -27,7 +27,6 @@
 #include <iterator>
 #include <ranges>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 namespace ballast::inline v0 {
@@ -85,13 +84,10 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
     return checked;
   }
   plan.costs.resize(count);
-  cost_vector<D> total{};
+  detail::vector_prices<D, CostsOf> price{costs_of, std::span(plan.costs)};
   std::size_t next = 0;
   for (auto&& sample : samples) {
-    plan.costs[next] = std::invoke(costs_of, sample);
-    if (auto checked = detail::add_costs<D>(total, {next}, plan.costs[next]); !checked) {
-      return checked;
-    }
+    if (auto checked = price(next, sample); !checked) { return checked; }
     ++next;
   }
 
@@ -166,13 +162,9 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
   auto scratch = memory.open();
   plan.costs.resize(count);
-  cost_vector<D> total{};
-  using sample_type = std::remove_reference_t<std::ranges::range_reference_t<Samples>>;
-  auto const price = [&](std::size_t at, sample_type& sample, tokens length) {
-    plan.costs[at] = std::invoke(costs_of, sample);
-    return detail::add_costs<D>(total, {at, length}, plan.costs[at]);
-  };
-  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, price);
+  auto const lengths =
+      detail::read_samples(samples, count, bags, length_of, scratch,
+                           detail::vector_prices<D, CostsOf>{costs_of, std::span(plan.costs)});
   if (!lengths) { return tl::unexpected(lengths.error()); }
   plan.short_samples = lengths->short_samples;
 

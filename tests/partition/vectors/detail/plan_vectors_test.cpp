@@ -16,11 +16,11 @@ using ballast::cost_vector;
 TEST(AddCosts, RefusesWhatCannotBePlanned)
 {
   cost_vector<2> total{5, ballast::no_cost - 3};
-  EXPECT_TRUE(ballast::detail::add_costs<2>(total, 0, {1, 2}));
+  EXPECT_TRUE(ballast::detail::add_costs<2>(total, {0}, {1, 2}));
   EXPECT_EQ(total, (cost_vector<2>{6, ballast::no_cost - 1}));
-  EXPECT_EQ(ballast::detail::add_costs<2>(total, 7, {0, 1}).error().position, 7U);
-  EXPECT_FALSE(ballast::detail::add_costs<2>(total, 0, {-1, 0}));
-  EXPECT_FALSE(ballast::detail::add_costs<2>(total, 0, {ballast::no_cost, 0}));
+  EXPECT_EQ(ballast::detail::add_costs<2>(total, {7}, {0, 1}).error().position, 7U);
+  EXPECT_FALSE(ballast::detail::add_costs<2>(total, {0}, {-1, 0}));
+  EXPECT_FALSE(ballast::detail::add_costs<2>(total, {0}, {ballast::no_cost, 0}));
 }
 
 TEST(PlanVectors, GivesSamplesThatStayTogetherOneBin)
@@ -32,7 +32,7 @@ TEST(PlanVectors, GivesSamplesThatStayTogetherOneBin)
   std::vector<bin_id> owner(4);
   ballast::workspace memory;
   auto const bound = ballast::detail::plan_vectors(
-      ballast::vector_problem<2>{costs}, weights, {.together = keys, .most_per_gpu = 4},
+      ballast::vector_problem<2>{costs}, {}, weights, {.together = keys, .most_per_gpu = 4},
       ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), memory);
   ASSERT_TRUE(bound) << bound.error().message;
   EXPECT_EQ(*bound, ballast::ratio{5});
@@ -50,7 +50,7 @@ TEST(PlanVectors, HasNoLimitWhereGpusHoldMoreThanAWordDoes)
   std::vector<bin_id> owner(1);
   ballast::workspace memory;
   auto const bound = ballast::detail::plan_vectors(
-      ballast::vector_problem<1>{costs, lengths, gpus, gpus}, weights,
+      ballast::vector_problem<1>{costs, lengths, gpus, gpus}, {}, weights,
       {.most_per_gpu = ballast::partition_constraints::no_limit - 1},
       ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), memory);
   ASSERT_TRUE(bound) << bound.error().message;

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -38,6 +39,22 @@ template <std::size_t D>
   }
   return {};
 }
+
+/// Prices the samples that read_samples reads, in D dimensions.
+template <std::size_t D, class CostsOf>
+struct vector_prices {
+  CostsOf const& costs_of;
+  std::span<cost_vector<D>> costs;
+  cost_vector<D> total{};  ///< of the samples so far
+
+  template <class Sample>
+  [[nodiscard]] result<void> operator()(std::size_t at, Sample& sample,
+                                        tokens length = named_sample::no_length)
+  {
+    costs[at] = std::invoke(costs_of, sample);
+    return add_costs<D>(total, {at, length}, costs[at]);
+  }
+};
 
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
 /// taken for a certified one. Where there are capacities, a policy may have found no room.
