@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 namespace cli {
 namespace {
@@ -18,17 +18,26 @@ block::values random_values(std::size_t count, std::uint64_t seed)
   return made;
 }
 
+/// Neighbouring query heads share a key head.
+std::vector<std::size_t> keys_of(block::shape const& shape)
+{
+  std::vector<std::size_t> keys(shape.query_heads);
+  for (std::size_t head = 0; head < keys.size(); ++head) {
+    keys[head] = head * shape.kv_heads / shape.query_heads;
+  }
+  return keys;
+}
+
 }  // namespace
 
 cpu_layer::cpu_layer(block::shape const& shape, std::size_t sequences, std::size_t length,
                      layer_part part)
-    : shape_(shape),
-      sequences_(sequences),
-      length_(length),
-      part_(part),
+    : part_(part),
+      lengths_(sequences, static_cast<ballast::tokens>(length)),
       weights_(block::random_parameters(shape, 1)),
       gradients_(shape),
       layer_(shape, weights_),
+      attention_(shape.head_dim, shape.kv_heads, keys_of(shape)),
       x_(random_values(sequences * length * shape.width, 2)),
       y_(x_.size()),
       dx_(x_.size()),
@@ -38,27 +47,8 @@ cpu_layer::cpu_layer(block::shape const& shape, std::size_t sequences, std::size
       o_(random_values(q_.size(), 6))
 {}
 
-template <class Visit>
-void cpu_layer::for_each_head(Visit const& visit) const
-{
-  std::uint32_t const queries_per_key = shape_.query_heads / shape_.kv_heads;
-  for (std::size_t sequence = 0; sequence < sequences_; ++sequence) {
-    auto const part = [&](std::size_t width, std::size_t head) {
-      return
-          [=, first_row = sequence * length_, dim = shape_.head_dim]<class T>(std::span<T> array) {
-            return block::head_view<T>{array.subspan(first_row * width), width, head * dim};
-          };
-    };
-    for (std::uint32_t head = 0; head < shape_.query_heads; ++head) {
-      visit(part(shape_.query_width(), head), part(shape_.kv_width(), head / queries_per_key));
-    }
-  }
-}
-
 void cpu_layer::forward()
 {
-  using block::in;
-  using block::out;
   if (part_ != layer_part::attention) {
     q_.assign(q_.size(), 0);
     k_.assign(k_.size(), 0);
@@ -67,18 +57,13 @@ void cpu_layer::forward()
   }
   if (part_ != layer_part::weights) {
     o_.assign(o_.size(), 0);
-    for_each_head([&](auto const& query, auto const& key) {
-      block::attention(query(in(q_)), key(in(k_)), key(in(v_)), length_, shape_.head_dim,
-                       query(out(o_)));
-    });
+    attention_.forward(lengths_, q_, k_, v_, o_);
   }
   if (part_ != layer_part::attention) { layer_.leave(o_, y_); }
 }
 
 void cpu_layer::backward()
 {
-  using block::in;
-  using block::out;
   block::values do_(o_.size());
   if (part_ != layer_part::attention) {
     layer_.leave_gradient(x_, do_, gradients_);
@@ -86,12 +71,7 @@ void cpu_layer::backward()
     do_ = o_;
   }
   block::values dq(q_.size()), dk(k_.size()), dv(v_.size());
-  if (part_ != layer_part::weights) {
-    for_each_head([&](auto const& query, auto const& key) {
-      block::attention_gradient(query(in(q_)), key(in(k_)), key(in(v_)), length_, shape_.head_dim,
-                                query(in(do_)), query(out(dq)), key(out(dk)), key(out(dv)));
-    });
-  }
+  if (part_ != layer_part::weights) { attention_.gradient(lengths_, q_, k_, v_, do_, dq, dk, dv); }
   if (part_ != layer_part::attention) { layer_.enter_gradient(dq, dk, dv, dx_, gradients_); }
 }
 

@@ -2,11 +2,15 @@
 #ifndef BALLAST_EXAMPLES_CPU_LAYER_HPP
 #define BALLAST_EXAMPLES_CPU_LAYER_HPP
 
+#include "../common/block_attention.hpp"
 #include "../common/block_math.hpp"
 #include "../common/block_weights.hpp"
 
+#include <ballast/core/units.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace cli {
 
@@ -33,18 +37,12 @@ class cpu_layer {
   [[nodiscard]] static std::size_t activation_bytes(block::shape const& shape);
 
  private:
-  /// Calls visit(query, key) for every sequence and head, which are functions that give the part of
-  /// an array with query or with key heads.
-  template <class Visit>
-  void for_each_head(Visit const& visit) const;
-
-  block::shape shape_;
-  std::size_t sequences_;
-  std::size_t length_;
   layer_part part_;
+  std::vector<ballast::tokens> lengths_;
   block::parameters weights_;
   block::parameters gradients_;
   block::block_weights layer_;
+  block::block_attention attention_;
   block::values x_, y_, dx_, q_, k_, v_, o_;
 };
 

@@ -2,6 +2,7 @@
 #include "profile_check.hpp"
 
 #include "../common/transformer_block.hpp"
+#include "core_clock.hpp"
 #include "progress.hpp"
 
 #include <ballast/comm/run_ranks.hpp>
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -40,15 +40,17 @@ double time_block(block::shape const& shape, std::size_t length, block::paramete
   ballast::random_source random(length);
   block::values x(length * shape.width), y(x.size()), dx(x.size());
   for (double& value : x) { value = static_cast<double>(random.between(-1000, 1000)) / 1000; }
-  std::array<double, 4> times{};
-  for (double& time : times) {
-    auto const start = std::chrono::steady_clock::now();
-    (void)layer.forward(heads, x, y);
-    (void)layer.backward(y, dx, gradients);
-    time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::array<std::int64_t, 4> times{};
+  for (std::int64_t& time : times) {
+    time = core_clock{}
+               .time([&] {
+                 (void)layer.forward(heads, x, y);
+                 (void)layer.backward(y, dx, gradients);
+               })
+               .value_or(0);
   }
   std::sort(times.begin() + 1, times.end());  // the first one warms up
-  return times[2];
+  return static_cast<double>(times[2]) * 1e-9;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile_command.hpp"
 
+#include "core_clock.hpp"
 #include "cpu_layer.hpp"
 #include "cpu_modules.hpp"
 #include "profile_check.hpp"
@@ -11,7 +12,6 @@
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
-#include <ballast/runtime/profiler_clock.hpp>
 #include <ballast/runtime/reprofile.hpp>
 #include <ballast/text/write_file.hpp>
 
@@ -141,7 +141,7 @@ ballast::result<ballast::profiler_summary> measure_speeds(ballast::profile_file&
                                                                            : layer_part::attention;
     return cpu_layer(shape, of_items ? size : 1, of_items ? module.tokens_per_item : size, part);
   };
-  ballast::host_clock clock;
+  core_clock clock;
   return ballast::profile_module(
       file, module.grid, prepare, clock, settings, [&](ballast::profiler_progress const& now) {
         saved.save_if_due();

@@ -2,6 +2,7 @@
 #ifndef BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP
 #define BALLAST_EXAMPLES_COMMON_TRANSFORMER_BLOCK_HPP
 
+#include "block_attention.hpp"
 #include "block_math.hpp"
 #include "block_weights.hpp"
 
@@ -15,7 +16,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
+#include <vector>
 
 namespace block {
 
@@ -64,9 +66,8 @@ class transformer_block {
         !moved) {
       return moved;
     }
-    for_each_head([&](std::size_t rows_of, auto const& query, auto const& key) {
-      attention(query(in(q_)), key(in(k_)), key(in(v_)), rows_of, s_.head_dim, query(out(whole_o)));
-    });
+    attention_ = own_heads();
+    attention_.forward(plan_.lengths(), q_, k_, v_, whole_o);
     if (auto moved = to_tokens(bag_, plan_, memory_, queries(whole_o, o)); !moved) { return moved; }
     weights_.leave(o, y);
     return {};
@@ -82,11 +83,7 @@ class transformer_block {
     if (auto moved = to_heads(bag_, plan_, memory_, queries(do_, whole_do)); !moved) {
       return moved;
     }
-    for_each_head([&](std::size_t rows_of, auto const& query, auto const& key) {
-      attention_gradient(query(in(q_)), key(in(k_)), key(in(v_)), rows_of, s_.head_dim,
-                         query(in(whole_do)), query(out(whole_dq)), key(out(whole_dk)),
-                         key(out(whole_dv)));
-    });
+    attention_.gradient(plan_.lengths(), q_, k_, v_, whole_do, whole_dq, whole_dk, whole_dv);
     values dq(rows_ * s_.query_width()), dk(rows_ * s_.kv_width()), dv(dk.size());
     if (auto moved = to_tokens(bag_, plan_, memory_, queries(whole_dq, dq), keys(whole_dk, dk),
                                keys(whole_dv, dv));
@@ -118,33 +115,22 @@ class transformer_block {
     return ballast::heads_of(from, to, s_.kv_heads, s_.head_dim);
   }
 
-  /// Calls visit(rows, query, key) for every sequence and each of this GPU's query heads, where
-  /// query(array) and key(array) are that head's part of an array with query or with key heads.
-  template <class Visit>
-  void for_each_head(Visit const& visit) const
+  /// Attention with this GPU's share of the heads.
+  [[nodiscard]] block_attention own_heads() const
   {
     ballast::chunk const query_share = share(s_.query_heads);
     ballast::chunk const key_share = share(s_.kv_heads);
-    auto const part = [this](std::size_t first_row, std::int64_t heads, std::int64_t head) {
-      return [=, dim = s_.head_dim]<class T>(std::span<T> array) {
-        std::size_t const stride = static_cast<std::size_t>(heads) * dim;
-        return head_view<T>{array.subspan(first_row * stride), stride,
-                            static_cast<std::size_t>(head) * dim};
-      };
-    };
-    std::size_t first_row = 0;
-    for (ballast::tokens const length : plan_.lengths()) {
-      for (std::int64_t head = 0; head < query_share.count; ++head) {
-        std::int64_t const key = plan_.head_used_by(query_share.first + head, s_.kv_heads);
-        visit(static_cast<std::size_t>(length), part(first_row, query_share.count, head),
-              part(first_row, key_share.count, key - key_share.first));
-      }
-      first_row += static_cast<std::size_t>(length);
+    std::vector<std::size_t> keys;
+    for (std::int64_t head = 0; head < query_share.count; ++head) {
+      std::int64_t const key = plan_.head_used_by(query_share.first + head, s_.kv_heads);
+      keys.push_back(static_cast<std::size_t>(key - key_share.first));
     }
+    return {s_.head_dim, static_cast<std::size_t>(key_share.count), std::move(keys)};
   }
 
   shape s_;
   block_weights weights_;
+  block_attention attention_;
   C& bag_;
   ballast::workspace memory_;
   ballast::ulysses_plan plan_;

@@ -11,6 +11,7 @@
 #include <ballast/cost/training_passes.hpp>
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <string>
 
 namespace {
@@ -30,13 +31,23 @@ class BallastProfile : public ballast_test::program_test {
     return result.exit_code == 0 ? json::parse(result.out) : json();
   }
 
-  // Two modules of next to no work.
-  std::string tiny() const
+  // Two modules of next to no work; what is given comes in the place of what is there, or after it.
+  std::string tiny(std::map<std::string, std::string> const& given = {}) const
   {
-    return "--output " + path("p.csv") +
-           " --llm transformer:d=8,layers=2,heads=2,causal=1 --lengths 4,8,16"
-           " --encoder transformer:d=8,layers=1,heads=2,causal=1 --items 1,2 --tokens-per-item 4"
-           " --runs 1 --warm-up 0 --hardware one-core ";
+    std::map<std::string, std::string> options = {
+        {"--output", path("p.csv")},
+        {"--llm", "transformer:d=8,layers=2,heads=2,causal=1"},
+        {"--lengths", "4,8,16"},
+        {"--encoder", "transformer:d=8,layers=1,heads=2,causal=1"},
+        {"--items", "1,2"},
+        {"--tokens-per-item", "4"},
+        {"--runs", "1"},
+        {"--warm-up", "0"},
+        {"--hardware", "one-core"}};
+    for (auto const& [name, value] : given) { options[name] = value; }
+    std::string arguments;
+    for (auto const& [name, value] : options) { arguments += name + " " + value + " "; }
+    return arguments;
   }
 };
 
@@ -73,7 +84,7 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
 
 TEST_F(BallastProfile, GoesOnWithAPartialFile)
 {
-  EXPECT_EQ(profile(tiny() + "--budget 1e-9").at("left"), 16);
+  EXPECT_EQ(profile(tiny({{"--budget", "1e-9"}})).at("left"), 16);
   auto const partial = ballast::load_profile(path("p.csv")).value();
   EXPECT_EQ(partial.hardware, "one-core");
   EXPECT_FALSE(ballast::modules_of(partial));
@@ -84,8 +95,8 @@ TEST_F(BallastProfile, GoesOnWithAPartialFile)
   EXPECT_EQ(again.at("measured"), 0);
   EXPECT_EQ(again.at("known"), 16);
   EXPECT_EQ(content_of(path("p.csv")), whole);
-  EXPECT_EQ(profile(tiny() + "--lengths 4,8,16,32").at("measured"), 4);
-  EXPECT_EQ(profile(tiny() + "--data coco").at("measured"), 0);
+  EXPECT_EQ(profile(tiny({{"--lengths", "4,8,16,32"}})).at("measured"), 4);
+  EXPECT_EQ(profile(tiny({{"--data", "coco"}})).at("measured"), 0);
   EXPECT_EQ(ballast::load_profile(path("p.csv")).value().data, "coco");
 }
 
@@ -93,10 +104,10 @@ TEST_F(BallastProfile, RefusesTheFileOfSomethingElse)
 {
   profile(tiny());
   std::string const before = content_of(path("p.csv"));
-  expect_refused(run("profile " + tiny() + "--hardware two-cores"), 1,
+  expect_refused(run("profile " + tiny({{"--hardware", "two-cores"}})), 1,
                  "the hardware was 'one-core' and is 'two-cores'; write another file");
-  expect_refused(run("profile " + tiny() + "--llm transformer:d=16,layers=2,heads=2,causal=1"), 1,
-                 "module llm was 'transformer:d=8,layers=2,heads=2,causal=1' and is");
+  expect_refused(run("profile " + tiny({{"--llm", "transformer:d=16,layers=2,heads=2,causal=1"}})),
+                 1, "module llm was 'transformer:d=8,layers=2,heads=2,causal=1' and is");
   EXPECT_EQ(content_of(path("p.csv")), before);
   (void)file("p.csv", "a,b\n");
   expect_refused(run("profile " + tiny()), 1, "line 1: there is no column 'module'");
@@ -104,12 +115,12 @@ TEST_F(BallastProfile, RefusesTheFileOfSomethingElse)
 
 TEST_F(BallastProfile, ChecksItsPredictions)
 {
-  json const said = profile(tiny() + "--check 5 --seed 3");
+  json const said = profile(tiny({{"--check", "5"}, {"--seed", "3"}}));
   auto const& check = said.at("check");
   EXPECT_EQ(check.at("lengths"), 5);
   EXPECT_LE(check.at("lower_quartile"), check.at("median"));
   EXPECT_LE(check.at("upper_quartile"), check.at("largest"));
-  auto const shown = run("profile " + tiny() + "--check 1");
+  auto const shown = run("profile " + tiny({{"--check", "1"}}));
   EXPECT_THAT(shown.out, HasSubstr("1 length predicted that the profile does not have"));
 }
 
@@ -119,29 +130,30 @@ TEST_F(BallastProfile, PrintsATable)
   EXPECT_EQ(shown.exit_code, 0) << shown.error;
   EXPECT_THAT(shown.out, HasSubstr("16 points measured in "));
   EXPECT_THAT(shown.out, HasSubstr("encoder        1          1 to 2"));
-  EXPECT_THAT(run("profile " + tiny() + "--lengths 4,9 --budget 1e-9").out,
+  EXPECT_THAT(run("profile " + tiny({{"--lengths", "4,9"}, {"--budget", "1e-9"}})).out,
               HasSubstr("run the same command again"));
 }
 
 TEST_F(BallastProfile, CanDoWithoutAnEncoder)
 {
-  EXPECT_EQ(profile(tiny() + "--encoder '' --tp 1").at("modules").size(), 1U);
+  EXPECT_EQ(profile(tiny({{"--encoder", "''"}, {"--tp", "1"}})).at("modules").size(), 1U);
 }
 
 TEST_F(BallastProfile, RefusesWhatItCannotMeasure)
 {
   expect_refused(run("profile"), 2, "--output");
-  expect_refused(run("profile " + tiny() + "--lengths 4,x"), 2,
+  expect_refused(run("profile " + tiny({{"--lengths", "4,x"}})), 2,
                  "--lengths: '4,x' is no list of whole numbers from 1 to 1048576");
-  expect_refused(run("profile " + tiny() + "--lengths 4"), 2, "the llm is measured at one size");
-  expect_refused(run("profile " + tiny() + "--tp 0"), 2, "--tp");
-  expect_refused(run("profile " + tiny() + "--tp 3"), 2, "no multiples of --tp 3");
-  expect_refused(run("profile " + tiny() + "--llm tokens"), 2, "give a transformer");
-  expect_refused(run("profile " + tiny() + "--llm transformer:d=8"), 2, "write causal=1");
-  expect_refused(run("profile " + tiny() + "--llm transformer:d=8,wide=1"), 2, "--llm");
-  expect_refused(run("profile " + tiny() + "--lengths 4,5 --check 1"), 2, "leave gaps");
-  expect_refused(run("profile " + tiny() + "--tp 2 --check 1"), 2, "give --tp 1");
-  expect_refused(run("profile " + tiny() + "--output /nowhere/p.csv"), 1, "/nowhere/p.csv");
+  expect_refused(run("profile " + tiny({{"--lengths", "4"}})), 2,
+                 "the llm is measured at one size");
+  expect_refused(run("profile " + tiny({{"--tp", "0"}})), 2, "--tp");
+  expect_refused(run("profile " + tiny({{"--tp", "3"}})), 2, "no multiples of --tp 3");
+  expect_refused(run("profile " + tiny({{"--llm", "tokens"}})), 2, "give a transformer");
+  expect_refused(run("profile " + tiny({{"--llm", "transformer:d=8"}})), 2, "write causal=1");
+  expect_refused(run("profile " + tiny({{"--llm", "transformer:d=8,wide=1"}})), 2, "--llm");
+  expect_refused(run("profile " + tiny({{"--lengths", "4,5"}, {"--check", "1"}})), 2, "leave gaps");
+  expect_refused(run("profile " + tiny({{"--tp", "2"}, {"--check", "1"}})), 2, "give --tp 1");
+  expect_refused(run("profile " + tiny({{"--output", "/nowhere/p.csv"}})), 1, "/nowhere/p.csv");
 }
 
 }  // namespace

@@ -182,6 +182,16 @@ TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
   EXPECT_EQ(file.modules[0].degrees[2].linear.size(), 2U);
 }
 
+TEST(ModelProfiler, DescribesAModuleOfWhichMemoryAloneIsKnown)
+{
+  profile_file file;
+  fake_clock clock;
+  ballast::degree_of(ballast::module_of(file, "llm"), 1).state = {{1, 0, 5}};
+  ASSERT_TRUE(run(file, clock, llm()));
+  EXPECT_EQ(file.modules.at(0).model, "transformer:d=64");
+  EXPECT_EQ(file.modules[0].degrees[0].state.size(), 1U);
+}
+
 TEST(ModelProfiler, RefusesTheFileOfAnotherModel)
 {
   profile_file file;

@@ -152,8 +152,11 @@ namespace detail {
                                                        profiler_grid const& grid)
 {
   measured_module const* const before = find_module(file, grid.name);
-  if (before != nullptr && (before->model != grid.model || before->layers != grid.layers ||
-                            before->flops != grid.flops)) {
+  // One of which memory alone was measured.
+  bool const is_new = before == nullptr || (before->model.empty() && before->layers == 0 &&
+                                            before->flops == flop_polynomial());
+  if (!is_new && (before->model != grid.model || before->layers != grid.layers ||
+                  before->flops != grid.flops)) {
     return fail(error_code::mismatch, 0,
                 "the profile has module " + grid.name +
                     " of another model, number of layers or FLOP; measure it into a new file");
