@@ -29,7 +29,7 @@ using namespace ballast;
 
 constexpr std::uint32_t gpus = 64;
 constexpr std::uint32_t batch = 512;
-constexpr std::size_t most = 50;          // layouts that are simulated
+constexpr std::size_t most = 200;         // layouts that are simulated
 constexpr tokens longest = 16'384;        // of a sample in the LLM; what is longer is cut
 constexpr double reached = 0.5 * 989e12;  // FLOP/s of large products: half of what an H100 can do
 constexpr double attention_reached = 0.3 * 989e12;
@@ -41,7 +41,8 @@ constexpr double link = 450e9;  // bytes per second of a GPU inside its node
 // nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer 34 bytes per
 // channel: attention is recomputed (V. Korthikanti et al., arXiv 2205.05198). An item of an encoder is
 // so many tokens, which attend to themselves alone; for an LLM it is 0.
-module_profile profile_of(std::string name, transformer_shape const& shape, tokens item)
+module_profile profile_of(std::string name, transformer_shape const& shape, tokens item,
+                          bool recomputed = false)
 {
   transformer_shape layer = shape;
   layer.layers = 1;
@@ -49,7 +50,8 @@ module_profile profile_of(std::string name, transformer_shape const& shape, toke
   double const parameters =
       static_cast<double>(value_or_throw(forward_flops(layer)).linear) / 2;  // multiply and add
   double const h = shape.hidden;
-  auto const flops = value_or_throw(step_flops(value_or_throw(forward_flops(shape)), {}));
+  auto const flops = value_or_throw(
+      step_flops(value_or_throw(forward_flops(shape)), {.recompute = recomputed ? 1U : 0U}));
   module_profile module{std::move(name), shape.layers, flops, {}};
   if (item > 0) { module.flops = {static_cast<std::uint64_t>(exact_flops(flops, item)), 0}; }
   tokens const unit = std::max<tokens>(item, 1);
@@ -70,7 +72,7 @@ module_profile profile_of(std::string name, transformer_shape const& shape, toke
       return bytes(16 * (layers * parameters + h * shape.vocabulary));
     };
     auto const held = [&](double layers) {
-      return bytes(34 * h * layers * static_cast<double>(64 * unit));
+      return bytes((recomputed ? 2 : 34) * h * layers * static_cast<double>(64 * unit));
     };
     module.degrees.push_back({tp,
                               value_or_throw(interpolated_throughput::from(sizes, linear)),
@@ -103,7 +105,8 @@ std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> const& kind
   return sizes;
 }
 
-// Every layout of an encoder and an LLM with one tp and one dp, best first.
+// The layouts of an encoder and an LLM with one tp and one dp, each with its best number of microbatches,
+// best first: all of them are priced.
 std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
 {
   std::vector<model_layout> all;
@@ -112,11 +115,14 @@ std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
       std::uint32_t const stages = problem.gpus / (tp * dp);
       for (std::uint32_t first = 1; first < stages; ++first) {
         std::array<module_layout, 2> const modules{{{tp, first, dp}, {tp, stages - first, dp}}};
+        model_layout best;
         for (std::uint32_t count = 1; count * dp <= problem.global_batch; ++count) {
-          if (auto priced = price_layout(problem, modules, count)) {
-            all.push_back(std::move(*priced));
+          auto priced = price_layout(problem, modules, count);
+          if (priced && (best.modules.empty() || priced->step < best.step)) {
+            best = std::move(*priced);
           }
         }
+        if (!best.modules.empty()) { all.push_back(std::move(best)); }
       }
     }
   }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,7 @@ constexpr char const* two_modules =
 class BallastSearch : public ballast_test::program_test {
  protected:
   // Samples of one to nine tiles, 256 tokens each, and their text.
-  std::string files(std::string const& profile = two_modules) const
+  std::string files(std::string const& memory = "80GB", std::string const& gpus = "16") const
   {
     std::string data = "vision,text,llm\n";
     for (int row = 0; row < 60; ++row) {
@@ -66,8 +67,8 @@ class BallastSearch : public ballast_test::program_test {
       data += std::to_string(tiles) + "," + std::to_string(10 + row) + "," +
               std::to_string(256 * tiles + 10 + row) + "\n";
     }
-    return "--profile " + file("profile.csv", profile) + " --data " + file("data.csv", data) +
-           " --gpus 16 --memory 80GB --global-batch 64 ";
+    return "--profile " + file("profile.csv", two_modules) + " --data " + file("data.csv", data) +
+           " --gpus " + gpus + " --memory " + memory + " --global-batch 64 ";
   }
 
   json search(std::string const& arguments) const
@@ -150,7 +151,7 @@ TEST_F(BallastSearch, RepeatsItselfAndTakesSizesFromExpressions)
   EXPECT_NE(layouts(given + "--size 'llm=text'"), once);
   EXPECT_NE(layouts(given + "--estimate mean-step --draws 20 --seed 3"), once);
   EXPECT_NE(layouts(given + "--batches 1"), once) << "other batches are simulated";
-  EXPECT_EQ(layouts(given + "--memory 80e9 --memory-quantile 1.0"), once);
+  EXPECT_EQ(layouts(files("80e9") + "--memory-quantile 1.0"), once);
 }
 
 TEST_F(BallastSearch, PrintsATable)
@@ -178,28 +179,28 @@ TEST_F(BallastSearch, WritesAPage)
 
 TEST_F(BallastSearch, SaysWhyNothingFits)
 {
-  auto const text = run("search " + files() + "--memory 3GB --report " + path("page.html"));
+  auto const text = run("search " + files("3GB") + "--report " + path("page.html"));
   expect_refused(text, 1, "no layout fits into memory: the closest (");
   EXPECT_THAT(text.error, HasSubstr("for module llm; use more GPUs or larger ones"));
   EXPECT_EQ(content_of(path("page.html")), "");
-  auto const result = run("search --format json " + files() + "--memory 3GB");
+  auto const result = run("search --format json " + files("3GB"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.error, HasSubstr("no layout fits into memory"));
   json const said = json::parse(result.out);
   EXPECT_EQ(said.at("feasible"), false);
   EXPECT_TRUE(said.at("layouts").empty());
   EXPECT_EQ(said.at("evaluated"), 0);
-  expect_refused(run("search " + files() + "--gpus 1"), 1, "uses exactly 1 GPUs");
+  expect_refused(run("search " + files("80GB", "1")), 1, "uses exactly 1 GPUs");
 }
 
 TEST_F(BallastSearch, RefusesWhatItCannotSearch)
 {
   expect_refused(run("search"), 2, "is required; see ballast search --help");
-  expect_refused(run("search " + files() + "--gpus 0"), 2, "--gpus");
+  expect_refused(run("search " + files("80GB", "0")), 2, "--gpus");
   expect_refused(run("search " + files() + "--top 0"), 2, "--top");
   expect_refused(run("search " + files() + "--estimate best"), 2, "--estimate");
   for (std::string const size : {"0", "80XB", "GB", "-1", "1e30", "0.2B"}) {
-    expect_refused(run("search " + files() + "--memory " + size), 2,
+    expect_refused(run("search " + files(size)), 2,
                    "'" + size + "' is no size of at least one byte; write 80GB, 80GiB or 80e9");
   }
   for (std::string const share : {"0", "1.5", "most"}) {
@@ -226,7 +227,8 @@ TEST_F(BallastSearch, RefusesFilesThatLackSomething)
   expect_refused(run("search " + arguments), 1, path("profile.csv") + ": module llm ");
   (void)file("profile.csv", "a,b\n");
   expect_refused(run("search " + arguments), 1, "there is no column 'module'");
-  expect_refused(run("search " + arguments + "--profile /nowhere.csv"), 1, "/nowhere.csv");
+  std::filesystem::remove(path("profile.csv"));
+  expect_refused(run("search " + arguments), 1, path("profile.csv") + ": ");
 }
 
 }  // namespace
