@@ -39,8 +39,9 @@ constexpr double link = 450e9;  // bytes per second of a GPU inside its node
 // A profile by formulas, where nobody has measured one. Products reach half their speed at 256 rows;
 // tensor parallelism adds two all-reduces of 2 bytes per token and channel to a layer's forward, which
 // nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer 34 bytes per
-// channel: attention is recomputed (V. Korthikanti et al., arXiv 2205.05198). An item of an encoder is
-// so many tokens, which attend to themselves alone; for an LLM it is 0.
+// channel where attention is recomputed, 2 where all is (V. Korthikanti et al., arXiv 2205.05198), as
+// InternVL's own training has it for the encoder. An item of an encoder is so many tokens, which
+// attend to themselves alone; for an LLM it is 0.
 module_profile profile_of(std::string name, transformer_shape const& shape, tokens item,
                           bool recomputed = false)
 {
@@ -56,8 +57,7 @@ module_profile profile_of(std::string name, transformer_shape const& shape, toke
   if (item > 0) { module.flops = {static_cast<std::uint64_t>(exact_flops(flops, item)), 0}; }
   tokens const unit = std::max<tokens>(item, 1);
   for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
-    double const sent =
-        8 * h * (tp - 1) / link;  // seconds of a token, to be divided by tp as its FLOP
+    double const sent = 8 * h * (tp - 1) / link;  // of a token; divided by tp, as its FLOP
     double const shared = 1 / (1 + sent * reached / (2 * parameters));
     std::vector<tokens> sizes;
     std::vector<double> linear, attention;
@@ -196,7 +196,7 @@ int main(int argc, char** argv)
     };
     auto const llava = shapes(llava_ov_inputs);
     auto const siglip = profile_of("vision", known_shape("siglip-so400m"), 729);
-    auto const internvit = profile_of("vision", known_shape("internvit-6b"), 1024);
+    auto const internvit = profile_of("vision", known_shape("internvit-6b"), 1024, true);
 
     std::printf("tp.pp.dp of encoder and LLM x microbatches; steps of %u samples on %u GPUs\n\n",
                 batch, gpus);
