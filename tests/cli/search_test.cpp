@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs `ballast search` as a user does, on a profile and data that are written by hand.
+
+#include "program.hpp"  // defines: ballast_test::program_test, ...
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/cost/read_profile.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/price_layout.hpp>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast_test::content_of;
+using ballast_test::expect_refused;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char const* two_modules =
+    "module,tp,quantity,layers,size,value\n"
+    "vision,,layers,,,4\n"
+    "vision,,linear_flop,,,4e12\n"
+    "vision,1,linear_flop_per_second,,1,100e12\n"
+    "vision,1,linear_flop_per_second,,16,400e12\n"
+    "vision,1,state_bytes,1,,1e9\n"
+    "vision,1,state_bytes,4,,4e9\n"
+    "vision,1,activation_bytes,1,0,0\n"
+    "vision,1,activation_bytes,1,16,160e6\n"
+    "vision,1,activation_bytes,4,0,0\n"
+    "vision,1,activation_bytes,4,16,640e6\n"
+    "llm,,layers,,,8\n"
+    "llm,,linear_flop,,,48e9\n"
+    "llm,,quadratic_flop,,,1e6\n"
+    "llm,1,linear_flop_per_second,,256,400e12\n"
+    "llm,1,attention_flop_per_second,,256,200e12\n"
+    "llm,1,state_bytes,1,,16e9\n"
+    "llm,1,state_bytes,8,,128e9\n"
+    "llm,1,activation_bytes,1,0,0\n"
+    "llm,1,activation_bytes,1,1000,100e6\n"
+    "llm,1,activation_bytes,8,0,0\n"
+    "llm,1,activation_bytes,8,1000,800e6\n"
+    "llm,4,linear_flop_per_second,,256,350e12\n"
+    "llm,4,attention_flop_per_second,,256,200e12\n"
+    "llm,4,state_bytes,1,,4e9\n"
+    "llm,4,state_bytes,8,,32e9\n"
+    "llm,4,activation_bytes,1,0,0\n"
+    "llm,4,activation_bytes,1,1000,25e6\n"
+    "llm,4,activation_bytes,8,0,0\n"
+    "llm,4,activation_bytes,8,1000,200e6\n";
+
+class BallastSearch : public ballast_test::program_test {
+ protected:
+  // Samples of one to nine tiles, 256 tokens each, and their text.
+  std::string files(std::string const& memory = "80GB", std::string const& gpus = "16") const
+  {
+    std::string data = "vision,text,llm\n";
+    for (int row = 0; row < 60; ++row) {
+      int const tiles = 1 + row * row % 9;
+      data += std::to_string(tiles) + "," + std::to_string(10 + row) + "," +
+              std::to_string(256 * tiles + 10 + row) + "\n";
+    }
+    return "--profile " + file("profile.csv", two_modules) + " --data " + file("data.csv", data) +
+           " --gpus " + gpus + " --memory " + memory + " --global-batch 64 ";
+  }
+
+  json search(std::string const& arguments) const
+  {
+    auto const result = run("search --format json " + arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(result.error, "");
+    return result.exit_code == 0 ? json::parse(result.out) : json();
+  }
+};
+
+std::vector<std::string> keys_of(json const& object)
+{
+  std::vector<std::string> keys;
+  for (auto const& [key, ignored] : object.items()) { keys.push_back(key); }
+  return keys;
+}
+
+TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
+{
+  json const found = search(files() + "--top 7");
+  EXPECT_THAT(keys_of(found), ElementsAre("evaluated", "feasible", "layouts", "milliseconds"));
+  EXPECT_EQ(found.at("feasible"), true);
+  EXPECT_GE(found.at("evaluated"), 7);
+  ASSERT_EQ(found.at("layouts").size(), 7U);
+  double before = 0;
+  for (json const& layout : found.at("layouts")) {
+    EXPECT_THAT(keys_of(layout), ElementsAre("memory_bytes", "microbatches", "modules",
+                                             "simulated_seconds", "step_seconds"));
+    EXPECT_GE(layout.at("simulated_seconds"), before) << "the shortest simulated step is first";
+    before = layout.at("simulated_seconds");
+    EXPECT_LE(layout.at("memory_bytes"), 80'000'000'000);
+    std::uint64_t gpus = 0;
+    for (json const& module : layout.at("modules")) {
+      EXPECT_THAT(keys_of(module), ElementsAre("dp", "gpus", "name", "pp", "tp"));
+      std::uint64_t const own = module.at("gpus");
+      EXPECT_EQ(own, module.at("tp").get<std::uint64_t>() * module.at("pp").get<std::uint64_t>() *
+                         module.at("dp").get<std::uint64_t>());
+      gpus += own;
+    }
+    EXPECT_EQ(gpus, 16U);
+    EXPECT_EQ(layout.at("modules").at(0).at("name"), "vision");
+    EXPECT_EQ(layout.at("modules").at(1).at("name"), "llm");
+  }
+}
+
+TEST_F(BallastSearch, PricesWhatTheLibraryPrices)
+{
+  // One row: drawing and shuffling it changes nothing.
+  std::string const arguments = files() + "--top 1 ";
+  (void)file("data.csv", "vision,llm\n3,800\n");
+  json const best = search(arguments).at("layouts").at(0);
+  auto const modules = ballast::load_module_profiles(path("profile.csv")).value();
+  std::array<ballast::tokens, 2> const sizes = {3, 800};
+  ballast::layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = sizes;
+  problem.gpus = 16;
+  problem.memory_bytes = 80'000'000'000;
+  problem.global_batch = 64;
+  std::vector<ballast::module_layout> degrees;
+  for (json const& module : best.at("modules")) {
+    degrees.push_back({module.at("tp"), module.at("pp"), module.at("dp")});
+  }
+  auto const priced = ballast::price_layout(problem, degrees, best.at("microbatches"));
+  ASSERT_TRUE(priced) << priced.error().message;
+  EXPECT_DOUBLE_EQ(best.at("step_seconds"), static_cast<double>(priced->step) * 1e-12);
+  EXPECT_EQ(best.at("memory_bytes"), priced->memory_bytes);
+}
+
+TEST_F(BallastSearch, RepeatsItselfAndTakesSizesFromExpressions)
+{
+  auto const layouts = [this](std::string const& arguments) {
+    return search(arguments).at("layouts");
+  };
+  std::string const given = files();
+  json const once = layouts(given);
+  EXPECT_EQ(layouts(given), once);
+  EXPECT_EQ(layouts(given + "--size 'llm=text+256*vision'"), once);
+  EXPECT_NE(layouts(given + "--size 'llm=text'"), once);
+  EXPECT_NE(layouts(given + "--estimate mean-step --draws 20 --seed 3"), once);
+  EXPECT_NE(layouts(given + "--batches 1"), once) << "other batches are simulated";
+  EXPECT_EQ(layouts(files("80e9") + "--memory-quantile 1.0"), once);
+}
+
+TEST_F(BallastSearch, PrintsATable)
+{
+  auto const shown = run("search " + files() + "--top 2 --batches 1");
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.out, HasSubstr("60 of 60 samples priced by mean-sample, seed 1\n"));
+  EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB on nodes of 8, global batch 64\n"));
+  EXPECT_THAT(shown.out, HasSubstr("microbatches   predicted   simulated    memory\n1   "));
+  EXPECT_THAT(shown.out, HasSubstr("the best 2 simulated on 1 batch\n"));
+}
+
+TEST_F(BallastSearch, WritesAPage)
+{
+  auto const shown = run("search " + files() + "--report " + path("page.html"));
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.out, HasSubstr("page     " + path("page.html")));
+  std::string const page = content_of(path("page.html"));
+  EXPECT_THAT(page, HasSubstr("<h1>vision and llm on 16 GPUs</h1>"));
+  EXPECT_THAT(page, HasSubstr("<dd>64, simulated 4 times</dd>"));
+  expect_refused(run("search " + files() + "--report " + path("data.csv")), 2,
+                 "--data and --report name the same file");
+  expect_refused(run("search " + files() + "--report /nowhere/p.html"), 1, "/nowhere/p.html");
+}
+
+TEST_F(BallastSearch, SaysWhyNothingFits)
+{
+  auto const text = run("search " + files("3GB") + "--report " + path("page.html"));
+  expect_refused(text, 1, "no layout fits into memory: the closest (");
+  EXPECT_THAT(text.error, HasSubstr("for module llm; use more GPUs or larger ones"));
+  EXPECT_EQ(content_of(path("page.html")), "");
+  auto const result = run("search --format json " + files("3GB"));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, HasSubstr("no layout fits into memory"));
+  json const said = json::parse(result.out);
+  EXPECT_EQ(said.at("feasible"), false);
+  EXPECT_TRUE(said.at("layouts").empty());
+  EXPECT_EQ(said.at("evaluated"), 0);
+  expect_refused(run("search " + files("80GB", "1")), 1, "uses exactly 1 GPUs");
+}
+
+TEST_F(BallastSearch, RefusesWhatItCannotSearch)
+{
+  expect_refused(run("search"), 2, "is required; see ballast search --help");
+  expect_refused(run("search " + files("80GB", "0")), 2, "--gpus");
+  expect_refused(run("search " + files() + "--top 0"), 2, "--top");
+  expect_refused(run("search " + files() + "--estimate best"), 2, "--estimate");
+  for (std::string const size : {"0", "80XB", "GB", "-1", "1e30", "0.2B"}) {
+    expect_refused(run("search " + files(size)), 2,
+                   "'" + size + "' is no size of at least one byte; write 80GB, 80GiB or 80e9");
+  }
+  for (std::string const share : {"0", "1.5", "most"}) {
+    expect_refused(run("search " + files() + "--memory-quantile " + share), 2,
+                   "--memory-quantile: '" + share + "' is no share");
+  }
+  expect_refused(run("search " + files() + "--size llm"), 2, "'llm' gives no module");
+  expect_refused(run("search " + files() + "--size audio=text"), 2, "for one of vision, llm");
+  expect_refused(run("search " + files() + "--size llm="), 2, "has no expression");
+  expect_refused(run("search " + files() + "--size llm=text --size llm=text"), 2, "has two sizes");
+  expect_refused(run("search " + files() + "--size llm=text+"), 2, "--size: ");
+  expect_refused(run("search " + files() + "--size llm=words"), 1, "there is no column 'words'");
+}
+
+TEST_F(BallastSearch, RefusesFilesThatLackSomething)
+{
+  std::string const arguments = files();
+  (void)file("data.csv", "vision,tokens\n3,800\n");
+  expect_refused(run("search " + arguments), 1,
+                 "there is no column 'llm'; there are 'vision', 'tokens'; add it, or give --size");
+  (void)file("data.csv", "vision,llm\n3,-800\n");
+  expect_refused(run("search " + arguments), 1, path("data.csv") + ": line 2: ");
+  (void)file("profile.csv", "module,tp,quantity,layers,size,value\nllm,,layers,,,8\n");
+  expect_refused(run("search " + arguments), 1, path("profile.csv") + ": module llm ");
+  (void)file("profile.csv", "a,b\n");
+  expect_refused(run("search " + arguments), 1, "there is no column 'module'");
+  std::filesystem::remove(path("profile.csv"));
+  expect_refused(run("search " + arguments), 1, path("profile.csv") + ": ");
+}
+
+}  // namespace
