@@ -64,15 +64,15 @@ TEST(CudaEvent, RemembersWhenItWasReached)
   cuda_streams const streams(1);
   cuda_event const start = cuda_event::make_timed().value();
   cuda_event const end = cuda_event::make_timed().value();
-  float milliseconds = -1;
-  EXPECT_EQ(end.milliseconds_since(start, milliseconds), cudaErrorInvalidResourceHandle);
+  float passed = -1;
+  EXPECT_EQ(end.milliseconds_since(start, passed), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(start.record(streams[0]), cudaSuccess);
   EXPECT_EQ(launch(streams[0], [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }),
             cudaSuccess);
   EXPECT_EQ(end.record(streams[0]), cudaSuccess);
   EXPECT_EQ(end.wait(), cudaSuccess);
-  EXPECT_EQ(end.milliseconds_since(start, milliseconds), cudaSuccess);
-  EXPECT_GE(milliseconds, 2.0F);
+  EXPECT_EQ(end.milliseconds_since(start, passed), cudaSuccess);
+  EXPECT_GE(passed, 2.0F);
   (void)cudaGetLastError();
 }
 
