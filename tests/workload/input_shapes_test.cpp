@@ -38,7 +38,8 @@ TEST(InputShapes, AreLoaded)
   ASSERT_TRUE(ballast::write_file(path, "items,tokens\n7,1860\n"));
   EXPECT_THAT(load_input_shapes(path).value(), ElementsAre(input_shape{7, 1860}));
   ASSERT_TRUE(ballast::write_file(path, "items,tokens\n"));
-  EXPECT_THAT(load_input_shapes(path).error().message, StartsWith(path + ": line 1: no row follows"));
+  EXPECT_THAT(load_input_shapes(path).error().message,
+              StartsWith(path + ": line 1: no row follows"));
   std::filesystem::remove(path);
   EXPECT_EQ(load_input_shapes(path).error().code, ballast::error_code::unreadable);
 }
