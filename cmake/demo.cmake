@@ -2,8 +2,9 @@
 # cmake -D BALLAST=<program> -D OUTPUT=<folder> -P demo.cmake
 #
 # Plans batches of images for 32 GPUs over bags of one to eight GPUs, and draws the plan for bags of
-# four; orders the microbatches of a pipeline; then plans the lengths of a file, where the environment
-# names one: BALLAST_TRACE=<file.csv> BALLAST_LENGTH=<expression over its columns>.
+# four; orders the microbatches of a pipeline; searches for the layout of a model; then plans the
+# lengths of a file, where the environment names one: BALLAST_TRACE=<file.csv>
+# BALLAST_LENGTH=<expression over its columns>.
 
 function(run)
   list(JOIN ARGN " " arguments)
@@ -25,6 +26,9 @@ demonstrate(ballast --codes g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH project)
 run(pipeline --durations ${project}/examples/pipeline_times.csv
   --report ${OUTPUT}/pipeline.html --timeline ${OUTPUT}/pipeline.json)
+run(search --profile ${project}/examples/layout_profile.csv
+  --data ${project}/examples/layout_data.csv --gpus 64 --memory 80GB --global-batch 512
+  --top 20 --report ${OUTPUT}/layouts.html)
 
 if(NOT "$ENV{BALLAST_TRACE}" STREQUAL "")
   if("$ENV{BALLAST_LENGTH}" STREQUAL "")

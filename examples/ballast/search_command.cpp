@@ -2,6 +2,7 @@
 #include "search_command.hpp"
 
 #include "output_paths.hpp"
+#include "progress.hpp"
 
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -129,8 +131,8 @@ outcome<std::vector<tokens>> read_sizes(search_options const& options,
 }
 
 /// The best layouts by the prices, ranked by simulated steps.
-outcome<void> search(search_run& run, ballast::layout_problem const& problem,
-                     std::span<tokens const> batches)
+outcome<void> find_layouts(search_run& run, ballast::layout_problem const& problem,
+                           std::span<tokens const> batches)
 {
   auto const start = std::chrono::steady_clock::now();
   auto const found = ballast::search_layouts(problem, run.options.top);
@@ -144,7 +146,7 @@ outcome<void> search(search_run& run, ballast::layout_problem const& problem,
   }
   run.evaluated = found->evaluated;
   auto ranked = ballast::rank_by_simulation(problem, found->layouts, batches);
-  if (!ranked) { return bad_data(ranked.error().message); }
+  if (!ranked) { return bad_data("a layout cannot be simulated: " + ranked.error().message); }
   run.layouts = std::move(*ranked);
   return {};
 }
@@ -162,6 +164,12 @@ outcome<search_run> run_search(search_options const& options)
   if (!memory) { return tl::unexpected(memory.error()); }
   auto const quantile = read_share("--memory-quantile", options.memory_quantile);
   if (!quantile) { return tl::unexpected(quantile.error()); }
+  constexpr std::size_t most_simulated = std::size_t{1} << 26;
+  if (options.batches > most_simulated / options.global_batch) {
+    return usage(
+        fmt::format("--batches: {} batches of {} samples are more than {} samples; simulate fewer",
+                    options.batches, options.global_batch, most_simulated));
+  }
   auto modules = ballast::load_module_profiles(options.profile);
   if (!modules) { return bad_data(modules.error().message); }
   auto const all = read_sizes(options, *modules);
@@ -193,9 +201,17 @@ outcome<search_run> run_search(search_options const& options)
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;
-  if (auto const searched = search(run, problem, batches); !searched) {
-    return tl::unexpected(searched.error());
+  // Neither search nor simulation has a place from which to report, so another thread says that they
+  // are at work.
+  progress shown;
+  auto searching =
+      std::async(std::launch::async, [&] { return find_layouts(run, problem, batches); });
+  while (searching.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+    shown.update([&options] {
+      return fmt::format("searching {} GPUs, simulating {} layouts", options.gpus, options.top);
+    });
   }
+  if (auto const searched = searching.get(); !searched) { return tl::unexpected(searched.error()); }
   return run;
 }
 

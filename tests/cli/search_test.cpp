@@ -207,6 +207,12 @@ TEST_F(BallastSearch, RefusesWhatItCannotSearch)
     expect_refused(run("search " + files() + "--memory-quantile " + share), 2,
                    "--memory-quantile: '" + share + "' is no share");
   }
+  expect_refused(run("search " + files() + "--batches 5000000"), 2, "--batches");
+  std::string const fewer = "--batches 10000 --global-batch 16777216";
+  std::string given = files();
+  given.erase(given.find("--global-batch"));
+  expect_refused(run("search " + given + fewer), 2,
+                 "10000 batches of 16777216 samples are more than 67108864 samples");
   expect_refused(run("search " + files() + "--size llm"), 2, "'llm' gives no module");
   expect_refused(run("search " + files() + "--size audio=text"), 2, "for one of vision, llm");
   expect_refused(run("search " + files() + "--size llm="), 2, "has no expression");

@@ -6,12 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/profile_file.hpp>
+#include <ballast/cost/read_profile.hpp>
+#include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/workload/sample_sizes.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace {
@@ -84,6 +90,50 @@ TEST(SimulateLayout, SimulatesEveryGroupOfReplicas)
   problem.gpus = 4;
   // Two groups of one encoder and one LLM replica; the second has the long sample.
   EXPECT_EQ(simulate_layout(problem, {{{1, 1, 2}, {1, 1, 2}}, 1}, batch), 2 + 3 * 60 + 4);
+}
+
+// A page of the docs shows this.
+TEST(SimulateLayout, RanksTheLayoutsOfAProfileAndData)
+{
+  std::string const profile_csv =
+      "module,tp,quantity,layers,size,value\n"
+      "vision,,layers,,,4\nvision,,linear_flop,,,4e12\n"
+      "vision,1,linear_flop_per_second,,1,100e12\nvision,1,linear_flop_per_second,,16,400e12\n"
+      "vision,1,state_bytes,1,,1e9\nvision,1,state_bytes,4,,4e9\n"
+      "vision,1,activation_bytes,1,0,0\nvision,1,activation_bytes,1,16,160e6\n"
+      "vision,1,activation_bytes,4,0,0\nvision,1,activation_bytes,4,16,640e6\n"
+      "llm,,layers,,,8\nllm,,linear_flop,,,48e9\n"
+      "llm,4,linear_flop_per_second,,256,350e12\n"
+      "llm,4,state_bytes,1,,4e9\nllm,4,state_bytes,8,,32e9\n"
+      "llm,4,activation_bytes,1,0,0\nllm,4,activation_bytes,1,1000,25e6\n"
+      "llm,4,activation_bytes,8,0,0\nllm,4,activation_bytes,8,1000,200e6\n";
+  std::string data_csv = "tiles,text\n";
+  for (int row = 0; row < 256; ++row) {
+    data_csv += std::to_string(1 + row * row % 9) + "," + std::to_string(10 + row) + "\n";
+  }
+  using ballast::value_or_throw;
+  // [search]
+  auto const profile = value_or_throw(ballast::read_profile(profile_csv));  // or load_profile(path)
+  auto const modules = value_or_throw(ballast::modules_of(profile));        // vision, llm
+  std::vector<std::string> const columns = {"tiles", "text+256*tiles"};     // of each a size
+  auto const sizes = value_or_throw(ballast::read_sample_sizes(data_csv, columns));
+
+  ballast::layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = sizes;
+  problem.global_batch = 64;
+  problem.gpus = 16;
+  problem.memory_bytes = 80'000'000'000;
+  auto const found = value_or_throw(ballast::search_layouts(problem, 20));  // the best 20
+
+  // Which of them is best on real samples, and what does each GPU do then? These are four batches.
+  auto const ranked = value_or_throw(ballast::rank_by_simulation(problem, found.layouts, sizes));
+  ballast::model_layout const& best = ranked.front().layout;
+  auto const places = value_or_throw(ballast::place_layout(best.modules, 16, 8));
+  // [search]
+  EXPECT_EQ(found.layouts.size(), 16U) << "there are no more";
+  EXPECT_EQ(places.size(), 16U);
+  EXPECT_LE(ranked.front().simulated, ranked.back().simulated);
 }
 
 TEST(SimulateLayout, RanksWhatTheSearchFinds)

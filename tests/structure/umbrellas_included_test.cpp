@@ -2,10 +2,12 @@
 #include <ballast/comm.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>
+#include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/report.hpp>
 #include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
 #include <ballast/text.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>

@@ -4,6 +4,7 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

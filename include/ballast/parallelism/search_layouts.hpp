@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/layout_search.hpp>
 #include <ballast/parallelism/detail/least_overrun.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>

@@ -3,13 +3,12 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
-#include <ballast/parallelism/dflop_makespan.hpp>
+#include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 #define BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

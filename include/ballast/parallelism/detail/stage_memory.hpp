@@ -4,9 +4,9 @@
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>

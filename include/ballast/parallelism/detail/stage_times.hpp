@@ -4,6 +4,7 @@
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
