@@ -6,7 +6,6 @@
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/vector_words.hpp>
 
