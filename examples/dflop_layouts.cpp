@@ -35,7 +35,6 @@ constexpr double reached = 0.5 * 989e12;  // FLOP/s of large products: half of w
 constexpr double attention_reached = 0.3 * 989e12;
 constexpr double link = 450e9;  // bytes per second of a GPU inside its node
 
-// [profile]
 // A profile by formulas, where nobody has measured one. Products reach half their speed at 256 rows;
 // tensor parallelism adds two all-reduces of 2 bytes per token and channel to a layer's forward, which
 // nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer 34 bytes per
@@ -84,9 +83,7 @@ module_profile profile_of(std::string name, transformer_shape const& shape, toke
   }
   return module;
 }
-// [profile]
 
-// [layouts]
 // Items and tokens of samples, 65 : 60 : 60 of three kinds, in random order.
 std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> const& kinds,
                              std::size_t times, std::uint64_t seed)
@@ -116,11 +113,10 @@ std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
       for (std::uint32_t first = 1; first < stages; ++first) {
         std::array<module_layout, 2> const modules{{{tp, first, dp}, {tp, stages - first, dp}}};
         model_layout best;
-        for (std::uint32_t count = 1; count * dp <= problem.global_batch; ++count) {
+        for (std::uint32_t count = problem.global_batch / dp; count > 0; --count) {
           auto priced = price_layout(problem, modules, count);
-          if (priced && (best.modules.empty() || priced->step < best.step)) {
-            best = std::move(*priced);
-          }
+          if (!priced) { break; }  // with fewer microbatches they are larger, and fit no better
+          if (best.modules.empty() || priced->step <= best.step) { best = std::move(*priced); }
         }
         if (!best.modules.empty()) { all.push_back(std::move(best)); }
       }
@@ -136,6 +132,7 @@ struct comparison {
   simulated_layout searched;
 };
 
+// [layouts]
 comparison compare(std::array<module_profile, 2> const& modules,
                    std::array<std::vector<input_shape>, 3> const& kinds)
 {
