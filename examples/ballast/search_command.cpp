@@ -11,6 +11,7 @@
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>

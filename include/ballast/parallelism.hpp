@@ -12,5 +12,6 @@
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 
 #endif  // BALLAST_PARALLELISM_HPP

@@ -13,6 +13,7 @@
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -95,14 +96,6 @@ namespace ballast::inline v0 {
   }
   return static_cast<time_units>(detail::divided_up(total, count));
 }
-
-/// A layout and what its steps take in the simulator.
-struct simulated_layout {
-  model_layout layout;
-  time_units simulated = 0;
-
-  friend bool operator==(simulated_layout const&, simulated_layout const&) = default;
-};
 
 /// Simulates layouts, as `search_layouts` returns them, and puts the one with the shortest steps
 /// first; of equals the one with the shorter predicted step, then the smaller numbers.

@@ -6,7 +6,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
 #include <ballast/report/layout_chart.hpp>
