@@ -36,8 +36,9 @@ double seconds_of(layout_problem const& problem, std::span<module_layout const> 
   for (std::size_t module = 0; module < layout.size(); ++module) {
     auto const& profile = problem.modules[module];
     auto const [tp, pp, dp] = layout[module];
-    auto const& degree = *std::find_if(profile.degrees.begin(), profile.degrees.end(),
-                                       [tp = tp](auto const& each) { return each.tp == tp; });
+    auto const& degree =
+        *std::find_if(profile.degrees.begin(), profile.degrees.end(),
+                      [wanted = layout[module].tp](auto const& each) { return each.tp == wanted; });
     double const batch = double{1} * problem.global_batch / (microbatches * double{1} * dp);
     auto const size = static_cast<double>(sample[module]);
     // How long 1e18 FLOP take says how many FLOP are done in a second.

@@ -96,7 +96,7 @@ TEST(BagsWithRoom, TakeAnotherPlan)
 TEST(BagsWithRoomDeathTest, NeedWeightsAndCapacities)
 {
   auto const made = [](std::vector<std::int64_t> weights, std::vector<std::int64_t> capacities) {
-    filled_bags{
+    (void)filled_bags{
         ballast_test::direct_problem({{9}, {9}, {1, 1}}, weights, capacities), {0, 0}, {no_bag}};
   };
   EXPECT_DEATH(made({1}, {}), "capacities of 0 bags for a problem of 2");
