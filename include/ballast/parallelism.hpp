@@ -6,6 +6,7 @@
 /// spread over them.
 
 #include <ballast/parallelism/dflop_makespan.hpp>
+#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>

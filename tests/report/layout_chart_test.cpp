@@ -5,10 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/parallelism/place_layout.hpp>
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@ using ballast::report::layout_chart;
 using testing::Contains;
 using testing::ElementsAre;
 
-std::string chart_of(std::span<module_layout const> modules, std::uint32_t gpus,
+std::string chart_of(std::vector<module_layout> const& modules, std::uint32_t gpus,
                      std::uint32_t per_node, std::vector<std::string> const& names)
 {
   auto const places = ballast::place_layout(modules, gpus, per_node).value();
@@ -28,7 +27,7 @@ std::string chart_of(std::span<module_layout const> modules, std::uint32_t gpus,
 
 TEST(LayoutChart, DrawsABarForEveryGroup)  // Ensures (1)
 {
-  std::array<module_layout, 2> const modules{{{1, 1, 4}, {2, 2, 3}}};
+  std::vector<module_layout> const modules{{1, 1, 4}, {2, 2, 3}};
   auto const elements = markup::parse(chart_of(modules, 16, 8, {"vision", "llm"}));
   auto const bars = markup::having_class(elements, "after");
   ASSERT_EQ(bars.size(), 6U + 1) << "and one of the legend";
@@ -46,7 +45,7 @@ TEST(LayoutChart, DrawsABarForEveryGroup)  // Ensures (1)
 
 TEST(LayoutChart, LabelsWhatHasRoom)  // Ensures (2)
 {
-  std::array<module_layout, 1> const modules{{{1, 1, 36}}};
+  std::vector<module_layout> const modules{{1, 1, 36}};
   auto const narrow = markup::parse(chart_of(modules, 36, 36, {"llm"}));
   EXPECT_TRUE(markup::having_class(narrow, "inside").empty());
   EXPECT_EQ(markup::having_class(narrow, "before").size(), 37U);
@@ -54,7 +53,7 @@ TEST(LayoutChart, LabelsWhatHasRoom)  // Ensures (2)
 
 TEST(LayoutChart, StaysBounded)
 {
-  std::array<module_layout, 1> const modules{{{1, 1, 1000}}};
+  std::vector<module_layout> const modules{{1, 1, 1000}};
   auto const elements = markup::parse(chart_of(modules, 1000, 8, {"llm"}));
   EXPECT_EQ(markup::having_class(elements, "inside").size(),
             8 * ballast::report::most_layout_nodes);
@@ -64,7 +63,7 @@ TEST(LayoutChart, StaysBounded)
 
 TEST(LayoutChart, NamesLongModulesByTheirNumber)
 {
-  std::array<module_layout, 2> const modules{{{1, 1, 1}, {1, 1, 1}}};
+  std::vector<module_layout> const modules{{1, 1, 1}, {1, 1, 1}};
   auto const texts = markup::texts(markup::having_class(
       markup::parse(chart_of(modules, 2, 2, {"<eye>", std::string(40, 'x')})), "note"));
   EXPECT_THAT(texts, ElementsAre("<eye>", "module 2"));
@@ -72,10 +71,10 @@ TEST(LayoutChart, NamesLongModulesByTheirNumber)
 
 TEST(LayoutChartDeathTest, RefusesNamesAndPlacesOfOtherModules)
 {
-  std::array<module_layout, 1> const modules{{{2, 1, 1}}};
+  std::vector<module_layout> const modules{{2, 1, 1}};
   EXPECT_DEATH((void)chart_of(modules, 2, 2, {}), "names of 0 modules, and the layout has 1");
-  std::array<std::string, 1> const names = {"llm"};
-  std::array<ballast::gpu_place, 2> const places{{{0, 0, 0, 1}, {0, 0, 0, 0}}};
+  std::vector<std::string> const names = {"llm"};
+  std::vector<ballast::gpu_place> const places{{0, 0, 0, 1}, {0, 0, 0, 0}};
   EXPECT_DEATH((void)layout_chart(modules, names, places, 2), "GPU 0 does not begin a group");
   EXPECT_DEATH((void)layout_chart(modules, names, places, 0), "nodes of none");
 }

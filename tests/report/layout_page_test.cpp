@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/parallelism/place_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,9 @@
 #define BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
@@ -12,20 +14,9 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
-
-/// What one GPU of a layout computes: a tp-th of a stage of one replica of a module.
-struct gpu_place {
-  std::uint32_t module = 0;
-  std::uint32_t replica = 0;
-  std::uint32_t stage = 0;
-  std::uint32_t tensor_rank = 0;  ///< of the GPUs that share the stage
-
-  friend bool operator==(gpu_place const&, gpu_place const&) = default;
-};
 
 /// Places the modules of a layout on GPUs, which are numbered node by node.
 ///
@@ -53,7 +44,7 @@ struct gpu_place {
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
   std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(modules[b].tp, a) < std::pair(modules[a].tp, b);
+    return detail::precedes(modules[b].tp, modules[a].tp, a, b);
   });
 
   struct node {
@@ -68,7 +59,7 @@ struct gpu_place {
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
     std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {
-      return std::pair(a.free, a.next) < std::pair(b.free, b.next);
+      return detail::precedes(a.free, b.free, a.next, b.next);
     });
     auto at = nodes.begin();
     for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {

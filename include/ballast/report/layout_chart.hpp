@@ -3,8 +3,8 @@
 #define BALLAST_REPORT_LAYOUT_CHART_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/place_layout.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
 
@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +30,9 @@ inline constexpr std::size_t most_layout_nodes = 32;
 /// Ensures     (1) one bar for each group of the first most_layout_nodes nodes, as wide as its GPUs
 ///             (2) a bar has room for its label, or none
 /// Complexity  O(bars).
-[[nodiscard]] inline std::string layout_chart(std::span<module_layout const> modules,
-                                              std::span<std::string const> names,
-                                              std::span<gpu_place const> places,
+[[nodiscard]] inline std::string layout_chart(std::vector<module_layout> const& modules,
+                                              std::vector<std::string> const& names,
+                                              std::vector<gpu_place> const& places,
                                               std::uint32_t gpus_per_node)
 {
   BALLAST_EXPECTS(names.size() == modules.size(), "there are names of ", names.size(),

@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
-#include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
@@ -100,7 +100,7 @@ namespace ballast::inline v0::report {
 [[nodiscard]] inline std::string layout_page(layout_page_data const& data)
 {
   constexpr std::size_t most_rows = 100;
-  BALLAST_EXPECTS(!data.layouts.empty());
+  BALLAST_EXPECTS(!data.layouts.empty(), "a page shows a layout at least");
   std::vector<layout_steps> steps;
   for (auto const& [layout, simulated] : data.layouts) {
     BALLAST_EXPECTS(layout.modules.size() == data.modules.size(), "a layout has ",
