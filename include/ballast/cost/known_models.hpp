@@ -7,7 +7,6 @@
 #include <ballast/text/excerpt.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -99,7 +99,7 @@ struct module_memory {
   {
     // Positions are below 2^32, so both products are below 2^96.
     auto const width = static_cast<uint128>(x1 - x0);
-    uint128 const from_first = static_cast<uint128>(x < x0 ? x0 - x : x - x0);
+    auto const from_first = static_cast<uint128>(x < x0 ? x0 - x : x - x0);
     uint128 const rise = (y0 < y1 ? y1 - y0 : y0 - y1) * from_first;
     bool const grows = (y0 < y1) == (x >= x0);
     if (!grows) {

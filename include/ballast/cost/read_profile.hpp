@@ -9,7 +9,6 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/read_file.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -75,9 +75,9 @@ namespace ballast::inline v0 {
   auto const compiled = compiled_schedule::make(*stages, *schedule);
   if (!compiled) { return tl::unexpected(compiled.error()); }
 
-  std::vector<microbatch_id> order;
-  for (std::uint32_t each = 0; each < layout.microbatches; ++each) {
-    order.push_back(to_id<microbatch_id>(each));
+  std::vector<microbatch_id> order(layout.microbatches);
+  for (std::size_t each = 0; each < order.size(); ++each) {
+    order[each] = to_id<microbatch_id>(each);
   }
   workspace memory;
   uint128 total = 0;

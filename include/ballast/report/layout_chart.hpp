@@ -54,8 +54,9 @@ inline constexpr std::size_t most_layout_nodes = 32;
                           std::to_string(nodes) +
                           " nodes computes which module, replica and stage");
   for (std::size_t module = 0; module < names.size(); ++module) {
+    std::size_t const row = module / 4;
     double const x = detail::plot_left + legend_step * static_cast<double>(module % 4);
-    double const y = 12 + legend_height * static_cast<double>(module / 4);
+    double const y = 12 + legend_height * static_cast<double>(row);
     constexpr std::size_t most_letters = 24;
     drawing.rectangle({x, y, 12, 12}, colours[module % colours.size()]);
     drawing.text({x + 18, y + 10}, "note",

@@ -42,8 +42,8 @@ namespace detail {
 /// Reads the samples row by row.
 class raw_input_reader {
  public:
-  raw_input_reader(std::string_view csv, input_columns const& columns)
-      : rows_(csv), columns_(columns)
+  raw_input_reader(std::string_view csv, input_columns columns)
+      : rows_(csv), columns_(std::move(columns))
   {}
 
   [[nodiscard]] result<std::vector<raw_input>> read()
@@ -117,7 +117,7 @@ class raw_input_reader {
                                             std::int64_t high) const
   {
     if (!of) { return 0; }
-    auto const value = of->evaluate(row);
+    auto value = of->evaluate(row);
     if (value && (*value < low || *value > high)) {
       return refuse(excerpt(name) + " is " + std::to_string(*value) + ", expected " +
                     std::to_string(low) + " to " + std::to_string(high) +

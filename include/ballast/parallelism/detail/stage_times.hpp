@@ -137,8 +137,8 @@ class stage_times {
     return static_cast<tokens>(all / parts + (all % parts != 0 ? 1 : 0));
   }
 
-  cost_units compute(std::span<cost_units> times, std::size_t module, std::size_t degree,
-                     std::uint64_t parts) const
+  [[nodiscard]] cost_units compute(std::span<cost_units> times, std::size_t module,
+                                   std::size_t degree, std::uint64_t parts) const
   {
     profiled_degree const& speeds = modules_[module].degrees[degree];
     uint128 total = 0;

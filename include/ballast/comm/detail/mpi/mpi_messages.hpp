@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
