@@ -24,7 +24,7 @@ struct module_layout {
     return std::uint64_t{tp} * pp * dp;
   }
 
-  friend auto operator<=>(module_layout const&, module_layout const&) = default;
+  friend std::strong_ordering operator<=>(module_layout const&, module_layout const&) = default;
 };
 
 /// A layout of a whole model, and what a step then takes.
