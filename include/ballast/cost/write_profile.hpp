@@ -6,7 +6,6 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/csv_field.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,7 +37,7 @@ class profile_writer {
     std::string tp{};
     std::string layers{};
     std::string size{};
-    std::array<std::uint64_t, 4> spread{};
+    std::string spread = ",,,,";  ///< the last four columns
   };
 
   void write(quantity what, place const& where, std::string_view value)
@@ -46,10 +45,7 @@ class profile_writer {
     auto& row = text_;
     row.append(where.module).append(",").append(where.tp).append(",").append(form_of(what).name);
     row.append(",").append(where.layers).append(",").append(where.size).append(",").append(value);
-    for (std::uint64_t const known : where.spread) {
-      row.append(",").append(known == 0 ? "" : std::to_string(known));
-    }
-    row += '\n';
+    row.append(where.spread).append("\n");
   }
 
   void write_text(quantity what, place const& where, std::string_view value)
@@ -82,7 +78,11 @@ class profile_writer {
   {
     for (speed_point const& each : points) {
       where.size = std::to_string(each.size);
-      where.spread = {each.lower_quartile, each.upper_quartile, each.forward_ns, each.backward_ns};
+      where.spread.clear();
+      for (std::uint64_t const known :
+           {each.lower_quartile, each.upper_quartile, each.forward_ns, each.backward_ns}) {
+        where.spread.append(",").append(known == 0 ? "" : std::to_string(known));
+      }
       write(what, where, std::to_string(each.flop_per_second));
     }
   }
