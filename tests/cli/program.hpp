@@ -2,8 +2,9 @@
 #ifndef BALLAST_TESTS_CLI_PROGRAM_HPP
 #define BALLAST_TESTS_CLI_PROGRAM_HPP
 
+#include "../support/temporary_folder.hpp"
+
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,13 +46,6 @@ class program_test : public testing::Test {
     char const* const named = std::getenv("BALLAST_PROGRAM");
     if (named == nullptr) { GTEST_SKIP() << "BALLAST_PROGRAM does not name the program"; }
     program_ = named;
-    std::string pattern = (std::filesystem::temp_directory_path() / "ballast-cli-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override
-  {
-    if (!folder_.empty()) { std::filesystem::remove_all(folder_); }
   }
 
   /// Runs the program; `before` is what the shell does first, such as to limit memory.
@@ -92,7 +86,8 @@ class program_test : public testing::Test {
 
  private:
   std::string program_;
-  std::filesystem::path folder_;
+  temporary_folder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 /// 32 GPUs that read images of four sizes, few of them large.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/follow_links.hpp>  // first: proves it is self-contained
 
+#include "../support/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -15,17 +16,10 @@ using ballast::follow_links;
 
 class FollowLinks : public testing::Test {
  protected:
-  void SetUp() override
-  {
-    std::string pattern = (fs::temp_directory_path() / "ballast-follow-links-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::string path(char const* name) const { return (folder_ / name).string(); }
 
-  fs::path folder_;
+  ballast_test::temporary_folder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(FollowLinks, LeavesWhatIsNoLink)  // Ensures (1)

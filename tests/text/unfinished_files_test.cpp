@@ -3,6 +3,8 @@
 
 #include <ballast/text/write_file.hpp>
 
+#include "../support/temporary_folder.hpp"
+
 #include <sys/stat.h>
 
 #include <gtest/gtest.h>
@@ -10,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,9 +24,8 @@ namespace fs = std::filesystem;
 
 TEST(UnfinishedFiles, AreRemovedInTheMiddleOfAWrite)  // Ensures (1) (2)
 {
-  std::string pattern = (fs::temp_directory_path() / "ballast-unfinished-XXXXXX").string();
-  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-  fs::path const folder = pattern;
+  ballast_test::temporary_folder const temporary;
+  fs::path const folder = temporary.path();
   auto const pipe = (folder / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::ofstream(folder / "old") << "old";
@@ -57,7 +57,6 @@ TEST(UnfinishedFiles, AreRemovedInTheMiddleOfAWrite)  // Ensures (1) (2)
   EXPECT_EQ(entries(), 2);
   unfinished.remove();  // nothing is left to remove
   EXPECT_EQ(entries(), 2);
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/temporary_folder.hpp"
+
 #include <ballast/text/write_file.hpp>
 
 #include <gmock/gmock.h>
@@ -8,7 +10,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -33,14 +34,6 @@ std::string content_of(fs::path const& path)
 
 class WriteFile : public testing::Test {
  protected:
-  void SetUp() override
-  {
-    std::string pattern = (fs::temp_directory_path() / "ballast-write-file-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::string path(char const* name) const { return (folder_ / name).string(); }
 
   [[nodiscard]] std::ptrdiff_t entries() const
@@ -48,7 +41,8 @@ class WriteFile : public testing::Test {
     return std::distance(fs::directory_iterator(folder_), {});
   }
 
-  fs::path folder_;
+  ballast_test::temporary_folder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(WriteFile, WritesAndReplaces)  // Ensures (1)

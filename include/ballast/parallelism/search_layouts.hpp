@@ -4,9 +4,9 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_search.hpp>
 #include <ballast/parallelism/detail/least_overrun.hpp>
-#include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
@@ -94,11 +94,11 @@ namespace detail {
   if (best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
   }
-  detail::stage_memory memory(problem);
-  detail::overrun const closest = detail::least_overrun(problem, memory).find();
+  detail::layout_prices prices(problem);
+  detail::overrun const closest = detail::least_overrun(problem, prices.memory).find();
   if (closest.bytes != 0) { return detail::no_layout_fits(problem, closest); }
 
-  detail::layout_search search(problem, best);
+  detail::layout_search search(problem, best, prices);
   search.run();
   if (search.best().empty()) {
     return fail(error_code::infeasible, 0,

@@ -27,7 +27,8 @@ TEST(LayoutSearch, EndsWithAllLayoutsWhereThereAreFewer)  // Ensures (1)
     problem.memory_bytes = std::uint64_t{1} << 30;
     auto const expected = ballast_test::all_layouts(problem);
     if (expected.empty()) { continue; }
-    layout_search search(problem, expected.size() + 1);
+    ballast::detail::layout_prices prices(problem);
+    layout_search search(problem, expected.size() + 1, prices);
     search.run();
     EXPECT_TRUE(search.best() == expected);
     EXPECT_GE(search.evaluated(), expected.size());
@@ -48,7 +49,8 @@ TEST(LayoutSearch, PricesFewOfTheLayouts)
   problem.memory_bytes = std::uint64_t{1} << 31;
   auto const all = ballast_test::all_layouts(problem);
   ASSERT_GT(all.size(), 500U);
-  layout_search search(problem, 1);
+  ballast::detail::layout_prices prices(problem);
+  layout_search search(problem, 1, prices);
   search.run();
   EXPECT_EQ(search.best().front(), all.front());
   EXPECT_LT(search.evaluated(), all.size() / 4);

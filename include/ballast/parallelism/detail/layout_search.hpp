@@ -33,12 +33,13 @@ namespace ballast::inline v0::detail {
 ///                 step, then modules, then microbatches: what trying all would find
 class layout_search {
  public:
-  layout_search(layout_problem const& problem, std::size_t wanted)
+  /// Expects     prices are those of the problem, and outlive the search.
+  layout_search(layout_problem const& problem, std::size_t wanted, layout_prices& prices)
       : problem_(problem),
         wanted_(wanted),
-        prices_(problem),
-        choices_(problem, prices_.memory),
-        bounds_(problem, choices_, prices_.times),
+        prices_(prices),
+        choices_(problem, prices.memory),
+        bounds_(problem, choices_, prices.times),
         chosen_(problem.modules.size())
   {}
 
@@ -80,7 +81,8 @@ class layout_search {
     bool is_last = best_.size() == wanted_;
     time_units const least = starts.front().bound;
     for (time_units beyond = least / 8 + 1;; beyond = 2 * beyond) {
-      is_last = is_last || beyond >= (no_cost - 1 - least) / 2;
+      // Far above the bound there are not as many layouts as wanted: then take all.
+      is_last = is_last || beyond / 1024 >= least || beyond >= (no_cost - 1 - least) / 2;
       first_limit_ = is_last ? no_cost - 1 : least + beyond;
       for (auto const& [bound, microbatches] : starts) {
         if (bound > limit()) { break; }
@@ -183,7 +185,7 @@ class layout_search {
 
   layout_problem problem_;
   std::size_t wanted_;
-  layout_prices prices_;
+  layout_prices& prices_;
   stage_choices choices_;
   gpu_time_bounds bounds_;
   std::vector<chosen_layout> chosen_;
