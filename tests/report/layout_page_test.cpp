@@ -81,7 +81,7 @@ TEST(LayoutPageDeathTest, NeedsALayoutOfItsModules)
   data.modules.pop_back();
   EXPECT_DEATH((void)layout_page(data), "a layout has 2 modules, and the page names 1");
   data.layouts.clear();
-  EXPECT_DEATH((void)layout_page(data), "layouts.empty");
+  EXPECT_DEATH((void)layout_page(data), "a page shows a layout at least");
 }
 
 }  // namespace
