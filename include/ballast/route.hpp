@@ -9,6 +9,8 @@
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
+#include <ballast/route/node_placement.hpp>
+#include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/placement.hpp>

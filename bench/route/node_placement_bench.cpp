@@ -1,0 +1,105 @@
+#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
+
+#include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/route/node_placement.hpp>
+#include <ballast/route/node_traffic_bound.hpp>
+#include <ballast/workload/length_distribution.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace {
+
+using ballast::rank_id;
+using ballast::tokens;
+
+constexpr std::uint64_t node_draws = 20;
+constexpr std::size_t gpus_per_node = 8;
+
+// One step of lognormal samples that LPT has planned, which fills equal bags in any order.
+struct planned_job {
+  ballast::bag_layout bags;
+  ballast::cluster machines;
+  ballast::placement read;
+  ballast::partition_plan plan;
+
+  planned_job(std::size_t ranks, std::size_t samples_per_rank, std::uint64_t seed)
+      : bags(ballast::one_gpu_bags(ranks)),
+        machines(ballast::cluster_of(ranks, gpus_per_node).value())
+  {
+    ballast::random_source random(seed);
+    auto const lengths = ballast::draw_lengths(
+        ballast::clamped_lengths{ballast::lognormal_lengths{.median = 1024, .sigma = 1.0}, 1,
+                                 16384},
+        samples_per_rank * ranks, random);
+    std::vector<rank_id> source;
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      source.push_back(ballast::to_id<rank_id>(sample / samples_per_rank));
+    }
+    plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
+               .value();
+    read.assign_whole(lengths, source, ranks);
+  }
+};
+
+// The time is that of placing. Baseline: the plan as it is, `below_before` is how much less the rank
+// with most sends to other nodes; `gap` is how far that is above the certified bound, `worst_gap` of
+// all draws. bound_ms is what the bound takes.
+void place_by_node(benchmark::State& state)
+{
+  auto const ranks = static_cast<std::size_t>(state.range(0));
+  auto const samples_per_rank = static_cast<std::size_t>(state.range(1));
+  std::vector<planned_job> jobs;
+  for (std::uint64_t seed = 1; seed <= node_draws; ++seed) {
+    jobs.emplace_back(ranks, samples_per_rank, seed);
+  }
+  double below = 0;
+  double gap = 0;
+  double worst_gap = 0;
+  ballast::node_placement placed;
+  ballast::workspace memory;
+  for (planned_job const& job : jobs) {
+    auto plan = job.plan;
+    auto const done =
+        ballast::place_by_node_into(placed, memory, plan, job.read, job.bags, job.machines);
+    if (!done) { return state.SkipWithError(done.error().message.c_str()); }
+    tokens const bound = ballast::node_traffic_bound(plan, job.read, job.bags, job.machines);
+    auto const largest = static_cast<double>(placed.largest);
+    below += 1 - largest / static_cast<double>(placed.largest_before);
+    double const above = largest / static_cast<double>(bound) - 1;
+    gap += above;
+    worst_gap = std::max(worst_gap, above);
+  }
+  state.counters["below_before"] = below / node_draws;
+  state.counters["gap"] = gap / node_draws;
+  state.counters["worst_gap"] = worst_gap;
+  planned_job const& first = jobs.front();
+  state.counters["bound_ms"] = 1e3 * bench::median_seconds(3, [&] {
+                                 benchmark::DoNotOptimize(ballast::node_traffic_bound(
+                                     first.plan, first.read, first.bags, first.machines));
+                               });
+
+  auto plan = first.plan;
+  for (auto _ : state) {
+    std::ranges::copy(first.plan.owner, plan.owner.begin());
+    auto const done =
+        ballast::place_by_node_into(placed, memory, plan, first.read, first.bags, first.machines);
+    benchmark::DoNotOptimize(done.has_value());
+  }
+}
+
+BENCHMARK(place_by_node)
+    ->ArgNames({"ranks", "samples"})
+    ->Args({128, 25})
+    ->Args({128, 75})
+    ->Args({2560, 32})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace

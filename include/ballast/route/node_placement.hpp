@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_NODE_PLACEMENT_HPP
+#define BALLAST_ROUTE_NODE_PLACEMENT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/detail/nodes/node_assignment.hpp>
+#include <ballast/route/detail/nodes/node_volumes.hpp>
+#include <ballast/route/detail/nodes/relieve_ranks.hpp>
+#include <ballast/route/detail/nodes/seat_batches.hpp>
+#include <ballast/route/detail/nodes/settle_nodes.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Which tokens between nodes a placement makes few.
+struct node_traffic {
+  /// false: the most that any rank sends to other nodes. true: the most that any rank sends to them
+  /// or receives from them, where the GPUs of a bag receive equally much.
+  bool count_received = false;
+
+  friend constexpr bool operator==(node_traffic, node_traffic) = default;
+};
+
+/// What place_by_node did.
+///
+/// Shapes      bag_of[m]: where the samples that bag b was given are now.
+/// Ensures     (1) largest <= largest_before; where they are equal, no sample has changed its bag
+struct node_placement {
+  std::vector<bag_id> bag_of;
+  tokens largest_before = 0;  ///< tokens between nodes of the rank with most
+  tokens largest = 0;
+
+  friend bool operator==(node_placement const&, node_placement const&) = default;
+};
+
+/// Exchanges what bags of one size and speed own, so that few tokens cross nodes: at the rank that
+/// would send most to other nodes, since all wait for it. No load changes.
+///
+/// A policy fills equal bags in any order, and links between nodes are some ten times slower than
+/// those inside. With V[i][b] tokens that rank i sends to the batch of bag b, it makes
+///
+///     max over i of sum over b of V[i][b] (1 if b is not on the node of i)
+///
+/// small: the rank with most gets the batch with most of its tokens onto its node, and so on; then
+/// batches of two nodes change places while the largest falls; then, in jobs of up to 500 GPUs or so,
+/// a search that also goes uphill. Inside a node a batch goes to the bag whose GPUs have most of its
+/// tokens. A bag that has GPUs of several nodes keeps its batch.
+///
+/// In, out     plan: owner, loads and samples are permuted; `moved` is counted again, by tokens,
+///             where it is not 0.
+/// Expects     `from` is over the GPUs of `machines`, as `bags` are.
+/// Ensures     (1) makespan, lower_bound and the loads in any order are those of before
+///             (2) in the steady state place_by_node_into allocates nothing
+/// Errors      mismatch: the plan is for other bags or another number of samples; it is unchanged.
+/// Complexity  O(samples + pieces + E log E + ranks log ranks) for E pairs of a rank and a batch, and
+///             `work` exchanges that are looked at.
+/// Source      the problem is Algorithm 3 of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830,
+///             which solves it as an integer program. node_traffic_bound says how good the answer is.
+inline result<void> place_by_node_into(node_placement& placed, workspace& memory,
+                                       partition_plan& plan, placement const& from,
+                                       bag_layout const& bags, cluster const& machines,
+                                       node_traffic traffic = {},
+                                       std::uint64_t work = std::uint64_t{1} << 16)
+{
+  BALLAST_EXPECTS(from.ranks() == machines.gpus() && bags.gpus() == machines.gpus(),
+                  "tokens lie on ", from.ranks(), " ranks, the bags have ", bags.gpus(),
+                  " GPUs, and the cluster has ", machines.gpus());
+  if (plan.bags_digest != bags.digest()) {
+    return fail(error_code::mismatch, 0,
+                "the plan is for other bags than these; give the bags that it was made for");
+  }
+  if (plan.owner.size() != from.size()) {
+    return fail(error_code::mismatch, 0,
+                "the plan is for " + std::to_string(plan.owner.size()) + " samples, not for " +
+                    std::to_string(from.size()) +
+                    "; give the placement of those that were planned");
+  }
+
+  auto scratch = memory.open();
+  detail::node_volumes const volumes(from, plan.owner, bags, machines, scratch);
+  std::size_t const batches = bags.size();
+  detail::node_assignment where(volumes, traffic.count_received, scratch);
+  for (std::size_t batch = 0; batch < batches; ++batch) {
+    if (volumes.kind_of(batch) != detail::node_volumes::none) {
+      where.place(batch, volumes.home_of(batch));
+    }
+  }
+  placed.largest_before = where.largest();
+  where.clear();
+  std::span<std::uint32_t> const node_of = scratch.take<std::uint32_t>(batches);
+  std::span<cost_units> const loads = scratch.take<cost_units>(batches);
+  detail::place_for_worst(where, memory);
+  detail::work_budget left(work);
+  detail::exchange_for_worst(where, left);
+  detail::settle_lower(where, node_of, left.left());
+  placed.largest = std::min(where.largest(), placed.largest_before);
+  placed.bag_of.resize(batches);
+  if (placed.largest == placed.largest_before) {
+    for (std::size_t bag = 0; bag < batches; ++bag) { placed.bag_of[bag] = to_id<bag_id>(bag); }
+    return {};
+  }
+  for (std::size_t batch = 0; batch < batches; ++batch) { node_of[batch] = where.node_of(batch); }
+  detail::seat_batches(volumes, bags, node_of, placed.bag_of, memory);
+
+  for (bag_id& owner : plan.owner) { owner = placed.bag_of[to_index(owner)]; }
+  std::copy(plan.loads.begin(), plan.loads.end(), loads.begin());
+  for (std::size_t bag = 0; bag < batches; ++bag) {
+    plan.loads[to_index(placed.bag_of[bag])] = loads[bag];
+  }
+  plan.samples.regroup(plan.owner, batches);
+  if (plan.moved.numerator != 0) {
+    tokens all = 0;
+    tokens moved = 0;
+    for (std::size_t sample = 0; sample < plan.owner.size(); ++sample) {
+      for (piece const& each : from[to_id<sample_id>(sample)]) {
+        all += each.count;
+        if (bags.bag_of(each.rank) != plan.owner[sample]) { moved += each.count; }
+      }
+    }
+    plan.moved = {moved, std::max<tokens>(all, 1)};
+  }
+  return {};
+}
+
+/// The same, but returns a new answer.
+[[nodiscard]] inline result<node_placement> place_by_node(
+    partition_plan& plan, placement const& from, bag_layout const& bags, cluster const& machines,
+    node_traffic traffic = {}, std::uint64_t work = std::uint64_t{1} << 16)
+{
+  node_placement placed;
+  workspace memory;
+  auto const done = place_by_node_into(placed, memory, plan, from, bags, machines, traffic, work);
+  if (!done) { return tl::unexpected(done.error()); }
+  return placed;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_NODE_PLACEMENT_HPP

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/node_placement.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "detail/nodes/node_job.hpp"
+
+#include <ballast/route/node_traffic_bound.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::bag_layout;
+using ballast::node_placement;
+using ballast::place_by_node;
+using ballast::to_id;
+using ballast::to_index;
+using ballast::tokens;
+using ballast_test::node_job;
+using ballast_test::random_node_job;
+
+// The owners if the samples of bag b go to bag_of[b].
+std::vector<bag_id> owners_after(std::vector<bag_id> const& owner,
+                                 std::vector<std::size_t> const& bag_of)
+{
+  std::vector<bag_id> after;
+  for (bag_id const each : owner) { after.push_back(to_id<bag_id>(bag_of[to_index(each)])); }
+  return after;
+}
+
+// Oracle: all orders of the bags that keep sizes, speeds and what lies across nodes.
+tokens least_of_all_orders(node_job const& job, bool count_received)
+{
+  std::vector<std::size_t> order(job.bags.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  tokens least = job.largest(job.plan.owner, count_received);
+  auto const node_of = [&](std::size_t rank) {
+    return job.machines.node_of(to_id<ballast::rank_id>(rank));
+  };
+  auto const allowed = [&](std::size_t from, std::size_t to) {
+    auto const a = job.bags[to_id<bag_id>(from)];
+    auto const b = job.bags[to_id<bag_id>(to)];
+    auto const across = [&](ballast::bag each) {
+      return node_of(to_index(each.first)) != node_of(to_index(each.first) + each.gpus - 1);
+    };
+    return from == to || (a.gpus == b.gpus && !across(a) && !across(b) &&
+                          job.bags.speeds()[from] == job.bags.speeds()[to]);
+  };
+  do {
+    bool possible = true;
+    for (std::size_t bag = 0; bag < order.size(); ++bag) {
+      possible = possible && allowed(bag, order[bag]);
+    }
+    if (possible) {
+      least = std::min(least, job.largest(owners_after(job.plan.owner, order), count_received));
+    }
+  } while (std::ranges::next_permutation(order).found);
+  return least;
+}
+
+// Baseline of quality: exchange any two bags of one size while the largest row falls.
+tokens by_plain_exchanges(node_job const& job)
+{
+  std::vector<std::size_t> order(job.bags.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  tokens least = job.largest(job.plan.owner, false);
+  for (bool better = true; better;) {
+    better = false;
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      for (std::size_t b = a + 1; b < order.size(); ++b) {
+        std::swap(order[a], order[b]);
+        tokens const now = job.largest(owners_after(job.plan.owner, order), false);
+        if (now < least) {
+          least = now;
+          better = true;
+        } else {
+          std::swap(order[a], order[b]);
+        }
+      }
+    }
+  }
+  return least;
+}
+
+struct shape {
+  std::vector<std::uint32_t> nodes;
+  std::vector<std::uint32_t> bags;  // GPUs of each
+};
+
+bag_layout layout_of(shape const& each)
+{
+  std::vector<ballast::bag> bags;
+  std::size_t first = 0;
+  for (std::uint32_t const gpus : each.bags) {
+    bags.push_back({to_id<ballast::rank_id>(first), gpus});
+    first += gpus;
+  }
+  return bag_layout(bags);
+}
+
+std::vector<shape> small_shapes()
+{
+  return {
+      {{2, 2, 2}, {1, 1, 1, 1, 1, 1}},    {{3, 1, 2}, {1, 1, 1, 1, 1, 1}},  // nodes of unequal size
+      {{4, 4}, {1, 1, 2, 2, 1, 1}},                                         // bags of two sizes
+      {{3, 3, 3}, {1, 1, 2, 1, 1, 2, 1}},                                   // one across two nodes
+      {{2, 2, 2, 2}, {2, 2, 2, 2}},       {{6}, {1, 2, 1, 2}},  // one node: nothing crosses
+      {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}};                      // nodes of one GPU
+}
+
+TEST(PlaceByNode, ReachesTheBestOrderOfBagsInSmallJobs)  // Ensures (1), largest as measured
+{
+  ballast::random_source random(20240607);
+  std::size_t optimal = 0;
+  std::size_t all = 0;
+  for (shape const& each : small_shapes()) {
+    for (int trial = 0; trial < 8; ++trial) {
+      bool const received = trial % 2 == 1 && std::ranges::max(each.bags) == 1;
+      node_job const job = random_node_job(each.nodes, layout_of(each), random.below(40), random);
+      SCOPED_TRACE(testing::Message() << each.nodes.size() << " nodes, " << each.bags.size()
+                                      << " bags, trial " << trial);
+      auto plan = job.plan;
+      ballast::node_traffic const traffic{.count_received = received};
+      auto const placed = place_by_node(plan, job.read, job.bags, job.machines, traffic).value();
+
+      EXPECT_EQ(placed.largest_before, job.largest(job.plan.owner, received));
+      EXPECT_EQ(placed.largest, job.largest(plan.owner, received));
+      EXPECT_LE(placed.largest, placed.largest_before);
+      tokens const least = least_of_all_orders(job, received);
+      EXPECT_LE(least, placed.largest);
+      EXPECT_LE(ballast::node_traffic_bound(job.plan, job.read, job.bags, job.machines, traffic),
+                least);
+      optimal += placed.largest == least ? 1 : 0;
+      ++all;
+    }
+  }
+  EXPECT_GE(optimal * 100, all * 95) << optimal << " of " << all;
+}
+
+TEST(PlaceByNode, PermutesBagsOfOneSizeAndSpeedAndNothingElse)
+{
+  ballast::random_source random(7);
+  for (shape const& each : small_shapes()) {
+    node_job const job = random_node_job(each.nodes, layout_of(each), 60, random);
+    auto plan = job.plan;
+    auto const placed = place_by_node(plan, job.read, job.bags, job.machines).value();
+
+    std::vector<bool> taken(job.bags.size(), false);
+    for (std::size_t bag = 0; bag < job.bags.size(); ++bag) {
+      bag_id const to = placed.bag_of[bag];
+      ASSERT_LT(to_index(to), job.bags.size());
+      EXPECT_FALSE(taken[to_index(to)]);
+      taken[to_index(to)] = true;
+      EXPECT_EQ(job.bags[to].gpus, job.bags[to_id<bag_id>(bag)].gpus);
+      EXPECT_EQ(plan.loads[to_index(to)], job.plan.loads[bag]);
+      EXPECT_TRUE(std::ranges::equal(plan.samples[to], job.plan.samples[to_id<bag_id>(bag)]));
+    }
+    for (std::size_t sample = 0; sample < job.lengths.size(); ++sample) {
+      EXPECT_EQ(plan.owner[sample], placed.bag_of[to_index(job.plan.owner[sample])]);
+    }
+    EXPECT_EQ(plan.makespan, job.plan.makespan);
+  }
+}
+
+TEST(PlaceByNode, IsNeverAbovePlainExchangesOrFarAboveTheBound)
+{
+  ballast::random_source random(11);
+  std::vector<std::uint32_t> const nodes{4, 4, 4, 4};
+  for (int trial = 0; trial < 8; ++trial) {
+    node_job const job =
+        random_node_job(nodes, ballast::one_gpu_bags(16), 40 + random.below(300), random);
+    SCOPED_TRACE(testing::Message() << "trial " << trial << " of " << job.lengths.size());
+    auto plan = job.plan;
+    auto const placed = place_by_node(plan, job.read, job.bags, job.machines).value();
+    EXPECT_LE(placed.largest, by_plain_exchanges(job));
+    tokens const bound = ballast::node_traffic_bound(plan, job.read, job.bags, job.machines);
+    EXPECT_LE(bound, placed.largest);
+    EXPECT_GE(bound * 100, placed.largest * 75);
+  }
+}
+
+TEST(PlaceByNode, CountsWhatMovedAgainWhereAPlanSaysIt)
+{
+  std::vector<tokens> const lengths{100, 10, 20, 100};
+  std::vector<ballast::rank_id> const source{ballast::rank_id{0}, ballast::rank_id{1},
+                                             ballast::rank_id{2}, ballast::rank_id{3}};
+  node_job job{.machines = ballast::cluster_of(4, 2).value(), .bags = ballast::one_gpu_bags(4)};
+  job.lengths = lengths;
+  job.read.assign_whole(lengths, source, 4);
+  job.plan =
+      ballast::partition(lengths, job.bags, ballast::longest_processing_time{}, std::identity{})
+          .value();
+  job.plan.moved = {1, 2};  // as least_movement would have counted it
+  ASSERT_EQ(job.plan.owner, (std::vector{bag_id{0}, bag_id{3}, bag_id{2}, bag_id{1}}));
+  auto const placed = place_by_node(job.plan, job.read, job.bags, job.machines).value();
+  EXPECT_EQ(placed.largest_before, 100);
+  EXPECT_EQ(placed.largest, 0);
+  EXPECT_EQ(job.plan.owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{3}}));
+  EXPECT_EQ(job.plan.moved, (ballast::ratio{0, 1}));
+}
+
+TEST(PlaceByNode, RefusesAPlanOfOtherBagsOrSamples)  // Errors
+{
+  ballast::random_source random(3);
+  std::vector<std::uint32_t> const nodes{2, 2};
+  node_job job = random_node_job(nodes, ballast::one_gpu_bags(4), 9, random);
+  auto const before = job.plan.owner;
+  auto const other_bags = layout_of({{2, 2}, {2, 2}});
+  auto const refused = place_by_node(job.plan, job.read, other_bags, job.machines);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
+  EXPECT_EQ(refused.error().message,
+            "the plan is for other bags than these; give the bags that it was made for");
+
+  ballast::placement fewer;
+  fewer.assign_whole(std::span(job.lengths).first(8), std::span(job.source).first(8), 4);
+  auto const short_of_one = place_by_node(job.plan, fewer, job.bags, job.machines);
+  ASSERT_FALSE(short_of_one);
+  EXPECT_EQ(short_of_one.error().message,
+            "the plan is for 9 samples, not for 8; give the placement of those that were planned");
+  EXPECT_EQ(job.plan.owner, before);
+}
+
+TEST(PlaceByNode, AllocatesNothingInTheSteadyState)  // Ensures (2)
+{
+  ballast::random_source random(5);
+  std::vector<std::uint32_t> const nodes{4, 4};
+  node_job const job = random_node_job(nodes, ballast::one_gpu_bags(8), 200, random);
+  node_placement placed;
+  ballast::workspace memory;
+  auto plan = job.plan;
+  auto const step = [&] {
+    std::ranges::copy(job.plan.owner, plan.owner.begin());
+    return ballast::place_by_node_into(placed, memory, plan, job.read, job.bags, job.machines)
+        .has_value();
+  };
+  ASSERT_TRUE(step());
+  auto const before = ballast_test::allocations();
+  ASSERT_TRUE(step());
+  EXPECT_EQ(ballast_test::allocations(), before);
+}
+
+}  // namespace
