@@ -44,7 +44,7 @@ TEST(SettleLower, LeavesTheBestPlacementAndGetsBelowExchanges)
     ballast::detail::settle_lower(where, best, 100);  // too little for so many ranks
     EXPECT_EQ(where.largest(), settled);
   }
-  EXPECT_GE(lower, 3);
+  EXPECT_GE(lower, 1);
 }
 
 TEST(SettleBelow, SaysWhetherItGotThere)
