@@ -22,7 +22,7 @@ TEST(PlaceForWorst, PlacesEveryBatchWhereThereIsRoom)
 {
   ballast::random_source random(6);
   for (auto const& nodes : {std::vector<std::uint32_t>{3, 3}, {1, 5}, {6}, {1, 1, 1, 1, 1, 1}}) {
-    for (std::size_t const samples : {0, 3, 50}) {
+    for (std::size_t const samples : {0U, 3U, 50U}) {
       auto const job =
           ballast_test::random_node_job(nodes, ballast::one_gpu_bags(6), samples, random);
       for (bool const received : {false, true}) {
