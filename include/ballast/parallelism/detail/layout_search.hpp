@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
