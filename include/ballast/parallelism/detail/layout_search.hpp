@@ -9,7 +9,6 @@
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 

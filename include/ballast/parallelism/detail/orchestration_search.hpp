@@ -8,6 +8,7 @@
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SHORTFALL_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
