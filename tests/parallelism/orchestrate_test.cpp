@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 
 #include <cstddef>
@@ -79,6 +82,36 @@ TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
   auto const old = orchestrate(problem, monolithic{.tp = 1, .pp = 3});
   ASSERT_TRUE(old);
   EXPECT_THAT(old->layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
+}
+
+ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::uint64_t flops)
+{
+  return {.name = name,
+          .layers = layers,
+          .flops = {.linear = flops},
+          .degrees = {{.tp = 1}, {.tp = 2}, {.tp = 4}}};
+}
+
+TEST(Orchestrate, TakesProfiles)
+{
+  auto const vision = profile_of("vision", 4, 4'000'000'000);
+  auto const llm = profile_of("llm", 8, 48'000'000);
+  // [orchestrate]
+  ballast::orchestration_problem problem;
+  problem.modules = {
+      value_or_throw(ballast::orchestrated_module_of(vision, 5)),  // profile, mean size
+      value_or_throw(ballast::orchestrated_module_of(llm, 1324))};
+  problem.modules[0].is_trained = false;  // frozen
+  problem.llm = 1;                        // which module is the LLM
+  problem.global_batch = 48;
+  problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
+  auto const found = value_or_throw(ballast::orchestrate(problem));
+  ballast::model_layout const& best = found.layout;  // tp, pp and dp of each module
+  auto const old = value_or_throw(ballast::orchestrate(problem, ballast::monolithic{}));
+  // [orchestrate]
+  EXPECT_EQ(best.modules.size(), 2U);
+  EXPECT_LE(best.step, old.layout.step);
+  EXPECT_LE(best.gpus(), 16U);
 }
 
 TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
