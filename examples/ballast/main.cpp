@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
 #include "job.hpp"
+#include "orchestrate_command.hpp"
 #include "out_of_memory.hpp"
 #include "outcome.hpp"
 #include "output.hpp"
@@ -30,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -266,32 +268,39 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
   return profile;
 }
 
-CLI::App& add_search(CLI::App& app, cli::search_options& options)
+/// The options that say which model, data and GPUs get a layout.
+template <class Options>
+void add_modules(CLI::App& app, Options& options)
 {
-  auto& search = *app.add_subcommand(
-      "search", "Find the layouts with the shortest steps: tp, pp and dp of every module");
-  add_file(search, "--profile", options.profile, "CSV file of the profiles of the modules");
-  add_file(search, "--data", options.data,
+  add_file(app, "--profile", options.profile, "CSV file of the profiles of the modules");
+  add_file(app, "--data", options.data,
            "CSV file of samples, with a column of sizes for each module, named as it");
-  search
-      .add_option("--size", options.sizes,
-                  "Sizes in a module that is no column of the data: its name and an expression, "
-                  "such as llm=text_tokens+visual_tokens; give the option several times")
+  app.add_option("--size", options.sizes,
+                 "Sizes in a module that is no column of the data: its name and an expression, "
+                 "such as llm=text_tokens+visual_tokens; give the option several times")
       ->type_name("MODULE=EXPR")
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
   constexpr std::uint32_t most = std::uint32_t{1} << 24;
-  add_number<std::uint32_t>(search, "--gpus", options.gpus, 1, most, "GPUs of the job");
-  add_number<std::uint32_t>(search, "--gpus-per-node", options.gpus_per_node, 1, most,
+  add_number<std::uint32_t>(app, "--gpus", options.gpus, 1, most, "GPUs of the job");
+  add_number<std::uint32_t>(app, "--gpus-per-node", options.gpus_per_node, 1, most,
                             "GPUs of a node (default: 8)");
-  search.add_option("--memory", options.memory, "Memory of a GPU, such as 80GB or 80GiB")
+  app.add_option("--memory", options.memory, "Memory of a GPU, such as 80GB or 80GiB")
       ->type_name("SIZE");
-  add_number<std::uint32_t>(search, "--global-batch", options.global_batch, 1, most,
+  add_number<std::uint32_t>(app, "--global-batch", options.global_batch, 1, most,
                             "Samples of a step");
   for (auto const* const name : {"--profile", "--data", "--gpus", "--memory", "--global-batch"}) {
-    search.get_option(name)->required();
+    app.get_option(name)->required();
   }
+}
+
+CLI::App& add_search(CLI::App& app, cli::search_options& options)
+{
+  auto& search = *app.add_subcommand(
+      "search", "Find the layouts with the shortest steps: tp, pp and dp of every module");
+  add_modules(search, options);
+  constexpr std::uint32_t most = std::uint32_t{1} << 24;
   add_number<std::size_t>(search, "--top", options.top, 1, 1000,
                           "Layouts to find, simulate and print (default: 5)");
   search
@@ -316,6 +325,48 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
   add_format(search, options.format);
   add_file(search, "--report", options.report, "Write an HTML page with pictures to this file");
   return search;
+}
+
+CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
+{
+  auto& orchestrate = *app.add_subcommand(
+      "orchestrate", "Give every module of a model GPUs and a parallelism of its own");
+  add_modules(orchestrate, options);
+  constexpr std::uint32_t most = std::uint32_t{1} << 24;
+  add_number<std::uint32_t>(orchestrate, "--microbatch", options.microbatch, 1, most,
+                            "Samples of a microbatch of each replica of the LLM (default: 1)");
+  orchestrate.add_option("--llm", options.llm, "The module that is the LLM (default: the last)")
+      ->type_name("MODULE");
+  auto const add_list = [&orchestrate](std::string const& name, std::vector<std::string>& target,
+                                       std::string const& type, std::string const& help) {
+    orchestrate.add_option(name, target, help)
+        ->type_name(type)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->take_all();
+  };
+  add_list("--frozen", options.frozen, "MODULE",
+           "A module whose weights are not trained; give the option several times");
+  add_list("--trained-input", options.trained_inputs, "MODULE",
+           "A module that a trained projector feeds; give the option several times");
+  add_list("--own-gpus", options.own_gpus, "MODULE=N:SIZE",
+           "GPUs and their memory that a module has for itself, such as vision=32:40GB, or "
+           "vision=32:40GB:0.5 for GPUs of half the speed; give the option several times");
+  add_list("--virtual-stages", options.virtual_stages, "MODULE=N",
+           "Virtual stages of each stage of a module; give the option several times");
+  add_list("--boundary-bytes", options.boundary_bytes, "MODULE=SIZE",
+           "What a stage of a module sends of a sample to the next; give the option several times");
+  add_number<double>(orchestrate, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6,
+                     1e9, "GB/s of a GPU to other nodes (default: traffic takes no time)");
+  orchestrate
+      .add_option("--state", options.state,
+                  "Bytes of weight, gradient and optimiser of a parameter; replicas share the last")
+      ->type_name("N,N,N")
+      ->capture_default_str();
+  add_format(orchestrate, options.format);
+  add_file(orchestrate, "--report", options.report,
+           "Write an HTML page with pictures to this file");
+  return orchestrate;
 }
 
 CLI::App& add_route(CLI::App& app, cli::job_options& options)
@@ -368,19 +419,22 @@ int main(int argc, char** argv)
     cli::pipeline_options pipeline;
     cli::profile_options profile;
     cli::search_options search;
+    cli::orchestrate_options orchestrate;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     CLI::App const& partition_command = add_partition(app, partition);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     CLI::App const& profile_command = add_profile(app, profile);
     CLI::App const& search_command = add_search(app, search);
+    CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
     auto const command = [&]() -> std::string {
-      return partition_command.parsed()  ? "partition"
-             : pipeline_command.parsed() ? "pipeline"
-             : profile_command.parsed()  ? "profile"
-             : search_command.parsed()   ? "search"
-             : route_command.parsed()    ? "route"
-                                         : "plan";
+      return partition_command.parsed()     ? "partition"
+             : pipeline_command.parsed()    ? "pipeline"
+             : profile_command.parsed()     ? "profile"
+             : search_command.parsed()      ? "search"
+             : orchestrate_command.parsed() ? "orchestrate"
+             : route_command.parsed()       ? "route"
+                                            : "plan";
     };
     try {
       app.parse(argc, argv);
@@ -409,6 +463,10 @@ int main(int argc, char** argv)
     if (search_command.parsed()) {
       return complain(perform(search, cli::run_search, cli::show_search, "searching layouts",
                               "give fewer samples or a smaller global batch"));
+    }
+    if (orchestrate_command.parsed()) {
+      return complain(perform(orchestrate, cli::run_orchestrate, cli::show_orchestrate,
+                              "orchestrating modules", "give fewer samples or a smaller batch"));
     }
     return complain(perform(partition, cli::run_partition, cli::show_partition,
                             "planning instances", "give fewer of them"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search_command.hpp"
 
+#include "module_inputs.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 
@@ -22,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -35,40 +35,6 @@ namespace {
 
 using ballast::tokens;
 
-/// "80GB", "80GiB" or a number of bytes.
-outcome<std::uint64_t> read_bytes(std::string_view option, std::string const& text)
-{
-  constexpr std::pair<std::string_view, std::uint64_t> units[] = {{"KiB", std::uint64_t{1} << 10},
-                                                                  {"MiB", std::uint64_t{1} << 20},
-                                                                  {"GiB", std::uint64_t{1} << 30},
-                                                                  {"TiB", std::uint64_t{1} << 40},
-                                                                  {"kB", 1'000},
-                                                                  {"MB", 1'000'000},
-                                                                  {"GB", 1'000'000'000},
-                                                                  {"TB", 1'000'000'000'000},
-                                                                  {"B", 1}};
-  std::string_view number = text;
-  std::uint64_t unit = 1;
-  for (auto const& [name, bytes] : units) {
-    if (!number.ends_with(name)) { continue; }
-    number.remove_suffix(name.size());
-    unit = bytes;
-    break;
-  }
-  constexpr std::uint64_t billion = 1'000'000'000;
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  auto const parsed = ballast::parse_decimal(number);
-  ballast::uint128 const billionths =
-      parsed ? parsed->in_units(ballast::decimal::most_decimals) : ballast::uint128{0};
-  bool const good = parsed && billionths <= static_cast<ballast::uint128>(most) * billion / unit &&
-                    billionths * unit >= billion;
-  if (!good) {
-    return usage(fmt::format("{}: '{}' is no size of at least one byte; write 80GB, 80GiB or 80e9",
-                             option, text));
-  }
-  return static_cast<std::uint64_t>(billionths * unit / billion);
-}
-
 outcome<ballast::ratio> read_share(std::string_view option, std::string const& text)
 {
   constexpr std::int64_t whole = 1'000'000'000;
@@ -80,55 +46,6 @@ outcome<ballast::ratio> read_share(std::string_view option, std::string const& t
         fmt::format("{}: '{}' is no share above 0 and at most 1; write 0.99", option, text));
   }
   return ballast::ratio{static_cast<std::int64_t>(billionths), whole};
-}
-
-/// For each module the expression of its sizes: that of a --size, or the column that has its name.
-outcome<std::vector<std::string>> expressions_of(search_options const& options,
-                                                 std::span<ballast::module_profile const> modules)
-{
-  std::vector<std::string> expressions(modules.size());
-  for (std::string const& size : options.sizes) {
-    std::size_t const equals = size.find('=');
-    std::string_view const name = std::string_view(size).substr(0, equals);
-    auto const module =
-        std::ranges::find_if(modules, [name](auto const& each) { return each.name == name; });
-    if (equals == size.npos || module == modules.end()) {
-      std::string names;
-      for (auto const& each : modules) { names += (names.empty() ? "" : ", ") + each.name; }
-      return usage(fmt::format(
-          "--size: '{}' gives no module of the profile a size; write MODULE=EXPR for one of {}",
-          size, names));
-    }
-    std::string& expression = expressions[static_cast<std::size_t>(module - modules.begin())];
-    if (!expression.empty()) {
-      return usage(fmt::format("--size: module {} has two sizes; give one", name));
-    }
-    expression = size.substr(equals + 1);
-    if (expression.empty()) {
-      return usage(fmt::format("--size: '{}' has no expression; name a column", size));
-    }
-  }
-  for (std::size_t module = 0; module < modules.size(); ++module) {
-    if (expressions[module].empty()) { expressions[module] = "`" + modules[module].name + "`"; }
-  }
-  return expressions;
-}
-
-outcome<std::vector<tokens>> read_sizes(search_options const& options,
-                                        std::span<ballast::module_profile const> modules)
-{
-  using ballast::error_code;
-  auto const expressions = expressions_of(options, modules);
-  if (!expressions) { return tl::unexpected(expressions.error()); }
-  auto sizes = ballast::load_sample_sizes(options.data, *expressions);
-  if (sizes) { return std::move(*sizes); }
-  bool const wrong_expression =
-      !options.sizes.empty() &&
-      (sizes.error().code == error_code::syntax || sizes.error().code == error_code::out_of_range);
-  if (wrong_expression) { return usage("--size", sizes.error()); }
-  return bad_data(sizes.error().message + (sizes.error().code == error_code::unknown_name
-                                               ? "; add it, or give --size MODULE=EXPR"
-                                               : ""));
 }
 
 /// The best layouts by the prices, ranked by simulated steps.
@@ -173,7 +90,7 @@ outcome<search_run> run_search(search_options const& options)
   }
   auto modules = ballast::load_module_profiles(options.profile);
   if (!modules) { return bad_data(modules.error().message); }
-  auto const all = read_sizes(options, *modules);
+  auto const all = read_module_sizes(options.data, options.sizes, *modules);
   if (!all) { return tl::unexpected(all.error()); }
 
   search_run run;

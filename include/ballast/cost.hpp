@@ -25,6 +25,7 @@
 #include <ballast/cost/throughput_grid.hpp>
 #include <ballast/cost/training_passes.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/cost/unet_shape.hpp>
 #include <ballast/cost/write_profile.hpp>
 
 #endif  // BALLAST_COST_HPP

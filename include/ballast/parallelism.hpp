@@ -5,12 +5,18 @@
 /// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, and how it is
 /// spread over them.
 
+#include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
+#include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
+#include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
+#include <ballast/parallelism/price_orchestration.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>

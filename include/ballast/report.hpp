@@ -18,6 +18,7 @@
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/report/orchestration_page.hpp>
 #include <ballast/report/pipeline_bar.hpp>
 #include <ballast/report/pipeline_bars.hpp>
 #include <ballast/report/pipeline_chart.hpp>

@@ -65,7 +65,7 @@ inline void no_known_model_has_this_name() {}
 ///
 /// Stable Diffusion 2.1, which DistTrain generates with, is not here: its U-Net has convolutions and
 /// attention at four resolutions, 320 to 1280 channels wide, and is no transformer of one length.
-/// Time it, and use its times (`interpolated_cost`).
+/// `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image (cost/unet_shape.hpp).
 inline constexpr auto known_models = std::to_array<known_model>({
     {"llama3-7b", detail::language_model(32, 4096, 11008, 32, 32, 32'000), detail::from_disttrain},
     {"llama3-13b", detail::language_model(40, 5120, 13824, 40, 40, 32'000), detail::from_disttrain},

@@ -32,9 +32,17 @@ struct module_layout {
 /// Units       step: picoseconds; memory_bytes: of the GPU that holds most.
 struct model_layout {
   std::vector<module_layout> modules;  ///< in the order of the pipeline: encoders, then the LLM
-  std::uint32_t microbatches = 1;      ///< that each replica of the last module computes in a step
+  std::uint32_t microbatches = 1;  ///< of each replica of the last module; orchestrated: the LLM
   time_units step = 0;
   std::uint64_t memory_bytes = 0;
+
+  /// Those that the modules get; of an orchestration maybe fewer than there are.
+  [[nodiscard]] std::uint64_t gpus() const noexcept
+  {
+    std::uint64_t sum = 0;
+    for (module_layout const& each : modules) { sum += each.gpus(); }
+    return sum;
+  }
 
   friend bool operator==(model_layout const&, model_layout const&) = default;
 };

@@ -8,8 +8,8 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/layout_pipeline.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>

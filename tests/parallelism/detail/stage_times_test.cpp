@@ -16,10 +16,7 @@ namespace {
 
 using ballast::uint128;
 using ballast::detail::batch_work;
-using ballast::detail::divided_up;
 using ballast::detail::stage_times;
-
-static_assert(divided_up(7, 2) == 4 && divided_up(8, 2) == 4 && divided_up(0, 5) == 0);
 
 TEST(BatchWork, IsRoundedUpAndSaysWhereItDoesNotFit)
 {

@@ -4,6 +4,7 @@
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>

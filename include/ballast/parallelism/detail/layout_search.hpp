@@ -4,11 +4,11 @@
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 

@@ -7,6 +7,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 
 #include <algorithm>
@@ -16,11 +17,6 @@
 #include <vector>
 
 namespace ballast::inline v0::detail {
-
-[[nodiscard]] constexpr uint128 divided_up(uint128 value, uint128 by) noexcept
-{
-  return value / by + (value % by != 0 ? 1 : 0);
-}
 
 /// The work of `batch` copies of a sample, rounded up to whole FLOP after it is divided by `parts`.
 struct batch_work {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_MODULE_INPUTS_HPP
+#define BALLAST_EXAMPLES_MODULE_INPUTS_HPP
+
+#include "outcome.hpp"
+
+#include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cli {
+
+/// "80GB", "80GiB" or a number of bytes.
+[[nodiscard]] outcome<std::uint64_t> read_bytes(std::string_view option, std::string const& text);
+
+/// The sizes of all samples of a file in each module: of the column that is named as it, or of an
+/// expression that a --size gives, MODULE=EXPR.
+[[nodiscard]] outcome<std::vector<ballast::tokens>> read_module_sizes(
+    std::string const& data, std::vector<std::string> const& given,
+    std::span<ballast::module_profile const> modules);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_MODULE_INPUTS_HPP

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrate_command.hpp"
+
+#include "module_inputs.hpp"
+#include "output_paths.hpp"
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/cost/read_profile.hpp>
+#include <ballast/parallelism/by_flops.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
+#include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/text/decimal.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+using ballast::orchestrated_module;
+using ballast::orchestration_problem;
+
+std::optional<std::uint32_t> whole_number(std::string_view text)
+{
+  std::uint32_t value = 0;
+  auto const parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  bool const good = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+  return good ? std::optional(value) : std::nullopt;
+}
+
+/// The module of a name that an option gives.
+outcome<std::size_t> find_module(std::string_view option, std::string_view name,
+                                 std::span<orchestrated_module const> modules)
+{
+  auto const found =
+      std::ranges::find_if(modules, [name](auto const& each) { return each.name == name; });
+  if (found != modules.end()) { return static_cast<std::size_t>(found - modules.begin()); }
+  std::string names;
+  for (auto const& each : modules) { names += (names.empty() ? "" : ", ") + each.name; }
+  return usage(
+      fmt::format("{}: '{}' is no module of the profile; choose one of {}", option, name, names));
+}
+
+struct module_value {
+  std::size_t module;
+  std::string value;
+};
+
+/// MODULE=VALUE.
+outcome<module_value> read_module_value(std::string_view option, std::string const& text,
+                                        std::span<orchestrated_module const> modules)
+{
+  std::size_t const equals = text.find('=');
+  if (equals == text.npos) {
+    return usage(
+        fmt::format("{}: '{}' has no '='; write a module, '=' and its value", option, text));
+  }
+  auto const module = find_module(option, std::string_view(text).substr(0, equals), modules);
+  if (!module) { return tl::unexpected(module.error()); }
+  return module_value{*module, text.substr(equals + 1)};
+}
+
+outcome<ballast::state_parts> read_state(std::string const& text)
+{
+  std::vector<std::uint32_t> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    std::size_t const comma = std::min(text.find(',', at), text.size());
+    auto const part = whole_number(std::string_view(text).substr(at, comma - at));
+    if (!part || *part > 1000) {
+      parts.clear();
+      break;
+    }
+    parts.push_back(*part);
+    at = comma + 1;
+  }
+  if (parts.size() != 3 || parts[0] + parts[1] + parts[2] == 0) {
+    return usage(fmt::format(
+        "--state: '{}' is no list of bytes for weight, gradient and optimiser; write 2,2,12",
+        text));
+  }
+  return ballast::state_parts{parts[0], parts[1], parts[2]};
+}
+
+/// N:SIZE or N:SIZE:SPEED.
+outcome<ballast::gpu_kind> read_kind(std::string const& text, ballast::gpu_kind kind)
+{
+  std::size_t const first = text.find(':');
+  std::size_t const second = first == text.npos ? text.npos : text.find(':', first + 1);
+  auto const gpus = whole_number(std::string_view(text).substr(0, first));
+  if (first == text.npos || !gpus || *gpus == 0) {
+    return usage(
+        fmt::format("--own-gpus: '{}' is no number of GPUs and their memory; write "
+                    "MODULE=32:40GB, or MODULE=32:40GB:0.5 for GPUs of half the speed",
+                    text));
+  }
+  kind.gpus = *gpus;
+  auto const memory = read_bytes("--own-gpus", text.substr(first + 1, second - first - 1));
+  if (!memory) { return tl::unexpected(memory.error()); }
+  kind.memory_bytes = *memory;
+  if (second == text.npos) { return kind; }
+  constexpr std::int64_t whole = 1'000;
+  auto const speed = ballast::parse_decimal(std::string_view(text).substr(second + 1));
+  auto const thousandths = speed ? speed->in_units(3) : ballast::uint128{0};
+  if (thousandths == 0 || thousandths > static_cast<ballast::uint128>(1'000 * whole)) {
+    return usage(fmt::format(
+        "--own-gpus: '{}' is no speed from 0.001 to 1000 beside the profile's GPUs; write 0.5",
+        text.substr(second + 1)));
+  }
+  kind.speed = {static_cast<std::int64_t>(thousandths), whole};
+  return kind;
+}
+
+/// What the options say of single modules.
+outcome<void> read_modules(orchestration_problem& problem, orchestrate_options const& options)
+{
+  std::span<orchestrated_module> const modules = problem.modules;
+  problem.llm = modules.size() - 1;
+  if (!options.llm.empty()) {
+    auto const llm = find_module("--llm", options.llm, modules);
+    if (!llm) { return tl::unexpected(llm.error()); }
+    problem.llm = *llm;
+  }
+  for (std::string const& name : options.frozen) {
+    auto const module = find_module("--frozen", name, modules);
+    if (!module) { return tl::unexpected(module.error()); }
+    modules[*module].is_trained = false;
+  }
+  for (std::string const& name : options.trained_inputs) {
+    auto const module = find_module("--trained-input", name, modules);
+    if (!module) { return tl::unexpected(module.error()); }
+    modules[*module].is_input_trained = true;
+  }
+  for (std::string const& text : options.boundary_bytes) {
+    auto const given = read_module_value("--boundary-bytes", text, modules);
+    if (!given) { return tl::unexpected(given.error()); }
+    auto const bytes = read_bytes("--boundary-bytes", given->value);
+    if (!bytes) { return tl::unexpected(bytes.error()); }
+    modules[given->module].boundary_bytes = *bytes;
+  }
+  for (std::string const& text : options.virtual_stages) {
+    auto const given = read_module_value("--virtual-stages", text, modules);
+    if (!given) { return tl::unexpected(given.error()); }
+    auto const stages = whole_number(given->value);
+    std::uint32_t const layers = modules[given->module].layers;
+    if (!stages || *stages == 0 || *stages > layers) {
+      return usage(
+          fmt::format("--virtual-stages: '{}' is no number of virtual stages from 1 to the "
+                      "{} layers of the module",
+                      given->value, layers));
+    }
+    modules[given->module].virtual_stages = *stages;
+  }
+  for (std::string const& text : options.own_gpus) {
+    auto const given = read_module_value("--own-gpus", text, modules);
+    if (!given) { return tl::unexpected(given.error()); }
+    auto const kind = read_kind(given->value, problem.kinds.front());
+    if (!kind) { return tl::unexpected(kind.error()); }
+    if (modules[given->module].kind != 0) {
+      return usage(fmt::format("--own-gpus: module {} has two kinds of GPUs; give one",
+                               modules[given->module].name));
+    }
+    modules[given->module].kind = problem.kinds.size();
+    problem.kinds.push_back(*kind);
+  }
+  return {};
+}
+
+/// What a policy finds, among the others; nothing where none of its kind fits.
+template <class Policy>
+void add_baseline(orchestrate_run& run, std::string name, Policy const& policy)
+{
+  auto const found = ballast::orchestrate(run.problem, policy);
+  if (found) { run.layouts.push_back({std::move(name), found->layout}); }
+}
+
+}  // namespace
+
+outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
+{
+  if (auto const checked = check_paths({{"--profile", &options.profile}, {"--data", &options.data}},
+                                       {{"--report", &options.report}});
+      !checked) {
+    return tl::unexpected(checked.error());
+  }
+  auto const memory = read_bytes("--memory", options.memory);
+  if (!memory) { return tl::unexpected(memory.error()); }
+  auto const state = read_state(options.state);
+  if (!state) { return tl::unexpected(state.error()); }
+  auto const profiles = ballast::load_module_profiles(options.profile);
+  if (!profiles) { return bad_data(profiles.error().message); }
+  auto const sizes = read_module_sizes(options.data, options.sizes, *profiles);
+  if (!sizes) { return tl::unexpected(sizes.error()); }
+
+  orchestrate_run run;
+  run.options = options;
+  run.rows = sizes->size() / profiles->size();
+  ballast::gpu_kind kind;
+  kind.gpus = options.gpus;
+  kind.gpus_per_node = options.gpus_per_node;
+  kind.memory_bytes = *memory;
+  kind.bytes_per_second = static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
+  run.problem.kinds.push_back(kind);
+  run.problem.global_batch = options.global_batch;
+  run.problem.microbatch = options.microbatch;
+  for (std::size_t module = 0; module < profiles->size(); ++module) {
+    ballast::uint128 total = 0;
+    for (std::size_t at = module; at < sizes->size(); at += profiles->size()) {
+      total += static_cast<ballast::uint128>((*sizes)[at]);
+    }
+    run.mean_sizes.push_back(static_cast<ballast::tokens>((total + run.rows - 1) / run.rows));
+    auto of =
+        ballast::orchestrated_module_of((*profiles)[module], run.mean_sizes.back(), {}, *state);
+    if (!of) { return bad_data(of.error().message); }
+    run.problem.modules.push_back(std::move(*of));
+  }
+  if (auto const done = read_modules(run.problem, options); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (options.global_batch % options.microbatch != 0) {
+    return usage(
+        fmt::format("--microbatch: a batch of {} samples is no whole number of "
+                    "microbatches of {}; give a divisor of the batch",
+                    options.global_batch, options.microbatch));
+  }
+
+  auto const start = std::chrono::steady_clock::now();
+  auto const found = ballast::orchestrate(run.problem);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!found) {
+    if (found.error().code != ballast::error_code::infeasible) {
+      return bad_data(found.error().message);
+    }
+    run.why_none = found.error().message;
+    return run;
+  }
+  run.evaluated = found->evaluated;
+  add_baseline(run, "homogeneous", ballast::homogeneous{});
+  add_baseline(run, "by_flops", ballast::by_flops{});
+  add_baseline(run, "monolithic", ballast::monolithic{});
+  std::ranges::stable_sort(run.layouts, {}, [](auto const& each) { return each.layout.step; });
+  run.layouts.insert(run.layouts.begin(), {"best", found->layout});
+  return run;
+}
+
+}  // namespace cli

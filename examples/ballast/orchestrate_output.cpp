@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrate_command.hpp"
+#include "output.hpp"
+#include "shown_text.hpp"
+
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/gpu_place.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/place_layout.hpp>
+#include <ballast/report/orchestration_page.hpp>
+#include <ballast/text/write_file.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+double seconds_of(ballast::time_units picoseconds)
+{
+  return static_cast<double>(picoseconds) * 1e-12;
+}
+
+nlohmann::ordered_json to_json(orchestrate_run const& run)
+{
+  nlohmann::ordered_json json;
+  json["feasible"] = !run.layouts.empty();
+  json["evaluated"] = run.evaluated;
+  json["milliseconds"] = run.seconds * 1e3;
+  json["layouts"] = nlohmann::ordered_json::array();
+  for (auto const& [policy, layout] : run.layouts) {
+    nlohmann::ordered_json each;
+    each["policy"] = policy;
+    each["step_seconds"] = seconds_of(layout.step);
+    each["memory_bytes"] = layout.memory_bytes;
+    each["microbatches"] = layout.microbatches;
+    each["gpus_used"] = layout.gpus();
+    each["modules"] = nlohmann::ordered_json::array();
+    for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
+      ballast::module_layout const& degrees = layout.modules[module];
+      each["modules"].push_back({{"name", run.problem.modules[module].name},
+                                 {"tp", degrees.tp},
+                                 {"pp", degrees.pp},
+                                 {"dp", degrees.dp},
+                                 {"gpus", degrees.gpus()}});
+    }
+    json["layouts"].push_back(each);
+  }
+  return json;
+}
+
+/// "5000 samples: 4 of vision, 1310 of llm".
+std::string samples_text(orchestrate_run const& run)
+{
+  std::string text = count_of(run.rows, "sample") + " of mean sizes ";
+  for (std::size_t module = 0; module < run.mean_sizes.size(); ++module) {
+    text += fmt::format("{}{} {}", module == 0 ? "" : ", ", run.problem.modules[module].name,
+                        run.mean_sizes[module]);
+  }
+  return text;
+}
+
+/// "64 GPUs of 80 GB on nodes of 8", and those that modules have of their own.
+std::string gpus_text(orchestrate_run const& run)
+{
+  std::string text;
+  for (std::size_t kind = 0; kind < run.problem.kinds.size(); ++kind) {
+    ballast::gpu_kind const& of = run.problem.kinds[kind];
+    text += fmt::format("{}{} of {}", kind == 0 ? "" : ", ", count_of(of.gpus, "GPU"),
+                        bytes_text(static_cast<double>(of.memory_bytes)));
+    for (auto const& module : run.problem.modules) {
+      if (kind > 0 && module.kind == kind) { text += " for " + module.name; }
+    }
+  }
+  return fmt::format("{} on nodes of {}", text, run.options.gpus_per_node);
+}
+
+/// "global batch 512, microbatches of 1".
+std::string batch_text(orchestrate_run const& run)
+{
+  return fmt::format("global batch {}, microbatches of {}", run.options.global_batch,
+                     run.options.microbatch);
+}
+
+std::string table_of(orchestrate_run const& run)
+{
+  std::string out = fmt::format("\n{}\n{}\n{}\n{}, {}\n\n", shown_text(run.options.profile),
+                                shown_text(run.options.data), shown_text(samples_text(run)),
+                                shown_text(gpus_text(run)), batch_text(run));
+  std::string degrees = fmt::format("{:<12}", "");
+  std::string heading = fmt::format("{:<12}", "");
+  for (auto const& module : run.problem.modules) {
+    degrees += fmt::format("{:>24}", shown_text(module.name));
+    heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
+  }
+  out += degrees + "\n" + heading +
+         fmt::format("{:>11}{:>14}{:>12}{:>10}\n", "GPUs used", "microbatches", "step", "memory");
+  for (auto const& [policy, layout] : run.layouts) {
+    out += fmt::format("{:<12}", policy);
+    for (ballast::module_layout const& each : layout.modules) {
+      out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
+    }
+    out += fmt::format("{:>11}{:>14}{:>12}{:>10}\n", layout.gpus(), layout.microbatches,
+                       duration_text(seconds_of(layout.step)),
+                       bytes_text(static_cast<double>(layout.memory_bytes)));
+  }
+  return out + fmt::format("\n{} of modules priced in {}\n\n", count_of(run.evaluated, "layout"),
+                           duration_text(run.seconds));
+}
+
+/// Where the best layout's modules of one kind lie.
+outcome<std::vector<ballast::gpu_place>> places_of(orchestrate_run const& run, std::size_t kind)
+{
+  std::vector<ballast::module_layout> modules;
+  std::vector<std::uint32_t> numbers;
+  std::uint64_t gpus = 0;
+  for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
+    if (run.problem.modules[module].kind != kind) { continue; }
+    numbers.push_back(static_cast<std::uint32_t>(module));
+    modules.push_back(run.layouts.front().layout.modules[module]);
+    gpus += modules.back().gpus();
+  }
+  auto places = ballast::place_layout(modules, static_cast<std::uint32_t>(gpus),
+                                      run.problem.kinds[kind].gpus_per_node);
+  if (!places) { return bad_data(places.error().message); }
+  for (ballast::gpu_place& each : *places) { each.module = numbers[each.module]; }
+  return std::move(*places);
+}
+
+outcome<std::string> page_of(orchestrate_run const& run)
+{
+  ballast::report::orchestration_page_data page;
+  for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
+    page.modules.push_back(run.problem.modules[module].name);
+  }
+  page.llm = run.problem.llm;
+  page.gpus_per_node = run.options.gpus_per_node;
+  for (auto const& [policy, layout] : run.layouts) { page.layouts.push_back({policy, layout}); }
+  for (std::size_t kind = 0; kind < run.problem.kinds.size(); ++kind) {
+    auto places = places_of(run, kind);
+    if (!places) { return tl::unexpected(places.error()); }
+    if (places->empty()) { continue; }
+    page.places.push_back(std::move(*places));
+    page.gpus += run.problem.kinds[kind].gpus;
+  }
+  page.evaluated = run.evaluated;
+  page.search_seconds = run.seconds;
+  orchestrate_options const& options = run.options;
+  page.settings = {{"Profile", options.profile},
+                   {"Data", options.data},
+                   {"Samples", samples_text(run)},
+                   {"GPUs", gpus_text(run)},
+                   {"Batch", batch_text(run)},
+                   {"LLM", run.problem.modules[run.problem.llm].name},
+                   {"State", options.state + " bytes of weight, gradient and optimiser"}};
+  auto const add = [&page](std::string const& name, std::vector<std::string> const& given) {
+    for (std::string const& each : given) { page.settings.push_back({name, each}); }
+  };
+  add("Size", options.sizes);
+  add("Frozen", options.frozen);
+  add("Trained input", options.trained_inputs);
+  add("Virtual stages", options.virtual_stages);
+  add("Boundary", options.boundary_bytes);
+  if (options.between_nodes_gb_per_s > 0) {
+    page.settings.push_back(
+        {"Between nodes", fmt::format("{} GB/s of a GPU", options.between_nodes_gb_per_s)});
+  }
+  return ballast::report::orchestration_page(page);
+}
+
+}  // namespace
+
+outcome<void> show_orchestrate(orchestrate_run const& run)
+{
+  bool const is_json = run.options.format == "json";
+  if (run.layouts.empty()) {
+    if (is_json) {
+      if (auto const printed = print_json(nlohmann::ordered_json::array({to_json(run)}));
+          !printed) {
+        return printed;
+      }
+    }
+    return bad_data(run.why_none);
+  }
+  std::string written;
+  if (!run.options.report.empty()) {
+    auto const page = page_of(run);
+    if (!page) { return tl::unexpected(page.error()); }
+    if (auto const done = ballast::write_file(run.options.report, *page); !done) {
+      return bad_data(done.error().message);
+    }
+    written = fmt::format("page     {}\n", shown_text(run.options.report));
+  }
+  if (!is_json) { return print(table_of(run) + written); }
+  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+}
+
+}  // namespace cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_BY_FLOPS_HPP
+#define BALLAST_PARALLELISM_BY_FLOPS_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/detail/unit_prices.hpp>
+#include <ballast/parallelism/orchestrate.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// The best orchestration in which the modules share the GPUs of their kind in proportion to the FLOP
+/// that they compute: forward_flops, twice or three times for what passes backward. Shares are rounded
+/// down, and what is left goes to the largest remainders.
+///
+/// Errors      also out_of_range, position of the module: it has no forward_flops.
+/// Source      J. Huang et al., "DistMM: Accelerating Distributed Multimodal Model Training", NSDI
+///             2024, as DistTrain compares with it.
+struct by_flops {
+  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
+  {
+    auto const passes = detail::passes_of(problem);
+    std::vector<uint128> work;
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      auto const& of = problem.modules[module];
+      if (of.forward_flops == 0) {
+        return fail(error_code::out_of_range, module,
+                    "module " + of.name +
+                        " has no FLOP to share out GPUs by; give those of a "
+                        "sample's forward pass");
+      }
+      auto const times = 1 + static_cast<std::uint64_t>(passes[module]);
+      work.push_back(static_cast<uint128>(of.forward_flops) * times);
+    }
+    // A kind of its own for each module, with its share.
+    orchestration_problem shared = problem;
+    shared.kinds.clear();
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      shared.kinds.push_back(problem.kinds[problem.modules[module].kind]);
+      shared.modules[module].kind = module;
+    }
+    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+      share_out(problem, kind, work, shared.kinds);
+    }
+    return detail::best_orchestration(shared, {});
+  }
+
+ private:
+  static void share_out(orchestration_problem const& problem, std::size_t kind,
+                        std::vector<uint128> const& work, std::vector<gpu_kind>& shares)
+  {
+    uint128 total = 0;
+    for (std::size_t module = 0; module < work.size(); ++module) {
+      if (problem.modules[module].kind == kind) { total += work[module]; }
+    }
+    if (total == 0) { return; }  // no module gets GPUs of this kind
+    std::uint32_t left = problem.kinds[kind].gpus;
+    std::vector<std::pair<uint128, std::size_t>> remainders;
+    for (std::size_t module = 0; module < work.size(); ++module) {
+      if (problem.modules[module].kind != kind) { continue; }
+      uint128 const product = work[module] * problem.kinds[kind].gpus;
+      shares[module].gpus = static_cast<std::uint32_t>(product / total);
+      left -= shares[module].gpus;
+      remainders.emplace_back(product % total, module);
+    }
+    std::stable_sort(remainders.begin(), remainders.end(),
+                     [](auto const& a, auto const& b) { return b.first < a.first; });
+    for (std::size_t each = 0; each < left; ++each) { ++shares[remainders[each].second].gpus; }
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_BY_FLOPS_HPP

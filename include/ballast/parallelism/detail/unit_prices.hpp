@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_UNIT_PRICES_HPP
+#define BALLAST_PARALLELISM_DETAIL_UNIT_PRICES_HPP
+
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/disttrain_makespan.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// What a step computes of a module.
+enum class unit_passes : std::uint8_t {
+  forward,         ///< it is frozen, and so is all that feeds it
+  through_frozen,  ///< it is frozen; the gradient passes through it to something that is trained
+  all
+};
+
+/// Of each module of a problem.
+[[nodiscard]] inline std::vector<unit_passes> passes_of(orchestration_problem const& problem)
+{
+  std::vector<unit_passes> passes;
+  bool is_fed_by_trained = false;
+  for (orchestrated_module const& module : problem.modules) {
+    is_fed_by_trained = is_fed_by_trained || module.is_input_trained;
+    passes.push_back(module.is_trained   ? unit_passes::all
+                     : is_fed_by_trained ? unit_passes::through_frozen
+                                         : unit_passes::forward);
+    is_fed_by_trained = is_fed_by_trained || module.is_trained;
+  }
+  return passes;
+}
+
+/// What a unit takes of a step, and of the GPU that holds most.
+struct unit_price {
+  unit_time time;
+  std::uint64_t bytes = 0;
+};
+
+/// Prices the layouts of one module of a problem that is sound.
+class unit_prices {
+ public:
+  unit_prices(orchestration_problem const& problem, std::size_t module, unit_passes passes) noexcept
+      : module_(problem.modules[module]),
+        kind_(problem.kinds[module_.kind]),
+        passes_(passes),
+        is_alone_(problem.modules.size() == 1)
+  {}
+
+  /// The layers of the largest of so many stages, which sets its time and memory.
+  [[nodiscard]] std::uint32_t layers_of_stage(std::uint32_t pp) const noexcept
+  {
+    std::uint32_t const parts = virtual_stages(pp);
+    std::uint64_t const chunks = std::uint64_t{pp} * parts;
+    return static_cast<std::uint32_t>((module_.layers + chunks - 1) / chunks) * parts;
+  }
+
+  /// Whether the module can have so many stages: each, virtual ones too, has a layer.
+  [[nodiscard]] bool has_stages(std::uint32_t pp) const noexcept
+  {
+    return pp >= 1 && std::uint64_t{pp} * virtual_stages(pp) <= module_.layers;
+  }
+
+  /// Where a microbatch of all replicas together is so many samples. Times that are no_cost do not fit.
+  [[nodiscard]] unit_price price(std::size_t degree, module_layout const& layout,
+                                 std::uint32_t samples) const noexcept
+  {
+    orchestrated_degree const& of = module_.degrees[degree];
+    auto const [tp, pp, dp] = layout;
+    uint128 const slots = layers_of_stage(pp);
+    uint128 const layers = module_.layers;
+    auto const of_stage = [&](std::uint64_t bytes) { return divided_up(bytes * slots, layers); };
+
+    // Times are at most 2^54, samples 2^24, layers and speeds 2^20 each: products below 2^119.
+    uint128 microbatch = divided_up(
+        static_cast<uint128>(sample_time(of)) * samples * slots * number(kind_.speed.denominator),
+        layers * dp * number(kind_.speed.numerator));
+    bool const sends = kind_.bytes_per_second > 0;
+    if (sends && (pp > 1 || !is_alone_)) {
+      std::uint64_t const ways = passes_ == unit_passes::forward ? 1 : 2;
+      microbatch += divided_up(
+          static_cast<uint128>(module_.boundary_bytes) * ways * samples * picoseconds_per_second,
+          static_cast<uint128>(kind_.bytes_per_second) * tp * dp);
+    }
+    unit_price result;
+    uint128 once = divided_up(microbatch * pp, virtual_stages(pp));
+    uint128 bytes = of_stage(of.weight_bytes);
+    if (passes_ == unit_passes::all) {
+      uint128 const reduced = of_stage(of.gradient_bytes);
+      if (sends) {  // gradients are reduced and scattered, weights gathered
+        once += divided_up((reduced + bytes) * (dp - 1) * picoseconds_per_second,
+                           static_cast<uint128>(kind_.bytes_per_second) * dp);
+      }
+      bytes += reduced + divided_up(of_stage(of.optimizer_bytes), dp);
+    }
+    bytes += activations(of, pp, (samples + dp - 1) / dp);
+    result.time = {in_picoseconds(microbatch), in_picoseconds(once)};
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    result.bytes = bytes < most ? static_cast<std::uint64_t>(bytes) : most;
+    return result;
+  }
+
+ private:
+  static constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
+
+  [[nodiscard]] static std::uint64_t number(std::int64_t part) noexcept
+  {
+    return static_cast<std::uint64_t>(part);
+  }
+
+  [[nodiscard]] static time_units in_picoseconds(uint128 time) noexcept
+  {
+    return time < static_cast<uint128>(no_cost) ? static_cast<time_units>(time) : no_cost;
+  }
+
+  /// One stage has nothing to interleave.
+  [[nodiscard]] std::uint32_t virtual_stages(std::uint32_t pp) const noexcept
+  {
+    return pp == 1 ? 1 : module_.virtual_stages;
+  }
+
+  [[nodiscard]] std::uint64_t sample_time(orchestrated_degree const& of) const noexcept
+  {
+    switch (passes_) {
+      case unit_passes::forward: return number(of.forward);
+      case unit_passes::through_frozen: return number(of.forward + of.backward_of_input);
+      case unit_passes::all: break;
+    }
+    return number(of.forward + of.backward);
+  }
+
+  /// As many microbatches are on their way as there are stages, and with virtual ones nearly one more
+  /// (D. Narayanan et al., SC 2021). What only computes forward keeps those of one layer.
+  [[nodiscard]] uint128 activations(orchestrated_degree const& of, std::uint32_t pp,
+                                    std::uint32_t samples) const noexcept
+  {
+    uint128 const all = static_cast<uint128>(of.activation_bytes) * samples;
+    if (passes_ == unit_passes::forward) { return divided_up(all, module_.layers); }
+    std::uint64_t const parts = virtual_stages(pp);
+    std::uint64_t const held = pp * parts + (parts > 1 ? pp - 1 : 0);
+    return divided_up(all * held * layers_of_stage(pp),
+                      static_cast<uint128>(module_.layers) * parts);
+  }
+
+  orchestrated_module const& module_;
+  gpu_kind const& kind_;
+  unit_passes passes_;
+  bool is_alone_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_UNIT_PRICES_HPP

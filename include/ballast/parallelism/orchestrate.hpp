@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_ORCHESTRATE_HPP
+#define BALLAST_PARALLELISM_ORCHESTRATE_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/parallelism/detail/orchestration_search.hpp>
+#include <ballast/parallelism/detail/orchestration_shortfall.hpp>
+#include <ballast/parallelism/detail/unit_options.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace ballast::inline v0 {
+
+/// The units that a policy chose, and how many layouts of modules it has priced for them. The
+/// microbatches are those of each replica of the LLM.
+struct orchestration {
+  model_layout layout;
+  std::uint64_t evaluated = 0;
+
+  friend bool operator==(orchestration const&, orchestration const&) = default;
+};
+
+/// What chooses units for a sound problem.
+template <class Policy>
+concept orchestration_policy =
+    std::copy_constructible<Policy> &&
+    requires(Policy const& policy, orchestration_problem const& problem) {
+      { policy(problem) } -> std::same_as<result<orchestration>>;
+    };
+
+namespace detail {
+
+[[nodiscard]] inline result<orchestration> best_orchestration(orchestration_problem const& problem,
+                                                              unit_restrictions const& asked)
+{
+  unit_options const options(problem, asked);
+  orchestration_search search(options);
+  search.run();
+  if (!search.has_found()) { return orchestration_shortfall(options).sentence(); }
+  return orchestration{search.best(), search.evaluated()};
+}
+
+}  // namespace detail
+
+/// The best of all orchestrations.
+///
+/// Ensures     (1) no other one has a shorter step; of equal steps it has the fewest GPUs, and of
+///                 equally many the smallest numbers (tp, pp, dp of the first module, then the next)
+/// Complexity  a sweep over Pareto fronts: milliseconds for three modules on a thousand GPUs
+///             (docs/orchestration.md).
+struct best_units {
+  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
+  {
+    return detail::best_orchestration(problem, {});
+  }
+};
+
+/// The best orchestration in which all modules have one tp and one dp, each with stages of its own.
+struct homogeneous {
+  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
+  {
+    return detail::best_orchestration(problem, {.has_one_degree = true});
+  }
+};
+
+/// The best orchestration in which all modules have one tp and one dp, and modules other than the LLM
+/// are one stage each: the first and the last stages of the LLM's pipelines.
+///
+/// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
+struct monolithic {
+  std::uint32_t tp = 0;  ///< 0: the best
+  std::uint32_t pp = 0;  ///< of the LLM; 0: the best
+
+  [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
+  {
+    return detail::best_orchestration(
+        problem, {.has_one_degree = true, .has_one_stage = true, .tp = tp, .pp = pp});
+  }
+};
+
+/// Chooses how many GPUs each module gets and how it is spread over them, tp, pp and dp.
+///
+/// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's replicas,
+///
+///     t = dp_LLM microbatch (forward + backward) (layers of the stage / layers) / dp
+///
+/// and what its boundaries take; the step is that of `disttrain_makespan`. Frozen modules compute
+/// forward only, or pass the gradient through to what is trained before them.
+///
+/// Ensures     (1) every tp is one of the module's degrees and lies inside a node; a stage, virtual
+///                 ones too, has a layer at least; dp divides the microbatches of the batch
+///             (2) no kind has fewer GPUs than its modules get; what does not help stays unused
+///             (3) every GPU has memory: its stage's weights and gradients, its share among replicas
+///                 of the optimiser, and activations of the microbatches that are on their way
+///             (4) the same on every machine
+/// Errors      those of check_orchestration_problem; infeasible: none fits. Then `position` is the
+///             module that lacks memory or GPUs, and the sentence says how much.
+/// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
+///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section 4.
+///
+///     auto const found = orchestrate(problem);                  // tp, pp, dp of every module
+///     auto const before = orchestrate(problem, monolithic{});  // what one layout for all would take
+template <orchestration_policy Policy = best_units>
+[[nodiscard]] result<orchestration> orchestrate(orchestration_problem const& problem,
+                                                Policy const& policy = {})
+{
+  if (auto checked = check_orchestration_problem(problem); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  return policy(problem);
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_ORCHESTRATE_HPP

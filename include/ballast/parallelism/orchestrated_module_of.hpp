@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
+#define BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace ballast::inline v0 {
+
+/// Of the bytes that a GPU holds for a parameter, those of weight, gradient and optimiser: mixed
+/// precision with Adam, unless something else is given.
+struct state_parts {
+  std::uint32_t weights = 2;
+  std::uint32_t gradients = 2;
+  std::uint32_t optimizer = 12;  ///< which replicas share; 0: each has all of it
+
+  friend bool operator==(state_parts const&, state_parts const&) = default;
+};
+
+namespace detail {
+
+/// The times of a part of a training step of one sample, from a profile.
+class profiled_times {
+ public:
+  profiled_times(module_profile const& profile, tokens size, training_passes const& passes)
+      : profile_(profile),
+        size_(size),
+        all_linear_(passes.forward + passes.backward + passes.recompute),
+        all_attention_(passes.forward + passes.attention_backward + passes.recompute)
+  {}
+
+  /// Of so many of the passes; no_cost where it does not fit.
+  [[nodiscard]] time_units of(profiled_degree const& degree, std::uint32_t linear,
+                              std::uint32_t attention) const
+  {
+    auto const length = static_cast<std::uint64_t>(size_);
+    // Products are below 2^64 2^31 and squares below 2^64 2^62, before a number of passes.
+    uint128 const products = static_cast<uint128>(profile_.flops.linear) * length * linear;
+    uint128 const pairs = static_cast<uint128>(profile_.flops.quadratic) * (length * length);
+    return saturating_sum(
+        degree.linear.picoseconds(divided_up(products, all_linear_ * degree.tp), size_),
+        degree.attention.picoseconds(divided_up(pairs, all_attention_ * degree.tp) * attention,
+                                     size_));
+  }
+
+  [[nodiscard]] std::uint64_t forward_flops(std::uint32_t forward) const
+  {
+    auto const length = static_cast<std::uint64_t>(size_);
+    uint128 const flops =
+        static_cast<uint128>(profile_.flops.linear) * length / all_linear_ * forward +
+        profile_.flops.quadratic * static_cast<uint128>(length * length) / all_attention_ * forward;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return flops < most ? static_cast<std::uint64_t>(flops) : most;
+  }
+
+ private:
+  module_profile const& profile_;
+  tokens size_;
+  uint128 all_linear_;
+  uint128 all_attention_;
+};
+
+}  // namespace detail
+
+/// A module to orchestrate, from its profile: times and activations of a sample of one size, such as
+/// the mean.
+///
+/// A step's FLOP are shared out by its passes: forward, backward with what is recomputed, and of that
+/// the part which a frozen module keeps. Boundaries, virtual stages and kind are left for the caller.
+///
+/// Expects     passes.forward >= 1; `parts` are not all 0.
+/// Errors      out_of_range: the profile is not as check_profile wants it, size is not from 0 to
+///             longest_sample, or something does not fit: 2^53 picoseconds, 2^53 bytes, at
+///             `position` of the degree.
+/// Complexity  O(degrees).
+[[nodiscard]] inline result<orchestrated_module> orchestrated_module_of(
+    module_profile const& profile, tokens size, training_passes const& passes = {},
+    state_parts const& parts = {})
+{
+  if (auto checked = check_profile(profile); !checked) { return tl::unexpected(checked.error()); }
+  if (size < 0 || size > longest_sample) {
+    return fail(error_code::out_of_range, 0,
+                "a sample of size " + std::to_string(size) + " in module " + profile.name +
+                    " cannot be priced; give 0 to " + std::to_string(longest_sample));
+  }
+  using problem = orchestration_problem;
+  training_passes const through = frozen(passes, frozen_gradient::passes_through);
+  detail::profiled_times const times(profile, size, passes);
+  orchestrated_module module;
+  module.name = profile.name;
+  module.layers = profile.layers;
+  module.forward_flops = times.forward_flops(passes.forward);
+  std::uint64_t const whole = std::uint64_t{parts.weights} + parts.gradients + parts.optimizer;
+  for (std::size_t index = 0; index < profile.degrees.size(); ++index) {
+    profiled_degree const& degree = profile.degrees[index];
+    orchestrated_degree each;
+    each.tp = degree.tp;
+    each.forward = times.of(degree, passes.forward, passes.forward);
+    each.backward = times.of(degree, passes.backward + passes.recompute,
+                             passes.attention_backward + passes.recompute);
+    each.backward_of_input = times.of(degree, through.backward + through.recompute,
+                                      through.attention_backward + through.recompute);
+    uint128 const state = degree.memory.state(profile.layers);
+    auto const part = [&](std::uint32_t bytes) {
+      return static_cast<std::uint64_t>(detail::divided_up(state * bytes, whole));
+    };
+    each.weight_bytes = part(parts.weights);
+    each.gradient_bytes = part(parts.gradients);
+    each.optimizer_bytes = part(parts.optimizer);
+    each.activation_bytes = degree.memory.activations(profile.layers, size);
+    if (each.forward > problem::longest_time || each.backward > problem::longest_time ||
+        state > problem::most_bytes || each.activation_bytes > problem::most_bytes) {
+      return fail(error_code::out_of_range, index,
+                  "a sample of size " + std::to_string(size) + " in module " + profile.name +
+                      " takes more than 2^53 picoseconds or bytes at tp " +
+                      std::to_string(degree.tp) + "; check the profile's units");
+    }
+    module.degrees.push_back(each);
+  }
+  return module;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP

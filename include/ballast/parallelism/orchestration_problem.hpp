@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP
+#define BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP
+
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// GPUs that are alike.
+///
+/// Units       bytes of one GPU; bytes_per_second: of one GPU to other nodes, in each direction.
+struct gpu_kind {
+  std::uint32_t gpus = 1;  ///< there are; no orchestration uses more
+  std::uint32_t gpus_per_node = 8;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t bytes_per_second = 0;  ///< 0: traffic between nodes takes no time
+  ratio speed{1, 1};                   ///< beside the GPUs whose times are given
+
+  friend bool operator==(gpu_kind const&, gpu_kind const&) = default;
+};
+
+/// How fast a module is on tp GPUs that share every product with weights (or its experts), and what
+/// one of them holds, where these tp GPUs are all that the module has.
+///
+/// Units       picoseconds of one sample through the whole module; bytes of one GPU.
+struct orchestrated_degree {
+  std::uint32_t tp = 1;
+  time_units forward = 0;
+  time_units backward = 0;           ///< with the gradients of inputs and weights
+  time_units backward_of_input = 0;  ///< the part that is left where the weights are frozen
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t gradient_bytes = 0;
+  std::uint64_t optimizer_bytes = 0;   ///< which replicas share
+  std::uint64_t activation_bytes = 0;  ///< of one sample
+
+  friend bool operator==(orchestrated_degree const&, orchestrated_degree const&) = default;
+};
+
+/// A module that gets GPUs of its own: an encoder, the LLM, a generator.
+///
+/// Units       forward_flops: of one sample, to share out GPUs by (`by_flops`); boundary_bytes: of one
+///             sample, what a stage sends to the next one, and gets as much of as a gradient.
+struct orchestrated_module {
+  std::string name;
+  std::uint32_t layers = 1;                  ///< that stages share; a stage has one at least
+  std::vector<orchestrated_degree> degrees;  ///< by tp, increasing
+  std::uint64_t forward_flops = 0;
+  std::uint64_t boundary_bytes = 0;
+  std::uint32_t virtual_stages = 1;  ///< that a stage of an interleaved pipeline consists of
+  std::size_t kind = 0;              ///< which kind of GPUs it gets
+  bool is_trained = true;            ///< false: its weights are frozen
+  bool is_input_trained = false;     ///< a projector between it and the module before is trained
+
+  friend bool operator==(orchestrated_module const&, orchestrated_module const&) = default;
+};
+
+/// A model, a batch and GPUs, for which units are to be found: how many GPUs each module gets and how
+/// it is spread over them. The LLM sets how the batch is cut: each of its replicas takes `microbatch`
+/// samples at a time, and the replicas of the other modules share these equally, be there more of them
+/// or fewer.
+struct orchestration_problem {
+  static constexpr std::uint32_t most_global_batch = std::uint32_t{1} << 24;
+  static constexpr std::uint32_t most_layers = std::uint32_t{1} << 20;
+  static constexpr time_units longest_time = time_units{1} << 53;      // of a sample
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 53;  // of a module
+  static constexpr std::int64_t most_speed = std::int64_t{1} << 20;    // both parts of the ratio
+
+  std::vector<orchestrated_module> modules;  ///< in the order of the pipeline
+  std::size_t llm = 0;                       ///< which of them is the LLM
+  std::uint32_t global_batch = 1;            ///< samples of a step
+  std::uint32_t microbatch = 1;              ///< samples of a microbatch of one replica of the LLM
+  std::vector<gpu_kind> kinds;
+};
+
+namespace detail {
+
+[[nodiscard]] inline result<void> check_orchestrated(orchestrated_module const& module,
+                                                     std::size_t position, std::size_t kinds)
+{
+  using problem = orchestration_problem;
+  auto const refuse = [&](std::string const& why) {
+    return fail(error_code::out_of_range, position, "module " + module.name + " " + why);
+  };
+  if (module.layers == 0 || module.layers > problem::most_layers) {
+    return refuse("has " + std::to_string(module.layers) + " layers; give 1 to " +
+                  std::to_string(problem::most_layers));
+  }
+  if (module.virtual_stages == 0 || module.virtual_stages > module.layers) {
+    return refuse("has stages of " + std::to_string(module.virtual_stages) +
+                  " virtual ones; give 1 to its " + std::to_string(module.layers) + " layers");
+  }
+  if (module.kind >= kinds) {
+    return refuse("gets GPUs of kind " + std::to_string(module.kind) + ", and there are " +
+                  std::to_string(kinds) + " kinds, counted from 0");
+  }
+  if (module.boundary_bytes > problem::most_bytes) {
+    return refuse("sends more than 2^53 bytes of a sample; check the unit");
+  }
+  if (module.degrees.empty()) {
+    return refuse("has times at no tensor-parallel degree; give one at least");
+  }
+  std::uint32_t before = 0;
+  for (orchestrated_degree const& each : module.degrees) {
+    if (each.tp <= before) {
+      return refuse("has tensor-parallel degree " + std::to_string(each.tp) + " after " +
+                    std::to_string(before) + "; give them in increasing order");
+    }
+    before = each.tp;
+    auto const is_time = [](time_units time) { return time >= 0 && time <= problem::longest_time; };
+    if (!is_time(each.forward) || !is_time(each.backward) || each.backward_of_input < 0 ||
+        each.backward_of_input > each.backward) {
+      return refuse("takes " + std::to_string(each.forward) + " forward, " +
+                    std::to_string(each.backward) + " backward and " +
+                    std::to_string(each.backward_of_input) + " of it for its input at tp " +
+                    std::to_string(each.tp) +
+                    "; give picoseconds from 0 to 2^53, the last no more than the second");
+    }
+    if (std::max({each.weight_bytes, each.gradient_bytes, each.optimizer_bytes,
+                  each.activation_bytes}) > problem::most_bytes) {
+      return refuse("holds more than 2^53 bytes at tp " + std::to_string(each.tp) +
+                    "; check the unit");
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Refuses a problem that has no meaning.
+///
+/// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not increase,
+///             times or bytes out of bounds, or a kind that there is not; or kind `position` has no GPU,
+///             no node or no speed; or, with position 0, there is no module, the LLM is none of them,
+///             there is no batch, one above most_global_batch, or one that is no whole number of
+///             microbatches; or two degrees of one kind's modules divide neither each other, so that
+///             groups of GPUs would not fill nodes.
+/// Complexity  O(degrees^2).
+[[nodiscard]] inline result<void> check_orchestration_problem(orchestration_problem const& problem)
+{
+  auto const refuse = [](std::size_t position, std::string const& why) {
+    return fail(error_code::out_of_range, position, why);
+  };
+  if (problem.modules.empty()) { return refuse(0, "there is no module to orchestrate; give one"); }
+  for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    gpu_kind const& each = problem.kinds[kind];
+    if (each.gpus == 0 || each.gpus_per_node == 0) {
+      return refuse(kind, "kind " + std::to_string(kind) + " has " + std::to_string(each.gpus) +
+                              " GPUs on nodes of " + std::to_string(each.gpus_per_node) +
+                              "; give at least 1 of each");
+    }
+    constexpr std::int64_t most = orchestration_problem::most_speed;
+    auto const [numerator, denominator] = each.speed;
+    if (numerator < 1 || denominator < 1 || numerator > most || denominator > most) {
+      return refuse(kind, "kind " + std::to_string(kind) + " has a speed of " +
+                              std::to_string(numerator) + " / " + std::to_string(denominator) +
+                              "; give a ratio of numbers from 1 to " + std::to_string(most));
+    }
+  }
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    auto checked =
+        detail::check_orchestrated(problem.modules[module], module, problem.kinds.size());
+    if (!checked) { return checked; }
+  }
+  if (problem.llm >= problem.modules.size()) {
+    return refuse(0, "module " + std::to_string(problem.llm) + " is to be the LLM, and there are " +
+                         std::to_string(problem.modules.size()) + ", counted from 0");
+  }
+  if (problem.global_batch == 0 ||
+      problem.global_batch > orchestration_problem::most_global_batch) {
+    return refuse(0, "a global batch of " + std::to_string(problem.global_batch) +
+                         " samples cannot be orchestrated; give 1 to " +
+                         std::to_string(orchestration_problem::most_global_batch));
+  }
+  if (problem.microbatch == 0 || problem.global_batch % problem.microbatch != 0) {
+    return refuse(0, "a batch of " + std::to_string(problem.global_batch) +
+                         " samples is no whole number of microbatches of " +
+                         std::to_string(problem.microbatch) + "; give a divisor of the batch");
+  }
+  for (orchestrated_module const& a : problem.modules) {
+    std::uint32_t const per_node = problem.kinds[a.kind].gpus_per_node;
+    for (orchestrated_module const& b : problem.modules) {
+      if (a.kind != b.kind) { continue; }
+      for (orchestrated_degree const& of_a : a.degrees) {
+        for (orchestrated_degree const& of_b : b.degrees) {
+          bool const one_divides =
+              of_a.tp < of_b.tp ? of_b.tp % of_a.tp == 0 : of_a.tp % of_b.tp == 0;
+          if (!one_divides && per_node % of_a.tp == 0 && per_node % of_b.tp == 0) {
+            return refuse(0, "groups of " + std::to_string(of_a.tp) + " GPUs for module " + a.name +
+                                 " and of " + std::to_string(of_b.tp) + " for " + b.name +
+                                 " do not fill nodes together; give degrees of which one divides "
+                                 "the other");
+          }
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP

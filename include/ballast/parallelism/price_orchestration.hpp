@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
+#define BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/detail/unit_prices.hpp>
+#include <ballast/parallelism/disttrain_makespan.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/orchestration_problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Prices units that the caller has chosen, as `orchestrate` prices its own.
+///
+/// Shapes      one layout for each module.
+/// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp or
+///             dp is none that it can have, or a GPU would lack memory; position 0 also: the modules get
+///             more GPUs of a kind than there are, or a step takes 2^63 picoseconds or more.
+/// Complexity  O(modules), and that of check_orchestration_problem.
+[[nodiscard]] inline result<model_layout> price_orchestration(
+    orchestration_problem const& problem, std::span<module_layout const> modules)
+{
+  if (auto checked = check_orchestration_problem(problem); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  auto const refuse = [](std::size_t position, std::string const& why) {
+    return fail(error_code::infeasible, position, why);
+  };
+  if (modules.size() != problem.modules.size()) {
+    return refuse(0, "layouts of " + std::to_string(modules.size()) + " modules were given for " +
+                         std::to_string(problem.modules.size()));
+  }
+  std::uint32_t const parts = problem.global_batch / problem.microbatch;
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const& of = problem.modules[module];
+    if (modules[module].dp == 0 || parts % modules[module].dp != 0) {
+      return refuse(module, "module " + of.name + " cannot have dp " +
+                                std::to_string(modules[module].dp) + "; give a divisor of the " +
+                                std::to_string(parts) + " microbatches of a batch");
+    }
+  }
+  auto const passes = detail::passes_of(problem);
+  std::uint32_t const llm_dp = modules[problem.llm].dp;
+  model_layout priced;
+  priced.modules.assign(modules.begin(), modules.end());
+  priced.microbatches = parts / llm_dp;
+  std::vector<unit_time> times;
+  std::vector<std::uint64_t> wanted(problem.kinds.size(), 0);
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const& of = problem.modules[module];
+    gpu_kind const& kind = problem.kinds[of.kind];
+    module_layout const& layout = modules[module];
+    auto const degree =
+        std::find_if(of.degrees.begin(), of.degrees.end(),
+                     [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
+    if (degree == of.degrees.end() || kind.gpus_per_node % layout.tp != 0) {
+      return refuse(module, "module " + of.name + " cannot have tp " + std::to_string(layout.tp) +
+                                "; give a degree with times that divides the " +
+                                std::to_string(kind.gpus_per_node) + " GPUs of a node");
+    }
+    detail::unit_prices const prices(problem, module, passes[module]);
+    if (!prices.has_stages(layout.pp)) {
+      return refuse(module, "module " + of.name + " of " + std::to_string(of.layers) +
+                                " layers cannot have " + std::to_string(layout.pp) +
+                                " stages; give each a layer at least, and each virtual one");
+    }
+    auto const price = prices.price(static_cast<std::size_t>(degree - of.degrees.begin()), layout,
+                                    llm_dp * problem.microbatch);
+    if (price.bytes > kind.memory_bytes) {
+      return refuse(module, "a GPU of module " + of.name + " would hold " +
+                                std::to_string(price.bytes) + " bytes, and has " +
+                                std::to_string(kind.memory_bytes));
+    }
+    wanted[of.kind] += layout.gpus();
+    times.push_back(price.time);
+    priced.memory_bytes = std::max(priced.memory_bytes, price.bytes);
+  }
+  for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
+    if (wanted[kind] > problem.kinds[kind].gpus) {
+      return refuse(0, "the modules get " + std::to_string(wanted[kind]) + " GPUs of kind " +
+                           std::to_string(kind) + ", and there are " +
+                           std::to_string(problem.kinds[kind].gpus));
+    }
+  }
+  priced.step = disttrain_makespan(times, priced.microbatches);
+  if (priced.step == no_cost) {
+    return refuse(0, "a step takes 2^63 picoseconds or more; check the times");
+  }
+  return priced;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP

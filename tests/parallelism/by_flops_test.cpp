@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/by_flops.hpp>  // first: proves it is self-contained
+
+#include "../support/all_orchestrations.hpp"
+#include "../support/small_orchestration.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using ballast::by_flops;
+using ballast::orchestrate;
+using testing::HasSubstr;
+
+TEST(ByFlops, SharesOutGpusAndFindsTheBestOfEachShare)
+{
+  auto problem = ballast_test::small_orchestration();
+  // 1 : 8 of 16 GPUs are 1.8 and 14.2; what is left goes to the larger remainder.
+  auto shared = problem;
+  shared.kinds = {problem.kinds[0], problem.kinds[0]};
+  shared.kinds[0].gpus = 2;
+  shared.kinds[1].gpus = 14;
+  shared.modules[1].kind = 1;
+  auto const found = orchestrate(problem, by_flops{});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->layout, ballast_test::best_of_all_orchestrations(shared));
+  // A frozen encoder computes a third: 1 : 24 are 0.6 and 15.4.
+  problem.modules[0].is_trained = false;
+  shared.modules[0].is_trained = false;
+  shared.kinds[0].gpus = 1;
+  shared.kinds[1].gpus = 15;
+  EXPECT_EQ(orchestrate(problem, by_flops{})->layout,
+            ballast_test::best_of_all_orchestrations(shared));
+}
+
+TEST(ByFlops, SaysWhatIsMissing)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.modules[1].forward_flops = 0;
+  EXPECT_EQ(orchestrate(problem, by_flops{}).error().position, 1U);
+  EXPECT_THAT(orchestrate(problem, by_flops{}).error().message,
+              HasSubstr("module llm has no FLOP to share out GPUs by"));
+  problem.modules[1].forward_flops = 800;
+  EXPECT_THAT(orchestrate(problem, by_flops{}).error().message,
+              HasSubstr("(vision tp 1 pp 1 dp 1) needs 1 more than the 0 of kind 0"));
+}
+
+}  // namespace

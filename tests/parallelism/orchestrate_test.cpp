@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/orchestrate.hpp>  // first: proves it is self-contained
+
+#include "../support/all_orchestrations.hpp"
+#include "../support/random_orchestrations.hpp"
+#include "../support/small_orchestration.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/orchestrated_module_of.hpp>
+#include <ballast/parallelism/price_orchestration.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace {
+
+using ballast::error_code;
+using ballast::homogeneous;
+using ballast::module_layout;
+using ballast::monolithic;
+using ballast::orchestrate;
+using ballast::orchestration_problem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Compares what a policy finds with all orchestrations; returns whether there was one.
+template <class Policy>
+bool expect_best_units(orchestration_problem const& problem, Policy const& policy,
+                       ballast_test::allowed_orchestrations const& allowed)
+{
+  auto const expected = ballast_test::best_of_all_orchestrations(problem, allowed);
+  auto const found = orchestrate(problem, policy);
+  if (!expected) {
+    EXPECT_FALSE(found);
+    EXPECT_EQ(found.error().code, error_code::infeasible);
+    return false;
+  }
+  EXPECT_TRUE(found) << found.error().message;
+  if (!found) { return true; }
+  EXPECT_EQ(found->layout.step, expected->step);
+  EXPECT_TRUE(found->layout == *expected);
+  auto const priced = price_orchestration(problem, found->layout.modules);
+  EXPECT_TRUE(priced && *priced == *expected);
+  return true;
+}
+
+TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(19);
+  std::size_t feasible = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const problem = ballast_test::random_orchestration(random, trial % 4 == 0 ? 96 : 24,
+                                                            trial % 3 == 0 ? 48 : 12);
+    feasible += expect_best_units(problem, ballast::best_units{}, {}) ? 1 : 0;
+    expect_best_units(problem, homogeneous{}, {.one_degree = true});
+    expect_best_units(problem, monolithic{}, {.one_degree = true, .one_stage = true});
+  }
+  EXPECT_GE(feasible, 2000U);
+  EXPECT_LE(feasible, 2900U);
+}
+
+TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].gpus = 40;
+  auto const found = orchestrate(problem);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->layout.modules, ElementsAre(module_layout{1, 1, 12}, module_layout{2, 1, 12}));
+  EXPECT_EQ(found->layout.gpus(), 36U) << "no divisor of the batch makes use of four more";
+  EXPECT_EQ(found->layout.step, 30 + 120);
+  EXPECT_GT(found->evaluated, 10U);
+  auto const one = orchestrate(problem, homogeneous{});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->layout.modules[0].dp, one->layout.modules[1].dp);
+  EXPECT_GE(one->layout.step, found->layout.step);
+  auto const old = orchestrate(problem, monolithic{.tp = 1, .pp = 3});
+  ASSERT_TRUE(old);
+  EXPECT_THAT(old->layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
+}
+
+ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::uint64_t flops)
+{
+  return {.name = name,
+          .layers = layers,
+          .flops = {.linear = flops},
+          .degrees = {{.tp = 1}, {.tp = 2}, {.tp = 4}}};
+}
+
+TEST(Orchestrate, TakesProfiles)
+{
+  auto const vision = profile_of("vision", 4, 4'000'000'000);
+  auto const llm = profile_of("llm", 8, 48'000'000);
+  // [orchestrate]
+  ballast::orchestration_problem problem;
+  problem.modules = {
+      value_or_throw(ballast::orchestrated_module_of(vision, 5)),  // profile, mean size
+      value_or_throw(ballast::orchestrated_module_of(llm, 1324))};
+  problem.modules[0].is_trained = false;  // frozen
+  problem.llm = 1;                        // which module is the LLM
+  problem.global_batch = 48;
+  problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
+  auto const found = value_or_throw(ballast::orchestrate(problem));
+  ballast::model_layout const& best = found.layout;  // tp, pp and dp of each module
+  auto const old = value_or_throw(ballast::orchestrate(problem, ballast::monolithic{}));
+  // [orchestrate]
+  EXPECT_EQ(best.modules.size(), 2U);
+  EXPECT_LE(best.step, old.layout.step);
+  EXPECT_LE(best.gpus(), 16U);
+}
+
+TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds.push_back({.gpus = 2, .memory_bytes = 100, .speed = {1, 2}});
+  problem.modules[0].kind = 1;
+  auto const found = orchestrate(problem);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->layout, ballast_test::best_of_all_orchestrations(problem));
+  EXPECT_LE(found->layout.modules[0].gpus(), 2U);
+}
+
+TEST(Orchestrate, TakesOneGpuAndOneModule)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].gpus = 1;
+  EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("needs 1 more than the 1"));
+  problem.modules.pop_back();
+  problem.llm = 0;
+  auto const found = orchestrate(problem);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->layout.modules, ElementsAre(module_layout{1, 1, 1}));
+  EXPECT_EQ(found->layout.step, 12 * 30);
+}
+
+TEST(Orchestrate, SaysWhatCannotBe)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.microbatch = 7;
+  EXPECT_EQ(orchestrate(problem).error().code, error_code::out_of_range);
+  problem.microbatch = 12;
+  problem.kinds[0].memory_bytes = 20;
+  EXPECT_EQ(orchestrate(problem).error().code, error_code::infeasible);
+  EXPECT_THAT(orchestrate(problem).error().message, HasSubstr("module llm needs"));
+  problem.kinds[0].memory_bytes = 1000;
+  EXPECT_THAT(orchestrate(problem, monolithic{.tp = 4}).error().message, HasSubstr("at no tensor"));
+}
+
+}  // namespace
