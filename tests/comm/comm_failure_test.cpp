@@ -57,6 +57,16 @@ TEST(CommFailure, SaysWhatRanksDisagreeOn)
       "gathered lengths and settings");
 }
 
+TEST(CommFailure, NamesThePeerWhoseMessageDiffers)
+{
+  EXPECT_EQ(comm_failure::different_message("receive", rank_id{4}, 10, 12).value(),
+            (error{error_code::mismatch,
+                   0,
+                   "receive: this rank has a message of 10 bytes, and rank 4 one of 12; make both "
+                   "ranks plan from the same gathered lengths and settings",
+                   {rank_id{4}}}));
+}
+
 TEST(CommFailure, SaysWhoLeft)
 {
   EXPECT_EQ(comm_failure::peer_lost("broadcast", {rank_id{0}}).value(),

@@ -66,6 +66,18 @@ namespace ballast::inline v0::comm_failure {
   return mismatch(operation, "the size of messages", std::move(differing));
 }
 
+/// Of a message between two ranks, `peer` sends or expects another number of bytes than this rank.
+[[nodiscard]] inline tl::unexpected<error> different_message(std::string_view operation,
+                                                             rank_id peer, std::size_t bytes,
+                                                             std::size_t of_peer)
+{
+  std::string message = std::string(operation).append(": this rank has a message of ");
+  message += std::to_string(bytes) + " bytes, and " + ranks_text({peer}) + " one of " +
+             std::to_string(of_peer) +
+             "; make both ranks plan from the same gathered lengths and settings";
+  return with_ranks(error_code::mismatch, std::move(message), {peer});
+}
+
 /// Ranks ended, or gave up, before the operation was complete.
 [[nodiscard]] inline tl::unexpected<error> peer_lost(std::string_view operation,
                                                      std::vector<rank_id> lost)
