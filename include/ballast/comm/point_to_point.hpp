@@ -24,10 +24,10 @@ enum class transfer_id : std::uint32_t {};
 ///                         and groups one after the other
 ///   is_done(transfer)     returns whether wait_for would return at once
 ///   wait_for(transfer)    returns when the bytes have been sent, so that they may be changed, or
-///                         received, and ends the transfer
-///   cancel(transfer)      ends a transfer that nobody needs any more; returns whether its bytes are
-///                         no longer in use. Where it returns false they must stay valid as long as
-///                         the library below is in use
+///                         received; this ends the transfer
+///   cancel(transfer)      ends a transfer that nobody needs any more, or whose wait has failed;
+///                         returns whether its bytes are no longer in use. Where it returns false
+///                         they must stay valid as long as the library below is in use
 ///
 /// None but wait_for waits for another rank. So a sender goes on to compute, to other transfers and
 /// to collective operations while its receiver sleeps. Any number of transfers may be under way, and
@@ -50,7 +50,7 @@ enum class transfer_id : std::uint32_t {};
 ///             waits, and so on; empty if they wait in a circle. peer_lost: `ranks` ended or gave up.
 ///             transport: the library below failed. After these three the communicator is broken:
 ///             every further call returns the same error, on all its ranks, and collective operations
-///             do too. Cancel what is still under way.
+///             do too. Transfers stay under way, also the one that failed: cancel them.
 template <class C>
 concept point_to_point =
     requires(C& comm, C const& view, std::span<std::byte const> send, std::span<std::byte> receive,

@@ -5,6 +5,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,6 +25,19 @@ TEST(ThreadStanding, KeepsTheFirstFailureAndWhoLeft)
   auto const first = ballast::comm_failure::peer_lost("one", {rank_id{0}});
   EXPECT_EQ(group.fail(first).value(), first.value());
   EXPECT_EQ(group.fail(ballast::comm_failure::peer_lost("two", {})).value(), first.value());
+}
+
+TEST(ThreadStanding, FindsWhoHoldsUpTheOthers)
+{
+  thread_standing group(6);
+  group.waits_for = {thread_standing::everybody, 0, 3, thread_standing::nobody, 2, 1};
+  // All but rank 3 wait, for it or in a circle with rank 0.
+  for (std::size_t const rank : {0U, 1U, 2U, 4U, 5U}) {
+    EXPECT_EQ(group.ranks_that_hold_up(rank), std::vector{rank_id{3}}) << rank;
+  }
+  group.waits_for = {1, 0, thread_standing::nobody, 1, 5, 4};
+  EXPECT_EQ(group.ranks_that_hold_up(3), std::vector<rank_id>{});
+  EXPECT_EQ(group.ranks_that_hold_up(4), std::vector<rank_id>{});
 }
 
 TEST(ThreadStanding, WakesAllThatWait)

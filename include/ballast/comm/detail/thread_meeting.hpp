@@ -68,7 +68,7 @@ class thread_meeting {
     own.offer = offer;
     std::exclusive_scan(offer.send_bytes.begin(), offer.send_bytes.end(), own.send_offsets.begin(),
                         std::size_t{0});
-    if (auto arrived = arrive(own); !arrived) { return arrived; }
+    if (auto arrived = arrive(self); !arrived) { return arrived; }
     departure const at_the_end{*this};
     if (!agreed_) { return mismatch(self); }
     take();
@@ -107,7 +107,6 @@ class thread_meeting {
     thread_offer offer;
     std::vector<std::size_t> send_offsets;  // [P]
     std::shared_ptr<thread_meeting> part;   // the new group of its colour
-    bool arrived = false;
   };
 
   struct departure {
@@ -116,10 +115,10 @@ class thread_meeting {
   };
 
   /// Returns when all threads have arrived, or with the failure.
-  [[nodiscard]] result<void> arrive(seat& own)
+  [[nodiscard]] result<void> arrive(std::size_t self)
   {
     std::unique_lock lock(standing_.mutex);
-    char const* const operation = name_of(own.offer.call.operation);
+    char const* const operation = name_of(seats_[self].offer.call.operation);
     std::uint64_t const turn = turn_;
     auto const cannot = [&] { return standing_.failure || standing_.someone_left; };
     if (!cannot()) {
@@ -127,7 +126,7 @@ class thread_meeting {
         open();
         return {};
       }
-      own.arrived = true;
+      standing_.waits_for[self] = thread_standing::everybody;
       ++here_;
       // The clock overflows on now + max.
       constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
@@ -138,7 +137,7 @@ class thread_meeting {
     return standing_.fail(
         standing_.someone_left
             ? comm_failure::peer_lost(operation, standing_.ranks_that_left())
-            : comm_failure::timed_out(operation, deadline_, ranks_that_did_not_arrive()));
+            : comm_failure::timed_out(operation, deadline_, standing_.ranks_that_hold_up(self)));
   }
 
   /// Waits until all have taken. All threads have arrived, and only copies remain: no deadline.
@@ -157,7 +156,7 @@ class thread_meeting {
   {
     agreed_ = all_agree();
     if (agreed_ && seats_.front().offer.call.operation == collective::split) { make_parts(); }
-    for (seat& each : seats_) { each.arrived = false; }
+    std::fill(standing_.waits_for.begin(), standing_.waits_for.end(), thread_standing::nobody);
     next_turn();
   }
 
@@ -216,15 +215,6 @@ class thread_meeting {
         if (same(each)) { each.part = part; }
       }
     }
-  }
-
-  [[nodiscard]] std::vector<rank_id> ranks_that_did_not_arrive() const
-  {
-    std::vector<rank_id> ranks;
-    for (std::size_t rank = 0; rank < size(); ++rank) {
-      if (!seats_[rank].arrived) { ranks.push_back(to_id<rank_id>(rank)); }
-    }
-    return ranks;
   }
 
   std::vector<seat> seats_;

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,7 +55,7 @@ class thread_transfers {
     bool const hopeless = standing_.failure || standing_.left[own.peer];
     if (hopeless) { settle(lock, self); }
     if (is_over(own)) { return true; }
-    if (hopeless) { return lost(own); }
+    if (hopeless) { return lost(self, own); }
     return false;
   }
 
@@ -64,7 +63,8 @@ class thread_transfers {
   {
     std::unique_lock lock(standing_.mutex);
     transfer& own = at(self, id);
-    seats_[self].waits_for = to_index(id);
+    seats_[self].awaited = to_index(id);
+    if (own.now == state::open) { standing_.waits_for[self] = own.peer; }
     // The clock overflows on now + max.
     constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
     standing_.woken[self].wait_for(lock, std::min(deadline_, longest), [&] {
@@ -74,18 +74,16 @@ class thread_transfers {
     // Only a copy remains: no deadline.
     standing_.woken[self].wait(lock, [&] { return own.now != state::copying; });
     transfer const ended = own;
-    if (is_over(ended)) {
-      seats_[self].waits_for.reset();
-      end(self, id);
-      if (ended.now == state::done) { return {}; }
-      return comm_failure::different_message(name_of(ended), to_id<rank_id>(ended.peer),
-                                             ended.bytes, ended.theirs);
+    auto const why = is_over(ended) ? result<void>() : lost(self, ended);
+    standing_.waits_for[self] = thread_standing::nobody;
+    if (!is_over(ended)) {  // it stays, for cancel
+      settle(lock, self);
+      return why;
     }
-    auto const why = lost(ended);
-    seats_[self].waits_for.reset();
     end(self, id);
-    settle(lock, self);
-    return why;
+    if (ended.now == state::done) { return {}; }
+    return comm_failure::different_message(name_of(ended), to_id<rank_id>(ended.peer), ended.bytes,
+                                           ended.theirs);
   }
 
   void cancel(std::size_t self, transfer_id id) noexcept
@@ -129,7 +127,7 @@ class thread_transfers {
     std::vector<transfer> transfers;
     std::vector<std::size_t> unused;  // places among them
     std::uint64_t begun = 0;
-    std::optional<std::size_t> waits_for;
+    std::size_t awaited = 0;  // the one that the rank waits for, or waited for last
   };
 
   [[nodiscard]] static bool is_over(transfer const& each)
@@ -154,7 +152,7 @@ class thread_transfers {
     std::unique_lock lock(standing_.mutex);
     if (standing_.failure || standing_.left[own.peer]) {
       settle(lock, self);
-      return lost(own);
+      return lost(self, own);
     }
     std::size_t const index = place(seats_[self]);
     auto const id = to_id<transfer_id>(index);
@@ -181,6 +179,9 @@ class thread_transfers {
       if (own.bytes > 0 && !own.sends) { std::memcpy(own.to, theirs.from, own.bytes); }
       lock.lock();
       both(state::done);
+    }
+    if (seats_[own.peer].awaited == their_index) {
+      standing_.waits_for[own.peer] = thread_standing::nobody;
     }
     standing_.woken[own.peer].notify_all();
     return id;
@@ -226,27 +227,13 @@ class thread_transfers {
   }
 
   /// Why a transfer will not come about.
-  [[nodiscard]] tl::unexpected<error> lost(transfer const& own)
+  [[nodiscard]] tl::unexpected<error> lost(std::size_t self, transfer const& own)
   {
     if (standing_.failure) { return tl::unexpected<error>(*standing_.failure); }
-    auto const peer = to_id<rank_id>(own.peer);
     return standing_.fail(
         standing_.left[own.peer]
-            ? comm_failure::peer_lost(name_of(own), {peer})
-            : comm_failure::timed_out(name_of(own), deadline_, awaited_through(own.peer)));
-  }
-
-  /// Returns the rank for which all wait that wait for `peer`, or none if they wait in a circle.
-  [[nodiscard]] std::vector<rank_id> awaited_through(std::size_t peer) const
-  {
-    for (std::size_t steps = 0; steps <= seats_.size(); ++steps) {
-      seat const& next = seats_[peer];
-      if (!next.waits_for || next.transfers[*next.waits_for].now != state::open) {
-        return {to_id<rank_id>(peer)};
-      }
-      peer = next.transfers[*next.waits_for].peer;
-    }
-    return {};
+            ? comm_failure::peer_lost(name_of(own), {to_id<rank_id>(own.peer)})
+            : comm_failure::timed_out(name_of(own), deadline_, standing_.ranks_that_hold_up(self)));
   }
 
   thread_standing& standing_;
