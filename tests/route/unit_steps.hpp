@@ -16,6 +16,7 @@
 #include <ballast/route/unit_plan.hpp>
 #include <ballast/topology/process_grid.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -32,16 +33,17 @@ struct unit_step {
   ballast::placement from;
   ballast::placement to;
 
-  /// Two modules of these sizes, which exchange a batch of samples of these lengths.
+  /// Two modules of these sizes, which exchange a batch of samples of these lengths, in a job of at
+  /// least `least` ranks.
   unit_step(ballast::unit_sizes one, ballast::unit_sizes other,
-            std::vector<ballast::tokens> samples)
+            std::vector<ballast::tokens> samples, std::size_t least = 0)
       : lengths(std::move(samples))
   {
     std::vector<ballast::unit_sizes> const modules{one, other};
     auto const grid = ballast::process_grid::of(modules).value();
     senders = grid.data_ranks(0, one.pipeline - 1);
     receivers = grid.data_ranks(1);
-    ranks = grid.ranks();
+    ranks = std::max(grid.ranks(), least);
     ballast::workspace memory;
     assign_unit(from, memory, lengths, senders, units().groups(), ranks);
     assign_unit(to, memory, lengths, receivers, units().groups(), ranks);
@@ -52,7 +54,8 @@ struct unit_step {
 
 /// Random modules that together have at most `most` ranks, and a batch: none, fewer samples than
 /// ranks, samples of no tokens.
-inline unit_step random_unit_step(ballast::random_source& random, std::size_t most)
+inline unit_step random_unit_step(ballast::random_source& random, std::size_t most,
+                                  std::size_t least = 0)
 {
   auto const size = [&](std::size_t below) {
     return static_cast<std::uint32_t>(1 + random.below(below));
@@ -69,7 +72,7 @@ inline unit_step random_unit_step(ballast::random_source& random, std::size_t mo
     for (ballast::tokens& each : lengths) {
       each = random.below(5) == 0 ? 0 : static_cast<ballast::tokens>(random.below(40));
     }
-    return {one, other, lengths};
+    return {one, other, lengths, least};
   }
 }
 

@@ -142,7 +142,7 @@ class thread_communicator {
   }
 
   /// Returns true: afterwards no rank touches the bytes.
-  bool cancel(transfer_id transfer)
+  [[nodiscard]] bool cancel(transfer_id transfer)
   {
     group_->transfers().cancel(rank_, transfer);
     return true;
