@@ -19,6 +19,7 @@
 #include <ballast/route/row_traffic.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/unit_cost.hpp>
 #include <ballast/route/unit_exchange.hpp>
 #include <ballast/route/unit_placement.hpp>
 #include <ballast/route/unit_plan.hpp>
