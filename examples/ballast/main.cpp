@@ -332,8 +332,7 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
                       "each, such as 12x1x1:4x2x8")
           ->type_name("A:B")
           ->check([](std::string const& text) {
-            auto const read = cli::read_units(text);
-            return read ? std::string() : read.error().message;
+            return text.empty() ? "the text is empty; give two sizes, such as 12:4" : "";
           });
   for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
                                  "--together", "--most-tokens-per-gpu", "--speeds", "--codes"}) {

@@ -159,18 +159,18 @@ std::string table_of(units_run const& run)
       count_of(work.gpus(), "GPU"));
   out += fmt::format("{}\nan array of {}\n{}\n", work.machines.nodes.text() + " per node",
                      array_text(work), network_text(work.machines));
-  out += fmt::format("\n{:<17}{:>8}{:>18}{:>28}{:>18}{:>10}{:>11}\n", "", "", "messages",
-                     "sent by all GPUs", "of one GPU", "memory", "time of");
-  out += fmt::format("{:<17}{:>8}{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}\n", "samples go",
-                     "brokers", "all", "one GPU", "in nodes", "between", "all", "mean", "at most",
+  out += fmt::format("\n{:<17}{:>9}{:>19}{:>19}{:>19}{:>10}{:>11}\n", "", "", "messages",
+                     "sent by all GPUs", "busiest GPU", "memory", "time of");
+  out += fmt::format("{:<17}{:>9}{:>10}{:>9}{:>10}{:>9}{:>10}{:>9}{:>10}{:>11}\n", "samples go",
+                     "brokers", "all", "one GPU", "in nodes", "between", "mean", "at most",
                      "at most", "exchange");
   for (units_cost const& each : run.strategies) {
-    out += fmt::format("{:<17}{:>8}{:>9.1f}{:>9.0f}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}\n",
+    out += fmt::format("{:<17}{:>9}{:>10.1f}{:>9.0f}{:>10}{:>9}{:>10}{:>9}{:>10}{:>11}\n",
                        text_of(each.strategy), each.brokers, each.mean.messages,
                        each.most.messages_max, bytes_text(each.mean.within_node_bytes),
-                       bytes_text(each.mean.between_nodes_bytes), bytes_text(each.mean.bytes),
-                       bytes_text(each.mean.bytes_max), bytes_text(each.most.bytes_max),
-                       bytes_text(each.most.memory_bytes), duration_text(each.mean.seconds));
+                       bytes_text(each.mean.between_nodes_bytes), bytes_text(each.mean.bytes_max),
+                       bytes_text(each.most.bytes_max), bytes_text(each.most.memory_bytes),
+                       duration_text(each.mean.seconds));
   }
   return out +
          "\nOne exchange takes one array of a step's samples from the last stage of the one unit "
@@ -248,14 +248,14 @@ outcome<units_run> run_units(units_options const& options)
       auto const cost =
           price_units(from, to, units, each.strategy, run.job.machines, run.job.bytes_per_token);
       for (auto const figure : figures) {
-        each.mean.*figure += cost.*figure / steps;
+        each.mean.*figure += cost.*figure;
         each.most.*figure = std::max(each.most.*figure, cost.*figure);
       }
     }
   }
   for (units_cost& each : run.strategies) {
     for (auto const figure : figures) {  // rounding may lift the mean of equal figures above them
-      each.mean.*figure = std::min(each.mean.*figure, each.most.*figure);
+      each.mean.*figure = std::min(each.mean.*figure / steps, each.most.*figure);
     }
   }
   return run;

@@ -93,6 +93,34 @@ INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadTransferChecks,
                                           testing::ValuesIn(thread_checks::steady_state_checks())),
                          name_of);
 
+// As docs/comm.md shows it.
+TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    auto const self = to_index(comm.rank());
+    auto const next = ballast::to_id<rank_id>((self + 1) % 3);
+    auto const before = ballast::to_id<rank_id>((self + 2) % 3);
+    std::vector<std::byte> const own(100, static_cast<std::byte>(self));
+    std::vector<std::byte> theirs(100);
+    auto const compute = [] { std::this_thread::yield(); };
+    auto const pass_on = [&]() -> result<void> {
+      // [transfers]
+      auto const received = comm.receive(theirs, before);
+      if (!received) { return tl::unexpected(received.error()); }
+      auto const sent = comm.send(own, next);
+      if (!sent) { return tl::unexpected(sent.error()); }
+      if (auto started = comm.start(); !started) { return started; }
+      compute();  // with neither array
+      if (auto here = comm.wait_for(*received); !here) { return here; }
+      compute();  // with what has come; `own` may still be on its way
+      return comm.wait_for(*sent);
+      // [transfers]
+    };
+    EXPECT_TRUE(pass_on());
+    EXPECT_EQ(theirs, std::vector<std::byte>(100, static_cast<std::byte>(to_index(before))));
+  });
+}
+
 TEST(ThreadPointToPoint, NamesWhoLeftToAll)
 {
   auto const ends = ballast::run_ranks(5, [](thread_communicator& comm) {

@@ -11,15 +11,16 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <latch>
-#include <optional>
-#include <thread>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -121,6 +122,43 @@ TEST(UnitExchange, JoinsAnyPlacements)
     step.to.assign_whole(step.lengths, owners(step.receivers), step.ranks);
     expect_exchanged(step, random);
   }
+}
+
+// As a trainer calls it: an encoder of 3 replicas, an LLM of 2 with 2 stages each of 2 tensor ranks.
+TEST(UnitExchange, JoinsTheModulesOfAJob)
+{
+  std::vector<tokens> const lengths{4, 1, 3, 2, 5, 6};
+  ballast::run_ranks(11, [&](thread_communicator& comm) {
+    // [units]
+    constexpr std::uint32_t encoder = 0;
+    constexpr std::uint32_t llm = 1;
+    std::array<ballast::unit_sizes, 2> const sizes{{{.data = 3}, {2, 2, 2}}};
+    auto const grid = ballast::process_grid::of(sizes).value();
+    auto const from_ranks = grid.data_ranks(encoder, grid[encoder].pipeline - 1);
+    auto const to_ranks = grid.data_ranks(llm);
+    ballast::unit_pair const units{from_ranks, to_ranks};
+
+    ballast::workspace memory;
+    ballast::placement encoded;
+    ballast::placement wanted;
+    assign_unit(encoded, memory, lengths, from_ranks, units.groups(), grid.ranks());
+    assign_unit(wanted, memory, lengths, to_ranks, units.groups(), grid.ranks());
+    auto const plan = plan_units(encoded, wanted, units, unit_strategy::brokers, comm.rank());
+
+    unit_exchange exchange;
+    std::vector<float> x(static_cast<std::size_t>(plan.rows_before()) * 8, 1.0F);
+    std::vector<float> x_there(static_cast<std::size_t>(plan.rows_after()) * 8);
+    auto const there = exchange.forward(comm, plan, rows_of(x, x_there, 8));  // encoders go on
+    auto const back = exchange.backward(comm, plan, rows_of(x_there, x, 8));  // gradients
+    auto const sent = exchange.finish(comm);
+
+    // The other tensor ranks of the first stage get the rows from the one that has them.
+    auto tensor_group = comm.split(grid.colour(comm.rank(), ballast::grid_axis::tensor)).value();
+    // [units]
+    EXPECT_TRUE(there && back && sent);
+    EXPECT_EQ(tensor_group.size(), grid[grid.place(comm.rank()).module].tensor);
+    EXPECT_EQ(std::ranges::count(x_there, 1.0F), std::ssize(x_there));
+  });
 }
 
 // Each sender sends three microbatches and leaves, as a stage of a pipeline does, before any receiver

@@ -59,10 +59,8 @@ struct unit_cost {
     measure_route_into(volumes[0], memory, from, gathered, machines);
     measure_route_into(volumes[1], memory, gathered, to, machines);
   }
-  auto const ranks = static_cast<double>(from.ranks());
   for (route_volume const& volume : volumes) {
     exchange_cost const part = price_route(volume, machines, bytes_per_token);
-    cost.messages += part.messages_mean * ranks;
     cost.within_node_bytes += part.within_node_bytes;
     cost.between_nodes_bytes += part.between_nodes_bytes;
     cost.seconds += part.seconds;
@@ -71,6 +69,7 @@ struct unit_cost {
   for (std::size_t rank = 0; rank < from.ranks(); ++rank) {
     auto const& [sent, received, kept] = volumes[0].ranks[rank];
     auto const& [sent_on, received_on, kept_on] = volumes[1].ranks[rank];
+    cost.messages += sent.messages + sent_on.messages;
     auto const bytes = [&](tokens count) { return static_cast<double>(count) * bytes_per_token; };
     cost.messages_max =
         std::max({cost.messages_max, static_cast<double>(sent.messages + sent_on.messages),
