@@ -12,6 +12,7 @@
 #include "route_command.hpp"
 #include "search_command.hpp"
 #include "shown_text.hpp"
+#include "units_command.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
@@ -369,11 +370,25 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
   return orchestrate;
 }
 
-CLI::App& add_route(CLI::App& app, cli::job_options& options)
+CLI::App& add_route(CLI::App& app, cli::units_options& options)
 {
   auto& route = *app.add_subcommand(
       "route", "Say what it takes to bring the samples of training steps to their GPU bags");
-  add_job(route, options);
+  add_job(route, options.job);
+  auto* const units =
+      route
+          .add_option("--units", options.units,
+                      "Instead of bags, two modules whose samples go from the one to the other: "
+                      "their data-parallel sizes, such as 12:4, or data x pipeline x tensor of "
+                      "each, such as 12x1x1:4x2x8")
+          ->type_name("A:B")
+          ->check([](std::string const& text) {
+            return text.empty() ? "the text is empty; give two sizes, such as 12:4" : "";
+          });
+  for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
+                                 "--together", "--most-tokens-per-gpu", "--speeds", "--codes"}) {
+    units->excludes(route.get_option(name));
+  }
   return route;
 }
 
@@ -414,7 +429,7 @@ int main(int argc, char** argv)
         "--version", fmt::format("{}.{}.{}", BALLAST_VERSION / 10000, BALLAST_VERSION / 100 % 100,
                                  BALLAST_VERSION % 100));
     cli::plan_options plan;
-    cli::job_options route;
+    cli::units_options route;
     cli::partition_options partition;
     cli::pipeline_options pipeline;
     cli::profile_options profile;
@@ -449,8 +464,11 @@ int main(int argc, char** argv)
     if (plan_command.parsed()) {
       return complain(perform(plan, cli::run_plan, cli::show_plan, "planning steps", fewer));
     }
+    if (route_command.parsed() && !route.units.empty()) {
+      return complain(perform(route, cli::run_units, cli::show_units, "placing samples", fewer));
+    }
     if (route_command.parsed()) {
-      return complain(perform(route, cli::run_route, cli::show_route, "planning steps", fewer));
+      return complain(perform(route.job, cli::run_route, cli::show_route, "planning steps", fewer));
     }
     if (pipeline_command.parsed()) {
       return complain(perform(pipeline, cli::run_pipeline, cli::show_pipeline,

@@ -21,5 +21,9 @@
 #include <ballast/route/row_traffic.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/route/unit_cost.hpp>
+#include <ballast/route/unit_exchange.hpp>
+#include <ballast/route/unit_placement.hpp>
+#include <ballast/route/unit_plan.hpp>
 
 #endif  // BALLAST_ROUTE_HPP

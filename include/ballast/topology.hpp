@@ -2,13 +2,14 @@
 #ifndef BALLAST_TOPOLOGY_HPP
 #define BALLAST_TOPOLOGY_HPP
 
-/// All of ballast/topology: compute bags and where they lie on the nodes of a job.
+/// All of ballast/topology: compute bags and where they lie on the nodes of a job, and which rank computes what.
 
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/topology/node_sizes.hpp>
+#include <ballast/topology/process_grid.hpp>
 #include <ballast/topology/transfer_seconds.hpp>
 
 #endif  // BALLAST_TOPOLOGY_HPP

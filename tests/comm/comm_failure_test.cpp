@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/comm/comm_failure.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -55,6 +56,18 @@ TEST(CommFailure, SaysWhatRanksDisagreeOn)
       comm_failure::mismatch("agree", "the plan", {}).value().message,
       "agree: ranks disagree on the plan; nothing was sent. Make every rank plan from the same "
       "gathered lengths and settings");
+}
+
+TEST(CommFailure, NamesThePeerWhoseMessageDiffers)
+{
+  EXPECT_EQ(comm_failure::different_message("receive", rank_id{4}, 10, 12).value(),
+            (error{error_code::mismatch,
+                   0,
+                   "receive: this rank has a message of 10 bytes, and rank 4 one of 12; make both "
+                   "ranks plan from the same gathered lengths and settings",
+                   {rank_id{4}}}));
+  EXPECT_THAT(comm_failure::different_message("receive", rank_id{4}, 10, {}).value().message,
+              testing::HasSubstr("10 bytes, and rank 4 one of more; make"));
 }
 
 TEST(CommFailure, SaysWhoLeft)

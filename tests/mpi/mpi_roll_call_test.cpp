@@ -151,4 +151,30 @@ TEST_F(MpiRollCall, CorrectsWhatARankSaidBeforeItWasMissed)  // Ensures (1)
   EXPECT_EQ(roll_.missing(), late);
 }
 
+// Rank 0 is overdue for rank 1, which waits for the last; ranks in between are in an operation.
+TEST_F(MpiRollCall, NamesThoseForWhichTransfersWait)
+{
+  if (peers_ < 2) { return; }
+  bool const silent = self_ == peers_;
+  if (!silent) {
+    int const awaited = self_ == 0   ? 1
+                        : self_ == 1 ? static_cast<int>(peers_)
+                                     : mpi_roll_call::everybody;
+    roll_.wait_for(awaited, self_ == 0);
+    roll_.call(presence::here, 1s);
+    hear(peers_ - 1);
+    EXPECT_FALSE(roll_.is_settled());
+    EXPECT_EQ(roll_.missing(), std::vector{ballast::to_id<rank_id>(peers_)});
+  }
+  world_barrier();
+  if (silent) {  // and it says the same when it comes
+    roll_.wait_for(mpi_roll_call::nobody, false);
+    hear(peers_);
+    roll_.call(presence::late, 0s);
+    EXPECT_TRUE(roll_.is_settled());
+    EXPECT_EQ(roll_.missing(), std::vector{ballast::to_id<rank_id>(peers_)});
+  }
+  world_barrier();
+}
+
 }  // namespace

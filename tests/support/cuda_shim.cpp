@@ -87,6 +87,12 @@ class progress {
     changed_.wait(lock, [&] { return done_ >= tasks; });
   }
 
+  [[nodiscard]] bool has_done(std::uint64_t tasks)
+  {
+    std::lock_guard const lock(mutex_);
+    return done_ >= tasks;
+  }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -105,6 +111,7 @@ struct place {
   std::uint64_t tasks_before;
 
   void wait() const { stream->wait_for(tasks_before); }
+  [[nodiscard]] bool is_reached() const { return stream->has_done(tasks_before); }
 };
 
 struct host_function {
@@ -378,6 +385,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
   }
   if (recorded.stream != nullptr) { recorded.wait(); }
   return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+  if (auto const code = ordered_failure("cudaEventQuery"); code != cudaSuccess) { return code; }
+  std::lock_guard const lock(event->mutex);
+  place const& recorded = event->recorded;
+  return recorded.stream == nullptr || recorded.is_reached() ? cudaSuccess
+                                                             : said(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end)

@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,19 @@ namespace ballast::inline v0::comm_failure {
                                                             std::vector<rank_id> differing)
 {
   return mismatch(operation, "the size of messages", std::move(differing));
+}
+
+/// Of a message between two ranks, `peer` sends or expects another number of bytes than this rank;
+/// nothing where that number is not known.
+[[nodiscard]] inline tl::unexpected<error> different_message(std::string_view operation,
+                                                             rank_id peer, std::size_t bytes,
+                                                             std::optional<std::size_t> of_peer)
+{
+  std::string message = std::string(operation).append(": this rank has a message of ");
+  message += std::to_string(bytes) + " bytes, and " + ranks_text({peer}) + " one of " +
+             (of_peer ? std::to_string(*of_peer) : "more") +
+             "; make both ranks plan from the same gathered lengths and settings";
+  return with_ranks(error_code::mismatch, std::move(message), {peer});
 }
 
 /// Ranks ended, or gave up, before the operation was complete.

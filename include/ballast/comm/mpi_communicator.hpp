@@ -6,7 +6,10 @@
 #include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
+#include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/detail/mpi/mpi_transfers.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -27,12 +30,15 @@ namespace ballast::inline v0 {
 
 /// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
 ///
+/// It is `point_to_point` too, and a transfer makes progress while its ranks call MPI: a large message
+/// may wait until its sender calls again.
+///
 /// It works on duplicates of the MPI communicator that it is given, so its messages never mix with
 /// the caller's. Groups made by split use the same duplicates, and each has tags of its own: a split
 /// makes no MPI communicator, which no deadline could end. All calls wait, and while they wait they
 /// yield the core to other processes.
 ///
-/// Expects     what `communicator` expects. MPI is initialised, with MPI_THREAD_MULTIPLE if several
+/// Expects     what `communicator` and `point_to_point` expect. MPI is initialised, with MPI_THREAD_MULTIPLE if several
 ///             threads have a communicator each. All ranks destroy theirs before MPI_Finalize. The
 ///             deadline is above zero.
 /// Ensures     (1) those of `communicator`; in the steady state ballast allocates nothing, MPI
@@ -46,7 +52,8 @@ namespace ballast::inline v0 {
 ///             error, with itself among `ranks`. A rank that had finished the operation and did not
 ///             call another one of this group within the grace period is also named: the others
 ///             cannot tell a rank that computes, or waits in a call of another group, from one that
-///             hangs. All ranks name the same ranks if their messages arrive within the grace
+///             hangs. Where a rank waits for a transfer, only those are named on which it depends,
+///             directly or through others. All ranks name the same ranks if their messages arrive within the grace
 ///             period. A process that died is named too, unless mpirun ends the job first, as it
 ///             does by default. `over` cannot name ranks.
 ///             transport, with MPI's code and text; MPI_ERR_TAG where some rank has 32,768 groups.
@@ -130,6 +137,45 @@ class mpi_communicator {
     if (!done) { return tl::unexpected(done.error()); }
     return wrap(*std::move(part));
   }
+
+  [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return group_->transfer("send", [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
+      return transfers.send(bytes, to_index(peer));
+    });
+  }
+
+  [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return group_->transfer("receive",
+                            [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
+                              return transfers.receive(bytes, to_index(peer));
+                            });
+  }
+
+  /// Returns at once, since transfers have started already; likewise wait().
+  [[nodiscard]] result<void> start() { return group_->state(); }
+
+  [[nodiscard]] result<bool> is_done(transfer_id transfer)
+  {
+    return group_->transfer("is_done",
+                            [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
+                              return transfers.is_done(transfer);
+                            });
+  }
+
+  [[nodiscard]] result<void> wait_for(transfer_id transfer)
+  {
+    return group_->transfer("wait_for",
+                            [&](detail::mpi_transfers& transfers, detail::mpi_requests& requests) {
+                              return transfers.wait_for(transfer, requests);
+                            });
+  }
+
+  /// Returns false for a send that has not ended: MPI has no means to take it back.
+  [[nodiscard]] bool cancel(transfer_id transfer) { return group_->cancel(transfer); }
 
   /// Returns at once, since calls have waited already; a broken communicator returns its error.
   [[nodiscard]] result<void> wait() { return group_->state(); }

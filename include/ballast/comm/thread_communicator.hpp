@@ -7,6 +7,7 @@
 #include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -23,18 +24,20 @@
 namespace ballast::inline v0 {
 
 /// A communicator for ranks that are threads of one process: each rank copies its bytes straight
-/// from its peers' arrays, one copy per message.
+/// from its peers' arrays, one copy per message. It is `point_to_point` too: of a send and its
+/// receive, the call that comes second copies.
 ///
 /// One thread at a time uses a rank's communicator. Destroying it leaves the group: ranks that wait
 /// for this rank, or make a call later, get peer_lost at once. run_ranks starts the threads as
 /// well.
 ///
-/// Expects     as `communicator` says; deadline > 0.
+/// Expects     as `communicator` and `point_to_point` say; deadline > 0.
 /// Ensures     (1) operations and all sizes are compared on every call, before a byte moves
 ///             (2) once a rank's call has returned, with or without an error, no other rank touches
 ///                 its arrays
 ///             (3) in the steady state nothing is allocated; scratch is aligned to 64 bytes
-/// Errors      mismatch, timed_out, peer_lost. The deadline limits the wait until all ranks have
+/// Errors      mismatch, timed_out, peer_lost; a transfer minds only that its own peer has left. The
+///             deadline limits the wait until all ranks have
 ///             made the call; the copies that follow have no limit. In a broken group every rank
 ///             gets the same error, also a rank that calls late. Groups made by split have the same
 ///             deadline, and one that breaks does not break the others.
@@ -113,6 +116,38 @@ class thread_communicator {
     });
   }
 
+  [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return checked([&] { return group_->transfers().send(rank_, bytes, to_index(peer)); });
+  }
+
+  [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return checked([&] { return group_->transfers().receive(rank_, bytes, to_index(peer)); });
+  }
+
+  /// Returns at once, since transfers have started already; likewise wait().
+  [[nodiscard]] result<void> start() { return health_; }
+
+  [[nodiscard]] result<bool> is_done(transfer_id transfer)
+  {
+    return checked([&] { return group_->transfers().is_done(rank_, transfer); });
+  }
+
+  [[nodiscard]] result<void> wait_for(transfer_id transfer)
+  {
+    return checked([&] { return group_->transfers().wait_for(rank_, transfer); });
+  }
+
+  /// Returns true: afterwards no rank touches the bytes.
+  [[nodiscard]] bool cancel(transfer_id transfer)
+  {
+    group_->transfers().cancel(rank_, transfer);
+    return true;
+  }
+
   /// Returns at once, since calls have waited already; a broken communicator returns its error.
   [[nodiscard]] result<void> wait() { return health_; }
 
@@ -139,10 +174,20 @@ class thread_communicator {
   template <class Move>
   [[nodiscard]] result<void> meet(detail::thread_offer const& offer, Move move)
   {
-    if (!health_) { return health_; }
-    auto met = group_->meet(rank_, offer, move);
-    if (!met && met.error().code != error_code::mismatch) { health_ = met; }
-    return met;
+    return checked([&] { return group_->meet(rank_, offer, move); });
+  }
+
+  /// Calls f unless the communicator is broken, and notes when it breaks.
+  template <class F>
+  [[nodiscard]] auto checked(F f) -> decltype(f())
+  {
+    if (!health_) { return tl::unexpected(health_.error()); }
+    auto done = f();
+    if (!done && done.error().code != error_code::mismatch) {
+      health_ = tl::unexpected(done.error());
+      group_->transfers().settle(rank_);
+    }
+    return done;
   }
 
   struct leave {

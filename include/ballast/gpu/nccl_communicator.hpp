@@ -6,6 +6,7 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/collective_sizes.hpp>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -13,6 +14,7 @@
 #include <ballast/gpu/detail/nccl_queue.hpp>
 #include <ballast/gpu/detail/nccl_roll_call.hpp>
 #include <ballast/gpu/detail/nccl_stream.hpp>
+#include <ballast/gpu/detail/nccl_transfers.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
 #include <nccl.h>
@@ -45,6 +47,12 @@ struct nccl_communicator_options {
 /// host reaches too. Only wait(), barrier(), split(), the destructor, scratch() if it allocates
 /// and, with `verify`, every operation wait for the stream. `verify` costs a round trip before each
 /// operation: use it until a training loop is correct.
+///
+/// It is `point_to_point` too: start() queues the transfers begun since the last one as one NCCL group,
+/// and an event tells when they are done. A send does not hold up the host, but it holds up the
+/// stream until its receiver has come. So transfers that others shall not wait for need an NCCL
+/// communicator and a stream of their own. What goes both ways between two ranks has to be in one
+/// start, or in an order on which all ranks agree.
 ///
 /// Groups made by split() are on the same stream, and a kernel that waits for a rank holds up all
 /// work behind it. So if a communicator breaks, so do its parents, parts and siblings that had a
@@ -189,6 +197,37 @@ class nccl_communicator {
     return part;
   }
 
+  [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return state_->transfers.send(*state_->queue, bytes, to_index(peer));
+  }
+
+  [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
+  {
+    detail::expect_peer(peer, size());
+    return state_->transfers.receive(*state_->queue, bytes, to_index(peer));
+  }
+
+  /// Queues the transfers that were begun since the last start.
+  [[nodiscard]] result<void> start() { return state_->transfers.start(*state_->queue); }
+
+  [[nodiscard]] result<bool> is_done(transfer_id transfer)
+  {
+    return state_->transfers.is_done(*state_->queue, transfer);
+  }
+
+  [[nodiscard]] result<void> wait_for(transfer_id transfer)
+  {
+    return state_->transfers.wait_for(*state_->queue, transfer);
+  }
+
+  /// Returns false for a transfer that is queued and not done: NCCL has no means to take it back.
+  [[nodiscard]] bool cancel(transfer_id transfer)
+  {
+    return state_->transfers.cancel(*state_->queue, transfer);
+  }
+
   /// Waits until the stream is empty, if there was a call since it was last found empty.
   [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
 
@@ -208,15 +247,20 @@ class nccl_communicator {
     detail::aligned_scratch<Allocator> scratch;
     byte_array token;
     detail::nccl_roll_call<Allocator> roll_call;
+    detail::nccl_transfers transfers;
     // Last, since its destructor waits for what uses the memory above.
     std::unique_ptr<detail::nccl_queue> queue;
   };
 
   nccl_communicator(std::size_t rank, std::size_t ranks, std::unique_ptr<detail::nccl_queue> queue,
                     nccl_communicator_options options, Allocator const& allocator)
-      : state_(new state{options, rank, ranks, detail::aligned_scratch<Allocator>(allocator),
+      : state_(new state{options,
+                         rank,
+                         ranks,
+                         detail::aligned_scratch<Allocator>(allocator),
                          byte_array(1, allocator),
                          detail::nccl_roll_call<Allocator>(rank, ranks, allocator),
+                         {},
                          std::move(queue)})
   {}
 

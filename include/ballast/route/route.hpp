@@ -63,6 +63,19 @@ template <communicator C, exchange_mover Mover>
   return run_exchange(comm, memory, sizes, mover);
 }
 
+/// Copies the rows that stay on their rank.
+inline void keep_rows(route_plan const& plan, bool forward, std::span<row_array const> arrays)
+{
+  for (row_array const& array : arrays) {
+    for (kept_rows const kept : plan.kept) {
+      auto const from = static_cast<std::size_t>(forward ? kept.from_row : kept.to_row);
+      auto const to = static_cast<std::size_t>(forward ? kept.to_row : kept.from_row);
+      std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
+                  static_cast<std::size_t>(kept.count) * array.row_bytes);
+    }
+  }
+}
+
 /// Copies rows on the host.
 template <communicator C>
 class host_row_mover : public host_messages<C> {
@@ -83,14 +96,7 @@ class host_row_mover : public host_messages<C> {
 
   [[nodiscard]] result<void> keep() const
   {
-    for (row_array const& array : arrays_) {
-      for (kept_rows const kept : plan_.kept) {
-        auto const from = static_cast<std::size_t>(forward_ ? kept.from_row : kept.to_row);
-        auto const to = static_cast<std::size_t>(forward_ ? kept.to_row : kept.from_row);
-        std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
-                    static_cast<std::size_t>(kept.count) * array.row_bytes);
-      }
-    }
+    keep_rows(plan_, forward_, arrays_);
     return {};
   }
 

@@ -14,6 +14,7 @@ TEST(CollectiveSizes, AreAcceptedWhereTheyFit)
   expect_counts(3, 3, 3);
   expect_exchange_sizes(7, 7, 0, 0);
   expect_root(rank_id{2}, 3);
+  expect_peer(rank_id{2}, 3);
 }
 
 TEST(CollectiveSizesDeathTest, AreNamedWhereTheyDoNot)
@@ -27,6 +28,7 @@ TEST(CollectiveSizesDeathTest, AreNamedWhereTheyDoNot)
   EXPECT_DEATH(expect_exchange_sizes(4, 4, 1, 2),
                "`receive` has 1 bytes, and `receive_bytes` add up to 2");
   EXPECT_DEATH(expect_root(rank_id{3}, 3), "the root is rank 3 of 3 ranks");
+  EXPECT_DEATH(expect_peer(rank_id{3}, 3), "a transfer with rank 3 of 3 ranks");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/result.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <latch>
 #include <optional>
@@ -74,6 +75,22 @@ TEST(CudaEvent, RemembersWhenItWasReached)
   EXPECT_EQ(end.milliseconds_since(start, passed), cudaSuccess);
   EXPECT_GE(passed, 2.0F);
   (void)cudaGetLastError();
+}
+
+TEST(CudaEvent, SaysWhetherItIsReached)
+{
+  cuda_streams const streams(1);
+  cuda_event const event = made();
+  EXPECT_EQ(event.state(), cudaSuccess) << "it was never recorded";
+  std::atomic<bool> go = false;
+  EXPECT_EQ(launch(streams[0], [&] { go.wait(false); }), cudaSuccess);
+  EXPECT_EQ(event.record(streams[0]), cudaSuccess);
+  EXPECT_EQ(event.state(), cudaErrorNotReady);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  go = true;
+  go.notify_all();
+  EXPECT_EQ(event.wait(), cudaSuccess);
+  EXPECT_EQ(event.state(), cudaSuccess);
 }
 
 TEST(CudaEvent, IsDestroyedOnce)

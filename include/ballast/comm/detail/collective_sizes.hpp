@@ -38,6 +38,11 @@ inline void expect_root(rank_id root, std::size_t ranks)
                   " ranks");
 }
 
+inline void expect_peer(rank_id peer, std::size_t ranks)
+{
+  BALLAST_EXPECTS(to_index(peer) < ranks, "a transfer with rank ", peer, " of ", ranks, " ranks");
+}
+
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_COMM_DETAIL_COLLECTIVE_SIZES_HPP

@@ -5,18 +5,18 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
+#include <ballast/comm/detail/thread_standing.hpp>
+#include <ballast/comm/detail/thread_transfers.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,12 +50,15 @@ class thread_meeting {
   };
 
   thread_meeting(std::size_t ranks, std::chrono::milliseconds deadline)
-      : seats_(ranks), deadline_(deadline)
+      : seats_(ranks), deadline_(deadline), standing_(ranks), transfers_(standing_, ranks, deadline)
   {
     for (seat& each : seats_) { each.send_offsets.resize(ranks); }
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return seats_.size(); }
+
+  /// What the threads send each other outside of turns.
+  [[nodiscard]] thread_transfers& transfers() noexcept { return transfers_; }
 
   /// One turn: runs take() once all offers are there and agree.
   template <class Take>
@@ -65,7 +68,7 @@ class thread_meeting {
     own.offer = offer;
     std::exclusive_scan(offer.send_bytes.begin(), offer.send_bytes.end(), own.send_offsets.begin(),
                         std::size_t{0});
-    if (auto arrived = arrive(own); !arrived) { return arrived; }
+    if (auto arrived = arrive(self); !arrived) { return arrived; }
     departure const at_the_end{*this};
     if (!agreed_) { return mismatch(self); }
     take();
@@ -75,10 +78,9 @@ class thread_meeting {
   /// This rank will make no further call.
   void leave(std::size_t self) noexcept
   {
-    std::lock_guard const lock(mutex_);
-    seats_[self].left = true;
-    someone_left_ = true;
-    changed_.notify_all();
+    transfers_.leave(self);
+    std::lock_guard const lock(standing_.mutex);
+    standing_.leave(self);
   }
 
   // To be called by take() only.
@@ -105,8 +107,6 @@ class thread_meeting {
     thread_offer offer;
     std::vector<std::size_t> send_offsets;  // [P]
     std::shared_ptr<thread_meeting> part;   // the new group of its colour
-    bool arrived = false;
-    bool left = false;
   };
 
   struct departure {
@@ -115,44 +115,40 @@ class thread_meeting {
   };
 
   /// Returns when all threads have arrived, or with the failure.
-  [[nodiscard]] result<void> arrive(seat& own)
+  [[nodiscard]] result<void> arrive(std::size_t self)
   {
-    std::unique_lock lock(mutex_);
-    char const* const operation = name_of(own.offer.call.operation);
+    std::unique_lock lock(standing_.mutex);
+    char const* const operation = name_of(seats_[self].offer.call.operation);
     std::uint64_t const turn = turn_;
-    if (!failure_ && !someone_left_) {
+    auto const cannot = [&] { return standing_.failure || standing_.someone_left; };
+    if (!cannot()) {
       if (here_ + 1 == size()) {
         open();
         return {};
       }
-      own.arrived = true;
+      standing_.waits_for[self] = thread_standing::everybody;
       ++here_;
       // The clock overflows on now + max.
       constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-      changed_.wait_for(lock, std::min(deadline_, longest),
-                        [&] { return turn_ != turn || failure_ || someone_left_; });
+      standing_.met.wait_for(lock, std::min(deadline_, longest),
+                             [&] { return turn_ != turn || cannot(); });
       if (turn_ != turn) { return {}; }
     }
-    if (!failure_) {
-      failure_ =
-          someone_left_
-              ? comm_failure::peer_lost(operation, ranks_where(&seat::left, true)).value()
-              : comm_failure::timed_out(operation, deadline_, ranks_where(&seat::arrived, false))
-                    .value();
-      changed_.notify_all();
-    }
-    return tl::unexpected<error>(*failure_);
+    return standing_.fail(
+        standing_.someone_left
+            ? comm_failure::peer_lost(operation, standing_.ranks_that_left())
+            : comm_failure::timed_out(operation, deadline_, standing_.ranks_that_hold_up(self)));
   }
 
   /// Waits until all have taken. All threads have arrived, and only copies remain: no deadline.
   void depart() noexcept
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(standing_.mutex);
     std::uint64_t const turn = turn_;
     if (++here_ == size()) {
       next_turn();
     } else {
-      changed_.wait(lock, [&] { return turn_ != turn; });
+      standing_.met.wait(lock, [&] { return turn_ != turn; });
     }
   }
 
@@ -160,7 +156,7 @@ class thread_meeting {
   {
     agreed_ = all_agree();
     if (agreed_ && seats_.front().offer.call.operation == collective::split) { make_parts(); }
-    for (seat& each : seats_) { each.arrived = false; }
+    std::fill(standing_.waits_for.begin(), standing_.waits_for.end(), thread_standing::nobody);
     next_turn();
   }
 
@@ -168,7 +164,7 @@ class thread_meeting {
   {
     here_ = 0;
     ++turn_;
-    changed_.notify_all();
+    standing_.met.notify_all();
   }
 
   [[nodiscard]] bool counts_agree(std::size_t from, std::size_t to) const
@@ -221,25 +217,13 @@ class thread_meeting {
     }
   }
 
-  template <class Flag>
-  [[nodiscard]] std::vector<rank_id> ranks_where(Flag flag, bool value) const
-  {
-    std::vector<rank_id> ranks;
-    for (std::size_t rank = 0; rank < size(); ++rank) {
-      if (seats_[rank].*flag == value) { ranks.push_back(to_id<rank_id>(rank)); }
-    }
-    return ranks;
-  }
-
   std::vector<seat> seats_;
   std::chrono::milliseconds deadline_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  thread_standing standing_;  // its mutex guards what follows too
+  thread_transfers transfers_;
   std::size_t here_ = 0;    // ranks that have arrived or, once all have, that have departed
   std::uint64_t turn_ = 0;  // grows when all have arrived, and again when all have departed
   bool agreed_ = false;     // whether all offers of the turn agree
-  bool someone_left_ = false;
-  std::optional<error> failure_;
 };
 
 }  // namespace ballast::inline v0::detail

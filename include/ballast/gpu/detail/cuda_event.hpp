@@ -41,6 +41,14 @@ class cuda_event {
   /// Returns when the event is reached, or has failed.
   [[nodiscard]] cudaError_t wait() const { return cudaEventSynchronize(event_.get()); }
 
+  /// cudaErrorNotReady, which does not stay CUDA's last error, until the event is reached.
+  [[nodiscard]] cudaError_t state() const
+  {
+    cudaError_t const now = cudaEventQuery(event_.get());
+    if (cudaPeekAtLastError() == cudaErrorNotReady) { (void)cudaGetLastError(); }
+    return now;
+  }
+
   /// From when `start` was reached. Expects both to be timed, and reached.
   [[nodiscard]] cudaError_t milliseconds_since(cuda_event const& start, float& milliseconds) const
   {

@@ -3,6 +3,7 @@
 #define BALLAST_GPU_DETAIL_NCCL_QUEUE_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/detail/cuda_failure.hpp>
 #include <ballast/gpu/detail/nccl_stream.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
@@ -16,11 +17,42 @@
 
 namespace ballast::inline v0::detail {
 
+/// The messages of one group. After a call that NCCL refuses no other is made; none is made for zero
+/// bytes.
+class nccl_calls {
+ public:
+  nccl_calls(ncclComm_t comm, cudaStream_t stream) noexcept : comm_(comm), stream_(stream) {}
+
+  void send(std::span<std::byte const> bytes, std::size_t peer)
+  {
+    if (bytes.empty() || !nccl_stream::accepted(code_)) { return; }
+    name_ = "ncclSend";
+    code_ = ncclSend(bytes.data(), bytes.size(), ncclUint8, static_cast<int>(peer), comm_, stream_);
+  }
+
+  void receive(std::span<std::byte> bytes, std::size_t peer)
+  {
+    if (bytes.empty() || !nccl_stream::accepted(code_)) { return; }
+    name_ = "ncclRecv";
+    code_ = ncclRecv(bytes.data(), bytes.size(), ncclUint8, static_cast<int>(peer), comm_, stream_);
+  }
+
+  /// The last call, and what it returned.
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+  [[nodiscard]] ncclResult_t code() const noexcept { return code_; }
+
+ private:
+  ncclComm_t comm_;
+  cudaStream_t stream_;
+  std::string_view name_ = "ncclGroupStart";
+  ncclResult_t code_ = ncclSuccess;
+};
+
 /// An NCCL communicator, borrowed or its own, and the stream that its work is queued on.
 ///
 /// Expects     what nccl_stream expects; a borrowed communicator's variable does not move, and
 ///             outlives the queue.
-/// Ensures     (1) submit and exchange queue their work and do not wait for it; what the caller
+/// Ensures     (1) submit, exchange and group queue their work and do not wait for it; what the caller
 ///                 queues next comes after it, whether or not NCCL is blocking
 ///             (2) after a failure no work of this communicator reads or writes memory, the owner's
 ///                 variable is null, and each further call returns the same error
@@ -73,29 +105,52 @@ class nccl_queue {
                                       std::span<std::size_t const> send_bytes, std::byte* receive,
                                       std::span<std::size_t const> receive_bytes)
   {
-    if (self_.failure) { return tl::unexpected(*self_.failure); }
-    self_.pending = true;
-    std::string_view call = "ncclGroupStart";
-    ncclResult_t code = ncclGroupStart();
-    if (!nccl_stream::accepted(code)) { return stream_->refused(self_, call, code); }
-    for (std::size_t peer = 0; peer < send_bytes.size() && nccl_stream::accepted(code); ++peer) {
-      if (send_bytes[peer] > 0) {
-        call = "ncclSend";
-        code =
-            ncclSend(send, send_bytes[peer], ncclUint8, static_cast<int>(peer), native(), stream());
+    return group(operation, [&](nccl_calls& calls) {
+      for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
+        calls.send({send, send_bytes[peer]}, peer);
+        calls.receive({receive, receive_bytes[peer]}, peer);
         send += send_bytes[peer];
-      }
-      if (receive_bytes[peer] > 0 && nccl_stream::accepted(code)) {
-        call = "ncclRecv";
-        code = ncclRecv(receive, receive_bytes[peer], ncclUint8, static_cast<int>(peer), native(),
-                        stream());
         receive += receive_bytes[peer];
       }
+    });
+  }
+
+  /// Queues messages in one group: those that add(nccl_calls) gives.
+  template <class Add>
+  [[nodiscard]] result<void> group(std::string_view operation, Add add)
+  {
+    if (self_.failure) { return tl::unexpected(*self_.failure); }
+    self_.pending = true;
+    if (auto const code = ncclGroupStart(); !nccl_stream::accepted(code)) {
+      return stream_->refused(self_, "ncclGroupStart", code);
     }
+    nccl_calls calls(native(), stream());
+    add(calls);
     // A group belongs to the thread: left open, it would take in the calls of other communicators.
     ncclResult_t const ended = ncclGroupEnd();
-    return nccl_stream::accepted(code) ? stream_->settle(self_, operation, "ncclGroupEnd", ended)
-                                       : result<void>(stream_->refused(self_, call, code));
+    return nccl_stream::accepted(calls.code())
+               ? stream_->settle(self_, operation, "ncclGroupEnd", ended)
+               : result<void>(stream_->refused(self_, calls.name(), calls.code()));
+  }
+
+  /// Notes a failure of CUDA on the stream, after which no work is left there.
+  [[nodiscard]] tl::unexpected<error> give_up(std::string_view call, cudaError_t code)
+  {
+    return stream_->give_up(self_, cuda_failure(call, code));
+  }
+
+  /// Waits until query() is no longer cudaErrorNotReady; at the deadline it aborts.
+  template <class Query>
+  [[nodiscard]] result<void> await(std::string_view operation, Query query)
+  {
+    return stream_->await(self_, operation, query);
+  }
+
+  /// The failure of this communicator, if there was one.
+  [[nodiscard]] result<void> state() const
+  {
+    if (self_.failure) { return tl::unexpected(*self_.failure); }
+    return {};
   }
 
   /// Returns a queue on the same stream, for split() to give a communicator.

@@ -77,20 +77,31 @@ class nccl_stream {
   template <class Missing>
   [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
   {
-    if (self.failure) { return tl::unexpected(*self.failure); }
-    cudaError_t stream = cudaSuccess;
-    ncclResult_t comm = ncclSuccess;
-    bool const in_time = poll(deadline_, [&] {
-      if (self.pending) { stream = detail::state_of(stream_); }
-      comm = state_of(self);
-      return stream != cudaErrorNotReady || !accepted(comm);
-    });
-    if (!accepted(comm)) { return refused(self, "what was queued on NCCL", comm); }
-    if (!in_time) { return late(self, operation, missing); }
-    if (stream != cudaSuccess) { return give_up(self, cuda_failure("cudaStreamQuery", stream)); }
+    auto const query = [&] { return self.pending ? detail::state_of(stream_) : cudaSuccess; };
+    if (auto done = await(self, operation, query, missing); !done) { return done; }
     if (self.pending) {
       for (nccl_member* const each : members_) { each->pending = false; }
     }
+    return {};
+  }
+
+  /// Waits until query() says something else than cudaErrorNotReady. At the deadline it aborts, as
+  /// drain() does.
+  template <class Query, class Missing = std::vector<rank_id> (*)()>
+  [[nodiscard]] result<void> await(nccl_member& self, std::string_view operation, Query query,
+                                   Missing missing = nobody)
+  {
+    if (self.failure) { return tl::unexpected(*self.failure); }
+    cudaError_t state = cudaSuccess;
+    ncclResult_t comm = ncclSuccess;
+    bool const in_time = poll(deadline_, [&] {
+      state = query();
+      comm = state_of(self);
+      return state != cudaErrorNotReady || !accepted(comm);
+    });
+    if (!accepted(comm)) { return refused(self, "what was queued on NCCL", comm); }
+    if (!in_time) { return late(self, operation, missing); }
+    if (state != cudaSuccess) { return give_up(self, cuda_failure("cudaStreamQuery", state)); }
     return {};
   }
 

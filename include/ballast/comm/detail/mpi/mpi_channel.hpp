@@ -23,7 +23,8 @@ namespace ballast::inline v0::detail {
 }
 
 /// What a group of MPI processes shares with all groups that are split from it: a communicator for
-/// their bytes, another one for their roll calls, and the tags by which these groups tell their
+/// the bytes of their operations, one for their roll calls, one for transfers between two ranks, which
+/// may be under way meanwhile, and the tags by which these groups tell their
 /// messages apart.
 ///
 /// MPI has no call that makes a communicator for some ranks of another and that a deadline can end.
@@ -43,6 +44,7 @@ class mpi_channel {
   {
     if (!mpi_is_running()) { return; }
     if (control != MPI_COMM_NULL) { MPI_Comm_free(&control); }
+    if (pairs != MPI_COMM_NULL) { MPI_Comm_free(&pairs); }
     if (data != MPI_COMM_NULL) { MPI_Comm_free(&data); }
   }
 
@@ -66,6 +68,7 @@ class mpi_channel {
 
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm control = MPI_COMM_NULL;
+  MPI_Comm pairs = MPI_COMM_NULL;
 
  private:
   std::mutex mutex_;

@@ -8,7 +8,9 @@
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_messages.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
+#include <ballast/comm/detail/mpi/mpi_transfers.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -71,8 +73,10 @@ class mpi_group {
       return tl::unexpected(std::move(done).error());
     }
     MPI_Comm_set_errhandler(channel.data, MPI_ERRORS_RETURN);
-    if (auto done = made->duplicate(channel.data, channel.control); !done) {
-      return tl::unexpected(std::move(done).error());
+    for (MPI_Comm* const each : {&channel.control, &channel.pairs}) {
+      if (auto done = made->duplicate(channel.data, *each); !done) {
+        return tl::unexpected(std::move(done).error());
+      }
     }
     return opened(std::move(made), channel.reserve(0), std::move(members),
                   static_cast<std::size_t>(rank));
@@ -124,6 +128,24 @@ class mpi_group {
     return done;
   }
 
+  /// Runs one call for a transfer, whose name is `call`: f(transfers, requests). A roll call that this
+  /// rank has missed comes first.
+  template <class F>
+  [[nodiscard]] auto transfer(char const* call, F f)
+      -> decltype(f(std::declval<mpi_transfers&>(), std::declval<mpi_requests&>()))
+  {
+    if (is_broken()) { return tl::unexpected(state().error()); }
+    under_way_ = true;
+    auto done = messages_.requests().look(call).and_then(
+        [&] { return f(transfers_, messages_.requests()); });
+    if (!done && done.error().code != error_code::mismatch) { failure_ = done.error(); }
+    under_way_ = false;
+    return done;
+  }
+
+  /// Ends a transfer, also of a broken group; returns whether MPI no longer uses its bytes.
+  [[nodiscard]] bool cancel(transfer_id id) { return transfers_.cancel(id); }
+
   /// Host memory, which does not move until more is asked for.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
@@ -134,7 +156,10 @@ class mpi_group {
  private:
   mpi_group(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options,
             std::size_t most_ranks)
-      : options_(options), channel_(std::move(channel)), messages_(channel_, options)
+      : options_(options),
+        channel_(std::move(channel)),
+        messages_(channel_, options),
+        transfers_(channel_, options)
   {
     words_.reserve(most_ranks);
   }
@@ -147,6 +172,7 @@ class mpi_group {
     made->rank_ = rank;
     made->size_ = members.size();
     made->words_.resize(members.size());
+    made->transfers_.open(tag, members);
     auto const done = made->messages_.open(tag, std::move(members), rank);
     if (!done) { return tl::unexpected(done.error()); }
     made->under_way_ = false;
@@ -248,6 +274,7 @@ class mpi_group {
   mpi_communicator_options options_;
   std::shared_ptr<mpi_channel> channel_;
   mpi_messages messages_;
+  mpi_transfers transfers_;
   int tag_ = mpi_channel::none;
   std::size_t rank_ = 0;
   std::size_t size_ = 0;

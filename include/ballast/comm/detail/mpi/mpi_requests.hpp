@@ -73,18 +73,14 @@ class mpi_requests {
   /// Before an operation: fails if a roll has been called without this rank.
   [[nodiscard]] result<void> enter(std::string_view operation)
   {
-    looked_ = clock::now();
-    came_ = looked_;
     roll_.come();
-    std::size_t before = 0;
-    do {
-      before = roll_.heard();
-      // MPI may fetch a message in the first test and report it only in the second.
-      for (int look = 0; look < 2; ++look) {
-        if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
-      }
-    } while (roll_.heard() != before);
-    return before > 0 ? call_roll(operation, roll_.standing()) : result<void>{};
+    return look(operation, [this] { return roll_.standing(); });
+  }
+
+  /// The same between operations.
+  [[nodiscard]] result<void> look(std::string_view operation)
+  {
+    return look(operation, [this] { return roll_.standing_between(); });
   }
 
   /// Makes room for this many requests before the next wait(); there is always room for one.
@@ -127,6 +123,22 @@ class mpi_requests {
     return until_done(operation);
   }
 
+  /// Waits for one transfer with `peer`: until is_done() returns true, which tests it.
+  template <class Done>
+  [[nodiscard]] result<void> wait_for(std::string_view operation, std::size_t peer, Done is_done)
+  {
+    bool over = false;
+    auto const test = [&]() -> result<std::size_t> {
+      auto const polled = poll();
+      if (!polled) { return polled; }
+      result<bool> const done = is_done();
+      if (!done) { return tl::unexpected(done.error()); }
+      over = *done;
+      return std::size_t{0};
+    };
+    return watch(operation, static_cast<int>(peer), [&] { return over; }, test);
+  }
+
  private:
   using clock = std::chrono::steady_clock;
   using presence = mpi_roll_call::presence;
@@ -163,14 +175,44 @@ class mpi_requests {
     return done;
   }
 
+  template <class Standing>
+  [[nodiscard]] result<void> look(std::string_view operation, Standing standing)
+  {
+    looked_ = clock::now();
+    came_ = looked_;
+    std::size_t before = 0;
+    do {
+      before = roll_.heard();
+      // MPI may fetch a message in the first test and report it only in the second.
+      for (int test = 0; test < 2; ++test) {
+        if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
+      }
+    } while (roll_.heard() != before);
+    return before > 0 ? call_roll(operation, standing(), mpi_roll_call::nobody, false)
+                      : result<void>{};
+  }
+
   [[nodiscard]] result<void> until_done(std::string_view operation)
   {
     std::size_t open = requests_.size() - 1;
+    auto const test = [&]() -> result<std::size_t> {
+      return poll().map([&](std::size_t done) {
+        open -= done;
+        return done;
+      });
+    };
+    return watch(operation, mpi_roll_call::everybody, [&] { return open == 0; }, test);
+  }
+
+  /// Calls test(), which polls and returns how many requests have ended, until is_over(), or until
+  /// the deadline.
+  template <class Over, class Test>
+  [[nodiscard]] result<void> watch(std::string_view operation, int awaited, Over is_over, Test test)
+  {
     auto heard = clock::now();  // when the last request was done
-    for (std::size_t looks = 1; open > 0; ++looks) {
-      auto const done = poll();
+    for (std::size_t looks = 1; !is_over(); ++looks) {
+      auto const done = test();
       if (!done) { return tl::unexpected(done.error()); }
-      open -= *done;
       auto const now = clock::now();
       // A process that was stopped, perhaps with the whole job, has not waited in that time.
       auto const absence = now - std::exchange(looked_, now);
@@ -183,7 +225,11 @@ class mpi_requests {
       // In whole milliseconds, since the longest deadlines overflow in nanoseconds.
       bool const over =
           std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
-      if (roll_.heard() > 0 || over) { return call_roll(operation, presence::here); }
+      if (roll_.heard() > 0 || over) {
+        bool const in_operation = awaited == mpi_roll_call::everybody;
+        return call_roll(operation, in_operation ? presence::here : roll_.standing_between(),
+                         awaited, over);
+      }
       // MPI yields at each test if it knows that processes share cores. It does not always know.
       if (looks % 64 == 0) { std::this_thread::yield(); }
     }
@@ -203,9 +249,11 @@ class mpi_requests {
     receives_ = 0;
   }
 
-  [[nodiscard]] result<void> call_roll(std::string_view operation, presence own)
+  [[nodiscard]] result<void> call_roll(std::string_view operation, presence own, int awaited,
+                                       bool overdue)
   {
     if (!roll_.is_open()) { return comm_failure::timed_out(operation, deadline_, {}); }
+    roll_.wait_for(awaited, overdue);
     roll_.call(own, std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - came_));
     // Counts looks, not time: if all processes of a machine are stopped for a while, no rank
     // becomes missing by that.

@@ -31,6 +31,11 @@ namespace ballast::inline v0::detail {
 /// A rank may begin the operation just before the roll call reaches it. So each reply says how long
 /// the rank has been waiting: if all are here, those that came last are named.
 ///
+/// A rank that waits for a transfer waits for one rank only, which may wait for another one. So each
+/// message says for whom its sender waits, too. As soon as one waits for a transfer, those are missing
+/// that wait for nobody and hold up a rank that has reached its deadline, directly or through others;
+/// who is silent waits for nobody. So a rank that computes is named only where others need it.
+///
 /// Expects     it stays until all its messages have been sent: it is not destroyed once the roll has
 ///             been called while MPI runs. The roll is called once.
 /// Ensures     (1) ranks that have heard each other agree on who is late
@@ -41,11 +46,17 @@ class mpi_roll_call {
  public:
   enum class presence : int { unheard, here, late };
 
+  /// What a rank may wait for beside a rank: nothing, and all that do not wait for this too.
+  static constexpr int nobody = -1;
+  static constexpr int everybody = -2;
+
   /// The group has these ranks of `control`, in this order, and this process is number `rank`.
   void open(MPI_Comm control, int tag, std::vector<int> members, std::size_t rank)
   {
     roll_.assign(members.size(), presence::unheard);
     waited_.assign(members.size(), elsewhere);
+    waits_for_.assign(members.size(), nobody);
+    overdue_.assign(members.size(), false);
     messages_ = std::make_unique<messages>();
     members_ = std::move(members);
     rank_ = rank;
@@ -57,7 +68,8 @@ class mpi_roll_call {
   /// Posts the receive of the next message; returns MPI's code.
   [[nodiscard]] int hear(MPI_Request& request)
   {
-    return MPI_Irecv(&messages_->heard, 3, MPI_INT, MPI_ANY_SOURCE, tag_, control_, &request);
+    return MPI_Irecv(&messages_->heard, message_ints, MPI_INT, MPI_ANY_SOURCE, tag_, control_,
+                     &request);
   }
 
   /// Notes a message that has arrived.
@@ -75,6 +87,8 @@ class mpi_roll_call {
     auto const peer = static_cast<std::size_t>(sender - members_.begin());
     roll_[peer] = static_cast<presence>(heard.kind);
     waited_[peer] = heard.waited;
+    waits_for_[peer] = heard.waits_for;
+    overdue_[peer] = heard.overdue != 0;
   }
 
   /// How many messages have arrived; a roll call has begun as soon as there is one.
@@ -87,6 +101,19 @@ class mpi_roll_call {
   [[nodiscard]] presence standing() const noexcept
   {
     return is_after(operation_, called_) ? presence::here : presence::late;
+  }
+
+  /// The same for a rank that is between operations.
+  [[nodiscard]] presence standing_between() const noexcept
+  {
+    return is_after((operation_ + 1) % numbers, called_) ? presence::here : presence::late;
+  }
+
+  /// Whom this rank waits for from now on, and whether it has reached its deadline: for call().
+  void wait_for(int awaited, bool overdue)
+  {
+    waits_for_[rank_] = awaited;
+    overdue_[rank_] = overdue;
   }
 
   /// Tells all peers that this rank is `own`, or that it is late if a peer has reported it missing.
@@ -112,17 +139,18 @@ class mpi_roll_call {
   [[nodiscard]] bool is_settled() const
   {
     return std::count(roll_.begin(), roll_.end(), presence::unheard) == 0 &&
-           std::count(roll_.begin(), roll_.end(), presence::late) > 0;
+           (std::count(roll_.begin(), roll_.end(), presence::late) > 0 || has_transfers());
   }
 
   /// Returns the ranks that are not here, after sending each of them that it is missing. If all are
   /// here, returns those that have waited for less than half as long as another one: for them the
-  /// others have waited. Empty if all have waited for about as long.
+  /// others have waited. Empty if all have waited for about as long, or in a circle.
   [[nodiscard]] std::vector<rank_id> missing()
   {
+    if (has_transfers()) { return ranks_that_hold_up_others(); }
     std::vector<rank_id> ranks;
     ranks.reserve(roll_.size());
-    messages_->missed = {missed, called_, elsewhere};
+    messages_->missed = {missed, called_, elsewhere, nobody, 0};
     for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
       if (roll_[peer] == presence::here) { continue; }
       ranks.push_back(to_id<rank_id>(peer));
@@ -149,8 +177,11 @@ class mpi_roll_call {
     int kind;
     int number;
     int waited;  // milliseconds
+    int waits_for;
+    int overdue;
   };
-  static_assert(sizeof(message) == 3 * sizeof(int));
+  static constexpr int message_ints = 5;
+  static_assert(sizeof(message) == message_ints * sizeof(int));
 
   // MPI reads and writes them at any time, so they stay in place, and each is written once.
   struct messages {
@@ -166,10 +197,39 @@ class mpi_roll_call {
     return ahead > 0 && ahead < numbers / 2;
   }
 
+  [[nodiscard]] bool has_transfers() const
+  {
+    return std::any_of(waits_for_.begin(), waits_for_.end(), [](int rank) { return rank >= 0; });
+  }
+
+  [[nodiscard]] std::vector<rank_id> ranks_that_hold_up_others() const
+  {
+    std::vector<bool> found = overdue_;
+    bool more = true;
+    while (more) {
+      more = false;
+      for (std::size_t rank = 0; rank < found.size(); ++rank) {
+        if (!found[rank]) { continue; }
+        for (std::size_t peer = 0; peer < found.size(); ++peer) {
+          bool const holds_up = std::cmp_equal(waits_for_[rank], peer) ||
+                                (waits_for_[rank] == everybody && waits_for_[peer] != everybody);
+          more = more || (holds_up && !found[peer]);
+          found[peer] = found[peer] || holds_up;
+        }
+      }
+    }
+    std::vector<rank_id> ranks;
+    for (std::size_t rank = 0; rank < found.size(); ++rank) {
+      if (found[rank] && waits_for_[rank] == nobody) { ranks.push_back(to_id<rank_id>(rank)); }
+    }
+    return ranks;
+  }
+
   void tell_all(message& text)
   {
     told_ = roll_[rank_];
-    text = {static_cast<int>(told_), called_, waited_[rank_]};
+    text = {static_cast<int>(told_), called_, waited_[rank_], waits_for_[rank_],
+            overdue_[rank_] ? 1 : 0};
     for (std::size_t peer = 0; peer < roll_.size(); ++peer) {
       if (peer != rank_) { tell(peer, text); }
     }
@@ -178,7 +238,7 @@ class mpi_roll_call {
   void tell(std::size_t peer, message const& text) const
   {
     MPI_Request sent = MPI_REQUEST_NULL;
-    MPI_Isend(&text, 3, MPI_INT, members_[peer], tag_, control_, &sent);
+    MPI_Isend(&text, message_ints, MPI_INT, members_[peer], tag_, control_, &sent);
     if (sent != MPI_REQUEST_NULL) { MPI_Request_free(&sent); }
   }
 
@@ -188,6 +248,8 @@ class mpi_roll_call {
   std::size_t rank_ = 0;
   std::vector<presence> roll_;
   std::vector<int> waited_;
+  std::vector<int> waits_for_;  // of each rank, as it has said
+  std::vector<bool> overdue_;
   std::unique_ptr<messages> messages_;
   presence told_ = presence::unheard;
   std::size_t heard_ = 0;

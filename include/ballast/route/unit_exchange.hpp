@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_UNIT_EXCHANGE_HPP
+#define BALLAST_ROUTE_UNIT_EXCHANGE_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/pack_rows.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/route/row_traffic.hpp>
+#include <ballast/route/unit_plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Moves arrays between two units of a job, in pairs of ranks: no rank waits for one from which it
+/// gets nothing, and no sender for its receivers.
+///
+///     exchange.forward(comm, plan, rows_of(x, x_there, 3072));     // activations
+///     exchange.backward(comm, plan, rows_of(dx_there, dx, 3072));  // and their gradients
+///     exchange.finish(comm);                                       // at the end of a step
+///
+/// All ranks of both units call the same functions, each with its own plan, as often and in the same
+/// order; other ranks need not. A call packs what leaves the rank into messages of its own, begins to
+/// send them, waits for what comes, and returns. So a rank that only sends returns at once, while its
+/// receivers sleep: its arrays may be changed, and messages that are still under way are kept. Several
+/// exchanges may share a communicator if all ranks call them in one order. Over NCCL give each
+/// direction a communicator and a stream of its own: on one stream a send holds up what is behind it.
+///
+/// Shapes      each array: from[plan.rows_before()], to[plan.rows_after()] rows; backward the other
+///             way round.
+/// Expects     the plan is of this rank and communicator, and the same samples, units and strategy are
+///             planned everywhere; arrays in memory that the host reaches; no `to` overlaps another
+///             array. `Allocator` allocates memory that the communicator reaches. finish() is called
+///             before the object is destroyed: messages that are still under way are given up, and
+///             their memory is never freed.
+/// Ensures     (1) every row is where the second placement says, byte for byte, in sample order
+///             (2) backward is the exact inverse of forward, and its gradient
+///             (3) it allocates only where more, or larger, messages are under way than ever before
+/// Errors      those of the communicator; then `to` is unspecified and `from` unchanged. After a
+///             mismatch the other messages of the call have arrived.
+/// Complexity  O(ranks + ranges x arrays). A byte is copied once on either side of each message, and
+///             through a broker there are two messages. Memory: what is under way, and on brokers
+///             what they gather.
+template <class Allocator = std::allocator<std::byte>>
+  requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
+class unit_exchange {
+ public:
+  explicit unit_exchange(Allocator const& allocator = Allocator())
+      : incoming_(allocator), middle_(allocator)
+  {}
+  unit_exchange(unit_exchange&&) noexcept = default;
+  unit_exchange& operator=(unit_exchange&&) = delete;
+  ~unit_exchange()
+  {
+    for (outgoing& each : outgoing_) {
+      if (!each.sends.empty()) { give_up(each.bytes); }
+    }
+  }
+
+  template <point_to_point C, std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> forward(C& comm, unit_plan const& plan, Arrays const&... arrays)
+  {
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    check(comm, plan, {plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}}, all);
+    if (plan.is_direct()) { return move(comm, plan.gather, true, all); }
+    auto const [to_middle, from_middle] = through_middle(plan.gather.rows_after, all);
+    if (auto done = move(comm, plan.gather, true, to_middle); !done) { return done; }
+    return move(comm, plan.scatter, true, from_middle);
+  }
+
+  template <point_to_point C, std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> backward(C& comm, unit_plan const& plan, Arrays const&... arrays)
+  {
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    check(comm, plan, {plan.rank(), plan.rows_after(), plan.rows_before(), {}, {}}, all);
+    if (plan.is_direct()) { return move(comm, plan.gather, false, all); }
+    auto const [to_middle, from_middle] = through_middle(plan.gather.rows_after, all);
+    if (auto done = move(comm, plan.scatter, false, to_middle); !done) { return done; }
+    return move(comm, plan.gather, false, from_middle);
+  }
+
+  /// Waits until all that this rank has sent has arrived, or the communicator has taken it over.
+  template <point_to_point C>
+  [[nodiscard]] result<void> finish(C& comm)
+  {
+    result<void> done;
+    for (outgoing& each : outgoing_) {
+      auto const ended = end(comm, each.sends);
+      if (done && !ended) { done = ended; }
+    }
+    if (!done) { release(comm); }
+    return done;
+  }
+
+ private:
+  using byte_array = std::vector<std::byte, Allocator>;
+
+  /// The messages of one call, and those of its sends that have not ended.
+  struct outgoing {
+    byte_array bytes;
+    std::vector<transfer_id> sends;
+  };
+
+  template <class C>
+  static void check(C const& comm, unit_plan const& plan, row_traffic const& traffic,
+                    std::span<row_array const> arrays)
+  {
+    BALLAST_EXPECTS(plan.rank() == comm.rank() && plan.ranks() == comm.size(),
+                    "the plan is that of rank ", plan.rank(), " of ", plan.ranks(),
+                    ", and the communicator that of rank ", comm.rank(), " of ", comm.size());
+    detail::check_rows(traffic, arrays);
+  }
+
+  /// The same arrays to where rows are gathered, and from there.
+  template <std::size_t N>
+  [[nodiscard]] std::pair<std::array<row_array, N>, std::array<row_array, N>> through_middle(
+      tokens rows, std::array<row_array, N> const& arrays)
+  {
+    std::size_t bytes = 0;
+    for (row_array const& array : arrays) { bytes += block_bytes(rows, array.row_bytes); }
+    middle_.resize(std::max(middle_.size(), bytes));
+    auto to_middle = arrays;
+    auto from_middle = arrays;
+    std::size_t begin = 0;
+    for (std::size_t array = 0; array < N; ++array) {
+      std::size_t const width = arrays[array].row_bytes;
+      to_middle[array].to =
+          std::span(middle_).subspan(begin, static_cast<std::size_t>(rows) * width);
+      from_middle[array].from = to_middle[array].to;
+      begin += block_bytes(rows, width);
+    }
+    return {to_middle, from_middle};
+  }
+
+  /// Moves rows along a route, in either direction. Returns when those that come have come.
+  template <class C>
+  [[nodiscard]] result<void> move(C& comm, route_plan const& plan, bool forward,
+                                  std::span<row_array const> arrays)
+  {
+    route_table const& leaving = forward ? plan.sent : plan.received;
+    route_table const& coming = forward ? plan.received : plan.sent;
+    result<void> done = begin(comm, leaving, coming, arrays);
+    if (done) {
+      detail::keep_rows(plan, forward, arrays);
+      done = end(comm, receives_);
+    }
+    if (done) {
+      unpack_rows(coming, arrays, std::span(incoming_).first(total(bytes_coming_)));
+    } else if (done.error().code != error_code::mismatch) {
+      release(comm);
+    }
+    return done;
+  }
+
+  template <class C>
+  [[nodiscard]] result<void> begin(C& comm, route_table const& leaving, route_table const& coming,
+                                   std::span<row_array const> arrays)
+  {
+    auto const unused = unused_messages(comm);
+    if (!unused) { return tl::unexpected(unused.error()); }
+    auto& [messages, sends] = outgoing_[*unused];
+    // First all memory: nothing may throw while transfers are under way that nobody would end.
+    sends.reserve(comm.size());
+    receives_.reserve(comm.size());
+    for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
+    message_bytes(leaving.rows(), arrays, bytes_leaving_);
+    message_bytes(coming.rows(), arrays, bytes_coming_);
+    messages.resize(std::max(messages.size(), total(bytes_leaving_)));
+    incoming_.resize(std::max(incoming_.size(), total(bytes_coming_)));
+
+    pack_rows(leaving, arrays, std::span(messages).first(total(bytes_leaving_)));
+    if (auto begun =
+            each_message(incoming_, bytes_coming_, receives_,
+                         [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
+        !begun) {
+      return begun;
+    }
+    if (auto begun = each_message(messages, bytes_leaving_, sends,
+                                  [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
+        !begun) {
+      return begun;
+    }
+    return comm.start();
+  }
+
+  /// Calls transfer(bytes, peer) for the messages of all peers, which lie one after the other.
+  template <class Transfer>
+  [[nodiscard]] static result<void> each_message(std::span<std::byte> messages,
+                                                 std::span<std::size_t const> bytes,
+                                                 std::vector<transfer_id>& under_way,
+                                                 Transfer transfer)
+  {
+    for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
+      if (bytes[peer] == 0) { continue; }
+      auto const begun = transfer(messages.first(bytes[peer]), to_id<rank_id>(peer));
+      if (!begun) { return tl::unexpected(begun.error()); }
+      under_way.push_back(*begun);
+      messages = messages.subspan(bytes[peer]);
+    }
+    return {};
+  }
+
+  /// Returns the number of messages whose sends have ended, new ones if there are none.
+  template <class C>
+  [[nodiscard]] result<std::size_t> unused_messages(C& comm)
+  {
+    for (std::size_t index = 0; index < outgoing_.size(); ++index) {
+      auto& sends = outgoing_[index].sends;
+      bool all_done = true;
+      for (std::size_t send = 0; send < sends.size() && all_done; ++send) {
+        auto const done = comm.is_done(sends[send]);
+        if (!done) {
+          auto const why = done.error();
+          release(comm);
+          return tl::unexpected(why);
+        }
+        all_done = *done;
+      }
+      if (!all_done) { continue; }
+      if (auto ended = end(comm, sends); !ended) { return tl::unexpected(ended.error()); }
+      return index;
+    }
+    outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
+    return outgoing_.size() - 1;
+  }
+
+  /// Waits for transfers. After a failure other than a mismatch those that are left stay.
+  template <class C>
+  [[nodiscard]] static result<void> end(C& comm, std::vector<transfer_id>& transfers)
+  {
+    result<void> first;
+    while (!transfers.empty()) {
+      auto const done = comm.wait_for(transfers.back());
+      if (!done && done.error().code != error_code::mismatch) { return done; }
+      if (!done && first) { first = done; }
+      transfers.pop_back();
+    }
+    return first;
+  }
+
+  /// After a failure: ends all transfers. Memory that is still in use is given up.
+  template <class C>
+  void release(C& comm)
+  {
+    auto const cancel = [&](std::vector<transfer_id>& transfers, byte_array& bytes) {
+      bool in_use = false;
+      for (transfer_id const each : transfers) { in_use = !comm.cancel(each) || in_use; }
+      transfers.clear();
+      if (in_use) { give_up(bytes); }
+    };
+    cancel(receives_, incoming_);
+    for (outgoing& each : outgoing_) { cancel(each.sends, each.bytes); }
+  }
+
+  static void give_up(byte_array& bytes) { (void)new byte_array(std::move(bytes)); }
+
+  [[nodiscard]] static std::size_t total(std::span<std::size_t const> bytes)
+  {
+    return std::reduce(bytes.begin(), bytes.end());
+  }
+
+  std::vector<outgoing> outgoing_;
+  std::vector<transfer_id> receives_;
+  byte_array incoming_;
+  byte_array middle_;  // what a broker has gathered
+  std::vector<std::size_t> bytes_leaving_;
+  std::vector<std::size_t> bytes_coming_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_UNIT_EXCHANGE_HPP

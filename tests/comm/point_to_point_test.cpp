@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/point_to_point.hpp>
+
+#include <gtest/gtest.h>
+#include "pipe_communicator.hpp"
+#include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using ballast::error_code;
+using ballast::rank_id;
+using ballast::result;
+using ballast::thread_communicator;
+using ballast::transfer_id;
+using thread_checks = ballast_test::transfer_checks<thread_communicator>;
+
+// The least that exchanges bytes in pairs.
+struct pairs_archetype {
+  explicit pairs_archetype(int) {}
+  pairs_archetype(pairs_archetype&&) = delete;
+  rank_id rank() const { return {}; }
+  std::size_t size() const { return 1; }
+  result<transfer_id> send(std::span<std::byte const>, rank_id) { return {}; }
+  result<transfer_id> receive(std::span<std::byte>, rank_id) { return {}; }
+  result<void> start() { return {}; }
+  result<bool> is_done(transfer_id) { return true; }
+  result<void> wait_for(transfer_id) { return {}; }
+  bool cancel(transfer_id) { return true; }
+};
+static_assert(ballast::point_to_point<pairs_archetype>);
+static_assert(!ballast::communicator<pairs_archetype>);
+
+struct sends_writable_bytes_only : pairs_archetype {
+  result<transfer_id> send(std::span<std::byte>, rank_id);
+};
+static_assert(!ballast::point_to_point<sends_writable_bytes_only>);
+
+struct cannot_cancel : pairs_archetype {
+  void cancel(transfer_id);
+};
+static_assert(!ballast::point_to_point<cannot_cancel>);
+
+static_assert(ballast::point_to_point<thread_communicator>);
+static_assert(!ballast::point_to_point<ballast_test::pipe_communicator>);
+
+class ThreadTransferChecks
+    : public testing::TestWithParam<std::tuple<std::size_t, thread_checks::check>> {};
+
+TEST_P(ThreadTransferChecks, Pass)
+{
+  auto const& [size, check] = GetParam();
+  ballast::run_ranks(size, [&](thread_communicator& comm) {
+    SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
+    check.run(comm);
+  });
+}
+
+std::string name_of(testing::TestParamInfo<ThreadTransferChecks::ParamType> const& info)
+{
+  auto const& [size, check] = info.param;
+  return std::string(check.name).append("On").append(std::to_string(size));
+}
+
+auto const group_sizes = testing::Values<std::size_t>(1, 2, 3, 8);
+INSTANTIATE_TEST_SUITE_P(Data, ThreadTransferChecks,
+                         testing::Combine(group_sizes,
+                                          testing::ValuesIn(thread_checks::data_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Host, ThreadTransferChecks,
+                         testing::Combine(group_sizes,
+                                          testing::ValuesIn(thread_checks::host_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadTransferChecks,
+                         testing::Combine(group_sizes,
+                                          testing::ValuesIn(thread_checks::mismatch_checks())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadTransferChecks,
+                         testing::Combine(group_sizes,
+                                          testing::ValuesIn(thread_checks::steady_state_checks())),
+                         name_of);
+
+// As docs/comm.md shows it.
+TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    auto const self = to_index(comm.rank());
+    auto const next = ballast::to_id<rank_id>((self + 1) % 3);
+    auto const before = ballast::to_id<rank_id>((self + 2) % 3);
+    std::vector<std::byte> const own(100, static_cast<std::byte>(self));
+    std::vector<std::byte> theirs(100);
+    auto const compute = [] { std::this_thread::yield(); };
+    auto const pass_on = [&]() -> result<void> {
+      // [transfers]
+      auto const received = comm.receive(theirs, before);
+      if (!received) { return tl::unexpected(received.error()); }
+      auto const sent = comm.send(own, next);
+      if (!sent) { return tl::unexpected(sent.error()); }
+      if (auto started = comm.start(); !started) { return started; }
+      compute();  // with neither array
+      if (auto here = comm.wait_for(*received); !here) { return here; }
+      compute();  // with what has come; `own` may still be on its way
+      return comm.wait_for(*sent);
+      // [transfers]
+    };
+    EXPECT_TRUE(pass_on());
+    EXPECT_EQ(theirs, std::vector<std::byte>(100, static_cast<std::byte>(to_index(before))));
+  });
+}
+
+TEST(ThreadPointToPoint, NamesWhoLeftToAll)
+{
+  auto const ends = ballast::run_ranks(5, [](thread_communicator& comm) {
+    if (comm.rank() == rank_id{3}) { return result<void>(); }
+    return thread_checks::exchange_with_all(comm, 10'000);
+  });
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    if (rank == 3) { continue; }
+    ASSERT_FALSE(ends[rank]);
+    EXPECT_EQ(ends[rank].error().code, error_code::peer_lost);
+    EXPECT_EQ(ends[rank].error().ranks, std::vector{rank_id{3}}) << ends[rank].error().message;
+  }
+}
+
+// The failure of a transfer is that of all that follows, of collective operations too.
+TEST(ThreadPointToPoint, NamesWhoDoesNotComeToAll)
+{
+  auto const ends = ballast::run_ranks(
+      4,
+      [](thread_communicator& comm) {
+        if (comm.rank() == rank_id{1}) { std::this_thread::sleep_for(1500ms); }
+        auto done = thread_checks::exchange_with_all(comm, 100);
+        auto const met = comm.barrier();
+        EXPECT_FALSE(met);
+        if (!met && !done) { EXPECT_EQ(met.error(), done.error()); }
+        return done;
+      },
+      500ms);
+  for (auto const& end : ends) {
+    ASSERT_FALSE(end);
+    EXPECT_EQ(end.error().code, error_code::timed_out);
+    EXPECT_EQ(end.error().ranks, std::vector{rank_id{1}}) << end.error().message;
+  }
+}
+
+TEST(ThreadPointToPointDeathTest, RefusesRanksThatAreNotThere)
+{
+  auto comm = std::move(thread_communicator::make(1).front());
+  std::vector<std::byte> bytes(1);
+  EXPECT_DEATH((void)comm.send(bytes, rank_id{1}), "a transfer with rank 1 of 1 ranks");
+  EXPECT_DEATH((void)comm.receive(bytes, rank_id{7}), "a transfer with rank 7 of 1 ranks");
+}
+
+}  // namespace

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/comm/detail/mpi/mpi_transfers.hpp>
+
+#include <gtest/gtest.h>
+#include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
+#include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size, ...}
+
+#include <ballast/comm/mpi_communicator.hpp>
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::mpi_communicator;
+using ballast::rank_id;
+using ballast_test::over_world;
+using ballast_test::world_barrier;
+using pair_suite = ballast_test::transfer_checks<mpi_communicator>;
+using namespace std::chrono_literals;
+
+static_assert(ballast::point_to_point<mpi_communicator>);
+
+class MpiTransfers : public testing::TestWithParam<pair_suite::check> {};
+
+TEST_P(MpiTransfers, Pass)
+{
+  auto comm = over_world();
+  GetParam().run(comm);
+}
+
+// Messages are cut, some into parts of unequal length.
+class MpiTransfersInParts : public testing::TestWithParam<pair_suite::check> {};
+
+TEST_P(MpiTransfersInParts, Pass)
+{
+  auto comm = over_world({.largest_message = 1000});
+  GetParam().run(comm);
+}
+
+std::string name_of(testing::TestParamInfo<pair_suite::check> const& info)
+{
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, MpiTransfers, testing::ValuesIn(pair_suite::data_checks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Host, MpiTransfers, testing::ValuesIn(pair_suite::host_checks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfers, testing::ValuesIn(pair_suite::mismatch_checks()),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(SteadyState, MpiTransfers,
+                         testing::ValuesIn(pair_suite::steady_state_checks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Data, MpiTransfersInParts, testing::ValuesIn(pair_suite::data_checks()),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Host, MpiTransfersInParts, testing::ValuesIn(pair_suite::host_checks()),
+                         name_of);
+
+void expect_late(ballast::result<void> const& done, rank_id rank)
+{
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().ranks, std::vector{rank}) << done.error().message;
+}
+
+TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
+{
+  auto comm = over_world({.deadline = 2s});
+  if (comm.size() < 2) { return; }
+  rank_id const late{1};
+  if (comm.rank() != late) { expect_late(pair_suite::exchange_with_all(comm, 5000), late); }
+  world_barrier();
+  // It finds out when it comes.
+  if (comm.rank() == late) { expect_late(pair_suite::exchange_with_all(comm, 5000), late); }
+  EXPECT_FALSE(comm.barrier());
+  world_barrier();
+}
+
+// The others wait for rank 0, rank 0 for the last; who has nothing to do with it waits in a barrier.
+TEST(MpiTransfersThatFail, NameTheRankForWhichAllWait)
+{
+  auto comm = over_world({.deadline = 2s});
+  std::size_t const size = comm.size();
+  std::size_t const self = to_index(comm.rank());
+  if (size < 3) { return; }
+  auto const last = ballast::to_id<rank_id>(size - 1);
+  static std::byte place{};  // stays as long as MPI
+  if (self + 1 < size) {
+    ballast::result<void> done;
+    if (self == 2 && size > 3) {
+      done = comm.barrier();
+    } else {
+      auto const received = comm.receive({&place, 1}, self == 0 ? last : rank_id{0});
+      ASSERT_TRUE(received);
+      done = comm.wait_for(*received);
+      EXPECT_TRUE(comm.cancel(*received));
+    }
+    expect_late(done, last);
+  }
+  world_barrier();
+}
+
+// A rank that computes is not named by others that wait for another one.
+TEST(MpiTransfersThatFail, DoNotNameWhoComputes)
+{
+  auto comm = over_world({.deadline = 1s});
+  if (comm.size() < 3) { return; }
+  static std::byte place{};
+  rank_id const silent{1};
+  if (comm.rank() == rank_id{0}) {
+    auto const received = comm.receive({&place, 1}, silent);
+    ASSERT_TRUE(received);
+    expect_late(comm.wait_for(*received), silent);
+    (void)comm.cancel(*received);
+  }
+  world_barrier();
+  if (comm.rank() != rank_id{0} && comm.rank() != silent) { expect_late(comm.barrier(), silent); }
+  world_barrier();
+}
+
+}  // namespace

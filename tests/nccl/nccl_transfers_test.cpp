@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/gpu/detail/nccl_transfers.hpp>
+
+#include <gmock/gmock.h>
+#include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
+#include "../route/unit_steps.hpp"      // defines: ballast_test::{unit_step, random_unit_step, ...}
+#include "../support/time_limits.hpp"
+#include "nccl_ranks.hpp"
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/gpu/nccl_communicator.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/route/unit_exchange.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <latch>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::nccl_communicator_options;
+using ballast::rank_id;
+using ballast_test::nccl_ranks;
+using ballast_test::time_bound;
+
+using pair_communicator = ballast::nccl_communicator<>;
+using pinned_array = std::vector<std::byte, ballast::pinned_allocator<std::byte>>;
+using pair_checks = ballast_test::transfer_checks<pair_communicator, pinned_array>;
+
+static_assert(ballast::point_to_point<pair_communicator>);
+
+constexpr nccl_communicator_options patient = {.deadline = time_bound};
+
+class NcclTransfers : public testing::TestWithParam<std::size_t> {
+ protected:
+  static void pass(std::vector<pair_checks::check> const& checks, std::size_t polls = 0)
+  {
+    for (auto const& check : checks) {
+      nccl_ranks ranks(GetParam());
+      ranks.make_non_blocking(polls);
+      ranks.run(patient, [&](pair_communicator& comm) {
+        SCOPED_TRACE(check.name);
+        check.run(comm);
+      });
+    }
+    EXPECT_EQ(ballast_test::live_communicators(), 0U);
+    EXPECT_EQ(ballast_test::live_pinned_arrays(), 0U);
+  }
+};
+
+TEST_P(NcclTransfers, MoveBytes)
+{
+  pass(pair_checks::data_checks());
+}
+
+TEST_P(NcclTransfers, MoveBytesWhereNcclIsNotBlocking)
+{
+  pass(pair_checks::data_checks(), 2);
+}
+
+TEST_P(NcclTransfers, AllocateNothingInTheSteadyState)
+{
+  pass(pair_checks::steady_state_checks());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclTransfers, testing::Values(1, 2, 3, 8));
+
+// The sender goes on while its receiver has not begun; only its stream is behind.
+TEST(NcclTransfersOfTwo, LetTheSenderLeaveWhileTheReceiverSleeps)
+{
+  nccl_ranks ranks(2);
+  std::latch sender_left(1);
+  ranks.run(patient, [&](pair_communicator& comm) {
+    pinned_array bytes(100, comm.rank() == rank_id{0} ? std::byte{7} : std::byte{0});
+    if (comm.rank() == rank_id{0}) {
+      auto const sent = comm.send(bytes, rank_id{1});
+      ASSERT_TRUE(sent);
+      EXPECT_TRUE(comm.start());
+      EXPECT_FALSE(comm.is_done(*sent).value());
+      sender_left.count_down();
+      EXPECT_TRUE(comm.wait_for(*sent));
+    } else {
+      sender_left.wait();
+      auto const received = comm.receive(bytes, rank_id{0});
+      ASSERT_TRUE(received);
+      EXPECT_TRUE(comm.start());
+      EXPECT_TRUE(comm.wait_for(*received));
+      EXPECT_THAT(bytes, testing::Each(std::byte{7}));
+    }
+  });
+}
+
+TEST(NcclTransfersOfTwo, AreAbortedAtTheDeadline)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = std::chrono::milliseconds(100)}, [&](pair_communicator& comm) {
+    if (comm.rank() != rank_id{0}) { return; }
+    pinned_array bytes(4), others(4);
+    auto const sent = comm.send(bytes, rank_id{1});
+    ASSERT_TRUE(sent);
+    EXPECT_TRUE(comm.start());
+    auto const later = comm.receive(others, rank_id{1});  // never started
+    auto const done = comm.wait_for(*sent);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    EXPECT_EQ(comm.native(), nullptr);
+    EXPECT_TRUE(comm.cancel(*sent)) << "no work is left that reads it";
+    EXPECT_TRUE(comm.cancel(*later));
+    EXPECT_FALSE(comm.send(bytes, rank_id{1}));
+    EXPECT_FALSE(comm.start());
+  });
+}
+
+TEST(NcclTransfersOfTwo, ReportWhatNcclAndCudaRefuse)
+{
+  for (bool const of_cuda : {false, true}) {
+    nccl_ranks ranks(1);
+    ranks.run(patient, [&](pair_communicator& comm) {
+      pinned_array bytes(4);
+      auto const sent = comm.send(bytes, rank_id{0});
+      ASSERT_TRUE(sent);
+      if (of_cuda) {
+        ballast_test::fail_cuda_call("cudaEventRecord", 0, cudaErrorInvalidValue, comm.stream());
+      } else {
+        ballast_test::fail_call(comm.native(), 0, ncclInvalidUsage);
+      }
+      auto const started = comm.start();
+      ASSERT_FALSE(started);
+      EXPECT_EQ(started.error().code, error_code::transport);
+      EXPECT_TRUE(comm.cancel(*sent));
+    });
+  }
+}
+
+// Each direction on a communicator of its own would do; one call after the other does too.
+TEST(NcclUnitExchange, MovesEveryByteAndBackBetweenRandomUnits)
+{
+  ballast::random_source random(1919);
+  for (int trial = 0; trial < 25; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_unit_step(random, 8);
+    std::vector<std::size_t> const widths{1 + random.below(20), 16};
+    ballast_test::step_arrays const arrays(step.from, step.to, widths, random);
+    nccl_ranks ranks(step.ranks);
+    ranks.run(patient, [&](pair_communicator& comm) {
+      ballast::unit_exchange<ballast::pinned_allocator<std::byte>> exchange;
+      expect_unit_exchange(comm, step, arrays, exchange);
+    });
+  }
+}
+
+}  // namespace

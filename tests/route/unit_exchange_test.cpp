@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/unit_exchange.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "instances.hpp"   // defines: ballast_test::named_rows
+#include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/topology/process_grid.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <latch>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using ballast::error_code;
+using ballast::rank_id;
+using ballast::result;
+using ballast::rows_of;
+using ballast::thread_communicator;
+using ballast::tokens;
+using ballast::unit_exchange;
+using ballast::unit_strategy;
+using ballast_test::step_arrays;
+using ballast_test::unit_step;
+
+using widths = std::vector<std::size_t>;
+
+void expect_exchanged(unit_step const& step, ballast::random_source& random)
+{
+  step_arrays const arrays(step.from, step.to, widths{1 + random.below(20), 16}, random);
+  ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
+    unit_exchange exchange;
+    expect_unit_exchange(comm, step, arrays, exchange);
+  });
+}
+
+TEST(UnitExchange, MovesEveryByteAndBackBetweenRandomUnits)  // Ensures (1) (2)
+{
+  ballast::random_source random(1919);
+  for (int trial = 0; trial < 1000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    expect_exchanged(ballast_test::random_unit_step(random, 12), random);
+    if (testing::Test::HasFailure()) { return; }
+  }
+}
+
+TEST(UnitExchange, MovesEveryByteBetweenUnitsOfAllSizes)
+{
+  ballast::random_source random(20);
+  auto const lengths = [&](std::size_t samples) {
+    std::vector<tokens> all(samples);
+    for (tokens& each : all) { each = static_cast<tokens>(random.below(9)); }
+    return all;
+  };
+  for (std::uint32_t a = 1; a <= 6; ++a) {
+    for (std::uint32_t b = 1; b <= 6; ++b) {
+      for (std::size_t const samples : {0U, 1U, 7U, 12U}) {
+        SCOPED_TRACE(testing::Message() << a << ":" << b << ", " << samples << " samples");
+        expect_exchanged({{a, 1, 1}, {b, 1, 1}, lengths(samples)}, random);
+      }
+    }
+  }
+  expect_exchanged({{2, 1, 1}, {3, 1, 1}, {0, 0, 0, 0, 0}}, random);
+}
+
+// The samples of a unit, rank after rank, are those of the batch in order.
+TEST(UnitExchange, BringsSamplesInOrder)
+{
+  unit_step const step({6, 1, 1}, {4, 1, 1}, {3, 0, 2, 5, 1, 1, 4, 2, 6, 1, 3});
+  auto const before = ballast_test::named_rows(step.from);
+  std::vector<std::int64_t> batch;
+  for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+    for (tokens token = 0; token < step.lengths[sample]; ++token) {
+      batch.push_back(ballast_test::token_name(sample, token));
+    }
+  }
+  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+    auto const there = ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
+      auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
+      std::vector<std::int64_t> rows(static_cast<std::size_t>(plan.rows_after()));
+      unit_exchange exchange;
+      EXPECT_TRUE(exchange.forward(comm, plan, rows_of(before[to_index(comm.rank())], rows)));
+      EXPECT_TRUE(exchange.finish(comm));
+      return rows;
+    });
+    std::vector<std::int64_t> all;
+    for (rank_id const receiver : step.receivers) {
+      all.insert(all.end(), there[to_index(receiver)].begin(), there[to_index(receiver)].end());
+    }
+    EXPECT_EQ(all, batch) << name_of(strategy);
+  }
+}
+
+// Placements of a balancer, not consecutive; senders that are receivers too.
+TEST(UnitExchange, JoinsAnyPlacements)
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < 50; ++trial) {
+    unit_step step({3, 1, 1}, {4, 1, 1}, std::vector<tokens>(20, 3));
+    bool const shared = trial % 2 == 0;
+    if (shared) { step.senders = {rank_id{2}, rank_id{3}, rank_id{5}}; }
+    auto const owners = [&](std::vector<rank_id> const& unit) {
+      std::vector<rank_id> all(step.lengths.size());
+      for (rank_id& each : all) { each = unit[random.below(unit.size())]; }
+      return all;
+    };
+    step.from.assign_whole(step.lengths, owners(step.senders), step.ranks);
+    step.to.assign_whole(step.lengths, owners(step.receivers), step.ranks);
+    expect_exchanged(step, random);
+  }
+}
+
+// As a trainer calls it: an encoder of 3 replicas, an LLM of 2 with 2 stages each of 2 tensor ranks.
+TEST(UnitExchange, JoinsTheModulesOfAJob)
+{
+  std::vector<tokens> const lengths{4, 1, 3, 2, 5, 6};
+  ballast::run_ranks(11, [&](thread_communicator& comm) {
+    // [units]
+    constexpr std::uint32_t encoder = 0;
+    constexpr std::uint32_t llm = 1;
+    std::array<ballast::unit_sizes, 2> const sizes{{{.data = 3}, {2, 2, 2}}};
+    auto const grid = ballast::process_grid::of(sizes).value();
+    auto const from_ranks = grid.data_ranks(encoder, grid[encoder].pipeline - 1);
+    auto const to_ranks = grid.data_ranks(llm);
+    ballast::unit_pair const units{from_ranks, to_ranks};
+
+    ballast::workspace memory;
+    ballast::placement encoded;
+    ballast::placement wanted;
+    assign_unit(encoded, memory, lengths, from_ranks, units.groups(), grid.ranks());
+    assign_unit(wanted, memory, lengths, to_ranks, units.groups(), grid.ranks());
+    auto const plan = plan_units(encoded, wanted, units, unit_strategy::brokers, comm.rank());
+
+    unit_exchange exchange;
+    std::vector<float> x(static_cast<std::size_t>(plan.rows_before()) * 8, 1.0F);
+    std::vector<float> x_there(static_cast<std::size_t>(plan.rows_after()) * 8);
+    auto const there = exchange.forward(comm, plan, rows_of(x, x_there, 8));  // encoders go on
+    auto const back = exchange.backward(comm, plan, rows_of(x_there, x, 8));  // gradients
+    auto const sent = exchange.finish(comm);
+
+    // The other tensor ranks of the first stage get the rows from the one that has them.
+    auto tensor_group = comm.split(grid.colour(comm.rank(), ballast::grid_axis::tensor)).value();
+    // [units]
+    EXPECT_TRUE(there && back && sent);
+    EXPECT_EQ(tensor_group.size(), grid[grid.place(comm.rank()).module].tensor);
+    EXPECT_EQ(std::ranges::count(x_there, 1.0F), std::ssize(x_there));
+  });
+}
+
+// Each sender sends three microbatches and leaves, as a stage of a pipeline does, before any receiver
+// has called; the messages are told apart, and their memory is used again.
+TEST(UnitExchange, LetsSendersLeaveWhileReceiversSleep)
+{
+  unit_step const step({4, 1, 1}, {2, 1, 1}, {5, 4, 3, 2, 1, 6});
+  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+    std::latch senders_left(4);
+    ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
+      auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
+      bool const sends = to_index(comm.rank()) < 4;
+      unit_exchange exchange;
+      if (!sends) { senders_left.wait(); }
+      for (int microbatch = 0; microbatch < 3; ++microbatch) {
+        std::vector<int> x(static_cast<std::size_t>(plan.rows_before()), microbatch);
+        std::vector<int> there(static_cast<std::size_t>(plan.rows_after()), -1);
+        EXPECT_TRUE(exchange.forward(comm, plan, rows_of(x, there)));
+        EXPECT_THAT(there, testing::Each(microbatch));
+      }
+      if (sends) { senders_left.count_down(); }
+      EXPECT_TRUE(exchange.finish(comm));
+    });
+  }
+}
+
+TEST(UnitExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
+{
+  unit_step const step({4, 1, 1}, {6, 1, 1}, std::vector<tokens>(24, 5));
+  ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
+    ballast::unit_plan plan;
+    ballast::workspace memory;
+    unit_exchange exchange;
+    std::vector<float> x(200), y(200);
+    std::size_t before = 0;
+    for (int round = 0; round < 6; ++round) {
+      EXPECT_TRUE(comm.barrier());
+      if (round == 3) { before = ballast_test::allocations(); }
+      for (unit_strategy const strategy : ballast::all_unit_strategies) {
+        plan_units_into(plan, memory, step.from, step.to, step.units(), strategy, comm.rank());
+        auto const from = std::span(x).first(static_cast<std::size_t>(plan.rows_before()));
+        auto const to = std::span(y).first(static_cast<std::size_t>(plan.rows_after()));
+        EXPECT_TRUE(exchange.forward(comm, plan, rows_of(from, to)));
+        EXPECT_TRUE(exchange.finish(comm));  // or it is chance how many messages are under way
+        EXPECT_TRUE(exchange.backward(comm, plan, rows_of(to, from)));
+        EXPECT_TRUE(exchange.finish(comm));
+      }
+    }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_EQ(ballast_test::allocations(), before);
+    EXPECT_TRUE(comm.barrier());
+  });
+}
+
+// Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
+TEST(UnitExchange, NamesADeadRankToAll)
+{
+  unit_step const step({2, 1, 1}, {4, 1, 1}, std::vector<tokens>(8, 100));
+  for (bool const leaves : {true, false}) {
+    for (unit_strategy const strategy : ballast::all_unit_strategies) {
+      for (std::size_t dead = 0; dead < step.ranks; ++dead) {
+        SCOPED_TRACE(testing::Message() << name_of(strategy) << ", rank " << dead << " is dead");
+        std::latch over(static_cast<std::ptrdiff_t>(step.ranks));
+        auto const ends = ballast::run_ranks(
+            step.ranks,
+            [&](thread_communicator& comm) {
+              result<void> done;
+              if (to_index(comm.rank()) != dead) {
+                auto const plan =
+                    plan_units(step.from, step.to, step.units(), strategy, comm.rank());
+                std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));
+                std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
+                unit_exchange exchange;
+                for (int microbatch = 0; microbatch < 3 && done; ++microbatch) {
+                  done = exchange.forward(comm, plan, rows_of(x, y));
+                  if (done) { done = exchange.backward(comm, plan, rows_of(y, x)); }
+                }
+                if (done) { done = exchange.finish(comm); }
+                if (done) { done = comm.barrier(); }  // whoever has nothing to do with it
+              }
+              if (leaves && to_index(comm.rank()) == dead) {
+                over.count_down();
+              } else {
+                over.arrive_and_wait();
+              }
+              return done;
+            },
+            200ms);
+        for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+          if (rank == dead) { continue; }
+          ASSERT_FALSE(ends[rank]);
+          EXPECT_EQ(ends[rank].error().code,
+                    leaves ? error_code::peer_lost : error_code::timed_out);
+          EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(dead)})
+              << ends[rank].error().message;
+        }
+      }
+    }
+  }
+}
+
+TEST(UnitExchangeDeathTest, RefusesAnotherRanksPlanAndArraysOfOtherSizes)
+{
+  unit_step const step({1, 1, 1}, {1, 1, 1}, {4});
+  auto comms = thread_communicator::make(2);
+  auto const plan = plan_units(step.from, step.to, step.units(), unit_strategy::direct, rank_id{0});
+  std::vector<int> four(4), none;
+  unit_exchange exchange;
+  EXPECT_DEATH((void)exchange.forward(comms[1], plan, rows_of(four, none)),
+               "the plan is that of rank 0 of 2, and the communicator that of rank 1 of 2");
+  EXPECT_DEATH((void)exchange.forward(comms[0], plan, rows_of(none, four)),
+               "array 0 has 0 bytes in `from`, and rank 0 has 4 rows of 4 bytes");
+  EXPECT_DEATH((void)exchange.backward(comms[0], plan, rows_of(four, none)),
+               "array 0 has 16 bytes in `from`, and rank 0 has 0 rows");
+}
+
+}  // namespace
