@@ -1,0 +1,350 @@
+// DistTrain (Z. Zhang et al., SIGCOMM 2025): a vision encoder and an LLM get GPUs and a parallelism of
+// their own (disaggregated orchestration), brokers bring the encoder's output to the LLM's replicas,
+// the sequences of a step are spread over these (intra-microbatch reordering), and every replica puts
+// its microbatches in order (inter-microbatch reordering), so that no GPU waits for the few whose
+// encoder takes long. The LLM always takes equally long, since sequences have one length. Lengths are
+// drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns text_tokens and
+// visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
+
+#include <ballast/comm.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost.hpp>
+#include <ballast/parallelism.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/route.hpp>
+#include <ballast/text.hpp>
+#include <ballast/topology.hpp>
+#include <ballast/workload.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ballast;
+
+constexpr tokens sequence = 16'384;
+constexpr std::uint32_t gpus = 64;
+constexpr std::uint32_t batch = 512;  // sequences of a step
+constexpr std::size_t steps = 8;
+
+// A vision encoder of 0.6 billion parameters, an LLM of 8 billion.
+constexpr char const* encoder = "transformer:d=1280,layers=32";
+constexpr char const* llm =
+    "transformer:d=4096,layers=32,heads=32,kv_heads=8,ffn=14336,gated=1,causal=1";
+
+// Picoseconds at 200 TFLOP/s, both modules trained.
+pass_costs price(char const* model)
+{
+  gamma_fit const gpu{.seconds_per_flop = 1 / 200e12, .gamma = 1};
+  return value_or_throw(
+      price_passes(value_or_throw(parse_cost_spec(model)).forward, training_passes{},
+                   [&](flop_polynomial flops) { return latency_cost(gpu, flops); }));
+}
+
+// The encoder sees tiles of 1024 patches, which become 256 tokens, each for itself.
+constexpr tokens tile = 256;
+tokens tiles_of(tokens visual)
+{
+  return (visual + tile - 1) / tile;
+}
+
+struct model_times {
+  stage_time of_tile = price(encoder)(1024);
+  stage_time sequence_in_llm = price(llm)(sequence);
+
+  // On one GPU for each module.
+  std::array<stage_time, 2> operator()(tokens visual) const
+  {
+    tokens const tiles = tiles_of(visual);
+    return {stage_time{tiles * of_tile.forward, tiles * of_tile.backward}, sequence_in_llm};
+  }
+};
+
+// A module on `tp` GPUs that share every product: as fast as so many, less 5 % for each doubling.
+time_units shared(time_units all, std::uint32_t tp)
+{
+  return all * (20 + std::bit_width(tp) - 1) / (20 * tp);
+}
+
+// Both modules, and what they take of a mean sequence; 16 bytes a parameter, of which replicas share 12.
+orchestration_problem problem_of(std::span<tokens const> sequences, model_times const& times_of)
+{
+  tokens const mean =
+      std::reduce(sequences.begin(), sequences.end()) / static_cast<tokens>(sequences.size());
+  auto const module_of = [&](char const* name, stage_time time, std::uint64_t parameters,
+                             std::uint64_t activations) {
+    orchestrated_module module;
+    module.name = name;
+    module.layers = 32;
+    for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
+      module.degrees.push_back({tp, shared(time.forward, tp), shared(time.backward, tp),
+                                shared(time.backward / 2, tp), 2 * parameters / tp,
+                                2 * parameters / tp, 12 * parameters / tp, activations / tp});
+    }
+    return module;
+  };
+  auto const [vision, language] = times_of(mean);
+  orchestration_problem problem;
+  problem.modules = {module_of("vision", vision, 630'000'000, 10'000'000'000),
+                     module_of("llm", language, 8'000'000'000, 40'000'000'000)};
+  problem.llm = 1;
+  problem.global_batch = batch;
+  problem.kinds = {{.gpus = gpus, .memory_bytes = 80'000'000'000}};
+  return problem;
+}
+
+process_grid grid_of(std::span<module_layout const> units)
+{
+  std::vector<unit_sizes> sizes;
+  for (auto const& [tp, pp, dp] : units) { sizes.push_back({dp, pp, tp}); }
+  return value_or_throw(process_grid::of(sizes));
+}
+
+struct gpu_time {
+  double busy = 0;
+  double paid = 0;
+  double least_paid = 0;  // for these sequences in these replicas, whatever their order
+};
+
+// The layers of each stage.
+std::vector<std::uint32_t> layers_of(module_layout const& unit)
+{
+  std::vector<std::uint32_t> layers(unit.pp, 32 / unit.pp);
+  for (std::uint32_t stage = 0; stage < 32 % unit.pp; ++stage) { ++layers[stage]; }
+  return layers;
+}
+
+// One sequence per microbatch, replica after replica of the LLM. The encoder's replicas share the
+// tiles of a sequence, or serve several replicas. All replicas wait for the slowest.
+template <order_policy Policy>
+void train(gpu_time& spent, std::array<module_layout, 2> const& units,
+           compiled_schedule const& schedule, std::span<tokens const> step,
+           std::span<sample_id const> by_replica, model_times const& times_of, Policy const& policy)
+{
+  auto const& [vision, language] = units;
+  auto const on_units = [&](tokens visual) {
+    auto [encoding, rest] = times_of(visual);
+    for (time_units* const time : {&encoding.forward, &encoding.backward}) {
+      *time = shared(*time, vision.tp) * language.dp / vision.dp;
+    }
+    for (time_units* const time : {&rest.forward, &rest.backward}) {
+      *time = shared(*time, language.tp);
+    }
+    return std::array{encoding, rest};
+  };
+  std::vector<std::vector<std::uint32_t>> const layers = {layers_of(vision), layers_of(language)};
+  time_units slowest = 0;
+  time_units bound = 0;
+  double busy = 0;
+  for (auto left = by_replica; !left.empty(); left = left.subspan(schedule.microbatches())) {
+    std::vector<std::array<sample_id, 1>> microbatches;
+    for (sample_id const id : left.first(schedule.microbatches())) { microbatches.push_back({id}); }
+    auto const times =
+        split_over_stages(value_or_throw(sum_over_samples(microbatches, step, on_units)), layers);
+    auto const plan = value_or_throw(order_microbatches(schedule, times, policy));
+    slowest = std::max(slowest, plan.makespan);
+    bound = std::max(bound, plan.lower_bound);
+    for (std::size_t row = 0; row < times.rows.size(); ++row) {
+      auto const [forward, backward] = times.rows[row];
+      double const gpus_of_stage = row % times.stages < vision.pp
+                                       ? static_cast<double>(vision.tp * vision.dp) / language.dp
+                                       : language.tp;
+      busy += static_cast<double>(forward + backward) * gpus_of_stage;
+    }
+  }
+  auto const all = static_cast<double>(vision.gpus() + language.gpus());
+  spent.busy += busy;
+  spent.paid += static_cast<double>(slowest) * all;
+  spent.least_paid += static_cast<double>(bound) * all;
+}
+
+// A step's tiles: how long each is, which replica of the encoder computes it, and which of the LLM
+// wants it. The encoder's replicas share the tiles of a sequence evenly.
+struct step_tiles {
+  std::vector<tokens> lengths;
+  std::vector<rank_id> encoded;
+  std::vector<rank_id> wanted;
+
+  step_tiles(std::span<rank_id const> encoders, std::span<rank_id const> replicas,
+             std::span<tokens const> step, std::span<sample_id const> by_replica)
+  {
+    for (std::size_t place = 0; place < by_replica.size(); ++place) {
+      std::size_t const replica = place * replicas.size() / by_replica.size();
+      for (tokens left = step[to_index(by_replica[place])]; left > 0; left -= tile) {
+        std::size_t const share = lengths.size() % encoders.size();
+        encoded.push_back(encoders[(replica * encoders.size() + share) / replicas.size()]);
+        wanted.push_back(replicas[replica]);
+        lengths.push_back(std::min(left, tile));
+      }
+    }
+  }
+};
+
+// [disttrain]
+// The replicas of the encoder send tiles through brokers to the replicas of the LLM, and get gradients.
+void exchange(process_grid const& grid, std::span<tokens const> step,
+              std::span<sample_id const> by_replica)
+{
+  auto const [encoders, replicas] = std::array{grid.data_ranks(0), grid.data_ranks(1)};
+  step_tiles const tiles(encoders, replicas, step, by_replica);
+  run_ranks(grid.ranks(), [&](thread_communicator& comm) {
+    placement from;
+    placement to;
+    from.assign_whole(tiles.lengths, tiles.encoded, comm.size());
+    to.assign_whole(tiles.lengths, tiles.wanted, comm.size());
+    auto const plan =
+        plan_units(from, to, {encoders, replicas}, unit_strategy::brokers, comm.rank());
+    std::vector<float> x(static_cast<std::size_t>(plan.rows_before()));
+    std::iota(x.begin(), x.end(), static_cast<float>(to_index(comm.rank())));
+    std::vector<float> x_there(static_cast<std::size_t>(plan.rows_after()));
+    std::vector<float> dx(x.size());
+    unit_exchange moved;
+    value_or_throw(moved.forward(comm, plan, rows_of(x, x_there, 1)));
+    value_or_throw(moved.backward(comm, plan, rows_of(x_there, dx, 1)));
+    value_or_throw(moved.finish(comm));
+    if (x != dx) { throw std::runtime_error("a tile has not come back"); }
+  });
+}
+
+// In random order, reordered over the replicas, and with the microbatches of a replica in order too:
+// by interval filling, and by search.
+std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vector<tokens> sequences,
+                                std::size_t microbatches)
+{
+  auto const found = value_or_throw(orchestrate(problem)).layout.modules;
+  std::array const units{found[0], found[1]};
+  model_times const times_of;
+  auto const grid = grid_of(units);
+  auto const stages = value_or_throw(
+      joined_stages({.encoders = {{units[0].pp}}, .llm = {units[1].pp}, .generators = {}}));
+  auto const schedule = value_or_throw(compiled_schedule::make(
+      stages, value_or_throw(one_forward_one_backward{}(stages, microbatches))));
+  auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
+  std::vector<sample_id> as_read(units[1].dp * microbatches);
+  for (std::size_t i = 0; i < as_read.size(); ++i) { as_read[i] = to_id<sample_id>(i); }
+  std::array<gpu_time, 4> spent;
+  random_source random(1);
+  for (std::size_t number = 0; number < steps; ++number) {
+    random.shuffle(std::span(sequences));
+    auto const step = std::span(sequences).first(as_read.size());
+    auto const spread =
+        value_or_throw(intra_reorder(step, one_gpu_bags(units[1].dp), size_of, equal_count{}));
+    exchange(grid, step, spread.order());
+    train(spent[0], units, schedule, step, as_read, times_of, given_order{});
+    train(spent[1], units, schedule, step, spread.order(), times_of, given_order{});
+    train(spent[2], units, schedule, step, spread.order(), times_of, interval_filling{});
+    train(spent[3], units, schedule, step, spread.order(), times_of,
+          local_search{insertion{}, 10'000});
+  }
+  return spent;
+}
+// [disttrain]
+
+struct document {
+  tokens text = 0;
+  tokens visual = 0;
+};
+
+std::vector<document> read(std::string const& path, std::string_view visual)
+{
+  auto const texts = value_or_throw(load_length_trace(path, "text_tokens"));
+  auto const visuals = value_or_throw(load_length_trace(path, visual));
+  std::vector<document> all;
+  for (std::size_t i = 0; i < texts.size(); ++i) { all.push_back({texts[i], visuals[i]}); }
+  random_source random(2);  // a trace keeps the order of its source, so that neighbours are alike
+  random.shuffle(std::span(all));
+  return all;
+}
+
+std::vector<document> draw(std::size_t count, tokens text, tokens visual, std::uint64_t seed)
+{
+  random_source random(seed);
+  clamped_lengths const texts{lognormal_lengths{.median = text, .sigma = 1.0}, 1, sequence};
+  clamped_lengths const visuals{lognormal_lengths{.median = visual, .sigma = 1.0}, 1, sequence};
+  std::vector<document> all(count);
+  for (document& each : all) { each = {texts(random), visuals(random)}; }
+  return all;
+}
+
+// Documents one after the other, each in the sequence that is open or else in a new one, cut where
+// it is longer than a sequence. Returns the visual tokens of each sequence.
+std::vector<tokens> pack(std::span<document const> documents)
+{
+  std::vector<tokens> sequences;
+  tokens room = 0;
+  for (auto const& [text, visual] : documents) {
+    tokens const seen = std::min(visual, sequence);
+    tokens const length = seen + std::min(text, sequence - seen);
+    if (length > room) {
+      sequences.push_back(0);
+      room = sequence;
+    }
+    room -= length;
+    sequences.back() += seen;
+  }
+  return sequences;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  try {
+    bool const real = argc == 3;
+    auto documents = real ? read(argv[1], "visual_tokens_qwen2vl") : draw(9'000, 900, 200, 3);
+    auto videos = real ? read(argv[2], "video_tokens_qwen2vl") : draw(1'500, 30, 8'000, 4);
+    // One to six documents, which gives an encoder stage about as much to do as a stage of the LLM.
+    videos.resize(std::min(videos.size(), documents.size() / 6));
+    documents.insert(documents.end(), videos.begin(), videos.end());
+    random_source random(5);
+    random.shuffle(std::span(documents));
+    auto const sequences = pack(documents);
+    auto const problem = problem_of(sequences, model_times{});
+    auto const found = value_or_throw(orchestrate(problem)).layout;
+    auto const one_for_all = value_or_throw(orchestrate(problem, monolithic{})).layout;
+    for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
+      auto const [tp, pp, dp] = found.modules[unit];
+      std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),
+                  tp * pp * dp, tp, pp, dp);
+    }
+    std::printf("%.2f times as fast as one parallelism for all, which uses %u GPUs\n",
+                static_cast<double>(one_for_all.step) / static_cast<double>(found.step),
+                static_cast<unsigned>(one_for_all.gpus()));
+    constexpr std::array<std::size_t, 4> microbatches = {8, 16, 32, 64};
+    if (sequences.size() < found.modules[1].dp * microbatches.back()) {
+      throw std::runtime_error("the traces have too few rows");
+    }
+
+    std::printf("Idle GPU time, of all, %zu sequences%s\n", sequences.size(),
+                real ? "" : "; lengths are drawn, not real");
+    std::printf("%12s%12s%12s%12s%12s%12s%10s\n", "microbatches", "random", "intra", "+ interval",
+                "+ search", "bound", "faster");
+    bool always_faster = true;
+    for (std::size_t const count : microbatches) {
+      auto const spent = compare(problem, sequences, count);
+      std::printf("%12zu", count);
+      for (auto const& [busy, paid, least_paid] : spent) {
+        std::printf("%10.1f %%", 100 * (1 - busy / paid));
+      }
+      double const bound = 1 - spent[3].busy / spent[3].least_paid;
+      double const faster = spent[0].paid / spent[3].paid;
+      std::printf("%10.1f %%%8.2f x\n", 100 * bound, faster);
+      always_faster &= faster > 1;
+    }
+    return always_faster ? 0 : 1;
+  } catch (std::exception const& problem) {
+    return std::fprintf(stderr, "disttrain: %s\n", problem.what()), 1;
+  }
+}
