@@ -84,7 +84,8 @@ TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
   EXPECT_THAT(old->layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
 }
 
-ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::uint64_t flops)
+ballast::module_profile profile_of_layers(char const* name, std::uint32_t layers,
+                                          std::uint64_t flops)
 {
   return {.name = name,
           .layers = layers,
@@ -94,8 +95,8 @@ ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::
 
 TEST(Orchestrate, TakesProfiles)
 {
-  auto const vision = profile_of("vision", 4, 4'000'000'000);
-  auto const llm = profile_of("llm", 8, 48'000'000);
+  auto const vision = profile_of_layers("vision", 4, 4'000'000'000);
+  auto const llm = profile_of_layers("llm", 8, 48'000'000);
   // [orchestrate]
   ballast::orchestration_problem problem;
   problem.modules = {
