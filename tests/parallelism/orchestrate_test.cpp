@@ -8,14 +8,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <vector>
 
 namespace {
 
@@ -113,6 +115,28 @@ TEST(Orchestrate, TakesProfiles)
   EXPECT_EQ(best.modules.size(), 2U);
   EXPECT_LE(best.step, old.layout.step);
   EXPECT_LE(best.gpus(), 16U);
+}
+
+/// Has what orchestration_policy asks for, and nothing more.
+struct one_replica_each {
+  ballast::result<ballast::orchestration> operator()(orchestration_problem const& problem) const
+  {
+    std::vector<module_layout> const units(problem.modules.size());
+    return price_orchestration(problem, units).map([](ballast::model_layout const& priced) {
+      return ballast::orchestration{priced, 1};
+    });
+  }
+};
+static_assert(ballast::orchestration_policy<one_replica_each>);
+static_assert(!ballast::orchestration_policy<int>);
+
+TEST(Orchestrate, TakesPoliciesOfUsers)
+{
+  auto const problem = ballast_test::small_orchestration();
+  auto const found = orchestrate(problem, one_replica_each{});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->layout.step, 30 + 12 * 240);
+  EXPECT_GT(found->layout.step, orchestrate(problem)->layout.step);
 }
 
 TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
