@@ -250,7 +250,9 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   add_baseline(run, "homogeneous", ballast::homogeneous{});
   add_baseline(run, "by_flops", ballast::by_flops{});
   add_baseline(run, "monolithic", ballast::monolithic{});
-  std::ranges::stable_sort(run.layouts, {}, [](auto const& each) { return each.layout.step; });
+  std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
+    return std::pair(each.layout.step, std::string_view(each.policy));
+  });
   run.layouts.insert(run.layouts.begin(), {"best", found->layout});
   return run;
 }

@@ -35,13 +35,13 @@ struct published_model {
   double frozen_megatron_batch;
 };
 
-constexpr std::array<published_model, 3> models = {{
+constexpr std::array<published_model, 3> published_models = {{
     {"9B", ballast::known_shape("llama3-7b"), {8, 1}, 1944, 128, 128},
     {"15B", ballast::known_shape("llama3-13b"), {8, 2}, 1920, 64, 63},
     {"72B", ballast::known_shape("llama3-70b"), {8, 10}, 1920, 40, 40},
 }};
 
-double seconds(orchestration const& of)
+double seconds_of_step(orchestration const& of)
 {
   return static_cast<double>(of.layout.step) * 1e-12;
 }
@@ -78,8 +78,8 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)
   std::array<std::uint32_t, 3> const published = {1056, 1216, 1176};
   for (published_case const& each : cases) {
     std::printf("%s\n", each.name);
-    for (std::size_t which = 0; which < models.size(); ++which) {
-      published_model const& model = models[which];
+    for (std::size_t which = 0; which < published_models.size(); ++which) {
+      published_model const& model = published_models[which];
       disttrain_model const of{model.llm, each.images, each.latent};
       auto const problem = orchestration_of(of, 1296, 1920);
       auto const best = value_or_throw(orchestrate(problem));
@@ -90,7 +90,8 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)
       auto const best_old = value_or_throw(orchestrate(problem, monolithic{}));
       auto const one = value_or_throw(orchestrate(problem, ballast::homogeneous{}));
       auto const shared = value_or_throw(orchestrate(problem, ballast::by_flops{}));
-      double const speed = seconds(old) / model.megatron_batch * 1920 / seconds(best);
+      double const speed =
+          seconds_of_step(old) / model.megatron_batch * 1920 / seconds_of_step(best);
       double flops = 0;
       for (auto const& module : problem.modules) {
         flops += 3 * static_cast<double>(module.forward_flops);
@@ -99,11 +100,14 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)
           "| %s | %s | %lu | %u | %.2f s | %.1f %% | %s on %lu | %.2f | %.2f | %.2f | %.2f | "
           "%.1f %% |\n",
           model.name, units_text(best).c_str(), static_cast<unsigned long>(best.layout.gpus()),
-          published[which], seconds(best),
-          100 * flops * 1920 / (seconds(best) * static_cast<double>(best.layout.gpus()) * 312e12),
+          published[which], seconds_of_step(best),
+          100 * flops * 1920 /
+              (seconds_of_step(best) * static_cast<double>(best.layout.gpus()) * 312e12),
           units_text(old).c_str(), static_cast<unsigned long>(old.layout.gpus()), speed,
-          seconds(best_old) / seconds(best), seconds(one) / seconds(best),
-          seconds(shared) / seconds(best), 100 * (seconds(with_fewer) / seconds(best) - 1));
+          seconds_of_step(best_old) / seconds_of_step(best),
+          seconds_of_step(one) / seconds_of_step(best),
+          seconds_of_step(shared) / seconds_of_step(best),
+          100 * (seconds_of_step(with_fewer) / seconds_of_step(best) - 1));
       EXPECT_EQ(best.layout.gpus(), each.expected[which].gpus) << model.name;
       EXPECT_NEAR(speed, each.expected[which].over_monolithic, 0.005) << model.name;
       EXPECT_LE(best.layout.step, best_old.layout.step);
@@ -115,19 +119,19 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)
 
 TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)
 {
-  struct setting {
+  struct frozen_setting {
     char const* name;
     std::size_t trained;  // 3: none
     std::array<double, 3> expected;
   };
-  constexpr std::array<setting, 4> settings = {{{"projectors only", 3, {2.21, 1.52, 1.20}},
-                                                {"encoder", 0, {2.03, 1.51, 1.17}},
-                                                {"LLM", 1, {2.17, 1.56, 1.00}},
-                                                {"generator", 2, {2.07, 1.52, 1.18}}}};
-  for (setting const& each : settings) {
+  constexpr std::array<frozen_setting, 4> settings = {{{"projectors only", 3, {2.21, 1.52, 1.20}},
+                                                       {"encoder", 0, {2.03, 1.51, 1.17}},
+                                                       {"LLM", 1, {2.17, 1.56, 1.00}},
+                                                       {"generator", 2, {2.07, 1.52, 1.18}}}};
+  for (frozen_setting const& each : settings) {
     std::printf("| %s |", each.name);
-    for (std::size_t which = 0; which < models.size(); ++which) {
-      published_model const& model = models[which];
+    for (std::size_t which = 0; which < published_models.size(); ++which) {
+      published_model const& model = published_models[which];
       auto const frozen = [&](double batch) {
         auto problem = orchestration_of({.llm = model.llm}, 96, static_cast<std::uint32_t>(batch));
         for (std::size_t module = 0; module < 3; ++module) {
@@ -139,10 +143,10 @@ TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)
       auto const best = orchestrate(frozen(model.frozen_batch));
       auto const old = orchestrate(frozen(model.frozen_megatron_batch), model.megatron);
       ASSERT_TRUE(best && old) << (best ? old : best).error().message;
-      double const speed =
-          seconds(*old) / model.frozen_megatron_batch * model.frozen_batch / seconds(*best);
+      double const speed = seconds_of_step(*old) / model.frozen_megatron_batch *
+                           model.frozen_batch / seconds_of_step(*best);
       std::printf(" %.2f (%s, %.2f s; %s, %.2f s) |", speed, units_text(*best).c_str(),
-                  seconds(*best), units_text(*old).c_str(), seconds(*old));
+                  seconds_of_step(*best), units_text(*old).c_str(), seconds_of_step(*old));
       EXPECT_NEAR(speed, each.expected[which], 0.005) << model.name << ", " << each.name;
     }
     std::printf("\n");

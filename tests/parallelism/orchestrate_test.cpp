@@ -8,14 +8,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <vector>
 
 namespace {
 
@@ -84,7 +86,8 @@ TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
   EXPECT_THAT(old->layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
 }
 
-ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::uint64_t flops)
+ballast::module_profile profile_of_layers(char const* name, std::uint32_t layers,
+                                          std::uint64_t flops)
 {
   return {.name = name,
           .layers = layers,
@@ -94,8 +97,8 @@ ballast::module_profile profile_of(char const* name, std::uint32_t layers, std::
 
 TEST(Orchestrate, TakesProfiles)
 {
-  auto const vision = profile_of("vision", 4, 4'000'000'000);
-  auto const llm = profile_of("llm", 8, 48'000'000);
+  auto const vision = profile_of_layers("vision", 4, 4'000'000'000);
+  auto const llm = profile_of_layers("llm", 8, 48'000'000);
   // [orchestrate]
   ballast::orchestration_problem problem;
   problem.modules = {
@@ -112,6 +115,28 @@ TEST(Orchestrate, TakesProfiles)
   EXPECT_EQ(best.modules.size(), 2U);
   EXPECT_LE(best.step, old.layout.step);
   EXPECT_LE(best.gpus(), 16U);
+}
+
+/// Has what orchestration_policy asks for, and nothing more.
+struct one_replica_each {
+  ballast::result<ballast::orchestration> operator()(orchestration_problem const& problem) const
+  {
+    std::vector<module_layout> const units(problem.modules.size());
+    return price_orchestration(problem, units).map([](ballast::model_layout const& priced) {
+      return ballast::orchestration{priced, 1};
+    });
+  }
+};
+static_assert(ballast::orchestration_policy<one_replica_each>);
+static_assert(!ballast::orchestration_policy<int>);
+
+TEST(Orchestrate, TakesPoliciesOfUsers)
+{
+  auto const problem = ballast_test::small_orchestration();
+  auto const found = orchestrate(problem, one_replica_each{});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->layout.step, 30 + 12 * 240);
+  EXPECT_GT(found->layout.step, orchestrate(problem)->layout.step);
 }
 
 TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)

@@ -73,4 +73,11 @@ TEST(OrchestratedModuleOf, SaysWhatIsWrong)
   EXPECT_THAT(orchestrated_module_of(profile, 1).error().message, HasSubstr("has no layers"));
 }
 
+TEST(OrchestratedModuleOfDeathTest, NeedsAPassAndBytes)
+{
+  auto const profile = eight_layers();
+  EXPECT_DEATH((void)orchestrated_module_of(profile, 1, {.forward = 0}), "no forward pass");
+  EXPECT_DEATH((void)orchestrated_module_of(profile, 1, {}, {0, 0, 0}), "no byte of weight");
+}
+
 }  // namespace

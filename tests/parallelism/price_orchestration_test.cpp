@@ -16,21 +16,21 @@ namespace {
 using ballast::module_layout;
 using ballast::price_orchestration;
 using testing::HasSubstr;
-using layouts = std::vector<module_layout>;
+using unit_layouts = std::vector<module_layout>;
 
 TEST(PriceOrchestration, IsTheFormula)
 {
   auto problem = ballast_test::small_orchestration();
   // dp_LLM 2: 6 microbatches of 2 samples. The encoder takes 2 * 30 / 3 = 20, the LLM 2 * 120 / 2 / 2
   // on each of its two stages; 20 + 2 * 60 + 5 * 60.
-  auto const priced = price_orchestration(problem, layouts{{1, 1, 3}, {2, 2, 2}});
+  auto const priced = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}});
   ASSERT_TRUE(priced) << priced.error().message;
   EXPECT_EQ(priced->step, 440);
   EXPECT_EQ(priced->microbatches, 6U);
   // The encoder: 20 + 20 + 120 / 3 + 8; the LLM: (40 + 40) / 2 + 240 / 2 / 2 + 20.
   EXPECT_EQ(priced->memory_bytes, 120U);
   problem.microbatch = 2;
-  auto const twice = price_orchestration(problem, layouts{{1, 1, 3}, {2, 2, 2}});
+  auto const twice = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}});
   ASSERT_TRUE(twice);
   EXPECT_EQ(twice->microbatches, 3U);
   EXPECT_EQ(twice->step, 40 + 2 * 120 + 2 * 120);
@@ -39,7 +39,7 @@ TEST(PriceOrchestration, IsTheFormula)
 TEST(PriceOrchestration, SaysWhatCannotBe)
 {
   auto problem = ballast_test::small_orchestration();
-  auto const expect_refused = [&](layouts const& given, std::size_t position,
+  auto const expect_refused = [&](unit_layouts const& given, std::size_t position,
                                   std::string const& why) {
     auto const priced = price_orchestration(problem, given);
     ASSERT_FALSE(priced) << why;
@@ -59,7 +59,7 @@ TEST(PriceOrchestration, SaysWhatCannotBe)
                  "a GPU of module llm would hold 120 bytes, and has 119");
   problem = ballast_test::small_orchestration();
   problem.kinds.clear();
-  EXPECT_EQ(price_orchestration(problem, layouts{}).error().code,
+  EXPECT_EQ(price_orchestration(problem, unit_layouts{}).error().code,
             ballast::error_code::out_of_range);
   problem = ballast_test::small_orchestration();
   problem.global_batch = 1 << 24;

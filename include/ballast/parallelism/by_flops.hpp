@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_BY_FLOPS_HPP
 #define BALLAST_PARALLELISM_BY_FLOPS_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
@@ -71,8 +72,9 @@ struct by_flops {
       left -= shares[module].gpus;
       remainders.emplace_back(product % total, module);
     }
-    std::stable_sort(remainders.begin(), remainders.end(),
-                     [](auto const& a, auto const& b) { return b.first < a.first; });
+    std::sort(remainders.begin(), remainders.end(), [](auto const& a, auto const& b) {
+      return detail::precedes(b.first, a.first, a.second, b.second);
+    });
     for (std::size_t each = 0; each < left; ++each) { ++shares[remainders[each].second].gpus; }
   }
 };

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
 #define BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -87,6 +88,9 @@ class profiled_times {
     module_profile const& profile, tokens size, training_passes const& passes = {},
     state_parts const& parts = {})
 {
+  std::uint64_t const whole = std::uint64_t{parts.weights} + parts.gradients + parts.optimizer;
+  BALLAST_EXPECTS(whole >= 1, "a parameter has no byte of weight, gradient and optimiser");
+  BALLAST_EXPECTS(passes.forward >= 1, "a training step has no forward pass");
   if (auto checked = check_profile(profile); !checked) { return tl::unexpected(checked.error()); }
   if (size < 0 || size > longest_sample) {
     return fail(error_code::out_of_range, 0,
@@ -96,11 +100,10 @@ class profiled_times {
   using problem = orchestration_problem;
   training_passes const through = frozen(passes, frozen_gradient::passes_through);
   detail::profiled_times const times(profile, size, passes);
-  orchestrated_module module;
-  module.name = profile.name;
-  module.layers = profile.layers;
-  module.forward_flops = times.forward_flops(passes.forward);
-  std::uint64_t const whole = std::uint64_t{parts.weights} + parts.gradients + parts.optimizer;
+  orchestrated_module of;
+  of.name = profile.name;
+  of.layers = profile.layers;
+  of.forward_flops = times.forward_flops(passes.forward);
   for (std::size_t index = 0; index < profile.degrees.size(); ++index) {
     profiled_degree const& degree = profile.degrees[index];
     orchestrated_degree each;
@@ -125,9 +128,9 @@ class profiled_times {
                       " takes more than 2^53 picoseconds or bytes at tp " +
                       std::to_string(degree.tp) + "; check the profile's units");
     }
-    module.degrees.push_back(each);
+    of.degrees.push_back(each);
   }
-  return module;
+  return of;
 }
 
 }  // namespace ballast::inline v0

@@ -23,8 +23,8 @@ using ballast::detail::unit_options;
 using ballast::detail::unit_restrictions;
 using testing::ElementsAre;
 
-std::vector<module_layout> listed(unit_options const& options, std::size_t module,
-                                  unit_case const& of)
+std::vector<module_layout> options_listed(unit_options const& options, std::size_t module,
+                                          unit_case const& of)
 {
   std::vector<module_layout> all;
   options.each(module, of, [&all](unit_option const& each) { all.push_back(each.layout); });
@@ -40,10 +40,10 @@ TEST(UnitOptions, AreTheDegreesStagesAndReplicas)
   EXPECT_EQ(options.cases()[1].llm_dp, 2U);
   EXPECT_EQ(options.microbatches({.llm_dp = 2}), 2U);
   // Three stages of four layers are no better than two.
-  EXPECT_THAT(listed(options, 1, {.llm_dp = 2}),
+  EXPECT_THAT(options_listed(options, 1, {.llm_dp = 2}),
               ElementsAre(module_layout{1, 1, 2}, module_layout{1, 2, 2}, module_layout{1, 4, 2},
                           module_layout{2, 1, 2}, module_layout{2, 2, 2}, module_layout{2, 4, 2}));
-  EXPECT_EQ(listed(options, 0, {.llm_dp = 2}).size(), 2U * 2U * 3U);
+  EXPECT_EQ(options_listed(options, 0, {.llm_dp = 2}).size(), 2U * 2U * 3U);
 }
 
 TEST(UnitOptions, KeepToWhatIsAsked)
@@ -52,8 +52,8 @@ TEST(UnitOptions, KeepToWhatIsAsked)
   unit_options const options(problem, {.has_one_degree = true, .has_one_stage = true, .pp = 3});
   EXPECT_EQ(options.cases().size(), 2U * 6U);
   unit_case const of{.llm_dp = 4, .tp = 2};
-  EXPECT_THAT(listed(options, 0, of), ElementsAre(module_layout{2, 1, 4}));
-  EXPECT_THAT(listed(options, 1, of), ElementsAre(module_layout{2, 3, 4}));
+  EXPECT_THAT(options_listed(options, 0, of), ElementsAre(module_layout{2, 1, 4}));
+  EXPECT_THAT(options_listed(options, 1, of), ElementsAre(module_layout{2, 3, 4}));
   unit_options const of_one(problem, {.tp = 2});
   EXPECT_TRUE(of_one.has_degree(0, 2) && !of_one.has_degree(0, 1));
 }
