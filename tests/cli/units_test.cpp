@@ -27,7 +27,7 @@ class BallastRouteUnits : public ballast_test::program_test {
 
   json figures(std::string const& arguments) const
   {
-    auto const result = run(arguments + "--format json");
+    auto const result = run(arguments + " --format json");
     EXPECT_EQ(result.exit_code, 0) << result.error;
     EXPECT_EQ(result.error, "");
     return json::parse(result.out);
