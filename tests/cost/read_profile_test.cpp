@@ -86,7 +86,9 @@ void expect_refused(std::string const& csv, std::size_t line, std::string const&
 
 TEST(ReadProfile, NamesTheFirstBadRow)
 {
-  expect_refused("", 1, "there is no header; write module,tp,quantity,layers,size,value");
+  for (std::string const empty : {"", "\r", "\n\n"}) {
+    expect_refused(empty, 1, "there is no header; write module,tp,quantity,layers,size,value");
+  }
   expect_refused("module,tp,layers,size,value\n", 1, "no column 'quantity'");
   expect_refused("module,tp,quantity,layers,size,value,tp\n", 1, "two columns 'tp'");
   expect_refused(header + "llm,,layers,,2\n", 2, "the number of fields is 5");

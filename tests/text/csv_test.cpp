@@ -182,6 +182,16 @@ TEST(CsvReader, CountsLinesFromOneWhereRowsStart)
   EXPECT_EQ(all.rows[2].line, 8U);
 }
 
+TEST(CsvReader, EndsInALineThatTheTextHas)
+{
+  EXPECT_EQ(csv_reader("").next().value().line, 1U);
+  EXPECT_EQ(csv_reader("\r").next().value().line, 1U);
+  EXPECT_EQ(csv_reader("\n\r\n").next().value().line, 3U);
+  csv_reader cut_off("a\r\nb\r");
+  for (int row = 0; row < 2; ++row) { EXPECT_FALSE(cut_off.next().value().fields.empty()); }
+  EXPECT_EQ(cut_off.next().value().line, 2U);
+}
+
 TEST(CsvReader, KeepsAllFieldsOfARowValidTogether)
 {
   std::string text;

@@ -53,9 +53,10 @@ TEST(LengthTrace, HasOneLengthPerRow)  // Ensures (1)
 
 TEST(LengthTrace, SaysWhichRowCannotBeUsed)  // Errors
 {
-  expect_bad_row("", "a", 1, "line 1: there is no header; write the column names in the first row");
-  expect_bad_row("\n\n", "a", 1,
-                 "line 1: there is no header; write the column names in the first row");
+  for (std::string_view const empty : {"", "\r", "\n\n"}) {
+    expect_bad_row(empty, "a", 1,
+                   "line 1: there is no header; write the column names in the first row");
+  }
   expect_bad_row("\na,b\n", "a", 2, "line 2: no row follows the header; add samples");
   expect_bad_row(
       "a,b\n1,2\n3\n", "a", 3,

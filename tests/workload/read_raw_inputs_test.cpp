@@ -48,7 +48,9 @@ void expect_refused(std::string const& csv, input_columns const& columns, std::s
 
 TEST(ReadRawInputs, NamesTheFirstBadRow)
 {
-  expect_refused("", {}, 1, "there is no header");
+  for (std::string const empty : {"", "\r", "\n\n"}) {
+    expect_refused(empty, {}, 1, "line 1: there is no header");
+  }
   expect_refused("a\n", {}, 1, "no row follows the header");
   expect_refused("a,b\n1,2\n1\n", {}, 3, "the number of fields is 1");
   expect_refused("a\n1\n", {.width = "a"}, 0, "name both");

@@ -15,7 +15,7 @@ namespace ballast::inline v0 {
 
 /// One record of a CSV text. A record has at least one field, so no fields means the end.
 struct csv_row {
-  std::size_t line = 0;  ///< where the record starts, counted from 1
+  std::size_t line = 0;  ///< where the record starts, counted from 1; at the end where one would
   std::span<std::string_view const> fields;
 };
 
@@ -83,8 +83,9 @@ class csv_reader {
   {
     std::size_t const bytes = line_end_bytes(at_);
     at_ += bytes;
-    line_ += bytes != 0;
-    return bytes != 0;
+    if (bytes == 0) { return false; }
+    line_ += text_[at_ - 1] == '\n';  // a CR whose LF was cut off starts no line
+    return true;
   }
 
   void take_plain_field()

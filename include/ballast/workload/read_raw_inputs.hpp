@@ -81,11 +81,11 @@ class raw_input_reader {
   {
     auto const header = rows_.next();
     if (!header) { return tl::unexpected(header.error()); }
-    line_ = header->line;
     fields_ = header->fields.size();
     if (fields_ == 0) {
       return refuse("there is no header; write the column names in the first row");
     }
+    line_ = header->line;
     if (columns_.width.empty() != columns_.height.empty()) {
       return fail(error_code::unknown_name, 0,
                   "an image has a column of its width or of its height but not of both; name both");

@@ -104,8 +104,8 @@ class profile_row_reader {
     auto const header = rows_.next();
     if (!header) { return tl::unexpected(header.error()); }
     columns_ = header->fields.size();
-    line_ = header->line;
     if (columns_ == 0) { return refuse("there is no header; write " + shortest_header()); }
+    line_ = header->line;
     for (std::size_t name = 0; name < profile_columns.size(); ++name) {
       auto const first = header->fields.begin();
       auto const last = header->fields.end();
@@ -131,8 +131,8 @@ class profile_row_reader {
     auto const row = rows_.next();
     if (!row) { return tl::unexpected(row.error()); }
     row_ = *row;
-    line_ = std::max(line_, row->line);
     if (row->fields.empty()) { return false; }
+    line_ = row->line;
     if (row->fields.size() != columns_) {
       return refuse("the number of fields is " + std::to_string(row->fields.size()) +
                     ", but the header has " + std::to_string(columns_) + "; correct the row");
