@@ -2,6 +2,7 @@
 #include "cublas.hpp"
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/result.hpp>
 
 #include <dlfcn.h>
 

@@ -3,6 +3,8 @@
 
 #include "gpu_kernels.hpp"
 
+#include <ballast/core/result.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
