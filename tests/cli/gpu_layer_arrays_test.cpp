@@ -96,6 +96,8 @@ TEST(GpuLayerArrays, LimitTheScores)
   EXPECT_LE(2 * longer.scores.count, gpu_layer_arrays::most_score_bytes);
   gpu_layer_arrays const longest(large, 1, 65'536, layer_part::attention);
   EXPECT_EQ(longest.groups_at_once, 1U);
+  gpu_layer_arrays const limited(small, 3, 16, layer_part::attention, 5 * 512);
+  EXPECT_EQ(limited.groups_at_once, 5U);
   gpu_layer_arrays const items(large, 64, 256, layer_part::both);
   EXPECT_EQ(items.groups_at_once, 64U * 8);
 }

@@ -236,14 +236,14 @@ inline void expect_layer_like_reference(cli::cublas const& products, cudaStream_
 }
 
 /// Expects a length that needs no padding: in attention alone, the padding's output is its gradient too.
-inline void expect_attention_like_reference(cli::cublas const& products, cudaStream_t stream,
-                                            block::shape const& s, std::size_t sequences,
-                                            std::size_t length)
+inline void expect_attention_like_reference(
+    cli::cublas const& products, cudaStream_t stream, block::shape const& s, std::size_t sequences,
+    std::size_t length, std::size_t score_bytes = cli::gpu_layer_arrays::most_score_bytes)
 {
   layer_reference r(s, sequences, length);
   r.compute_attention();
-  auto made =
-      cli::gpu_layer::make(products, stream, s, sequences, length, cli::layer_part::attention);
+  auto made = cli::gpu_layer::make(products, stream, s, sequences, length,
+                                   cli::layer_part::attention, score_bytes);
   ASSERT_TRUE(made) << made.error().message;
   auto const& a = made->arrays();
   layer_numbers const numbers(*made, stream, length);

@@ -38,9 +38,9 @@ gpu_layer::gpu_layer(cublas const& products, cudaStream_t stream, gpu_layer_arra
 
 result<gpu_layer> gpu_layer::make(cublas const& products, cudaStream_t stream,
                                   block::shape const& shape, std::size_t sequences,
-                                  std::size_t length, layer_part part)
+                                  std::size_t length, layer_part part, std::size_t score_bytes)
 {
-  gpu_layer_arrays const arrays(shape, sequences, length, part);
+  gpu_layer_arrays const arrays(shape, sequences, length, part, score_bytes);
   std::string const what = (part == layer_part::attention ? "attention over " : "a layer over ") +
                            std::to_string(sequences * length) + " tokens";
   auto memory = allocate_on_gpu(what, arrays.bytes);

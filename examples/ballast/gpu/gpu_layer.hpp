@@ -27,10 +27,10 @@ class gpu_layer {
  public:
   /// The layer with numbers of no meaning. Both outlive it. Errors: out_of_memory, where its arrays do
   /// not fit; those of CUDA.
-  [[nodiscard]] static ballast::result<gpu_layer> make(cublas const& products, cudaStream_t stream,
-                                                       block::shape const& shape,
-                                                       std::size_t sequences, std::size_t length,
-                                                       layer_part part);
+  [[nodiscard]] static ballast::result<gpu_layer> make(
+      cublas const& products, cudaStream_t stream, block::shape const& shape, std::size_t sequences,
+      std::size_t length, layer_part part,
+      std::size_t score_bytes = gpu_layer_arrays::most_score_bytes);
 
   /// Both queue their work on the stream. The gradient that arrives is x, or o in attention alone.
   [[nodiscard]] ballast::result<void> forward();

@@ -45,12 +45,12 @@ struct gpu_layer_arrays {
   static constexpr std::size_t most_score_bytes = std::size_t{1} << 30;
 
   gpu_layer_arrays(block::shape const& of_shape, std::size_t of_sequences, std::size_t length,
-                   layer_part part)
+                   layer_part part, std::size_t score_bytes = most_score_bytes)
       : shape(of_shape),
         sequences(of_sequences),
         padded((length + gpu_vector - 1) / gpu_vector * gpu_vector),
         rows(sequences * padded),
-        groups_at_once(std::clamp<std::size_t>(most_score_bytes / (bf16_bytes * padded * padded), 1,
+        groups_at_once(std::clamp<std::size_t>(score_bytes / (bf16_bytes * padded * padded), 1,
                                                sequences * shape.kv_heads))
   {
     std::size_t const query = rows * shape.query_width();

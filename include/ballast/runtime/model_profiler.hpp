@@ -73,11 +73,10 @@ struct profiler_limit {
 /// What one call of the profiler did.
 struct profiler_summary {
   std::size_t measured = 0;
-  std::size_t known = 0;  ///< points that the file had before
-  std::size_t left = 0;   ///< points for which the budget left no time
-  std::size_t too_large =
-      0;  ///< points that did not fit the memory, or that are larger than such a one
-  std::vector<profiler_limit> limits = {};
+  std::size_t known = 0;      ///< points that the file had before
+  std::size_t left = 0;       ///< points for which the budget left no time
+  std::size_t too_large = 0;  ///< points that did not fit the memory, and those larger than these
+  std::vector<profiler_limit> limits = {};  ///< those that did not fit
 
   friend bool operator==(profiler_summary const&, profiler_summary const&) = default;
 };
@@ -199,6 +198,7 @@ namespace detail {
 /// a run by the median time of both passes together.
 ///
 /// In, out     file: keeps what it has, also where an error is returned.
+/// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
 /// Calls       report(profiler_progress) before each point, when the file has all points before it:
 ///             to show it, or to save the file.
 /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid

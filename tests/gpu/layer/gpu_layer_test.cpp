@@ -72,6 +72,18 @@ TEST_F(GpuLayer, ComputesAttentionAlone)
   EXPECT_EQ(cublas_said.largest_batch, 4U) << "all key heads of both sequences at once";
 }
 
+// As many heads at once as their scores may take: here two, and then one that is left.
+TEST_F(GpuLayer, ComputesAttentionInBatchesOfHeads)
+{
+  cli::cublas const on = products();
+  constexpr std::size_t two_heads = 2 * 2 * 16 * 16 + 100;
+  ballast_test::expect_attention_like_reference(on, stream(), plain, 3, 16, two_heads);
+  EXPECT_EQ(cublas_said.largest_batch, 2U);
+  cublas_said.largest_batch = 0;
+  ballast_test::expect_attention_like_reference(on, stream(), grouped, 2, 16, 1);
+  EXPECT_EQ(cublas_said.largest_batch, 0U) << "one by one";
+}
+
 TEST_F(GpuLayer, ComputesWeightsAlone)
 {
   cli::cublas const on = products();
