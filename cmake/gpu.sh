@@ -16,7 +16,8 @@ Usage: cmake/gpu.sh [build | run [--logs <folder>] [<step>...]]
           or the steps that are named. Each has a limit of time; logs go to build/gpu/log.
 
 Without an argument it does both. The programs hold all they need but the driver and, for what calls
-NCCL, libnccl.so.2: build/gpu/bin and this script can be taken to a machine that has nothing else.
+NCCL or cuBLAS, libnccl.so.2 and libcublas.so.13: build/gpu/bin and this script can be taken to a
+machine that has nothing else.
 
 The status of `run` is 0 where every step passed, 77 where there is no GPU, else 1. A step whose
 tool, library or program is missing is skipped, with the reason, and fails nothing.
@@ -57,7 +58,13 @@ step() {  # name, limit, command...
   esac
   case $status in
     0) record "$name" passed $((SECONDS - start)) "$(summary "$name")" ;;
-    77) record "$name" failed $((SECONDS - start)) "$(grep -m 1 'no CUDA device' "$log/$name.log")" ;;
+    77)
+      if grep -q 'libcublas' "$log/$name.log"; then
+        record "$name" skipped $((SECONDS - start)) "$(grep -m 1 'libcublas' "$log/$name.log")"
+      else
+        record "$name" failed $((SECONDS - start)) "$(grep -m 1 'no CUDA device' "$log/$name.log")"
+      fi
+      ;;
     124 | 137) record "$name" failed $((SECONDS - start)) "took longer than $limit s" ;;
     *) record "$name" failed $((SECONDS - start)) "status $status, see $log/$name.log" ;;
   esac
@@ -119,15 +126,14 @@ trainer() {
 
 # ---- All of it -----------------------------------------------------------------------------------
 
-# Python's packages bring NCCL to machines that do not have it otherwise.
-find_nccl() {
+# Python's packages bring NCCL and cuBLAS to machines that do not have them otherwise.
+find_library() {  # name
   local folder
-  folder=$(python3 -c 'import os, sys
+  folder=$(python3 -c 'import glob, os, sys
 for path in sys.path:
-    folder = os.path.join(path, "nvidia", "nccl", "lib")
-    if os.path.exists(os.path.join(folder, "libnccl.so.2")):
-        print(folder)
-        break' 2>/dev/null)
+    for found in glob.glob(os.path.join(path, "nvidia", "*", "lib", sys.argv[1])):
+        print(os.path.dirname(found))
+        sys.exit()' "$1" 2>/dev/null)
   [[ -z $folder ]] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder"
 }
 
@@ -166,11 +172,13 @@ run() {
     esac
   done
   mkdir -p "$log" || return 1
-  find_nccl
+  find_library libnccl.so.2
+  find_library libcublas.so.13
   find_sanitizer
   for each in "$@"; do
     case $each in
-      tests) test_program tests 300 gpu; test_program tests_nccl 120 gpu_nccl ;;
+      tests) test_program tests 300 gpu; test_program tests_nccl 120 gpu_nccl
+        test_program tests_cublas 120 gpu_cublas ;;
       memcheck | racecheck | initcheck | synccheck) sanitize "$each" ;;
       *) "$each" ;;
     esac

@@ -5,17 +5,14 @@
 #include "../common/block_attention.hpp"
 #include "../common/block_math.hpp"
 #include "../common/block_weights.hpp"
+#include "layer_part.hpp"
 
 #include <ballast/core/units.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace cli {
-
-/// Which parts of a layer a call computes.
-enum class layer_part : std::uint8_t { weights, attention, both };
 
 /// A layer of the transformer block in examples/common on one core, for the profiler. It computes
 /// sequences of one length, which attend to themselves alone.

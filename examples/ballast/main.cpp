@@ -244,15 +244,21 @@ CLI::App& add_profile(CLI::App& app, cli::profile_options& options)
                                    std::string const& type, std::string const& help) {
     profile.add_option(name, target, help)->type_name(type)->capture_default_str();
   };
-  add_text("--llm", options.llm, "MODEL", "The LLM: a transformer with causal=1");
-  add_text("--encoder", options.encoder, "MODEL", "The encoder, or '' for none");
+  profile
+      .add_option("--device", options.device,
+                  "What measures: cpu, gpu, or auto, a GPU where there is one")
+      ->check(CLI::IsMember({"cpu", "gpu", "auto"}))
+      ->capture_default_str();
+  add_text("--llm", options.llm, "MODEL",
+           "The LLM: a transformer with causal=1, or auto, one that suits the device");
+  add_text("--encoder", options.encoder, "MODEL", "The encoder, auto, or '' for none");
   add_text("--lengths", options.lengths, "N,N,...", "Lengths of samples to measure in the LLM");
   add_text("--items", options.items, "N,N,...", "Items of a microbatch to measure in the encoder");
   add_number<std::size_t>(profile, "--tokens-per-item", options.tokens_per_item, 1, 1 << 16,
-                          "Tokens of an item of the encoder (default: 32)");
+                          "Tokens of an item of the encoder (default: what suits the device)");
   add_text("--tp", options.degrees, "N,N,...", "Tensor-parallel degrees");
   add_text("--hardware", options.hardware, "TEXT",
-           "What makes it other hardware (default: what the system says of its processor)");
+           "What makes it other hardware (default: what the system says of the device)");
   add_text("--data", options.data, "TEXT", "What makes it other data");
   add_number<std::uint32_t>(profile, "--runs", options.runs, 1, 10'000,
                             "Runs of each point (default: 9)");

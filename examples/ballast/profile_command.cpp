@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile_command.hpp"
 
-#include "core_clock.hpp"
-#include "cpu_layer.hpp"
-#include "cpu_modules.hpp"
+#include "cpu_device.hpp"
+#include "gpu/gpu_device.hpp"
+#include "layer_device.hpp"
 #include "profile_check.hpp"
+#include "profiled_module.hpp"
+#include "profiled_modules.hpp"
 #include "progress.hpp"
 
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/write_profile.hpp>
-#include <ballast/runtime/memory_profiler.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/reprofile.hpp>
 #include <ballast/text/write_file.hpp>
 
@@ -22,12 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,27 +38,29 @@ namespace {
 using ballast::profiler_point;
 using ballast::tokens;
 
-/// "16 threads, AMD EPYC 9004", as far as the system says so.
-std::string this_hardware()
+outcome<std::unique_ptr<layer_device>> choose_device(std::string const& name)
 {
-  std::string hardware = fmt::format("{} threads", std::thread::hardware_concurrency());
-  std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; std::getline(cpus, line);) {
-    std::size_t const colon = line.find(": ");
-    if (line.starts_with("model name") && colon != line.npos) {
-      return hardware + ", " + line.substr(colon + 2);
-    }
+  std::string const why_not = name == "cpu" ? "" : why_no_gpu();
+  if (name == "cpu" || (name == "auto" && !why_not.empty())) { return make_cpu_device(); }
+  if (!why_not.empty()) {
+    return usage(fmt::format("--device gpu: {}, or give --device cpu", why_not));
   }
-  return hardware;
+  auto made = make_gpu_device();
+  if (!made) {
+    return bad_data(
+        fmt::format("{}; or give --device cpu to measure on one core", made.error().message));
+  }
+  return std::move(*made);
 }
 
 /// The profile that the output file holds, described as what is profiled now; refused where that is
 /// something else.
 outcome<ballast::profile_file> begin_file(profile_options const& options,
-                                          std::vector<cpu_module> const& modules)
+                                          std::vector<profiled_module> const& modules,
+                                          layer_device const& device)
 {
   ballast::profile_file now;
-  now.hardware = options.hardware.empty() ? this_hardware() : options.hardware;
+  now.hardware = options.hardware.empty() ? device.hardware() : options.hardware;
   now.data = options.data;
   std::error_code ignored;
   if (!std::filesystem::exists(options.output, ignored) ||
@@ -66,7 +69,7 @@ outcome<ballast::profile_file> begin_file(profile_options const& options,
   }
   auto old = ballast::load_profile(options.output);
   if (!old) { return bad_data(old.error().message); }
-  for (cpu_module const& each : modules) {
+  for (profiled_module const& each : modules) {
     ballast::measured_module& module = ballast::module_of(now, each.grid.name);
     module.model = each.grid.model;
     module.layers = each.grid.layers;
@@ -112,63 +115,41 @@ class saved_profile {
   clock::time_point next_;
 };
 
-ballast::result<void> measure_memory(ballast::profile_file& file, cpu_module const& module)
-{
-  auto const [least, most] = std::ranges::minmax(module.grid.sizes);
-  return ballast::profile_memory(
-      file, module.grid.name, module.grid.degrees, {1, module.grid.layers + 1}, {least, most},
-      [&module](ballast::memory_probe const& probe) {
-        block::shape const shape = module.share(probe.tp);
-        auto const rows =
-            static_cast<std::size_t>(probe.size) * std::max<std::size_t>(module.tokens_per_item, 1);
-        return ballast::held_bytes{probe.layers * cpu_layer::state_bytes(shape),
-                                   probe.layers * rows * cpu_layer::activation_bytes(shape)};
-      });
-}
-
-ballast::result<ballast::profiler_summary> measure_speeds(ballast::profile_file& file,
-                                                          cpu_module const& module,
-                                                          ballast::profiler_settings settings,
-                                                          saved_profile& saved)
+ballast::result<ballast::profiler_summary> measure_and_show(ballast::profile_file& file,
+                                                            profiled_module const& module,
+                                                            layer_device& device,
+                                                            ballast::profiler_settings settings,
+                                                            saved_profile& saved)
 {
   progress shown;
-  auto const prepare = [&module](profiler_point const& point) {
-    auto const size = static_cast<std::size_t>(point.size);
-    block::shape const shape = module.share(point.tp);
-    bool const of_items = module.tokens_per_item > 0;
-    layer_part const part = of_items                                       ? layer_part::both
-                            : point.part == ballast::profiled_part::linear ? layer_part::weights
-                                                                           : layer_part::attention;
-    return cpu_layer(shape, of_items ? size : 1, of_items ? module.tokens_per_item : size, part);
-  };
-  core_clock clock;
-  return ballast::profile_module(
-      file, module.grid, prepare, clock, settings, [&](ballast::profiler_progress const& now) {
-        saved.save_if_due();
-        shown.update([&] {
-          return fmt::format("measuring {} at size {}, tp {}: {} of {} points done, {:.0f} s left",
-                             module.grid.name, now.point.size, now.point.tp, now.done,
-                             now.done + now.left, static_cast<double>(now.left_ns) * 1e-9);
-        });
-      });
+  return measure_speeds(file, module, device, settings, [&](ballast::profiler_progress const& now) {
+    saved.save_if_due();
+    shown.update([&] {
+      return fmt::format("measuring {} at size {}, tp {}: {} of {} points done, {:.0f} s left",
+                         module.grid.name, now.point.size, now.point.tp, now.done,
+                         now.done + now.left, static_cast<double>(now.left_ns) * 1e-9);
+    });
+  });
 }
 
 }  // namespace
 
 outcome<profile_run> run_profile(profile_options const& options)
 {
-  auto const modules = read_modules(options);
+  auto const device = choose_device(options.device);
+  if (!device) { return tl::unexpected(device.error()); }
+  auto const modules = read_modules(options, **device);
   if (!modules) { return tl::unexpected(modules.error()); }
-  cpu_module const& llm = modules->back();
+  profiled_module const& llm = modules->back();
   auto const [least, most] = std::ranges::minmax(llm.grid.sizes);
   std::set<tokens> const sizes(llm.grid.sizes.begin(), llm.grid.sizes.end());
   if (options.check > 0 && most - least + 1 <= static_cast<tokens>(sizes.size())) {
     return usage("--check: all lengths from the smallest to the largest are measured; leave gaps");
   }
-  auto file = begin_file(options, *modules);
+  auto file = begin_file(options, *modules, **device);
   if (!file) { return tl::unexpected(file.error()); }
 
-  profile_run run{options, std::move(*file), {}, 0, {}};
+  profile_run run{options, (*device)->name(), std::move(*file), {}, {}, 0, {}};
   saved_profile saved(options.output, run.file);
   saved.save();  // where it cannot be written, nothing is measured
   if (!saved.done()) { return bad_data(saved.done().error().message); }
@@ -178,8 +159,8 @@ outcome<profile_run> run_profile(profile_options const& options)
                                                                 start)
         .count();
   };
-  for (cpu_module const& module : *modules) {
-    if (auto done = measure_memory(run.file, module); !done) {
+  for (profiled_module const& module : *modules) {
+    if (auto done = measure_memory(run.file, module, **device); !done) {
       return bad_data(done.error().message);
     }
     ballast::profiler_settings settings{.warm_up = options.warm_up, .runs = options.runs};
@@ -187,18 +168,38 @@ outcome<profile_run> run_profile(profile_options const& options)
       settings.budget_ns = std::max<std::int64_t>(
           static_cast<std::int64_t>(options.budget_seconds * 1e9) - used_ns(), 0);
     }
-    auto const summary = measure_speeds(run.file, module, settings, saved);
+    auto const summary = measure_and_show(run.file, module, **device, settings, saved);
     saved.save();
     if (!summary) { return bad_data(summary.error().message); }
     if (!saved.done()) { return bad_data(saved.done().error().message); }
     run.summary.measured += summary->measured;
     run.summary.known += summary->known;
     run.summary.left += summary->left;
+    run.summary.too_large += summary->too_large;
+    // Of each part and degree the last, which is the smallest that did not fit.
+    for (ballast::profiler_limit const& each : summary->limits) {
+      auto const is_of_row = [&](module_limit const& other) {
+        return other.module == module.grid.name && other.limit.point.part == each.point.part &&
+               other.limit.point.tp == each.point.tp;
+      };
+      std::erase_if(run.limits, is_of_row);
+      run.limits.push_back({module.grid.name, each});
+    }
   }
   run.seconds = static_cast<double>(used_ns()) * 1e-9;
   if (options.check > 0 && run.summary.left == 0) {
-    auto const checked = check_predictions(run, llm);
-    if (!checked) { return tl::unexpected(checked.error()); }
+    progress shown;
+    auto const checked = check_predictions(
+        run.file, llm, **device, options.check, options.seed, [&](std::size_t done) {
+          shown.update(
+              [&] { return fmt::format("predicting {} of {} lengths", done, options.check); });
+        });
+    if (!checked) {
+      auto const& why = checked.error();
+      return why.code == ballast::error_code::out_of_range && why.message.starts_with("--check")
+                 ? usage(why.message)
+                 : bad_data(options.output + ": " + why.message);
+    }
     run.check = *checked;
   }
   return run;

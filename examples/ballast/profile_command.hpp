@@ -3,6 +3,7 @@
 #define BALLAST_EXAMPLES_PROFILE_COMMAND_HPP
 
 #include "outcome.hpp"
+#include "profile_check.hpp"
 
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/model_profiler.hpp>
@@ -11,19 +12,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cli {
 
 /// What the command line of `ballast profile` says, with the defaults of what it leaves out.
 struct profile_options {
   std::string output;  ///< CSV file, begun or continued
-  std::string llm = "transformer:d=64,layers=8,heads=4,causal=1";
-  std::string encoder = "transformer:d=48,layers=4,heads=4,causal=1";
-  std::string lengths = "16,32,48,64,96,128,192,256,384,512";
-  std::string items = "1,2,4,8,16";
-  std::size_t tokens_per_item = 32;
+  std::string device = "auto";
+  // "auto": what suits the device
+  std::string llm = "auto";
+  std::string lengths = "auto";
+  std::string encoder = "auto";
+  std::string items = "auto";
+  std::size_t tokens_per_item = 0;  ///< 0: what suits the device
   std::string degrees = "1,2";
-  std::string hardware;  ///< fingerprint; empty: what the system says of its processor
+  std::string hardware;  ///< fingerprint; empty: what the system says of the device
   std::string data;      ///< fingerprint
   std::uint32_t runs = 9;
   std::uint32_t warm_up = 2;
@@ -33,21 +37,19 @@ struct profile_options {
   std::string format = "table";
 };
 
-/// How far predictions of lengths that were not measured are off: |predicted / measured - 1|.
-struct profile_check {
-  std::size_t lengths = 0;
-  double lower_quartile = 0;
-  double median = 0;
-  double upper_quartile = 0;
-  double largest = 0;
-  double bias = 0;  ///< the median of predicted / measured - 1
+/// A point of a module that was not measured, since it did not fit the memory.
+struct module_limit {
+  std::string module;
+  ballast::profiler_limit limit;
 };
 
 /// Everything that `ballast profile` found out.
 struct profile_run {
   profile_options options;
+  std::string device;  ///< "cpu" or "gpu"
   ballast::profile_file file;
-  ballast::profiler_summary summary;  ///< of all modules together
+  ballast::profiler_summary summary;  ///< of all modules together, but for their limits
+  std::vector<module_limit> limits;
   double seconds = 0;
   std::optional<profile_check> check;
 };

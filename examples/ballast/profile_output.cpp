@@ -3,6 +3,7 @@
 #include "profile_command.hpp"
 
 #include <ballast/cost/profile_file.hpp>
+#include <ballast/runtime/model_profiler.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,14 +29,21 @@ nlohmann::ordered_json points_json(std::vector<ballast::speed_point> const& poin
   return json;
 }
 
+std::string part_name(ballast::profiled_part part)
+{
+  return part == ballast::profiled_part::linear ? "linear" : "attention";
+}
+
 nlohmann::ordered_json to_json(profile_run const& run)
 {
   nlohmann::ordered_json json;
   json["output"] = run.options.output;
+  json["device"] = run.device;
   json["hardware"] = run.file.hardware;
   json["measured"] = run.summary.measured;
   json["known"] = run.summary.known;
   json["left"] = run.summary.left;
+  json["too_large"] = run.summary.too_large;
   json["seconds"] = run.seconds;
   json["modules"] = nlohmann::ordered_json::array();
   for (ballast::measured_module const& module : run.file.modules) {
@@ -53,6 +61,14 @@ nlohmann::ordered_json to_json(profile_run const& run)
     }
     json["modules"].push_back(each);
   }
+  json["limits"] = nlohmann::ordered_json::array();
+  for (module_limit const& each : run.limits) {
+    json["limits"].push_back({{"module", each.module},
+                              {"part", part_name(each.limit.point.part)},
+                              {"tp", each.limit.point.tp},
+                              {"size", each.limit.point.size},
+                              {"why", each.limit.why}});
+  }
   if (run.check) {
     json["check"] = {{"lengths", run.check->lengths}, {"lower_quartile", run.check->lower_quartile},
                      {"median", run.check->median},   {"upper_quartile", run.check->upper_quartile},
@@ -61,14 +77,14 @@ nlohmann::ordered_json to_json(profile_run const& run)
   return json;
 }
 
-/// "1.20 to 2.31", or nothing.
-std::string speeds_text(std::vector<ballast::speed_point> const& points)
+/// "1.20 to 2.31" in units of `unit` FLOP/s, or nothing.
+std::string speeds_text(std::vector<ballast::speed_point> const& points, double unit)
 {
   if (points.empty()) { return ""; }
   auto const [least, most] =
       std::ranges::minmax(points, {}, &ballast::speed_point::flop_per_second);
-  return fmt::format("{:.2f} to {:.2f}", static_cast<double>(least.flop_per_second) * 1e-9,
-                     static_cast<double>(most.flop_per_second) * 1e-9);
+  return fmt::format("{:.2f} to {:.2f}", static_cast<double>(least.flop_per_second) / unit,
+                     static_cast<double>(most.flop_per_second) / unit);
 }
 
 std::string table_of(profile_run const& run)
@@ -77,8 +93,11 @@ std::string table_of(profile_run const& run)
       fmt::format("\n{}\n{}\n{} measured in {}, {} known before, {} left\n\n", run.options.output,
                   run.file.hardware, count_of(run.summary.measured, "point"),
                   duration_text(run.seconds), run.summary.known, run.summary.left);
-  out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", "module", "tp", "sizes", "linear GFLOP/s",
-                     "attention GFLOP/s");
+  bool const is_gpu = run.device == "gpu";
+  std::string const unit = is_gpu ? "TFLOP/s" : "GFLOP/s";
+  double const flops = is_gpu ? 1e12 : 1e9;
+  out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", "module", "tp", "sizes", "linear " + unit,
+                     "attention " + unit);
   for (ballast::measured_module const& module : run.file.modules) {
     for (ballast::measured_degree const& degree : module.degrees) {
       std::string const sizes =
@@ -86,8 +105,13 @@ std::string table_of(profile_run const& run)
               ? "none"
               : fmt::format("{} to {}", degree.linear.front().size, degree.linear.back().size);
       out += fmt::format("{:<12}{:>4}{:>16}{:>20}{:>20}\n", module.name, degree.tp, sizes,
-                         speeds_text(degree.linear), speeds_text(degree.attention));
+                         speeds_text(degree.linear, flops), speeds_text(degree.attention, flops));
     }
+  }
+  for (module_limit const& each : run.limits) {
+    ballast::profiler_point const& point = each.limit.point;
+    out += fmt::format("\nnot measured: {} of {} at tp {} from size {} on: {}\n",
+                       part_name(point.part), each.module, point.tp, point.size, each.limit.why);
   }
   if (run.summary.left > 0) { out += "\nrun the same command again to measure what is left\n"; }
   if (run.check) {

@@ -36,6 +36,7 @@ class BallastProfile : public ballast_test::program_test {
   {
     std::map<std::string, std::string> options = {
         {"--output", path("p.csv")},
+        {"--device", "cpu"},
         {"--llm", "transformer:d=8,layers=2,heads=2,causal=1"},
         {"--lengths", "4,8,16"},
         {"--encoder", "transformer:d=8,layers=1,heads=2,causal=1"},
@@ -58,6 +59,9 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
   EXPECT_EQ(said.at("known"), 0);
   EXPECT_EQ(said.at("left"), 0);
   EXPECT_EQ(said.at("hardware"), "one-core");
+  EXPECT_EQ(said.at("device"), "cpu");
+  EXPECT_EQ(said.at("too_large"), 0);
+  EXPECT_TRUE(said.at("limits").empty());
   EXPECT_FALSE(said.contains("check"));
 
   auto const modules = ballast::load_module_profiles(path("p.csv")).value();
@@ -139,8 +143,39 @@ TEST_F(BallastProfile, CanDoWithoutAnEncoder)
   EXPECT_EQ(profile(tiny({{"--encoder", "''"}, {"--tp", "1"}})).at("modules").size(), 1U);
 }
 
+// One sentence says what to do, whether the program lacks CUDA or the machine lacks a GPU.
+TEST_F(BallastProfile, MeasuresOnAGpuWhereThereIsOne)
+{
+  std::string const gpu = tiny({{"--device", "gpu"}, {"--encoder", "''"}});
+  auto const result = run("profile " + gpu);
+  if (result.error.find("--device gpu: ") != std::string::npos) {
+    bool const lacks_cuda = result.error.find("without CUDA; build it with") != std::string::npos;
+    expect_refused(result, 2, lacks_cuda ? "BALLAST_ENABLE_CUDA=ON" : "CUDA finds no GPU (");
+    EXPECT_THAT(result.error, HasSubstr("or give --device cpu"));
+    // auto is one core then, with what suits it.
+    json const said = profile(tiny({{"--device", "auto"},
+                                    {"--encoder", "auto"},
+                                    {"--items", "auto"},
+                                    {"--tokens-per-item", "1"},
+                                    {"--budget", "1e-9"}}));
+    EXPECT_EQ(said.at("device"), "cpu");
+    EXPECT_EQ(said.at("modules").at(0).at("model"),
+              "transformer:d=48,layers=4,heads=4,causal=1 with 1 tokens per item");
+    return;
+  }
+  expect_refused(result, 2, "the head size is no multiple of 8");
+  json const said = profile(tiny({{"--device", "gpu"},
+                                  {"--llm", "transformer:d=64,layers=2,heads=2,causal=1"},
+                                  {"--encoder", "transformer:d=64,layers=1,heads=2,causal=1"},
+                                  {"--check", "2"}}));
+  EXPECT_EQ(said.at("device"), "gpu");
+  EXPECT_EQ(said.at("measured"), 2 * 2 + 2 * 2 * 3);
+  EXPECT_EQ(said.at("check").at("lengths"), 2);
+}
+
 TEST_F(BallastProfile, RefusesWhatItCannotMeasure)
 {
+  expect_refused(run("profile " + tiny({{"--device", "tpu"}})), 2, "--device: tpu not in {");
   expect_refused(run("profile"), 2, "--output");
   expect_refused(run("profile " + tiny({{"--lengths", "4,x"}})), 2,
                  "--lengths: '4,x' is no list of whole numbers from 1 to 1048576");

@@ -275,6 +275,49 @@ TEST(ModelProfiler, ReturnsTheErrorsOfTheWork)
   EXPECT_EQ(unprepared.error().message, "no room for the input");
 }
 
+TEST(ModelProfiler, PassesOverWhatDoesNotFitTheMemory)  // Ensures (4)
+{
+  profile_file file;
+  fake_clock clock;
+  std::vector<profiler_point> tried;
+  auto const prepare = [&](profiler_point const& point) -> ballast::result<fake_work> {
+    tried.push_back(point);
+    if (point.part == profiled_part::attention && point.size * 2 > 30 * point.tp) {
+      return ballast::fail(error_code::out_of_memory, 0, "no room for the scores");
+    }
+    return at_one_gigaflop(clock, point);
+  };
+  auto const run_all = [&] {
+    return ballast::profile_module(file, llm(), prepare, clock, {}, [](profiler_progress const&) {})
+        .value();
+  };
+  auto const summary = run_all();
+  profiler_point const first{profiled_part::attention, 1, 40};
+  profiler_point const second{profiled_part::attention, 2, 40};
+  profiler_point const third{profiled_part::attention, 1, 20};
+  EXPECT_EQ(summary, (profiler_summary{9,
+                                       0,
+                                       0,
+                                       3,
+                                       {{first, "no room for the scores"},
+                                        {second, "no room for the scores"},
+                                        {third, "no room for the scores"}}}));
+  auto const& degrees = file.modules[0].degrees;
+  EXPECT_EQ(degrees[0].linear.size(), 3U);
+  EXPECT_EQ(degrees[0].attention.size(), 1U);
+  EXPECT_EQ(degrees[1].attention.size(), 2U);
+
+  // What does not fit is no larger than what did not, so that is not tried.
+  tried.clear();
+  auto grid = llm();
+  grid.sizes = {10, 20, 30, 40};
+  auto const more =
+      ballast::profile_module(file, grid, prepare, clock, {}, [](profiler_progress const&) {});
+  EXPECT_EQ(more.value().too_large, 4U);
+  EXPECT_EQ(more.value().measured, 3U);
+  EXPECT_LT(tried.size(), 7U);
+}
+
 TEST(ModelProfiler, TimesCallablesByTheHostClock)
 {
   // [profile]

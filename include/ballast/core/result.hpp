@@ -18,18 +18,19 @@ namespace ballast::inline v0 {
 
 /// What kind of thing went wrong, for code that reacts; people read `error::message`.
 enum class error_code {
-  syntax,        ///< text does not follow its grammar; position is a byte offset from 0
-  bad_row,       ///< a row of a file cannot be used; position is its line number from 1
-  unknown_name,  ///< a column, policy or parameter does not exist; position is a byte offset
-  out_of_range,  ///< a value is outside what can be handled; position is its index or offset
-  infeasible,    ///< no valid plan exists; position is the index of the sample or bag
-                 ///< that does not fit
-  unreadable,    ///< a file cannot be opened or read; position is 0
-  unwritable,    ///< a file cannot be written; position is 0
-  mismatch,      ///< ranks asked for different things, and nothing was moved; position is 0
-  timed_out,     ///< ranks did not come within the deadline; position is 0
-  peer_lost,     ///< ranks died or gave up; position is 0
-  transport,     ///< MPI, NCCL or CUDA failed; position is that library's own code
+  syntax,         ///< text does not follow its grammar; position is a byte offset from 0
+  bad_row,        ///< a row of a file cannot be used; position is its line number from 1
+  unknown_name,   ///< a column, policy or parameter does not exist; position is a byte offset
+  out_of_range,   ///< a value is outside what can be handled; position is its index or offset
+  infeasible,     ///< no valid plan exists; position is the index of the sample or bag
+                  ///< that does not fit
+  unreadable,     ///< a file cannot be opened or read; position is 0
+  unwritable,     ///< a file cannot be written; position is 0
+  mismatch,       ///< ranks asked for different things, and nothing was moved; position is 0
+  timed_out,      ///< ranks did not come within the deadline; position is 0
+  peer_lost,      ///< ranks died or gave up; position is 0
+  transport,      ///< MPI, NCCL or CUDA failed; position is that library's own code
+  out_of_memory,  ///< the memory of a device does not suffice; position is 0
 };
 
 /// The name of a code, for logs.
@@ -47,6 +48,7 @@ enum class error_code {
     case error_code::timed_out: return "timed_out";
     case error_code::peer_lost: return "peer_lost";
     case error_code::transport: return "transport";
+    case error_code::out_of_memory: return "out_of_memory";
   }
   return "unknown";
 }

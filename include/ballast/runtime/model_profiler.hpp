@@ -62,11 +62,21 @@ struct profiler_progress {
   std::int64_t left_ns = 0;  ///< that the rest is likely to take; 0 before the first is measured
 };
 
+/// A point that did not fit the memory, and why.
+struct profiler_limit {
+  profiler_point point;
+  std::string why;
+
+  friend bool operator==(profiler_limit const&, profiler_limit const&) = default;
+};
+
 /// What one call of the profiler did.
 struct profiler_summary {
   std::size_t measured = 0;
-  std::size_t known = 0;  ///< points that the file had before
-  std::size_t left = 0;   ///< points for which the budget left no time
+  std::size_t known = 0;      ///< points that the file had before
+  std::size_t left = 0;       ///< points for which the budget left no time
+  std::size_t too_large = 0;  ///< points that did not fit the memory, and those larger than these
+  std::vector<profiler_limit> limits = {};  ///< those that did not fit
 
   friend bool operator==(profiler_summary const&, profiler_summary const&) = default;
 };
@@ -114,6 +124,16 @@ namespace detail {
     }
   }
   return points;
+}
+
+/// Whether a point is as large as one of its part and degree that did not fit.
+[[nodiscard]] inline bool is_beyond(std::vector<profiler_limit> const& limits,
+                                    profiler_point const& point)
+{
+  return std::any_of(limits.begin(), limits.end(), [&point](profiler_limit const& each) {
+    return each.point.part == point.part && each.point.tp == point.tp &&
+           each.point.size <= point.size;
+  });
 }
 
 [[nodiscard]] inline std::vector<speed_point>& speeds_of(measured_module& module,
@@ -178,14 +198,17 @@ namespace detail {
 /// a run by the median time of both passes together.
 ///
 /// In, out     file: keeps what it has, also where an error is returned.
+/// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
 /// Calls       report(profiler_progress) before each point, when the file has all points before it:
 ///             to show it, or to save the file.
 /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
 ///             (2) no point is begun once the budget is used up; one that was begun is finished
 ///             (3) clocks that return the same numbers give the same file
+///             (4) where a point is out_of_memory, neither it nor a larger one of its part and degree
+///                 is measured, all others are, and the summary says so
 /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
 ///             no time by the clock; mismatch: the file has another module of that name. Those of
-///             the clock, of prepare and of the passes.
+///             the clock, and those of prepare and of the passes but for out_of_memory.
 template <profiler_clock Clock, prepares_points Prepare,
           std::invocable<profiler_progress const&> Report>
 [[nodiscard]] result<profiler_summary> profile_module(profile_file& file, profiler_grid const& grid,
@@ -219,18 +242,29 @@ template <profiler_clock Clock, prepares_points Prepare,
   if (!start) { return tl::unexpected(start.error()); }
   double flop_done = 0;
   for (profiler_point const& point : missing) {
+    double const flop = detail::flop_of(grid, point);
+    if (detail::is_beyond(summary.limits, point)) {
+      ++summary.too_large;
+      flop_left -= flop;
+      continue;
+    }
     auto const now = clock.now();
     if (!now) { return tl::unexpected(now.error()); }
     std::int64_t const used = *now - *start;
-    summary.left = missing.size() - summary.measured;
+    summary.left = missing.size() - summary.measured - summary.too_large;
     if (used >= settings.budget_ns) { return summary; }
     double const rest = flop_done > 0 ? static_cast<double>(used) * flop_left / flop_done : 0;
     report(profiler_progress{point, summary.known + summary.measured, summary.left, used,
                              static_cast<std::int64_t>(std::min(rest, 9e18))});
 
     auto const times = detail::time_passes(prepare, point, clock, settings.warm_up, settings.runs);
+    if (!times && times.error().code == error_code::out_of_memory) {
+      summary.limits.push_back({point, times.error().message});
+      ++summary.too_large;
+      flop_left -= flop;
+      continue;
+    }
     if (!times) { return tl::unexpected(times.error()); }
-    double const flop = detail::flop_of(grid, point);
     auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
     if (!speed) {
       return fail(speed.error().code, speed.error().position,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_modules.hpp"
+#include "profiled_modules.hpp"
 
 #include <ballast/core/units.hpp>
 #include <ballast/cost/cost_spec.hpp>
@@ -42,18 +42,23 @@ outcome<std::vector<Number>> read_list(std::string_view option, std::string_view
   }
 }
 
+/// What the option says, or what suits the device.
+std::string const& or_default(std::string const& option, std::string const& by_device)
+{
+  return option == "auto" ? by_device : option;
+}
+
 /// The transformer of an option, which the built-in kernels have to be able to compute.
-outcome<cpu_module> read_module(std::string const& option, std::string const& spec,
-                                std::string const& name, std::vector<std::uint32_t> degrees)
+outcome<profiled_module> read_module(std::string const& option, std::string const& spec,
+                                     std::string const& name, std::vector<std::uint32_t> degrees,
+                                     layer_device const& device)
 {
   auto const parsed = ballast::parse_cost_spec(spec);
   if (!parsed) { return usage(option, parsed.error()); }
-  cpu_module module;
+  profiled_module module;
   module.shape = parsed->shape;
-  if (module.shape.hidden == 0 || module.shape.hidden > 1024 || module.shape.ffn_hidden > 8192) {
-    return usage(option +
-                 ": the built-in kernels compute on one core; give a transformer of d at "
-                 "most 1024 and ffn at most 8192");
+  if (module.shape.hidden == 0) {
+    return usage(option + ": the built-in kernels compute transformers; give a transformer");
   }
   if (module.shape.gated_ffn || module.shape.vocabulary != 0 || parsed->passes.recompute != 0 ||
       module.shape.mask != ballast::attention_mask::causal) {
@@ -68,6 +73,9 @@ outcome<cpu_module> read_module(std::string const& option, std::string const& sp
                       "other degrees",
                       option, module.shape.kv_heads, module.shape.ffn_hidden, tp));
     }
+    if (std::string const why = device.unfit(module.share(tp)); !why.empty()) {
+      return usage(option + ": " + why);
+    }
   }
   auto const flops = ballast::step_flops(parsed->forward, parsed->passes);
   if (!flops) { return usage(option, flops.error()); }
@@ -81,34 +89,41 @@ outcome<cpu_module> read_module(std::string const& option, std::string const& sp
 
 }  // namespace
 
-outcome<std::vector<cpu_module>> read_modules(profile_options const& options)
+outcome<std::vector<profiled_module>> read_modules(profile_options const& options,
+                                                   layer_device const& device)
 {
   constexpr std::uint64_t most_rows = 1 << 20;
   auto const degrees = read_list<std::uint32_t>("--tp", options.degrees, 1024);
   if (!degrees) { return tl::unexpected(degrees.error()); }
-  std::vector<cpu_module> modules;
+  profile_defaults const defaults = device.defaults();
+  std::vector<profiled_module> modules;
   if (!options.encoder.empty()) {
-    auto module = read_module("--encoder", options.encoder, "encoder", *degrees);
+    std::size_t const tokens_per_item =
+        options.tokens_per_item > 0 ? options.tokens_per_item : defaults.tokens_per_item;
+    auto module = read_module("--encoder", or_default(options.encoder, defaults.encoder), "encoder",
+                              *degrees, device);
     if (!module) { return tl::unexpected(module.error()); }
-    auto const items =
-        read_list<tokens>("--items", options.items, most_rows / options.tokens_per_item);
+    auto const items = read_list<tokens>("--items", or_default(options.items, defaults.items),
+                                         most_rows / tokens_per_item);
     if (!items) { return tl::unexpected(items.error()); }
     module->grid.sizes = *items;
-    module->tokens_per_item = options.tokens_per_item;
-    module->grid.model += fmt::format(" with {} tokens per item", options.tokens_per_item);
+    module->tokens_per_item = tokens_per_item;
+    module->grid.model += fmt::format(" with {} tokens per item", tokens_per_item);
     // An item attends to itself alone, so all of its work is per item.
     auto const per_item =
-        ballast::exact_flops(module->grid.flops, static_cast<tokens>(options.tokens_per_item));
+        ballast::exact_flops(module->grid.flops, static_cast<tokens>(tokens_per_item));
     module->grid.flops = {.linear = static_cast<std::uint64_t>(per_item)};
     modules.push_back(std::move(*module));
   }
-  auto module = read_module("--llm", options.llm, "llm", *degrees);
+  auto module =
+      read_module("--llm", or_default(options.llm, defaults.llm), "llm", *degrees, device);
   if (!module) { return tl::unexpected(module.error()); }
-  auto const lengths = read_list<tokens>("--lengths", options.lengths, most_rows);
+  auto const lengths =
+      read_list<tokens>("--lengths", or_default(options.lengths, defaults.lengths), most_rows);
   if (!lengths) { return tl::unexpected(lengths.error()); }
   module->grid.sizes = *lengths;
   modules.push_back(std::move(*module));
-  for (cpu_module const& each : modules) {
+  for (profiled_module const& each : modules) {
     std::set<tokens> const different(each.grid.sizes.begin(), each.grid.sizes.end());
     if (different.size() < 2) {
       return usage(
