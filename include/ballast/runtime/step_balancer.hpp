@@ -276,14 +276,15 @@ class step_balancer {
     return agree(comm_, word, "the plan, or on why there is none");
   }
 
-  /// The plan alone would not show that ranks take lengths or heads for different ones.
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
-    return digest{}
-        .add(planned_.digest())
-        .add(computed_.digest())
-        .add(options_.query_heads)
-        .value();
+    digest all;
+    all.add(planned_.digest()).add(options_.query_heads);
+    // Lengths that were gathered are the same everywhere; those of a function may not be, and the
+    // plan would not show it.
+    bool const gathered = options_.length_of == detail::own_length<Sample>();
+    if (!gathered) { all.add(std::span<tokens const>(lengths_)); }
+    return all.value();
   }
   [[nodiscard]] static std::uint64_t word_of(error const& why)
   {
