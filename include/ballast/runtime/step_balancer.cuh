@@ -61,9 +61,9 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   using host = step_balancer<Cost, Policy, Communicator, Sample>;
 
  public:
-  device_step_balancer(Communicator& comm, bag_layout bags, Cost cost, Policy policy,
-                       step_options<Sample> options = {})
-      : host(comm, std::move(bags), std::move(cost), std::move(policy), options)
+  device_step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
+                       step_options<Sample> chosen = {})
+      : host(group, std::move(layout), std::move(own_cost), std::move(own_policy), chosen)
   {}
 
   using host::as_computed;
@@ -87,7 +87,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   [[nodiscard]] result<void> plan(std::span<Sample const> read)
   {
     is_uploaded_ = false;
-    if (auto planned = host::plan(read); !planned) { return planned; }
+    if (auto made = host::plan(read); !made) { return made; }
     if (auto done = upload_route(); !done) { return done; }
     if (options().query_heads >= 1) {
       if (auto done = upload_heads(); !done) { return done; }

@@ -50,7 +50,7 @@ template <class Sample>
 [[nodiscard]] constexpr auto own_length() -> tokens (*)(Sample const&)
 {
   if constexpr (std::integral<Sample>) {
-    return [](Sample const& sample) { return static_cast<tokens>(sample); };
+    return [](Sample const& number) { return static_cast<tokens>(number); };
   } else {
     return nullptr;
   }
@@ -120,12 +120,13 @@ template <class Cost, partition_policy Policy, splitting_communicator Communicat
   requires integer_function<Cost, Sample const&>
 class step_balancer {
  public:
-  step_balancer(Communicator& comm, bag_layout bags, Cost cost, Policy policy,
+  // Not `cost` and `policy`: g++ 12 -Wshadow warns of globals of a user's that are called so.
+  step_balancer(Communicator& comm, bag_layout bags, Cost own_cost, Policy own_policy,
                 step_options<Sample> options = {})
       : comm_(comm),
         bags_(std::move(bags)),
-        cost_(std::move(cost)),
-        policy_(std::move(policy)),
+        cost_(std::move(own_cost)),
+        policy_(std::move(own_policy)),
         options_(options)
   {
     BALLAST_EXPECTS(options_.length_of != nullptr,
