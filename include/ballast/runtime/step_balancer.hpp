@@ -109,9 +109,10 @@ struct step_options {
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
 ///             have not as many GPUs as the job has ranks. mismatch, on a rank that has a plan, if
 ///             others have a different one or none; a rank that could not plan has its own error.
-///             An exception of cost or length_of, or std::bad_alloc, is thrown again on the rank
-///             where it occurred after the others have been told. The first plan() that succeeds
-///             splits the communicator, with its errors. All else: those of the communicator.
+///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
+///             on the rank where it occurred after the others have been told; std::bad_alloc while
+///             it gathers leaves the others to their deadline. The first plan() that succeeds splits
+///             the communicator, with its errors. All else: those of the communicator.
 /// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of 8;
 ///             the policy; O(samples + pieces + ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
