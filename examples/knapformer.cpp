@@ -10,6 +10,7 @@
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
 #include <ballast/workload.hpp>
 
 #include <algorithm>
@@ -37,44 +38,33 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
   auto const weights = block::random_parameters(shape, /*seed=*/1);
   constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
 
-  // One small collective tells everyone what everyone has read; all find the same plan.
   std::vector<tokens> mine;
   for (std::size_t sample = 0; sample < data.lengths.size(); ++sample) {
     if (data.source[sample] == comm.rank()) { mine.push_back(data.lengths[sample]); }
   }
-  gathered_samples<tokens> all;
-  value_or_throw(gather_samples_into(all, comm, mine, 64));
-  auto const plan = value_or_throw(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
-  value_or_throw(agree(comm, plan.digest(), "the plan"));
 
-  placement read;
-  placement computed;
-  read.assign_whole(all.samples, all.source, comm.size());
-  value_or_throw(computed.assign_chunks(all.samples, plan, bags));
-  auto const to_compute = plan_route(read, computed, comm.rank());
-  auto const bag = bags.bag_of(comm.rank());
-  auto in_bag = value_or_throw(comm.split(static_cast<std::uint32_t>(bag)));
-  ulysses_plan heads;
-  heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
+  // One small collective tells everyone what everyone has read; all find the same plan.
+  step_balancer balancer(comm, bags, cost, greedy_knapsack{}, {.query_heads = shape.query_heads});
+  value_or_throw(balancer.plan(mine));
 
-  block::values const x = block::pixels(read, comm.rank(), shape.width);
-  block::values x_there(static_cast<std::size_t>(to_compute.rows_after) * shape.width);
+  block::values const x = block::pixels(balancer.as_read(), comm.rank(), shape.width);
+  block::values x_there(balancer.rows_computed() * shape.width);
   block::values y_there(x_there.size());
   block::values y(x.size());
-  workspace memory;
-  block::transformer_block layer(shape, weights, in_bag);
-  value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
-  value_or_throw(layer.forward(heads, x_there, y_there));
-  value_or_throw(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
+  block::transformer_block layer(shape, weights, balancer.bag_comm());
+  value_or_throw(balancer.route(rows_of(x, x_there, shape.width)));
+  value_or_throw(layer.forward(balancer.heads(), x_there, y_there));
+  value_or_throw(balancer.reverse_route(rows_of(y_there, y, shape.width)));
 
   // The loss is where the data were read, and its gradient takes the same two routes.
   double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
   block::values const& dy = y;
   block::values dx(x.size());
   block::parameters gradients(shape);
-  value_or_throw(route(comm, to_compute, memory, rows_of(dy, y_there, shape.width)));
+  value_or_throw(balancer.route(rows_of(dy, y_there, shape.width)));
   value_or_throw(layer.backward(y_there, x_there, gradients));
-  value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
+  value_or_throw(balancer.reverse_route(rows_of(x_there, dx, shape.width)));
+  auto const& plan = balancer.planned();
   return {loss, gradients.flat(), report::measure_as_read(data, plan.costs, comm.size()),
           report::measure_balance(plan.loads, bags.speeds())};
 }

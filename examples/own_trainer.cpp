@@ -5,6 +5,7 @@
 #include <ballast/comm.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/partition.hpp>
+#include <ballast/runtime.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -50,17 +51,13 @@ std::vector<document> documents_read_by(rank_id rank)
 double train_step(thread_communicator& comm, bag_layout const& bags,
                   std::vector<document> const& read)
 {
-  gathered_samples<document> all;
-  value_or_throw(gather_samples_into(all, comm, read, /*capacity=*/64));
-  std::vector<std::int64_t> prompts;
-  for (document const& each : all.samples) { prompts.push_back(each.prompt); }
-  auto const plan = value_or_throw(
-      ballast::partition(all.samples, bags, capped{refine{in_turn{}}}, cost, &document::length,
-                         {.together = prompts, .most_per_gpu = 40'000}));
-  value_or_throw(agree(comm, plan.digest(), "the plan"));
-  placement planned;  // the route to it is that of the README
-  value_or_throw(planned.assign_chunks(all.samples, plan, bags, &document::length));
-  return plan.gap();
+  step_balancer balancer(
+      comm, bags, cost, capped{refine{in_turn{}}},
+      step_options<document>{.length_of = [](document const& each) { return each.length(); },
+                             .together = [](document const& each) { return each.prompt; },
+                             .most_per_gpu = 40'000});
+  value_or_throw(balancer.plan(read));  // every step; then route() and the others
+  return balancer.planned().gap();
 }
 // [own_step]
 

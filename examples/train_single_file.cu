@@ -9,7 +9,6 @@
 // gradients must not change. Ranks are threads. Each has a GPU or shares one with others; without a
 // GPU, or with --host, all compute on the host.
 
-#include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
@@ -19,23 +18,16 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/value_or_throw.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
-#include <ballast/cuda/device_route.hpp>
-#include <ballast/cuda/route_rows.cuh>
 #include <ballast/gpu/copy_engine_communicator.hpp>
-#include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition.hpp>
-#include <ballast/partition/partition_plan.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/route/placement.hpp>
-#include <ballast/route/route.hpp>
-#include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
+#include <ballast/runtime/step_balancer.cuh>
+#include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/batch_sampler.hpp>
 #include <ballast/workload/length_distribution.hpp>
@@ -1187,79 +1179,20 @@ class sharded_model {
   gpt<float> model_;
 };
 
-/// Moves rows to where the plan wants them, and back, by the host.
-class host_router {
- public:
-  host_router(device const&, std::size_t, std::size_t) {}
-
-  template <class Comm>
-  void follow(Comm&, ballast::route_plan const& plan)
-  {
-    plan_ = &plan;
+/// Plans steps and moves rows: on the communicator's stream where it has one.
+template <ballast::communicator Comm>
+auto balancer_over(Comm& comm, options const& chosen)
+{
+  auto const bags = ballast::one_gpu_bags(comm.size());
+  auto const cost = cost_of(chosen.shape, chosen.gamma);
+  ballast::longest_processing_time const policy;
+  ballast::step_options<> const all{.most_samples = chosen.documents};
+  if constexpr (ballast::stream_communicator<Comm>) {
+    return ballast::device_step_balancer(comm, bags, cost, policy, all);
+  } else {
+    return ballast::step_balancer(comm, bags, cost, policy, all);
   }
-
-  template <class Comm, class... Rows>
-  void there(Comm& comm, Rows const&... rows)
-  {
-    value_or_throw(ballast::route(comm, *plan_, memory_, rows...));
-  }
-
-  template <class Comm, class... Rows>
-  void home(Comm& comm, Rows const&... rows)
-  {
-    value_or_throw(ballast::reverse_route(comm, *plan_, memory_, rows...));
-  }
-
- private:
-  ballast::route_plan const* plan_ = nullptr;
-  ballast::workspace memory_;
-};
-
-/// The same on the communicator's stream, by kernels that read the plan on the device.
-class device_router {
- public:
-  device_router(device const& on, std::size_t ranks, std::size_t documents)
-      : bound_{static_cast<std::uint32_t>(ranks), static_cast<std::uint32_t>(documents)},
-        memory_(on, ballast::device_route::bytes(bound_)),
-        pinned_(ballast::device_route::bytes(bound_)),
-        plan_(bound_, memory_.first(pinned_.size()), pinned_),
-        temporary_(on)
-  {}
-
-  template <class Comm>
-  void follow(Comm& comm, ballast::route_plan const& plan)
-  {
-    value_or_throw(plan_.stage(plan));
-    check(plan_.upload(comm.stream()));
-  }
-
-  template <class Comm, class... Rows>
-  void there(Comm& comm, Rows const&... rows)
-  {
-    value_or_throw(ballast::route(comm, plan_, temporary_for(rows...), rows...));
-  }
-
-  template <class Comm, class... Rows>
-  void home(Comm& comm, Rows const&... rows)
-  {
-    value_or_throw(ballast::reverse_route(comm, plan_, temporary_for(rows...), rows...));
-  }
-
- private:
-  template <class... Rows>
-  std::span<std::byte> temporary_for(Rows const&... rows)
-  {
-    std::size_t const bytes = value_or_throw(ballast::route_bytes(plan_, rows...));
-    temporary_.make_room(bytes);
-    return temporary_.first(bytes);
-  }
-
-  ballast::route_bound bound_;  // documents stay whole, so that each is one range of rows
-  array<std::byte> memory_;
-  std::vector<std::byte, ballast::pinned_allocator<std::byte>> pinned_;
-  ballast::device_route plan_;
-  array<std::byte> temporary_;
-};
+}
 
 struct step_figures {
   std::vector<double> losses;       ///< what the documents that each rank has read add to the loss
@@ -1300,9 +1233,7 @@ class trainer {
         there_(on),
         activations_(on),
         loss_(on),
-        bags_(ballast::one_gpu_bags(comm.size())),
-        cost_(cost_of(shape_, chosen.gamma)),
-        router_(on, comm.size(), chosen.documents)
+        balancer_(balancer_over(comm, chosen))
   {}
 
   outcome train()
@@ -1313,10 +1244,11 @@ class trainer {
       step_pair pair;
       pair.as_read = timed([&] { return step_as_read(step); });
       pair.balanced = timed([&] { return step_balanced(step); });
+      auto const& plan = balancer_.planned();
       pair.as_read.imbalance =
-          ballast::report::measure_as_read(batch_, plan_.costs, comm_.size()).balance_ratio();
+          ballast::report::measure_as_read(batch_, plan.costs, comm_.size()).balance_ratio();
       pair.balanced.imbalance =
-          ballast::report::measure_balance(plan_.loads, bags_.speeds()).balance_ratio();
+          ballast::report::measure_balance(plan.loads, balancer_.bags().speeds()).balance_ratio();
       if (step == 1) { result.gradient_difference = gradient_difference(); }
       if (comm_.rank() == ballast::rank_id{0}) { print(step, pair); }
       result.steps.push_back(pair);
@@ -1364,30 +1296,19 @@ class trainer {
   share step_balanced(std::size_t step)
   {
     // Every rank gathers the same lengths and finds the same plan.
-    value_or_throw(ballast::gather_samples_into(all_, comm_, mine_, chosen_.documents));
-    value_or_throw(ballast::partition_into(plan_, memory_, all_.samples, bags_,
-                                           ballast::longest_processing_time{}, cost_));
-    value_or_throw(ballast::agree(comm_, plan_.digest(), "the plan"));
-    read_at_.assign_whole(all_.samples, all_.source, comm_.size());
-    value_or_throw(computed_at_.assign_chunks(all_.samples, plan_, bags_));
-    ballast::plan_route_into(to_compute_, read_at_, computed_at_, comm_.rank());
+    value_or_throw(balancer_.plan(mine_));
 
     // Tokens and targets go where the plan wants them,
-    std::vector<tokens> lengths;
-    for (auto const document : plan_.samples[bags_.bag_of(comm_.rank())]) {
-      lengths.push_back(all_.samples[to_index(document)]);
-    }
-    there_.lay_out(on_, lengths);
-    router_.follow(comm_, to_compute_);
-    router_.there(
-        comm_, ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
-        ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows)));
+    there_.lay_out(on_, balancer_.lengths());
+    value_or_throw(balancer_.route(
+        ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
+        ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows))));
     double const milliseconds = compute(balanced_.model(), there_);
 
     // and losses go home, to the rank that has read the document.
     loss_.make_room(read_.rows);
     std::span<float> const losses(activations_.loss, there_.rows);
-    router_.home(comm_, ballast::rows_of(losses, loss_.first(read_.rows)));
+    value_or_throw(balancer_.reverse_route(ballast::rows_of(losses, loss_.first(read_.rows))));
     double const loss = sum(loss_.data(), read_.rows);
     balanced_.update(comm_, step, chosen_.rate);
     return {loss, milliseconds};
@@ -1480,15 +1401,7 @@ class trainer {
   array<float> loss_;  // at home
   ballast::gathered_samples<share> shares_;
 
-  ballast::bag_layout bags_;
-  ballast::quadratic_cost cost_;
-  ballast::gathered_samples<tokens> all_;
-  ballast::partition_plan plan_;
-  ballast::workspace memory_;
-  ballast::placement read_at_;
-  ballast::placement computed_at_;
-  ballast::route_plan to_compute_;
-  std::conditional_t<ballast::stream_communicator<Comm>, device_router, host_router> router_;
+  decltype(balancer_over(std::declval<Comm&>(), std::declval<options const&>())) balancer_;
 };
 
 /// Runs every rank on a thread of its own, and says what rank 0 has found. Of several exceptions

@@ -51,6 +51,15 @@ struct parameters {
     for (values const* each : all()) { joined.insert(joined.end(), each->begin(), each->end()); }
     return joined;
   }
+
+  /// Adds to all of them a multiple of what lies as in flat().
+  void add(double factor, in flat)
+  {
+    auto next = flat.begin();
+    for (values* each : all()) {
+      for (double& one : *each) { one += factor * *next++; }
+    }
+  }
 };
 
 /// The same parameters on every rank.

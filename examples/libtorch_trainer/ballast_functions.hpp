@@ -4,7 +4,9 @@
 
 #include <ballast/ballast.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
+#include <ballast/partition.hpp>
 #include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
 
 #include <torch/torch.h>
 
@@ -40,30 +42,26 @@ template <class T>
 /// What this rank exchanges in a step, and with whom. Graphs refer to it until their backward pass
 /// is done; after that the next step may be planned in its place.
 struct exchange_plan : torch::CustomClassHolder {
-  exchange_plan(ballast::mpi_communicator all_ranks, ballast::mpi_communicator own_bag)
-      : world(std::move(all_ranks)), bag(std::move(own_bag))
+  exchange_plan(ballast::mpi_communicator all_ranks, ballast::bag_layout bags,
+                ballast::quadratic_cost cost, ballast::step_options<> const& options)
+      : world(std::move(all_ranks)),
+        step(world, std::move(bags), cost, ballast::greedy_knapsack{}, options)
   {}
 
   /// This rank's share of an array's heads in attention.
   [[nodiscard]] ballast::chunk share(std::int64_t all_heads) const
   {
-    return heads.share(gpu(), static_cast<std::uint32_t>(all_heads));
+    return step.heads().share(step.gpu(), static_cast<std::uint32_t>(all_heads));
   }
 
-  /// Rows of this rank between attentions.
-  [[nodiscard]] ballast::tokens own_rows() const { return heads.rows(gpu()); }
+  /// Rows of this rank before the route to the bags, and after it.
+  [[nodiscard]] ballast::tokens rows_read() const { return step.to_compute().rows_before; }
+  [[nodiscard]] ballast::tokens rows_computed() const { return step.to_compute().rows_after; }
 
   ballast::mpi_communicator world;
-  ballast::mpi_communicator bag;
-  ballast::route_plan route;    ///< from where tokens were read to where they are computed
-  ballast::ulysses_plan heads;  ///< of this rank's bag
-  ballast::workspace memory;
-
- private:
-  [[nodiscard]] std::uint32_t gpu() const
-  {
-    return static_cast<std::uint32_t>(ballast::to_index(bag.rank()));
-  }
+  ballast::step_balancer<ballast::quadratic_cost, ballast::greedy_knapsack,
+                         ballast::mpi_communicator>
+      step;
 };
 using exchange_plan_pointer = c10::intrusive_ptr<exchange_plan>;
 
@@ -115,20 +113,20 @@ struct exchanged {
 /// [own rows][heads][dim], to become [rows of the bag][own heads][dim].
 [[nodiscard]] inline exchanged to_own_heads(exchange_plan const& plan, Tensor const& tensor)
 {
-  return {tensor, {plan.heads.rows(), plan.share(tensor.size(1)).count, tensor.size(2)}};
+  return {tensor, {plan.step.heads().rows(), plan.share(tensor.size(1)).count, tensor.size(2)}};
 }
 
 /// [rows of the bag][own heads][dim], to become [own rows][heads][dim].
 [[nodiscard]] inline exchanged to_all_heads(exchange_plan const& plan, Tensor const& tensor,
                                             std::int64_t heads)
 {
-  return {tensor, {plan.own_rows(), heads, tensor.size(2)}};
+  return {tensor, {plan.rows_computed(), heads, tensor.size(2)}};
 }
 
 [[nodiscard]] inline Tensor reverse_routed(exchange_plan& plan, Tensor const& computed)
 {
-  exchanged const x(computed, {plan.route.rows_before, computed.size(1)});
-  require(ballast::reverse_route(plan.world, plan.route, plan.memory, x.rows<double>()));
+  exchanged const x(computed, {plan.rows_read(), computed.size(1)});
+  require(plan.step.reverse_route(x.rows<double>()));
   return x.to;
 }
 
@@ -141,10 +139,9 @@ struct route_to_bags : Function<route_to_bags> {
                                Tensor const& activations, Tensor const& positions)
   {
     detail::save(context, plan);
-    detail::exchanged const x(activations, {plan->route.rows_after, activations.size(1)});
-    detail::exchanged const position(positions, {plan->route.rows_after});
-    require(ballast::route(plan->world, plan->route, plan->memory, x.rows<double>(),
-                           position.rows<std::int32_t>()));
+    detail::exchanged const x(activations, {plan->rows_computed(), activations.size(1)});
+    detail::exchanged const position(positions, {plan->rows_computed()});
+    require(plan->step.route(x.rows<double>(), position.rows<std::int32_t>()));
     return {x.to, position.to};
   }
 
@@ -167,8 +164,8 @@ struct route_back : Function<route_back> {
   static variable_list backward(AutogradContext* context, variable_list const& gradients)
   {
     auto const plan = detail::saved(context);
-    detail::exchanged const x(gradients[0], {plan->route.rows_after, gradients[0].size(1)});
-    require(ballast::route(plan->world, plan->route, plan->memory, x.rows<double>()));
+    detail::exchanged const x(gradients[0], {plan->rows_computed(), gradients[0].size(1)});
+    require(plan->step.route(x.rows<double>()));
     return {Tensor(), x.to};
   }
 };
@@ -185,21 +182,20 @@ struct tokens_to_heads : Function<tokens_to_heads> {
     auto const q = detail::to_own_heads(*plan, queries);
     auto const k = detail::to_own_heads(*plan, keys);
     auto const v = detail::to_own_heads(*plan, values);
-    require(ballast::to_heads(plan->bag, plan->heads, plan->memory, q.heads(queries.size(1)),
-                              k.heads(keys.size(1)), v.heads(values.size(1))));
+    require(plan->step.to_heads(q.heads(queries.size(1)), k.heads(keys.size(1)),
+                                v.heads(values.size(1))));
     return {q.to, k.to, v.to};
   }
 
   static variable_list backward(AutogradContext* context, variable_list const& gradients)
   {
     auto const plan = detail::saved(context);
-    std::int64_t const heads = plan->heads.query_heads();
+    std::int64_t const heads = plan->step.heads().query_heads();
     std::int64_t const kv_heads = context->saved_data["kv_heads"].toInt();
     auto const q = detail::to_all_heads(*plan, gradients[0], heads);
     auto const k = detail::to_all_heads(*plan, gradients[1], kv_heads);
     auto const v = detail::to_all_heads(*plan, gradients[2], kv_heads);
-    require(ballast::to_tokens(plan->bag, plan->heads, plan->memory, q.heads(heads),
-                               k.heads(kv_heads), v.heads(kv_heads)));
+    require(plan->step.to_tokens(q.heads(heads), k.heads(kv_heads), v.heads(kv_heads)));
     return {Tensor(), q.to, k.to, v.to};
   }
 };
@@ -210,9 +206,9 @@ struct heads_to_tokens : Function<heads_to_tokens> {
                         Tensor const& attended)
   {
     detail::save(context, plan);
-    std::int64_t const heads = plan->heads.query_heads();
+    std::int64_t const heads = plan->step.heads().query_heads();
     auto const x = detail::to_all_heads(*plan, attended, heads);
-    require(ballast::to_tokens(plan->bag, plan->heads, plan->memory, x.heads(heads)));
+    require(plan->step.to_tokens(x.heads(heads)));
     return x.to;
   }
 
@@ -220,8 +216,7 @@ struct heads_to_tokens : Function<heads_to_tokens> {
   {
     auto const plan = detail::saved(context);
     auto const x = detail::to_own_heads(*plan, gradients[0]);
-    require(ballast::to_heads(plan->bag, plan->heads, plan->memory,
-                              x.heads(plan->heads.query_heads())));
+    require(plan->step.to_heads(x.heads(plan->step.heads().query_heads())));
     return {Tensor(), x.to};
   }
 };

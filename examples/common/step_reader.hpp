@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
+#define BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace block {
+
+/// A rank's data loader: the lengths of what it reads in each step, images of three sizes.
+class step_reader {
+ public:
+  step_reader(std::size_t ranks, ballast::rank_id rank) : ranks_(ranks), rank_(rank) {}
+
+  std::vector<ballast::tokens> next()
+  {
+    value_or_throw(ballast::draw_batch_into(batch_, codes_, ranks_, {}, random_));
+    std::vector<ballast::tokens> read;
+    for (std::size_t sample = 0; sample < batch_.lengths.size(); ++sample) {
+      if (batch_.source[sample] == rank_) { read.push_back(batch_.lengths[sample]); }
+    }
+    return read;
+  }
+
+ private:
+  std::size_t ranks_;
+  ballast::rank_id rank_;
+  ballast::random_source random_ = ballast::random_source(7);  // all ranks draw the same batch
+  std::vector<ballast::data_code> codes_ =
+      value_or_throw(ballast::parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
+  ballast::sample_batch batch_;
+};
+
+}  // namespace block
+
+#endif  // BALLAST_EXAMPLES_COMMON_STEP_READER_HPP

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_STEP_BALANCER_CUH
+#define BALLAST_RUNTIME_STEP_BALANCER_CUH
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cuda/device_route.hpp>
+#include <ballast/cuda/device_ulysses.cuh>
+#include <ballast/cuda/exchange_heads.cuh>
+#include <ballast/cuda/route_rows.cuh>
+#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/device_array.hpp>
+#include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/gpu/stream_communicator.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/runtime/step_balancer.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A step_balancer for arrays in device memory: the same plan, and the same calls, which join the
+/// communicator's stream and return at once.
+///
+///     device_step_balancer balancer(comm, bags, cost, refine{}, {.query_heads = 32});
+///
+/// It has the plan in memory that kernels read, and the temporary memory of the exchanges; both grow
+/// in the steps that need more than any before, and nothing has to be sized by the caller. A trainer
+/// that captures its step in a CUDA graph sizes a device_route and a device_ulysses itself.
+///
+/// Expects     what step_balancer expects. The stream's device is the current one, at construction,
+///             in every call and at destruction, and reaches the arrays.
+/// Ensures     (1) when the stream has done it, an exchange has made of `to` what step_balancer's
+///                 makes of it
+///             (2) plan() waits for the stream, since it gathers; exchanges wait for nothing but
+///                 what the communicator waits for
+///             (3) a step no larger than those before allocates nothing, from the second on
+/// Errors      those of step_balancer; transport with CUDA's code and text, and std::bad_alloc for
+///             memory of the device, on the rank where it happens: the others have their plan then,
+///             and wait for this rank in the next exchange until their deadline.
+template <class Cost, partition_policy Policy, splitting_communicator Communicator,
+          class Sample = tokens>
+  requires stream_communicator<Communicator> && integer_function<Cost, Sample const&>
+class device_step_balancer : private step_balancer<Cost, Policy, Communicator, Sample> {
+  using host = step_balancer<Cost, Policy, Communicator, Sample>;
+
+ public:
+  device_step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
+                       step_options<Sample> chosen = {})
+      : host(group, std::move(layout), std::move(own_cost), std::move(own_policy), chosen)
+  {}
+
+  using host::as_computed;
+  using host::as_read;
+  using host::bag;
+  using host::bag_comm;
+  using host::bags;
+  using host::comm;
+  using host::gpu;
+  using host::heads;
+  using host::lengths;
+  using host::options;
+  using host::planned;
+  using host::rows_computed;
+  using host::rows_read;
+  using host::samples;
+  using host::to_compute;
+
+  /// Plans the step for which this rank has read these samples, and queues the plan's copy to the
+  /// device. Collective.
+  [[nodiscard]] result<void> plan(std::span<Sample const> read)
+  {
+    is_uploaded_ = false;
+    if (auto made = host::plan(read); !made) { return made; }
+    if (auto done = upload_route(); !done) { return done; }
+    if (options().query_heads >= 1) {
+      if (auto done = upload_heads(); !done) { return done; }
+    }
+    is_uploaded_ = true;
+    return {};
+  }
+
+  /// As step_balancer::route, on the communicator's stream.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(Arrays const&... arrays)
+  {
+    expect_upload();
+    auto const bytes = route_bytes(*route_, arrays...);
+    if (!bytes) { return tl::unexpected(bytes.error()); }
+    return ballast::route(comm(), *route_, temporary(*bytes), arrays...);
+  }
+
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
+  {
+    expect_upload();
+    auto const bytes = route_bytes(*route_, arrays...);
+    if (!bytes) { return tl::unexpected(bytes.error()); }
+    return ballast::reverse_route(comm(), *route_, temporary(*bytes), arrays...);
+  }
+
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
+  {
+    expect_heads();
+    auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
+    if (!bytes) { return tl::unexpected(bytes.error()); }
+    return ballast::to_heads(bag_comm(), *heads_, temporary(*bytes), arrays...);
+  }
+
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
+  {
+    expect_heads();
+    auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
+    if (!bytes) { return tl::unexpected(bytes.error()); }
+    return ballast::to_tokens(bag_comm(), *heads_, temporary(*bytes), arrays...);
+  }
+
+ private:
+  using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
+
+  /// A bound with room to spare, so that steps which differ little do not grow it again and again.
+  [[nodiscard]] static std::uint32_t with_room(std::size_t count)
+  {
+    return static_cast<std::uint32_t>(count + count / 8 + 1);
+  }
+
+  [[nodiscard]] static std::size_t most_ranges(route_plan const& plan)
+  {
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    for (std::size_t peer = 0; peer < plan.ranks(); ++peer) {
+      sent += plan.sent[to_id<rank_id>(peer)].size();
+      received += plan.received[to_id<rank_id>(peer)].size();
+    }
+    return std::max({sent, received, plan.kept.size()});
+  }
+
+  // No upload runs when these write pinned memory, or free it: to gather, plan() has waited for the
+  // stream.
+
+  result<void> upload_route()
+  {
+    std::size_t const ranges = most_ranges(to_compute());
+    if (!route_ || route_->bound().ranges < ranges) {
+      route_bound const bound{static_cast<std::uint32_t>(comm().size()), with_room(ranges)};
+      route_.reset();
+      route_memory_ = device_array<std::byte>(device_route::bytes(bound));
+      route_pinned_ = pinned_bytes(device_route::bytes(bound));
+      route_.emplace(bound, route_memory_.span(), route_pinned_);
+    }
+    if (auto staged = route_->stage(to_compute()); !staged) { return staged; }
+    return detail::cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
+  }
+
+  result<void> upload_heads()
+  {
+    std::size_t const sequences = lengths().size();
+    if (!heads_ || heads_->bound().sequences < sequences) {
+      ulysses_bound const bound{with_room(sequences), bags()[bag()].gpus, options().query_heads};
+      std::size_t bytes = 0;
+      if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
+        return detail::cuda_failure("device_ulysses::device_bytes", code);
+      }
+      heads_.reset();
+      heads_memory_ = device_array<std::byte>(bytes);
+      heads_pinned_ = pinned_bytes(device_ulysses::pinned_bytes(bound));
+      heads_.emplace(bound, heads_memory_.span(), heads_pinned_);
+    }
+    if (auto staged = heads_->stage(heads()); !staged) { return staged; }
+    return detail::cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
+  }
+
+  /// One for all exchanges: they follow each other on one stream.
+  [[nodiscard]] std::span<std::byte> temporary(std::size_t bytes)
+  {
+    if (temporary_.size() < bytes) {
+      temporary_ = {};
+      temporary_ = device_array<std::byte>(bytes + bytes / 8);
+    }
+    return temporary_.span().first(bytes);
+  }
+
+  void expect_upload() const
+  {
+    BALLAST_EXPECTS(is_uploaded_, "there is no plan: plan() was not called, or it failed");
+  }
+  void expect_heads() const
+  {
+    expect_upload();
+    BALLAST_EXPECTS(heads_.has_value(),
+                    "options.query_heads is 0; give the query heads of the model");
+  }
+
+  bool is_uploaded_ = false;
+  device_array<std::byte> route_memory_;
+  pinned_bytes route_pinned_;
+  std::optional<device_route> route_;
+  device_array<std::byte> heads_memory_;
+  pinned_bytes heads_pinned_;
+  std::optional<device_ulysses> heads_;
+  device_array<std::byte> temporary_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_STEP_BALANCER_CUH

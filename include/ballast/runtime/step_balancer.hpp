@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_STEP_BALANCER_HPP
+#define BALLAST_RUNTIME_STEP_BALANCER_HPP
+
+#include <ballast/comm/agree.hpp>
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// A communicator that can be split: each bag gets one of its own.
+template <class C>
+concept splitting_communicator = communicator<C> && requires(C& comm, std::uint32_t colour) {
+  { comm.split(colour) } -> std::same_as<result<C>>;
+};
+
+namespace detail {
+
+/// The length of a sample that is a number; null for others, whose length only the caller knows.
+template <class Sample>
+[[nodiscard]] constexpr auto own_length() -> tokens (*)(Sample const&)
+{
+  if constexpr (std::integral<Sample>) {
+    return [](Sample const& number) { return static_cast<tokens>(number); };
+  } else {
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
+/// What a job says of its steps, once: the same on every rank.
+///
+///     step_options<document>{.length_of = [](document const& d) { return d.length(); },
+///                            .together = [](document const& d) { return d.prompt; },
+///                            .most_per_gpu = 40'000}
+///
+/// The functions are pure, and null where there is nothing to say.
+template <class Sample = tokens>
+struct step_options {
+  /// How many tokens a bag splits; a sample that is a number is its own length.
+  tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
+  /// Samples with the same key stay in one bag, as the answers to one prompt.
+  std::int64_t (*together)(Sample const&) = nullptr;
+  /// What counts against most_per_gpu, and only with it; null: the length.
+  std::int64_t (*weight_of)(Sample const&) = nullptr;
+  /// A bag of G GPUs gets at most G times this weight; `capped` makes every policy keep to it.
+  std::int64_t most_per_gpu = partition_constraints::no_limit;
+  /// Whether the policy is told that the rank which has read a sample is its home, as
+  /// `least_movement` has to be; then planned().moved says what moves.
+  bool homes = false;
+  /// Query heads of the model, for to_heads and to_tokens; 0: they are not called.
+  std::uint32_t query_heads = 0;
+  /// The most samples that a rank reads in a step.
+  std::size_t most_samples = 256;
+};
+
+/// What a training loop does to be balanced, as one object per rank: it plans a step from what all
+/// ranks have read, and moves rows and heads as the plan says.
+///
+///     step_balancer balancer(comm, bags, cost, refine{});       // once
+///     if (auto planned = balancer.plan(lengths); !planned) ...  // every step
+///     balancer.route(rows_of(x, x_there, width));               // to where tokens are computed
+///     balancer.reverse_route(rows_of(y_there, y, width));       // and home again
+///
+/// plan() gathers the samples of all ranks, partitions them, places their tokens as read and as
+/// computed, and compares one word with the other ranks: gather_samples_into, partition_into, agree,
+/// placement, plan_route_into and ulysses_plan, which remain for steps of another form. In a
+/// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
+/// to_tokens().
+///
+/// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
+///             functions in the same order; comm outlives it. cost returns what a sample costs as an
+///             integer. options.length_of is given unless samples are numbers. One thread at a time.
+/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of partition()
+///                 over the gathered samples, and one route and one bag that belong to it
+///             (2) a step that cannot be planned is an error on every rank, also where only one
+///                 could not plan it, and where planning threw on one; the balancer can be used again
+///             (3) a step no larger than those before allocates nothing, from the second on
+/// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
+///             have not as many GPUs as the job has ranks. mismatch, on a rank that has a plan, if
+///             others have a different one or none; a rank that could not plan has its own error.
+///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
+///             on the rank where it occurred after the others have been told; std::bad_alloc while
+///             it gathers leaves the others to their deadline. The first plan() that succeeds splits
+///             the communicator, with its errors. All else: those of the communicator.
+/// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of 8;
+///             the policy; O(samples + pieces + ranks).
+/// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
+template <class Cost, partition_policy Policy, splitting_communicator Communicator,
+          class Sample = tokens>
+  requires integer_function<Cost, Sample const&>
+class step_balancer {
+ public:
+  // Not `cost` and `policy`: g++ 12 -Wshadow warns of globals of a user's that are called so.
+  step_balancer(Communicator& comm, bag_layout bags, Cost own_cost, Policy own_policy,
+                step_options<Sample> options = {})
+      : comm_(comm),
+        bags_(std::move(bags)),
+        cost_(std::move(own_cost)),
+        policy_(std::move(own_policy)),
+        options_(options)
+  {
+    BALLAST_EXPECTS(options_.length_of != nullptr,
+                    "options.length_of is null, and the samples are no numbers");
+    BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
+  }
+
+  /// Plans the step for which this rank has read these samples. Collective.
+  [[nodiscard]] result<void> plan(std::span<Sample const> read)
+  {
+    is_planned_ = false;
+    if (auto told = gather_samples_into(all_, comm_, read, options_.most_samples); !told) {
+      return told;
+    }
+    result<void> made;
+    try {
+      made = make_plan();
+    } catch (...) {
+      static_cast<void>(compare(word_of(error{})));  // so that no rank waits for this one
+      throw;
+    }
+    auto const same = compare(made ? word_of_plan() : word_of(made.error()));
+    if (!made) { return made; }
+    if (!same) { return same; }
+    if (!bag_comm_) {
+      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
+      if (!part) { return tl::unexpected(part.error()); }
+      bag_comm_.emplace(*std::move(part));
+    }
+    is_planned_ = true;
+    return {};
+  }
+
+  /// Moves arrays from where their tokens were read to where they are computed, all in one exchange:
+  /// each from[rows_read()], to[rows_computed()] rows. Collective; the rest is as for
+  /// ballast::route.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(Arrays const&... arrays)
+  {
+    expect_plan();
+    return ballast::route(comm_, to_compute_, memory_, arrays...);
+  }
+
+  /// Moves arrays back: each from[rows_computed()], to[rows_read()] rows.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
+  {
+    expect_plan();
+    return ballast::reverse_route(comm_, to_compute_, memory_, arrays...);
+  }
+
+  /// Before attention: from this rank's tokens with all heads to all tokens of its bag with this
+  /// rank's heads. Collective in the bag; the rest is as for ballast::to_heads.
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
+  {
+    expect_heads();
+    return ballast::to_heads(*bag_comm_, heads_, memory_, arrays...);
+  }
+
+  /// After attention: from heads to tokens again; copies of a head are added up.
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
+  {
+    expect_heads();
+    return ballast::to_tokens(*bag_comm_, heads_, memory_, arrays...);
+  }
+
+  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
+  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+  [[nodiscard]] step_options<Sample> const& options() const noexcept { return options_; }
+  /// This rank's bag, and this rank in it.
+  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+  [[nodiscard]] std::uint32_t gpu() const
+  {
+    return static_cast<std::uint32_t>(to_index(comm_.rank()) - to_index(bags_[bag()].first));
+  }
+
+  // What follows is of the step that was planned last, and overwritten by the next plan().
+
+  /// What all ranks have read, and who has read it.
+  [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
+  /// Who computes what, and how good that is.
+  [[nodiscard]] partition_plan const& planned() const { return expect_plan(), planned_; }
+  /// Where tokens lie before route(), and after it.
+  [[nodiscard]] placement const& as_read() const { return expect_plan(), read_; }
+  [[nodiscard]] placement const& as_computed() const { return expect_plan(), computed_; }
+  /// What this rank sends and receives.
+  [[nodiscard]] route_plan const& to_compute() const { return expect_plan(), to_compute_; }
+  /// Rows of this rank's arrays before route(), and after it.
+  [[nodiscard]] std::size_t rows_read() const
+  {
+    return static_cast<std::size_t>(to_compute().rows_before);
+  }
+  [[nodiscard]] std::size_t rows_computed() const
+  {
+    return static_cast<std::size_t>(to_compute().rows_after);
+  }
+  /// Lengths of the sequences that this rank's bag computes, in the order of its rows.
+  [[nodiscard]] std::span<tokens const> lengths() const { return expect_plan(), heads_.lengths(); }
+  /// Which of the bag's tokens and heads each of its GPUs has; the options say how many heads.
+  [[nodiscard]] ulysses_plan const& heads() const { return expect_heads(), heads_; }
+  /// The group of the ranks of this rank's bag.
+  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
+
+ private:
+  result<void> make_plan()
+  {
+    if (bags_.gpus() != comm_.size()) {
+      return fail(error_code::out_of_range, bags_.gpus(),
+                  "the bags have " + std::to_string(bags_.gpus()) + " GPUs and the job has " +
+                      std::to_string(comm_.size()) +
+                      " ranks; lay the bags out over one GPU for each rank");
+    }
+    read_into(keys_, options_.together);
+    read_into(weights_, options_.weight_of);
+    partition_constraints const constraints{
+        .together = keys_,
+        .home = options_.homes ? std::span<rank_id const>(all_.source) : std::span<rank_id const>(),
+        .most_per_gpu = options_.most_per_gpu,
+        .weights = weights_};
+    if (auto done = partition_into(planned_, memory_, all_.samples, bags_, policy_, cost_,
+                                   options_.length_of, constraints);
+        !done) {
+      return done;
+    }
+    read_into(lengths_, options_.length_of);
+    read_.assign_whole(lengths_, all_.source, comm_.size());
+    if (auto placed = computed_.assign_chunks(lengths_, planned_, bags_); !placed) {
+      return placed;
+    }
+    plan_route_into(to_compute_, read_, computed_, comm_.rank());
+    heads_.assign(lengths_, planned_.samples[bag()], bags_[bag()].gpus,
+                  std::max(options_.query_heads, 1U));
+    return {};
+  }
+
+  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
+  {
+    values.clear();
+    if (value_of == nullptr) { return; }
+    values.reserve(all_.samples.size());
+    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
+  }
+
+  [[nodiscard]] result<void> compare(std::uint64_t word)
+  {
+    return agree(comm_, word, "the plan, or on why there is none");
+  }
+
+  [[nodiscard]] std::uint64_t word_of_plan() const
+  {
+    digest all;
+    all.add(planned_.digest()).add(options_.query_heads);
+    // Lengths that were gathered are the same everywhere; those of a function may not be, and the
+    // plan would not show it.
+    bool const gathered = options_.length_of == detail::own_length<Sample>();
+    if (!gathered) { all.add(std::span<tokens const>(lengths_)); }
+    return all.value();
+  }
+  [[nodiscard]] static std::uint64_t word_of(error const& why)
+  {
+    constexpr std::uint64_t no_plan = 0x6e6f20706c616e21U;
+    auto const code = static_cast<std::uint64_t>(why.code);
+    return digest{}.add(no_plan).add(code).add(why.position).value();
+  }
+
+  void expect_plan() const
+  {
+    BALLAST_EXPECTS(is_planned_, "there is no plan: plan() was not called, or it failed");
+  }
+  void expect_heads() const
+  {
+    expect_plan();
+    BALLAST_EXPECTS(options_.query_heads >= 1,
+                    "options.query_heads is 0; give the query heads of the model");
+  }
+
+  Communicator& comm_;
+  bag_layout bags_;
+  Cost cost_;
+  Policy policy_;
+  step_options<Sample> options_;
+  std::optional<Communicator> bag_comm_;
+  bool is_planned_ = false;
+
+  // Kept from step to step.
+  gathered_samples<Sample> all_;
+  std::vector<std::int64_t> keys_;
+  std::vector<std::int64_t> weights_;
+  std::vector<tokens> lengths_;
+  partition_plan planned_;
+  placement read_;
+  placement computed_;
+  route_plan to_compute_;
+  ulysses_plan heads_;
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_STEP_BALANCER_HPP

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One object per step over processes.
+
+#include <ballast/runtime/step_balancer.hpp>
+
+#include "mpi_world.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/cost_literal.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::operator""_cost;
+using ballast::rows_of;
+using ballast::tokens;
+using ballast_test::over_world;
+using ballast_test::world_rank;
+using ballast_test::world_size;
+
+// The first half of the job is one bag, the others are bags of one.
+ballast::bag_layout half_and_ones()
+{
+  auto const half = static_cast<std::uint32_t>((world_size() + 1) / 2);
+  std::vector<ballast::bag> bags{{ballast::rank_id{0}, half}};
+  for (std::size_t rank = half; rank < world_size(); ++rank) {
+    bags.push_back({ballast::to_id<ballast::rank_id>(rank), 1});
+  }
+  return ballast::bag_layout(bags);
+}
+
+TEST(MpiStepBalancer, BringsEveryRowToWhereItIsComputedAndHome)
+{
+  auto comm = over_world();
+  ballast::step_balancer balancer(comm, half_and_ones(), "transformer:d=16"_cost,
+                                  ballast::greedy_knapsack{}, {.query_heads = 3});
+  ballast::random_source random(world_rank());
+  for (int step = 0; step < 5; ++step) {
+    std::vector<tokens> read(static_cast<std::size_t>(random.between(0, 4)));
+    for (tokens& length : read) { length = random.between(8, 60); }
+    ASSERT_TRUE(balancer.plan(read));
+    std::vector<std::int32_t> x(balancer.rows_read() * 3, static_cast<std::int32_t>(world_rank()));
+    std::vector<std::int32_t> there(balancer.rows_computed() * 3);
+    std::vector<std::int32_t> whole(balancer.heads().heads_of_sequences(balancer.gpu(), 3));
+    std::vector<std::int32_t> back(x.size());
+    std::vector<std::int32_t> there_again(there.size());
+    ASSERT_TRUE(balancer.route(rows_of(x, there, 3)));
+    ASSERT_TRUE(balancer.to_heads(ballast::heads_of(there, whole, 3, 1)));
+    ASSERT_TRUE(balancer.to_tokens(ballast::heads_of(whole, there_again, 3, 1)));
+    ASSERT_TRUE(balancer.reverse_route(rows_of(there_again, back, 3)));
+    EXPECT_EQ(there_again, there);
+    EXPECT_EQ(back, x);
+  }
+}
+
+TEST(MpiStepBalancer, TellsEveryRankThatOneCannotPlan)
+{
+  auto comm = over_world();
+  std::size_t const last = world_size() - 1;
+  ballast::step_options<> options;
+  if (world_rank() == last) { options.most_per_gpu = 5; }
+  ballast::step_balancer balancer(comm, ballast::one_gpu_bags(world_size()),
+                                  "transformer:d=16"_cost, ballast::greedy_knapsack{}, options);
+  std::vector<tokens> const read{9, 4};
+  auto const refused = balancer.plan(read);
+  ASSERT_FALSE(refused.has_value());
+  if (world_rank() == last) {
+    EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
+  } else {
+    EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
+    if (world_size() > 2) {
+      EXPECT_THAT(refused.error().ranks,
+                  testing::ElementsAre(ballast::to_id<ballast::rank_id>(last)));
+    }
+  }
+  EXPECT_EQ(balancer.plan(read).error().code, refused.error().code);  // and nobody is lost
+}
+
+}  // namespace

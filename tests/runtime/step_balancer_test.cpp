@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/step_balancer.hpp>
+
+#include "../support/counted_allocations.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/cost_literal.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::greedy_knapsack;
+using ballast::rank_id;
+using ballast::refine;
+using ballast::step_balancer;
+using ballast::step_options;
+using ballast::thread_communicator;
+using ballast::to_index;
+using ballast::tokens;
+using ballast::operator""_cost;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto layer_cost = "transformer:d=16,gamma=0.405"_cost;
+
+ballast::bag_layout bags_over(std::string const& spec, std::size_t gpus)
+{
+  return ballast::lay_out(ballast::parse_bags(spec).value(),
+                          ballast::cluster_of(gpus, gpus).value())
+      .value();
+}
+
+/// Lengths that each rank has read; now and then a rank has read nothing.
+std::vector<std::vector<tokens>> step_of(std::size_t ranks, ballast::random_source& random)
+{
+  std::vector<std::vector<tokens>> read(ranks);
+  for (auto& own : read) {
+    own.resize(static_cast<std::size_t>(random.between(0, 6)));
+    for (tokens& length : own) { length = random.between(4, 90); }
+  }
+  return read;
+}
+
+/// A row per token that no other token has.
+std::vector<std::int64_t> numbered_rows(std::size_t rows, rank_id rank)
+{
+  std::vector<std::int64_t> all(rows * 3);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<std::int64_t>(1'000'000 * (to_index(rank) + 1) + i);
+  }
+  return all;
+}
+
+// A document of two modalities, of a prompt.
+struct prompted_document {
+  std::int32_t text;
+  std::int32_t patches;
+  std::int64_t prompt;
+};
+
+constexpr step_options<prompted_document> of_documents{
+    .length_of = [](prompted_document const& d) -> tokens { return d.text + d.patches; },
+    .together = [](prompted_document const& d) { return d.prompt; },
+    .weight_of = [](prompted_document const& d) -> std::int64_t { return d.text; },
+    .most_per_gpu = 120,
+    .homes = true,
+    .query_heads = 3};
+
+constexpr auto document_cost = [](prompted_document const& d) -> std::int64_t {
+  return 2 * d.text + 3 * d.patches + d.text * d.text;
+};
+
+TEST(StepBalancer, PlansAsTheCallsByHand)  // Ensures (1)
+{
+  auto const bags = bags_over("g1n2+g2n1+g4n1", 8);
+  ballast::random_source random(20240607);
+  std::vector<std::vector<std::vector<tokens>>> steps;
+  for (int step = 0; step < 10; ++step) { steps.push_back(step_of(8, random)); }
+  ballast::run_ranks(8, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, bags, layer_cost, greedy_knapsack{}, {.query_heads = 6});
+    for (auto const& read : steps) {
+      auto const& own = read[to_index(comm.rank())];
+      ASSERT_TRUE(balancer.plan(own));
+
+      ballast::gathered_samples<tokens> all;
+      ASSERT_TRUE(ballast::gather_samples_into(all, comm, own, 6));
+      auto const plan =
+          ballast::partition(all.samples, bags, greedy_knapsack{}, layer_cost).value();
+      ballast::placement as_read;
+      ballast::placement as_computed;
+      as_read.assign_whole(all.samples, all.source, comm.size());
+      ASSERT_TRUE(as_computed.assign_chunks(all.samples, plan, bags));
+      auto const bag = bags.bag_of(comm.rank());
+      ballast::ulysses_plan heads;
+      heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, 6);
+
+      EXPECT_EQ(balancer.samples(), all);
+      EXPECT_EQ(balancer.planned().digest(), plan.digest());
+      EXPECT_EQ(balancer.as_read(), as_read);
+      EXPECT_EQ(balancer.as_computed(), as_computed);
+      EXPECT_EQ(balancer.heads(), heads);
+      EXPECT_THAT(balancer.lengths(), testing::ElementsAreArray(heads.lengths()));
+      EXPECT_EQ(balancer.rows_read(), static_cast<std::size_t>(as_read.rows(comm.rank())));
+      EXPECT_EQ(balancer.rows_computed(), static_cast<std::size_t>(as_computed.rows(comm.rank())));
+      EXPECT_EQ(balancer.bag(), bag);
+      EXPECT_EQ(balancer.bag_comm().size(), bags[bag].gpus);
+      EXPECT_EQ(balancer.gpu(), to_index(balancer.bag_comm().rank()));
+    }
+  });
+}
+
+TEST(StepBalancer, MovesRowsAndHeadsAsTheCallsByHand)
+{
+  auto const bags = bags_over("g3n1+g1n1", 4);
+  ballast::random_source random(7);
+  auto const read = step_of(4, random);
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, bags, layer_cost, refine{}, {.query_heads = 3});
+    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    auto const x = numbered_rows(balancer.rows_read(), comm.rank());
+    std::vector<std::int64_t> there(balancer.rows_computed() * 3);
+    std::vector<std::int64_t> by_hand(there.size());
+    std::vector<std::int64_t> back(x.size());
+    auto const route = ballast::plan_route(balancer.as_read(), balancer.as_computed(), comm.rank());
+    ballast::workspace memory;
+    ASSERT_TRUE(balancer.route(ballast::rows_of(x, there, 3)));
+    ASSERT_TRUE(ballast::route(comm, route, memory, ballast::rows_of(x, by_hand, 3)));
+    EXPECT_EQ(there, by_hand);
+    ASSERT_TRUE(balancer.reverse_route(ballast::rows_of(there, back, 3)));
+    EXPECT_EQ(back, x);
+
+    auto const& heads = balancer.heads();
+    std::vector<std::int64_t> whole(heads.heads_of_sequences(balancer.gpu(), 3));
+    std::vector<std::int64_t> whole_by_hand(whole.size());
+    auto& bag = balancer.bag_comm();
+    ASSERT_TRUE(balancer.to_heads(ballast::heads_of(there, whole, 3, 1)));
+    ASSERT_TRUE(
+        ballast::to_heads(bag, heads, memory, ballast::heads_of(there, whole_by_hand, 3, 1)));
+    EXPECT_EQ(whole, whole_by_hand);
+    ASSERT_TRUE(balancer.to_tokens(ballast::heads_of(whole, by_hand, 3, 1)));
+    EXPECT_EQ(by_hand, there);
+  });
+}
+
+TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
+{
+  auto const bags = bags_over("g1n2+g2n1", 4);
+  ballast::random_source random(3);
+  std::vector<std::vector<prompted_document>> read(4);
+  for (auto& own : read) {
+    for (int i = 0; i < 5; ++i) {
+      own.push_back({static_cast<std::int32_t>(random.between(2, 20)),
+                     static_cast<std::int32_t>(random.between(0, 30)), random.between(0, 9)});
+    }
+  }
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, bags, document_cost, ballast::capped{ballast::least_movement{}},
+                           of_documents);
+    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    auto const& all = balancer.samples();
+    std::vector<std::int64_t> prompts;
+    std::vector<std::int64_t> texts;
+    for (auto const& each : all.samples) {
+      prompts.push_back(each.prompt);
+      texts.push_back(each.text);
+    }
+    auto const plan =
+        ballast::partition(all.samples, bags, ballast::capped{ballast::least_movement{}},
+                           document_cost, of_documents.length_of,
+                           {.together = prompts,
+                            .home = all.source,
+                            .most_per_gpu = of_documents.most_per_gpu,
+                            .weights = texts})
+            .value();
+    EXPECT_EQ(balancer.planned().digest(), plan.digest());
+    EXPECT_EQ(balancer.planned().moved, plan.moved);
+    EXPECT_GT(plan.moved.numerator, 0);
+  });
+}
+
+TEST(StepBalancer, PlansAStepOfNothingAndAJobOfOneRank)
+{
+  ballast::run_ranks(1, [](thread_communicator& comm) {
+    step_balancer balancer(comm, ballast::one_gpu_bags(1), layer_cost, refine{});
+    ASSERT_TRUE(balancer.plan({}));
+    EXPECT_EQ(balancer.rows_computed(), 0U);
+    EXPECT_TRUE(balancer.route());
+    ASSERT_TRUE(balancer.plan(std::vector<tokens>{4, 2}));
+    EXPECT_THAT(balancer.lengths(), ElementsAre(4, 2));
+  });
+}
+
+TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (3)
+{
+  ballast::random_source random(11);
+  std::vector<prompted_document> read;
+  for (int i = 0; i < 40; ++i) {
+    read.push_back({static_cast<std::int32_t>(random.between(2, 20)),
+                    static_cast<std::int32_t>(random.between(0, 30)), i / 2});
+  }
+  auto options = of_documents;
+  options.most_per_gpu = 4000;
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, bags_over("g2n1", 2), document_cost, ballast::capped{refine{}},
+                           options);
+    std::vector<std::int64_t> x;
+    std::vector<std::int64_t> there;
+    std::vector<std::int64_t> whole;
+    for (int step = 0; step < 3; ++step) {
+      std::size_t const before = ballast_test::allocations_of_thread();
+      ASSERT_TRUE(balancer.plan(read));
+      x.resize(balancer.rows_read() * 3);
+      there.resize(balancer.rows_computed() * 3);
+      whole.resize(balancer.heads().heads_of_sequences(balancer.gpu(), 3));
+      ASSERT_TRUE(balancer.route(ballast::rows_of(x, there, 3)));
+      ASSERT_TRUE(balancer.to_heads(ballast::heads_of(there, whole, 3, 1)));
+      ASSERT_TRUE(balancer.to_tokens(ballast::heads_of(whole, there, 3, 1)));
+      ASSERT_TRUE(balancer.reverse_route(ballast::rows_of(there, x, 3)));
+      if (step > 0) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
+    }
+  });
+}
+
+// ---- Steps that cannot be planned: Ensures (2) ---------------------------------------------------
+
+/// What each rank is told of the same step, balanced with options and bags of its own. Twice, since
+/// a refused step leaves the balancer as it was.
+std::vector<ballast::error> refusals(std::vector<std::vector<tokens>> const& read,
+                                     std::vector<step_options<>> const& options,
+                                     std::vector<ballast::bag_layout> const& bags)
+{
+  return ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
+    std::size_t const rank = to_index(comm.rank());
+    step_balancer balancer(comm, bags[rank], layer_cost, refine{}, options[rank]);
+    auto const first = balancer.plan(read[rank]);
+    auto const second = balancer.plan(read[rank]);
+    if (first || second) {
+      ADD_FAILURE() << "a step was planned";
+      return ballast::error{};
+    }
+    EXPECT_EQ(first.error(), second.error());
+    return first.error();
+  });
+}
+
+TEST(StepBalancer, TellsEveryRankWhyAStepCannotBePlanned)
+{
+  auto const bags = bags_over("g2n2", 4);
+  struct bad_step {
+    std::vector<tokens> of_rank_2;
+    error_code code;
+    std::size_t position;
+    char const* said;
+  };
+  for (auto const& bad :
+       {bad_step{{5, 1}, error_code::infeasible, 3, "sample 3"},
+        bad_step{{-4}, error_code::out_of_range, 2, "sample 2"},
+        bad_step{{9, 9, 9, 9}, error_code::out_of_range, 2, "rank 2 has 4 samples"},
+        bad_step{{90}, error_code::infeasible, 2, "sample 2"}}) {
+    SCOPED_TRACE(bad.said);
+    auto const told = ballast::run_ranks(4, [&](thread_communicator& comm) {
+      bool const reads_it = comm.rank() == rank_id{2};
+      step_balancer balancer(comm, bags, layer_cost, ballast::capped{refine{}},
+                             {.most_per_gpu = 40, .most_samples = 3});
+      std::vector<tokens> const good(comm.rank() == rank_id{3} ? 0 : 1, 8);
+      auto const refused = balancer.plan(reads_it ? bad.of_rank_2 : good);
+      EXPECT_TRUE(balancer.plan(good));
+      EXPECT_EQ(balancer.samples().samples.size(), 3U);
+      return refused;
+    });
+    for (auto const& each : told) {
+      ASSERT_FALSE(each.has_value());
+      EXPECT_EQ(each.error().code, bad.code);
+      EXPECT_EQ(each.error().position, bad.position);
+      EXPECT_THAT(each.error().message, HasSubstr(bad.said));
+      EXPECT_EQ(each.error(), told[0].error());
+    }
+  }
+}
+
+TEST(StepBalancer, TellsEveryRankWhoPlansOtherwise)
+{
+  auto const bags = bags_over("g1n2+g2n1", 4);
+  std::vector<std::vector<tokens>> const read{{50, 8}, {7}, {}, {90, 4, 4}};
+  struct other {
+    step_options<> options;
+    ballast::bag_layout bags;
+  };
+  for (other const& differs :
+       {other{{.query_heads = 4}, bags},  // other heads
+        other{{.length_of = [](tokens const& length) { return length - 1; }, .query_heads = 2},
+              bags},                                           // and rows
+        other{{.query_heads = 2}, bags_over("g2n1+g1n2", 4)},  // and bags
+        other{{.together = [](tokens const&) { return std::int64_t{1}; }, .query_heads = 2},
+              bags}}) {
+    auto const told = refusals(
+        read, {{.query_heads = 2}, differs.options, {.query_heads = 2}, {.query_heads = 2}},
+        {bags, differs.bags, bags, bags});
+    for (auto const& each : told) {
+      EXPECT_EQ(each.code, error_code::mismatch);
+      EXPECT_THAT(each.ranks, ElementsAre(rank_id{1}));
+      EXPECT_THAT(each.message, HasSubstr("the plan, or on why there is none (rank 1 differs"));
+    }
+  }
+}
+
+TEST(StepBalancer, TellsEveryRankThatOneCannotPlan)
+{
+  auto const bags = bags_over("g1n2+g2n1", 4);
+  std::vector<std::vector<tokens>> const read{{50, 8}, {7}, {}, {90, 4, 4}};
+  std::vector<step_options<>> options(4);
+  options[1].most_per_gpu = 20;
+  auto const told = refusals(read, options, {bags, bags, bags, bags});
+  EXPECT_EQ(told[1].code, error_code::infeasible);
+  for (std::size_t const rank : {0U, 2U, 3U}) {
+    EXPECT_EQ(told[rank].code, error_code::mismatch);
+    EXPECT_THAT(told[rank].ranks, ElementsAre(rank_id{1}));
+  }
+}
+
+TEST(StepBalancer, RefusesBagsOfAnotherJob)
+{
+  auto const right = bags_over("g2n1+g1n1", 3);
+  auto const wrong = bags_over("g2n2", 4);
+  std::vector<std::vector<tokens>> const read{{50, 8}, {7}, {4}};
+  std::vector<step_options<>> const options(3);
+  for (auto const& each : refusals(read, options, {wrong, wrong, wrong})) {
+    EXPECT_EQ(each.code, error_code::out_of_range);
+    EXPECT_EQ(
+        each.message,
+        "the bags have 4 GPUs and the job has 3 ranks; lay the bags out over one GPU for each "
+        "rank");
+  }
+  auto const told = refusals(read, options, {right, right, wrong});
+  EXPECT_EQ(told[0].code, error_code::mismatch);
+  EXPECT_EQ(told[1].code, error_code::mismatch);
+  EXPECT_EQ(told[2].code, error_code::out_of_range);
+}
+
+TEST(StepBalancer, WithDifferentRoomForSamplesIsAMismatch)
+{
+  auto const bags = ballast::one_gpu_bags(2);
+  for (auto const& each :
+       refusals({{5}, {6}}, {{.most_samples = 4}, {.most_samples = 5}}, {bags, bags})) {
+    EXPECT_EQ(each.code, error_code::mismatch);
+  }
+}
+
+TEST(StepBalancer, ThrowsWhatPlanningThrowsOnceTheOthersKnow)
+{
+  auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
+    bool refuses = comm.rank() == rank_id{1};
+    auto const cost = [&refuses](tokens length) {
+      if (refuses) { throw std::runtime_error("no cost"); }
+      return length;
+    };
+    step_balancer balancer(comm, ballast::one_gpu_bags(3), cost, refine{});
+    std::vector<tokens> const read{4, 5};
+    ballast::result<void> planned;
+    if (refuses) {
+      EXPECT_THROW(static_cast<void>(balancer.plan(read)), std::runtime_error);
+    } else {
+      planned = balancer.plan(read);
+    }
+    refuses = false;
+    EXPECT_TRUE(balancer.plan(read));
+    return planned;
+  });
+  EXPECT_TRUE(told[1]);  // it has thrown
+  for (std::size_t const rank : {0U, 2U}) {
+    ASSERT_FALSE(told[rank].has_value());
+    EXPECT_EQ(told[rank].error().code, error_code::mismatch);
+    EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
+  }
+}
+
+TEST(StepBalancer, LetsNobodyWaitWhereARankIsOutOfMemory)
+{
+  if (!ballast_test::allocations_can_fail()) { GTEST_SKIP(); }
+  bool has_failed = true;
+  for (std::size_t n = 1; has_failed; ++n) {
+    SCOPED_TRACE(n);
+    auto comms = thread_communicator::make(2, std::chrono::seconds(20));
+    std::vector<tokens> const read{4, 5, 7};
+    auto const plan = [&](thread_communicator comm) -> ballast::result<void> {
+      step_balancer balancer(comm, bags_over("g2n1", 2), layer_cost, refine{});
+      if (comm.rank() == rank_id{1}) { return balancer.plan(read); }
+      ballast_test::failing_allocation const next(n);
+      try {
+        auto const planned = balancer.plan(read);
+        has_failed = next.has_failed();
+        return planned;
+      } catch (std::bad_alloc const&) {
+        return {};
+      }
+    };
+    ballast::result<void> other;
+    std::jthread peer([&] { other = plan(std::move(comms[1])); });
+    ballast::result<void> const own = plan(std::move(comms[0]));
+    peer.join();
+    EXPECT_TRUE(own);
+    EXPECT_EQ(other.has_value(), !has_failed);
+    if (!other) { EXPECT_NE(other.error().code, error_code::timed_out) << other.error().message; }
+  }
+}
+
+TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
+{
+  auto comms = thread_communicator::make(1);
+  auto const bags = ballast::one_gpu_bags(1);
+  step_balancer balancer(comms[0], bags, layer_cost, refine{});
+  EXPECT_DEATH(static_cast<void>(balancer.route()), "plan.. was not called, or it failed");
+  EXPECT_DEATH(static_cast<void>(balancer.planned()), "there is no plan");
+  ASSERT_TRUE(balancer.plan({}));
+  EXPECT_DEATH(static_cast<void>(balancer.to_heads()), "query_heads is 0");
+  ASSERT_FALSE(balancer.plan(std::vector<tokens>{-1}));
+  EXPECT_DEATH(static_cast<void>(balancer.reverse_route()), "there is no plan");
+  EXPECT_DEATH(
+      step_balancer(comms[0], bags, document_cost, refine{}, step_options<prompted_document>{}),
+      "length_of is null");
+  EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.most_samples = 0}),
+               "most_samples is 0");
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training of examples/trainer_mpi.cpp on threads, and each call of step_balancer by hand: both
+// print the same lines.
+
+#include "../../examples/common/gradient_sum.hpp"
+#include "../../examples/common/step_reader.hpp"
+#include "../../examples/common/transformer_block.hpp"
+
+#include <ballast/ballast.hpp>
+#include <ballast/comm.hpp>
+#include <ballast/partition.hpp>
+#include <ballast/route.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+namespace {
+
+using namespace ballast;
+
+void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_t steps)
+{
+  block::shape const shape;
+  auto weights = block::random_parameters(shape, /*seed=*/1);
+  block::step_reader reader(comm.size(), comm.rank());
+  constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
+  auto const bag = bags.bag_of(comm.rank());
+  auto in_bag = value_or_throw(comm.split(static_cast<std::uint32_t>(bag)));
+
+  for (std::size_t step = 1; step <= steps; ++step) {
+    gathered_samples<tokens> all;
+    value_or_throw(gather_samples_into(all, comm, reader.next(), 64));
+    auto const plan =
+        value_or_throw(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
+    value_or_throw(agree(comm, plan.digest(), "the plan"));
+    placement read;
+    placement computed;
+    read.assign_whole(all.samples, all.source, comm.size());
+    value_or_throw(computed.assign_chunks(all.samples, plan, bags));
+    auto const to_compute = plan_route(read, computed, comm.rank());
+    ulysses_plan heads;
+    heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
+
+    block::values const x = block::pixels(read, comm.rank(), shape.width);
+    block::values x_there(static_cast<std::size_t>(to_compute.rows_after) * shape.width);
+    block::values y_there(x_there.size());
+    block::values y(x.size());
+    workspace memory;
+    block::transformer_block layer(shape, weights, in_bag);
+    value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
+    value_or_throw(layer.forward(heads, x_there, y_there));
+    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
+
+    block::values const loss{std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2};
+    block::values dx(x.size());
+    block::parameters gradients(shape);
+    value_or_throw(route(comm, to_compute, memory, rows_of(y, y_there, shape.width)));
+    value_or_throw(layer.backward(y_there, x_there, gradients));
+    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
+
+    auto const sum = block::sum_over_ranks(comm, gradients.flat());
+    auto const whole_loss = block::sum_over_ranks(comm, loss);
+    weights.add(-1e-7, sum);
+    if (comm.rank() == rank_id{0}) { block::print_step(step, whole_loss[0], sum); }
+  }
+}
+
+}  // namespace
+
+int main()
+{
+  auto const bags = value_or_throw(lay_out("g1n4+g4n1"_bags, value_or_throw(cluster_of(8))));
+  run_ranks(8, [&](thread_communicator& comm) { train_by_hand(comm, bags, 4); });
+}
