@@ -77,7 +77,7 @@ endif()
 # What runs as threads, once more under the thread sanitizer. Its run-time library does not bear the
 # forks of death tests.
 if(BALLAST_CLANGXX)
-  set(threaded unit_comm unit_route unit_threads)
+  set(threaded unit_comm unit_route unit_runtime unit_threads)
   if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13.0)
     list(APPEND threaded unit_copy_engine)
   endif()
