@@ -13,6 +13,7 @@
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 #include <ballast/runtime/reprofile.hpp>
+#include <ballast/runtime/schedule_layout.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr correction_options short_intervals{.interval = 4, .rest = 2};
 
-double of_one(std::uint32_t factor)
+double as_ratio(std::uint32_t factor)
 {
   return static_cast<double>(factor) / unchanged_factor;
 }
@@ -35,13 +35,13 @@ double of_one(std::uint32_t factor)
 void expect_shapes_told(late_cluster const& cluster, adaptive_correction const& correction)
 {
   for (std::uint32_t bucket = 0; bucket < shape_buckets; ++bucket) {
-    double const factor = of_one(correction.factors()[shape_buckets + bucket]);
+    double const factor = as_ratio(correction.factors()[shape_buckets + bucket]);
     if (cluster.is_late(bucket)) {
       EXPECT_GT(factor, 1.2) << bucket;
     } else {
       EXPECT_NEAR(factor, 1, 0.12) << bucket;  // small samples are a tenth of a call with noise
     }
-    EXPECT_NEAR(of_one(correction.factors()[bucket]), 1, 0.12);  // nothing is late in the encoder
+    EXPECT_NEAR(as_ratio(correction.factors()[bucket]), 1, 0.12);  // nothing is late in the encoder
   }
 }
 
@@ -62,7 +62,7 @@ TEST(AdaptiveCorrection, TellsASlowRankFromASlowShape)
       expect_shapes_told(cluster, correction);
       for (std::size_t rank = 0; rank < cluster.slower.size(); ++rank) {
         double const slower = 1 + static_cast<double>(cluster.slower[rank]) / 100;
-        EXPECT_NEAR(of_one(correction.rank_factors()[rank]), slower, 0.02) << "rank " << rank;
+        EXPECT_NEAR(as_ratio(correction.rank_factors()[rank]), slower, 0.02) << "rank " << rank;
         EXPECT_NEAR(correction.speeds()[rank], 1000 / slower, 20) << "rank " << rank;
       }
       auto const bags = ballast::one_gpu_bags(32).with_speeds(correction.speeds());

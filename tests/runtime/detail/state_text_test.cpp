@@ -13,21 +13,21 @@ using ballast::detail::state_reader;
 using ballast::detail::state_writer;
 using testing::HasSubstr;
 
-constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
-constexpr auto highest = std::numeric_limits<std::int64_t>::max();
+constexpr auto lowest_number = std::numeric_limits<std::int64_t>::min();
+constexpr auto highest_number = std::numeric_limits<std::int64_t>::max();
 
 TEST(StateText, IsReadAsItWasWritten)
 {
   state_writer out("thing 1");
-  out.line("numbers").number(lowest).number(0).number(highest);
+  out.line("numbers").number(lowest_number).number(0).number(highest_number);
   out.line("none");
   EXPECT_EQ(out.text(), "thing 1\nnumbers -9223372036854775808 0 9223372036854775807\nnone\n");
   std::string const text = out.text();
   state_reader in(text);
   in.expect("thing 1 numbers");
-  EXPECT_EQ(in.number(lowest, highest), lowest);
+  EXPECT_EQ(in.number(lowest_number, highest_number), lowest_number);
   EXPECT_EQ(in.number(0, 9), 0);
-  EXPECT_EQ(in.number(0, highest), highest);
+  EXPECT_EQ(in.number(0, highest_number), highest_number);
   in.expect("none");
   EXPECT_FALSE(in.failed());
   EXPECT_TRUE(in.finish());
