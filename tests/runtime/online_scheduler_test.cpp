@@ -12,6 +12,7 @@
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -70,6 +71,47 @@ struct summing_planner {
 
 static_assert(ballast::step_planner<summing_planner>);
 static_assert(ballast::step_planner<small_scheduler>);
+
+TEST(OnlineScheduler, IsUsedAsDocumented)
+{
+  auto const batch = [](std::uint64_t step) { return draw_sizes(40, step); };
+  std::size_t trained = 0;
+  auto const train = [&](std::span<ballast::sample_id const> samples) {
+    trained += samples.size();
+  };
+  constexpr std::uint32_t replicas = 2;
+  constexpr std::size_t microbatches = 4;
+  // [online]
+  // An encoder on one stage and an LLM on three, on each of two replicas.
+  auto const stages =
+      value_or_throw(ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}));
+  auto const tasks = value_or_throw(ballast::one_forward_one_backward{}(stages, microbatches));
+  ballast::scheduler_setup setup{
+      .schedule = value_or_throw(ballast::compiled_schedule::make(stages, tasks)),
+      .modules = {{replicas, {8}}, {replicas, {10, 10, 9}}},  // layers of each stage
+      .most_per_microbatch = 20'000};                         // tokens that a GPU can hold
+  // What a sample of so many tiles and tokens takes in both modules, forward and backward.
+  auto const times_of = [](std::span<tokens const, 2> sizes) {
+    auto const encoder = 900 * sizes[0];
+    auto const llm = 40 * sizes[1] + sizes[1] * sizes[1] / 100;
+    return std::array{ballast::stage_time{encoder, 2 * encoder}, ballast::stage_time{llm, 2 * llm}};
+  };
+  using scheduler = ballast::microbatch_scheduler<2, decltype(times_of)>;
+  ballast::online_scheduler next(value_or_throw(scheduler::make(std::move(setup), times_of)));
+
+  value_or_throw(next.submit(batch(0)));  // tiles and tokens of each sample
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    auto const* const plan = value_or_throw(next.take());
+    value_or_throw(next.submit(batch(step + 1)));  // planned while this step runs
+    for (std::size_t replica = 0; replica < replicas; ++replica) {
+      for (std::size_t position = 0; position < microbatches; ++position) {
+        train(plan->microbatch(1, replica, position));  // samples of the LLM's replica
+      }
+    }
+  }
+  // [online]
+  EXPECT_EQ(trained, 3U * 40);
+}
 
 TEST(OnlineScheduler, HandsOverThePlanOfEachStep)  // Ensures (1)
 {

@@ -160,7 +160,7 @@ class vector_enumeration {
 ///
 /// It is meant for few samples, up to about twenty, where exchanges get stuck; with more the nodes
 /// end, and the plan is nearly always the inner policy's. Bins of several speeds keep the inner
-/// policy's plan, and so do steps of more than 2^20 samples times bins.
+/// policy's plan, and so do steps of more than 2^14 samples times bins.
 ///
 /// Ensures     (1) every sample that found room has one bin, which it fits, and no bin weighs more
 ///                 than its capacity
@@ -180,7 +180,7 @@ struct vector_exact {
   void operator()(vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
                   std::span<bin_id> owner, workspace& memory) const
   {
-    constexpr std::size_t most_choices = std::size_t{1} << 20;
+    constexpr std::size_t most_choices = std::size_t{1} << 14;
     BALLAST_EXPECTS(!loads.empty());
     BALLAST_EXPECTS(owner.size() == problem.costs.size());
     auto scratch = memory.open();
