@@ -7,6 +7,8 @@
 // the third with text_tokens, answer_tokens and frame_count. The paper has steps 1.2 to 3.6 times as
 // fast.
 
+#include "common/dflop_models.hpp"
+
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
@@ -14,118 +16,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace {
 
 using namespace ballast;
-
-constexpr std::uint32_t gpus = 64;
-constexpr std::uint32_t batch = 512;
-constexpr std::size_t most = 200;         // layouts that are simulated
-constexpr tokens longest = 16'384;        // of a sample in the LLM; what is longer is cut
-constexpr double reached = 0.5 * 989e12;  // FLOP/s of large products: half of what an H100 can do
-constexpr double attention_reached = 0.3 * 989e12;
-constexpr double link = 450e9;  // bytes per second of a GPU inside its node
-
-// A profile by formulas, where nobody has measured one. Products reach half their speed at 256 rows;
-// tensor parallelism adds two all-reduces of 2 bytes per token and channel to a layer's forward, which
-// nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer 34 bytes per
-// channel where attention is recomputed, 2 where all is (V. Korthikanti et al., arXiv 2205.05198), as
-// InternVL's own training has it for the encoder. An item of an encoder is so many tokens, which
-// attend to themselves alone; for an LLM it is 0.
-module_profile profile_of(std::string name, transformer_shape const& shape, tokens item,
-                          bool recomputed = false)
-{
-  transformer_shape layer = shape;
-  layer.layers = 1;
-  layer.vocabulary = 0;
-  double const parameters =
-      static_cast<double>(value_or_throw(forward_flops(layer)).linear) / 2;  // multiply and add
-  double const h = shape.hidden;
-  auto const flops = value_or_throw(
-      step_flops(value_or_throw(forward_flops(shape)), {.recompute = recomputed ? 1U : 0U}));
-  module_profile module{std::move(name), shape.layers, flops, {}};
-  if (item > 0) { module.flops = {static_cast<std::uint64_t>(exact_flops(flops, item)), 0}; }
-  tokens const unit = std::max<tokens>(item, 1);
-  for (std::uint32_t const tp : {1U, 2U, 4U, 8U}) {
-    double const sent = 8 * h * (tp - 1) / link;  // of a token; divided by tp, as its FLOP
-    double const shared = 1 / (1 + sent * reached / (2 * parameters));
-    std::vector<tokens> sizes;
-    std::vector<double> linear, attention;
-    for (tokens size = item > 0 ? 1 : 64; size * unit <= 1 << 20; size *= 2) {
-      auto const rows = static_cast<double>(size * unit);
-      sizes.push_back(size);
-      linear.push_back(reached * shared * rows / (rows + 256));
-      attention.push_back(attention_reached * rows / (rows + 256));
-    }
-    auto const bytes = [tp](double all) { return static_cast<std::uint64_t>(all / tp); };
-    auto const state = [&](double layers) {
-      return bytes(16 * (layers * parameters + h * shape.vocabulary));
-    };
-    auto const held = [&](double layers) {
-      return bytes((recomputed ? 2 : 34) * h * layers * static_cast<double>(64 * unit));
-    };
-    module.degrees.push_back({tp,
-                              value_or_throw(interpolated_throughput::from(sizes, linear)),
-                              value_or_throw(interpolated_throughput::from(sizes, attention)),
-                              {.layers = {1, shape.layers},
-                               .state_bytes = {state(1), state(shape.layers)},
-                               .sizes = {0, 64},
-                               .activation_bytes = {{{0, held(1)}, {0, held(shape.layers)}}}}});
-  }
-  return module;
-}
-
-// Items and tokens of samples, 65 : 60 : 60 of three kinds, in random order.
-std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> const& kinds,
-                             std::size_t times, std::uint64_t seed)
-{
-  std::vector<input_shape> mixed;
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    auto const drawn =
-        draw_rows(std::span(kinds[kind]), times * (kind == 0 ? 65 : 60), seed + kind);
-    mixed.insert(mixed.end(), drawn.begin(), drawn.end());
-  }
-  random_source(seed).shuffle(std::span(mixed));
-  std::vector<tokens> sizes;
-  for (auto const& [items, length] : mixed) {
-    sizes.insert(sizes.end(), {items, std::min(length, longest)});
-  }
-  return sizes;
-}
-
-// The layouts of an encoder and an LLM with one tp and one dp, each with its best number of microbatches,
-// best first: all of them are priced.
-std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
-{
-  std::vector<model_layout> all;
-  for (std::uint32_t tp = 1; tp <= problem.gpus_per_node; tp *= 2) {
-    for (std::uint32_t dp = 1; dp * tp * 2 <= problem.gpus; dp *= 2) {
-      std::uint32_t const stages = problem.gpus / (tp * dp);
-      for (std::uint32_t first = 1; first < stages; ++first) {
-        std::array<module_layout, 2> const modules{{{tp, first, dp}, {tp, stages - first, dp}}};
-        model_layout best;
-        for (std::uint32_t count = problem.global_batch / dp; count > 0; --count) {
-          auto priced = price_layout(problem, modules, count);
-          if (!priced) { break; }  // with fewer microbatches they are larger, and fit no better
-          if (best.modules.empty() || priced->step <= best.step) { best = std::move(*priced); }
-        }
-        if (!best.modules.empty()) { all.push_back(std::move(best)); }
-      }
-    }
-  }
-  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.step < b.step; });
-  all.resize(std::min(all.size(), most));
-  return all;
-}
+using namespace dflop_models;
 
 struct comparison {
   simulated_layout homogeneous;
@@ -151,15 +51,6 @@ comparison compare(std::array<module_profile, 2> const& modules,
 }
 // [layouts]
 
-std::string text_of(model_layout const& layout)
-{
-  std::string text;
-  for (auto const& [tp, pp, dp] : layout.modules) {
-    text += std::to_string(tp) + "." + std::to_string(pp) + "." + std::to_string(dp) + " ";
-  }
-  return text + "x " + std::to_string(layout.microbatches);
-}
-
 double print(char const* model, comparison const& found)
 {
   double const ratio = static_cast<double>(found.homogeneous.simulated) /
@@ -180,34 +71,17 @@ int main(int argc, char** argv)
     if (argc != 4) {
       return std::fputs("dflop_layouts: give ONE.csv SEVERAL.csv VIDEO.csv\n", stderr), 2;
     }
-    std::array<std::vector<raw_input>, 3> raw = {
-        value_or_throw(load_raw_inputs(
-            argv[1], {.text = "caption_tokens_sum", .width = "width", .height = "height"})),
-        value_or_throw(load_raw_inputs(argv[2], {.text = "text_tokens", .images = "image_dims"})),
-        value_or_throw(load_raw_inputs(
-            argv[3], {.text = "text_tokens+answer_tokens", .video_frames = "frame_count"}))};
-    std::erase_if(raw[1], [](raw_input const& page) { return page.images.empty(); });
-    auto const shapes = [&raw](auto const& rules) {
-      return std::array{shapes_of(raw[0], rules), shapes_of(raw[1], rules),
-                        shapes_of(raw[2], rules)};
-    };
-    auto const llava = shapes(llava_ov_inputs);
-    auto const siglip = profile_of("vision", known_shape("siglip-so400m"), 729);
-    auto const internvit = profile_of("vision", known_shape("internvit-6b"), 1024, true);
+    auto const raw = load_three_kinds(argv[1], argv[2], argv[3]);
+    auto const models = three_models(raw);
 
     std::printf("tp.pp.dp of encoder and LLM x microbatches; steps of %u samples on %u GPUs\n\n",
                 batch, gpus);
     std::printf("%-30s%24s%10s%24s%10s%10s\n", "model", "homogeneous", "step", "searched", "step",
                 "ratio");
-    double least = print("LLaVA-OV, Llama-3 8B",
-                         compare({siglip, profile_of("llm", known_shape("llama3-8b"), 0)}, llava));
-    least = std::min(
-        least, print("LLaVA-OV, Qwen-2.5 32B",
-                     compare({siglip, profile_of("llm", known_shape("qwen2.5-32b"), 0)}, llava)));
-    least =
-        std::min(least, print("InternVL-2.5 72B",
-                              compare({internvit, profile_of("llm", known_shape("qwen2.5-72b"), 0)},
-                                      shapes(internvl_2_5_inputs))));
+    double least = std::numeric_limits<double>::max();
+    for (dflop_model const& model : models) {
+      least = std::min(least, print(model.name, compare(model.modules, model.kinds)));
+    }
     std::printf("\nin the paper: 1.2 to 3.6 x\n");
     return least >= 1 ? 0 : 1;
   } catch (std::exception const& problem) {

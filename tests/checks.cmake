@@ -13,7 +13,7 @@ if(TARGET ballast_bench)
   # Every benchmark, without those of its arguments that take longest.
   set(dear_arguments
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
-    "(local_search|_long)/.*slack_permille:(2|10)" work:3000000 tokens_per_gpu:4096
+    "(local_search|_long)/.*slack_permille:(2|10)" work:3000000 tokens_per_gpu:4096 steps:1000
     "evaluations:[0-9]{7}" "climb/([a-m13]|.*schedule:[1-4])")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
@@ -82,7 +82,7 @@ endif()
 # What runs as threads, once more under the thread sanitizer. Its run-time library does not bear the
 # forks of death tests.
 if(BALLAST_CLANGXX)
-  set(threaded unit_comm unit_route unit_threads)
+  set(threaded unit_comm unit_route unit_runtime unit_threads)
   if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13.0)
     list(APPEND threaded unit_copy_engine)
   endif()

@@ -42,6 +42,7 @@
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/partition_vectors.hpp>
 #include <ballast/partition/vectors/vector_bag_plan.hpp>
+#include <ballast/partition/vectors/vector_exact.hpp>
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_lower_bound.hpp>
 #include <ballast/partition/vectors/vector_plan.hpp>

@@ -16,6 +16,7 @@
 #include <ballast/report/layout_page.hpp>
 #include <ballast/report/layout_steps_chart.hpp>
 #include <ballast/report/load_chart.hpp>
+#include <ballast/report/measured_bars.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/orchestration_page.hpp>
@@ -25,6 +26,7 @@
 #include <ballast/report/pipeline_page.hpp>
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plan_page_step.hpp>
+#include <ballast/report/slow_ranks.hpp>
 #include <ballast/report/step_bars.hpp>
 #include <ballast/report/step_metrics.hpp>
 #include <ballast/report/svg.hpp>

@@ -2,14 +2,20 @@
 #ifndef BALLAST_RUNTIME_HPP
 #define BALLAST_RUNTIME_HPP
 
-/// All of ballast/runtime: what runs beside training: the profiler of a model's modules, and the
-/// balancer of a training loop's steps.
+/// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the balancer
+/// of a training loop's steps, the scheduler of the next step, correction by measured times.
 
+#include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 #include <ballast/runtime/reprofile.hpp>
+#include <ballast/runtime/schedule_layout.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 
 #endif  // BALLAST_RUNTIME_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each thread has to itself, and that the library has nothing besides: no globals, no statics that
-// change, no threads of its own.
+// change, no threads of its own but those of schedulers.
 #include "../support/at_once.hpp"
 #include "../support/compiled_schedules.hpp"
 
@@ -9,6 +9,7 @@
 #include <ballast/by_name/parse_policy.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_spec.hpp>
@@ -21,6 +22,7 @@
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/text/write_file.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -210,6 +212,31 @@ std::vector<tokens> train_model(std::size_t ranks, std::uint64_t seed)
     }
     return rows;
   });
+}
+
+// Its plan is the thread that it ran on.
+struct planner_that_tells_its_thread {
+  using plan_type = std::thread::id;
+  ballast::result<void> operator()(std::thread::id& plan, std::span<tokens const>, std::uint64_t,
+                                   std::uint64_t, std::span<std::uint32_t const>) const
+  {
+    plan = std::this_thread::get_id();
+    return {};
+  }
+};
+
+TEST(OwnObjects, PlannersRunOnTheThreadOfTheirScheduler)
+{
+  ballast::online_scheduler first(planner_that_tells_its_thread{});
+  ballast::online_scheduler second(planner_that_tells_its_thread{});
+  auto const thread_of = [](auto& next) {
+    value_or_throw(next.submit({}));
+    return *value_or_throw(next.take());
+  };
+  auto const of_first = thread_of(first);
+  EXPECT_NE(of_first, std::this_thread::get_id());
+  EXPECT_NE(of_first, thread_of(second));
+  std::jthread([&] { EXPECT_EQ(thread_of(first), of_first); }).join();  // another caller
 }
 
 TEST(OwnObjects, LetTwoModelsTrainInOneProcess)

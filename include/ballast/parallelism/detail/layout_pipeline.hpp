@@ -100,8 +100,32 @@ class layout_pipeline {
         for (std::uint32_t replica = 0; replica < replicas; ++replica) {
           std::size_t const first = begin + (end - begin) * replica / replicas;
           std::size_t const last = begin + (end - begin) * (replica + 1) / replicas;
-          set_times(times[to_id<microbatch_id>(microbatch)], module, replica,
-                    time_of(module, batch, first, last));
+          packed_samples packed(*this, module);
+          for (std::size_t sample = first; sample < last; ++sample) {
+            packed.add(batch[sample * modules + module]);
+          }
+          set_times(times[to_id<microbatch_id>(microbatch)], module, replica, packed.time());
+        }
+      }
+    }
+    return times;
+  }
+
+  /// The same, where samples_of(module, replica of the group, microbatch) is a range of the sample_ids
+  /// that are computed there.
+  template <class SamplesOf>
+  [[nodiscard]] pipeline_times times_of(std::span<tokens const> batch,
+                                        SamplesOf const& samples_of) const
+  {
+    pipeline_times times(layout_.microbatches, stages_);
+    for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
+      for (std::size_t module = 0; module < placed_.size(); ++module) {
+        for (std::uint32_t replica = 0; replica < placed_[module].replicas; ++replica) {
+          packed_samples packed(*this, module);
+          for (sample_id const sample : samples_of(module, replica, microbatch)) {
+            packed.add(batch[to_index(sample) * placed_.size() + module]);
+          }
+          set_times(times[to_id<microbatch_id>(microbatch)], module, replica, packed.time());
         }
       }
     }
@@ -121,24 +145,35 @@ class layout_pipeline {
     return placed_[module].first_stage + std::size_t{replica} * layout_.modules[module].pp + stage;
   }
 
-  /// Of all layers, for some samples packed together, on one of the tp GPUs.
-  [[nodiscard]] cost_units time_of(std::size_t module, std::span<tokens const> batch,
-                                   std::size_t first, std::size_t last) const
-  {
-    module_profile const& profile = problem_.modules[module];
-    profiled_degree const& speeds = profile.degrees[placed_[module].degree];
-    tokens all = 0;
-    cost_units time = 0;
-    for (std::size_t sample = first; sample < last; ++sample) {
-      tokens const size = batch[sample * placed_.size() + module];
-      all += size;
-      batch_work const alone(profile.flops, size, 1, speeds.tp);
-      time = saturating_sum(time, speeds.attention.picoseconds(alone.attention, size));
+  /// The time of all layers, for some samples packed together, on one of the tp GPUs.
+  class packed_samples {
+   public:
+    packed_samples(layout_pipeline const& pipeline, std::size_t module)
+        : profile_(pipeline.problem_.modules[module]),
+          speeds_(profile_.degrees[pipeline.placed_[module].degree])
+    {}
+
+    void add(tokens size)
+    {
+      all_ += size;
+      batch_work const alone(profile_.flops, size, 1, speeds_.tp);
+      time_ = saturating_sum(time_, speeds_.attention.picoseconds(alone.attention, size));
     }
-    uint128 const linear = static_cast<uint128>(profile.flops.linear) *
-                           static_cast<std::uint64_t>(all);  // below 2^64 2^55
-    return saturating_sum(time, speeds.linear.picoseconds(divided_up(linear, speeds.tp), all));
-  }
+
+    [[nodiscard]] cost_units time() const
+    {
+      uint128 const linear = static_cast<uint128>(profile_.flops.linear) *
+                             static_cast<std::uint64_t>(all_);  // below 2^64 2^55
+      return saturating_sum(time_,
+                            speeds_.linear.picoseconds(divided_up(linear, speeds_.tp), all_));
+    }
+
+   private:
+    module_profile const& profile_;
+    profiled_degree const& speeds_;
+    tokens all_ = 0;
+    cost_units time_ = 0;
+  };
 
   /// Gives every stage its share of a module's time, by layers: the first stages have one more.
   void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../tests/runtime/scheduled_steps.hpp"  // defines: ballast_test::{small_setup, square_times}
+
+#include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// The encoder has about as much to do as each stage of the LLM, so that both have to be even.
+struct bench_times {
+  std::array<ballast::stage_time, 2> operator()(std::span<ballast::tokens const, 2> sizes) const
+  {
+    auto times = ballast_test::square_times{}(sizes);
+    times[0] = {6 * times[0].forward, 6 * times[0].backward};
+    return times;
+  }
+};
+
+using online_order = ballast::local_search<ballast::insertion>;
+using bench_scheduler = ballast::microbatch_scheduler<2, bench_times, online_order>;
+
+// Four replicas of sixteen microbatches: 64 buckets, each for the encoder and the LLM.
+bench_scheduler make_bench_scheduler()
+{
+  return ballast::value_or_throw(bench_scheduler::make(ballast_test::small_setup(4, 16), {},
+                                                       {.inner = {}, .evaluations = 2'000}));
+}
+
+// Text and tiles of lognormal lengths; three samples in ten have no image.
+std::vector<ballast::tokens> bench_sizes_of(std::size_t samples, std::uint64_t step)
+{
+  ballast::random_source random(step);
+  ballast::clamped_lengths const texts{ballast::lognormal_lengths{.median = 500, .sigma = 1.0}, 1,
+                                       8192};
+  ballast::clamped_lengths const tiles{ballast::lognormal_lengths{.median = 4, .sigma = 0.8}, 1,
+                                       32};
+  std::vector<ballast::tokens> sizes;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    ballast::tokens const items = random.below(10) < 3 ? 0 : tiles(random);
+    sizes.push_back(items);
+    sizes.push_back(texts(random) + 64 * items);
+  }
+  return sizes;
+}
+
+// Steps that sleep while the next one is planned: how many hand-overs waited, and how far the largest
+// bucket is above the bound.
+void run_online(benchmark::State& state)
+{
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  auto const steps = static_cast<std::uint64_t>(state.range(1));
+  std::chrono::milliseconds const step_time(state.range(2));
+  double gap = 0;
+  double worst = 0;
+  std::uint64_t waited = 0;
+  for (auto _ : state) {
+    ballast::online_scheduler next(make_bench_scheduler());
+    ballast::value_or_throw(next.submit(bench_sizes_of(samples, 0)));
+    std::this_thread::sleep_for(step_time);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      auto const* const plan = ballast::value_or_throw(next.take());
+      gap += plan->gap() / static_cast<double>(steps);
+      worst = std::max(worst, plan->gap());
+      ballast::value_or_throw(next.submit(bench_sizes_of(samples, step + 1)));
+      std::this_thread::sleep_for(step_time);
+    }
+    waited += next.waited();
+  }
+  auto const iterations = static_cast<double>(state.iterations());
+  state.counters["waited"] = static_cast<double>(waited) / iterations;
+  state.counters["gap_%"] = 100 * gap / iterations;
+  state.counters["worst_%"] = 100 * worst;
+}
+
+// How long planning takes on its thread; with corrected costs a step is planned twice.
+void plan_microbatches(benchmark::State& state)
+{
+  auto planner = make_bench_scheduler();
+  auto const sizes = bench_sizes_of(static_cast<std::size_t>(state.range(0)), 1);
+  std::vector<std::uint32_t> factors;
+  if (state.range(1) != 0) {
+    factors.assign(std::size_t{2} * ballast::shape_buckets, ballast::unchanged_factor);
+    for (std::size_t shape = 0; shape < factors.size(); shape += 33) { factors[shape] *= 2; }
+  }
+  ballast::scheduled_step<2> step;
+  std::uint64_t number = 0;
+  for (auto _ : state) {
+    ballast::value_or_throw(planner(step, sizes, 1, number++, factors));
+    benchmark::DoNotOptimize(step.makespan);
+  }
+  state.counters["gap_%"] = 100 * step.gap();
+}
+
+void step_grid(benchmark::internal::Benchmark* each)
+{
+  each->ArgNames({"samples", "steps", "step_ms"})->Iterations(1)->UseRealTime();
+  each->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(run_online)
+    ->Name("online_scheduler")
+    ->Apply(step_grid)
+    ->Args({2048, 20, 50})
+    ->Args({2048, 1000, 50});
+BENCHMARK(plan_microbatches)
+    ->Name("microbatch_scheduler")
+    ->ArgNames({"samples", "corrected"})
+    ->Unit(benchmark::kMillisecond)
+    ->ArgsProduct({{256, 2048}, {0, 1}});
+
+}  // namespace

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_VECTORS_VECTOR_EXACT_HPP
+#define BALLAST_PARTITION_VECTORS_VECTOR_EXACT_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
+#include <ballast/partition/vectors/concepts.hpp>
+#include <ballast/partition/vectors/detail/place_vectors_within_capacity.hpp>
+#include <ballast/partition/vectors/vector_lower_bound.hpp>
+#include <ballast/partition/vectors/vector_refine.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Depth-first search for plans of bins of one speed whose largest load is below that of a plan.
+///
+/// Samples go by falling largest cost, each to the bin that is then the least loaded, and then to the
+/// others; of bins that are alike it tries one.
+template <std::size_t D>
+class vector_enumeration {
+ public:
+  vector_enumeration(vector_problem<D> const& problem, std::span<cost_vector<D> const> starts,
+                     std::span<priced_sample const> order, workspace::frame& scratch)
+      : problem_(problem),
+        order_(order),
+        loads_(scratch.take<cost_vector<D>>(starts.size())),
+        held_(scratch.take<std::int64_t>(problem.capacities.size())),
+        choices_(scratch.take<std::uint32_t>(order.size() * starts.size())),
+        next_(scratch.take<std::uint32_t>(order.size())),
+        end_(scratch.take<std::uint32_t>(order.size())),
+        chosen_(scratch.take<std::uint32_t>(order.size()))
+  {
+    std::copy(starts.begin(), starts.end(), loads_.begin());
+    std::fill(held_.begin(), held_.end(), 0);
+  }
+
+  /// Improves a plan of samples that all have a bin, until no plan is better, it is at the bound, or
+  /// the work is spent. A unit of work is a bin looked at.
+  void improve(ratio bound, work_budget& work, std::span<cost_vector<D>> loads,
+               std::span<bin_id> owner)
+  {
+    cost_units best = largest_of(loads);
+    std::size_t depth = 0;
+    list_choices(depth, best, work);
+    while (ratio{best, problem_.speed(0)} > bound && !work.spent()) {
+      if (next_[depth] == end_[depth]) {
+        if (depth == 0) { return; }
+        remove(--depth);
+        continue;
+      }
+      chosen_[depth] = choices_[depth * loads_.size() + next_[depth]++];
+      if (largest_with(depth, chosen_[depth]) >= best) { continue; }
+      add(depth);
+      if (++depth < order_.size()) {
+        list_choices(depth, best, work);
+        continue;
+      }
+      for (std::size_t placed = 0; placed < depth; ++placed) {
+        owner[to_index(order_[placed].sample)] = to_id<bin_id>(chosen_[placed]);
+      }
+      std::copy(loads_.begin(), loads_.end(), loads.begin());
+      best = largest_of(loads);
+      // What holds the largest load cannot stay as it is.
+      do {
+        remove(--depth);
+      } while (depth > 0 && largest_of(loads_) >= best);
+    }
+  }
+
+ private:
+  [[nodiscard]] static cost_units largest_of(std::span<cost_vector<D> const> loads)
+  {
+    cost_units largest = 0;
+    for (cost_vector<D> const& load : loads) {
+      largest = std::max(largest, *std::max_element(load.begin(), load.end()));
+    }
+    return largest;
+  }
+
+  /// The bin's largest load with the sample at this depth.
+  [[nodiscard]] cost_units largest_with(std::size_t depth, std::size_t bin) const
+  {
+    cost_vector<D> const& cost = problem_.costs[to_index(order_[depth].sample)];
+    cost_units largest = 0;
+    for (std::size_t d = 0; d < D; ++d) { largest = std::max(largest, loads_[bin][d] + cost[d]); }
+    return largest;
+  }
+
+  void add(std::size_t depth) { change(depth, 1); }
+  void remove(std::size_t depth) { change(depth, -1); }
+
+  void change(std::size_t depth, std::int64_t sign)
+  {
+    std::size_t const sample = to_index(order_[depth].sample);
+    std::size_t const bin = chosen_[depth];
+    for (std::size_t d = 0; d < D; ++d) { loads_[bin][d] += sign * problem_.costs[sample][d]; }
+    if (!held_.empty()) { held_[bin] += sign * problem_.weights[sample]; }
+  }
+
+  [[nodiscard]] std::int64_t room(std::size_t bin) const
+  {
+    return held_.empty() ? 0 : problem_.capacities[bin] - held_[bin];
+  }
+  [[nodiscard]] std::uint32_t gpus(std::size_t bin) const
+  {
+    return problem_.gpus.empty() ? 1 : problem_.gpus[bin];
+  }
+
+  void list_choices(std::size_t depth, cost_units best, work_budget& work)
+  {
+    std::size_t const sample = to_index(order_[depth].sample);
+    auto* const first = choices_.data() + depth * loads_.size();
+    auto* last = first;
+    for (std::size_t bin = 0; bin < loads_.size(); ++bin) {
+      if (problem_.fits(sample, bin) && largest_with(depth, bin) < best &&
+          (held_.empty() || problem_.weights[sample] <= room(bin))) {
+        *last++ = static_cast<std::uint32_t>(bin);
+      }
+    }
+    std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(largest_with(depth, a), largest_with(depth, b), loads_[a], loads_[b], room(b),
+                      room(a), gpus(a), gpus(b), a, b);
+    });
+    last = std::unique(first, last, [&](std::uint32_t a, std::uint32_t b) {
+      return loads_[a] == loads_[b] && room(a) == room(b) && gpus(a) == gpus(b);
+    });
+    next_[depth] = 0;
+    end_[depth] = static_cast<std::uint32_t>(last - first);
+    work.spend(loads_.size());
+  }
+
+  vector_problem<D> const& problem_;
+  std::span<priced_sample const> order_;
+  std::span<cost_vector<D>> loads_;
+  std::span<std::int64_t> held_;
+  std::span<std::uint32_t> choices_;  // samples x bins
+  std::span<std::uint32_t> next_;
+  std::span<std::uint32_t> end_;
+  std::span<std::uint32_t> chosen_;
+};
+
+}  // namespace detail
+
+/// Starts from the plan of another policy and tries all others, until none is better, it is at the
+/// bound, or `nodes` are used up.
+///
+/// It is meant for few samples, up to about twenty, where exchanges get stuck; with more the nodes
+/// end, and the plan is nearly always the inner policy's. Bins of several speeds keep the inner
+/// policy's plan, and so do steps of more than 2^14 samples times bins.
+///
+/// Ensures     (1) every sample that found room has one bin, which it fits, and no bin weighs more
+///                 than its capacity
+///             (2) loads have grown by exactly the costs of the samples each bin now owns
+///             (3) the makespan is not above that of the inner policy's plan, if that keeps to the
+///                 capacities, and does not grow with nodes
+///             (4) where the search came to its end, no plan is better
+/// Complexity  the inner policy and O(nodes D log m); a node is one bin looked at; 4 bytes of scratch
+///             per sample and bin.
+template <class Inner = vector_refine<>>
+struct vector_exact {
+  [[no_unique_address]] Inner inner{};
+  std::uint64_t nodes = std::uint64_t{1} << 16;
+
+  template <std::size_t D>
+    requires vector_partition_policy<Inner, D>
+  void operator()(vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bin_id> owner, workspace& memory) const
+  {
+    constexpr std::size_t most_choices = std::size_t{1} << 14;
+    BALLAST_EXPECTS(!loads.empty());
+    BALLAST_EXPECTS(owner.size() == problem.costs.size());
+    auto scratch = memory.open();
+    bool const searched = nodes > 0 && !owner.empty() && problem.one_speed() &&
+                          owner.size() <= most_choices / loads.size();
+    std::span<cost_vector<D>> const starts =
+        scratch.take<cost_vector<D>>(searched ? loads.size() : 0);
+    std::copy_n(loads.begin(), starts.size(), starts.begin());
+    inner(problem, loads, owner, memory);
+    if (!searched ||
+        (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
+      return;
+    }
+    std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
+    std::transform(
+        problem.costs.begin(), problem.costs.end(), largest.begin(),
+        [](cost_vector<D> const& cost) { return *std::max_element(cost.begin(), cost.end()); });
+    std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
+    descending_order_into(order, largest, memory);
+    ratio const bound = detail::vector_bound(problem, loads.size(), memory);
+    detail::work_budget work(nodes);
+    detail::vector_enumeration<D>(problem, starts, order, scratch)
+        .improve(bound, work, loads, owner);
+  }
+
+  friend bool operator==(vector_exact const&, vector_exact const&) = default;
+};
+
+template <class Inner>
+vector_exact(vector_exact<Inner>) -> vector_exact<vector_exact<Inner>>;  // not a copy of the inner
+template <class Inner>
+vector_exact(Inner) -> vector_exact<Inner>;
+template <class Inner>
+vector_exact(Inner, std::uint64_t) -> vector_exact<Inner>;
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_VECTORS_VECTOR_EXACT_HPP

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP
+#define BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/runtime/detail/measured_calls.hpp>
+#include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/runtime/shape_bucket.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// When an adaptive correction decides.
+struct correction_options {
+  std::uint32_t interval = 16;     ///< steps of a decision; at least 4
+  std::uint32_t rest = 8;          ///< intervals without tracking until it is tried again
+  std::uint32_t fewest_calls = 4;  ///< of a shape, before its factor changes
+};
+
+enum class correction_mode : std::uint8_t {
+  learning,  ///< calls are timed, and plans are not corrected yet
+  on,        ///< plans are corrected, and three steps of four are timed
+  off        ///< neither
+};
+
+/// Learns from measured times where predicted ones are wrong, and whether that is worth its cost.
+///
+///     correction.finish_step(plan, step_time, correction.tracking() ? gathered : none);
+///     next.correct(correction.factors());  // costs of the steps that are submitted from now on
+///
+/// Measured over predicted time of each call (a microbatch on a rank) is a factor of the rank times one
+/// of the shapes in it, `detail::measured_calls`: so a slow GPU is told from a slow shape.
+///
+/// It learns for an interval. In each further one it compares B, the mean gain in step time of the
+/// corrected plans over the uncorrected ones, both at measured rates, with C, the cost of tracking: the
+/// median of step time over plan in steps that are tracked, less that in the one step of four that is
+/// not. Where B does not exceed C it is off, for `rest` intervals, and then learns again.
+///
+/// Units       times are those of the plans.
+/// Expects     what finish_step is given is the same on all ranks: measured times are gathered over the
+///             communicator first, and step_time is that of the slowest rank.
+/// Ensures     (1) decisions are made on these integers alone, so they are the same on all ranks
+///             (2) once as many calls were measured, nothing is allocated
+///             (3) restored from save(), all further decisions are the same
+/// Complexity  finish_step: O(samples of the timed calls); at the end of an interval those of two
+///             intervals, a few times over.
+/// Source      H. An et al., "DFLOP: A Data-driven Framework for Multimodal LLM Training Pipeline
+///             Optimization", arXiv:2603.25120, 2026, whose B is actual - predicted throughput: that is
+///             negative for the slow shapes that it is to find, so that its switch could not stay on.
+class adaptive_correction {
+ public:
+  /// Shapes      module_of_rank[ranks], in the order of scheduled_step's ranks.
+  explicit adaptive_correction(std::span<std::uint32_t const> module_of_rank,
+                               correction_options const& options = {})
+      : options_(options), calls_(module_of_rank)
+  {
+    BALLAST_EXPECTS(options.interval >= 4, "an interval of ", options.interval,
+                    " steps has too few to compare; give at least 4");
+  }
+
+  [[nodiscard]] correction_mode mode() const noexcept { return mode_; }
+
+  /// Whether the calls of the next step are to be timed.
+  [[nodiscard]] bool tracking() const noexcept
+  {
+    return mode_ == correction_mode::learning || (mode_ == correction_mode::on && steps_ % 4 != 3);
+  }
+
+  /// What costs of a module's shape are multiplied with, in units of 1 / unchanged_factor; empty where
+  /// nothing is corrected. Shapes: [modules x shape_buckets].
+  [[nodiscard]] std::span<std::uint32_t const> factors() const noexcept
+  {
+    if (mode_ != correction_mode::on) { return {}; }
+    return calls_.shape_factors();
+  }
+
+  /// Measured over planned time of each rank, without what its shapes have to do with it, in units of
+  /// 1 / unchanged_factor: the median of a module's ranks is 1.
+  [[nodiscard]] std::span<std::uint32_t const> rank_factors() const noexcept
+  {
+    return calls_.rank_factors();
+  }
+
+  /// The speed of each rank, for bag_layout::with_speeds: 1000 is that of the median rank.
+  [[nodiscard]] std::vector<std::uint32_t> speeds() const
+  {
+    std::vector<std::uint32_t> speeds;
+    for (std::uint32_t const factor : rank_factors()) {
+      speeds.push_back((1000 * unchanged_factor + factor / 2) / factor);
+    }
+    return speeds;
+  }
+
+  /// B and C as they were last compared, of one step.
+  [[nodiscard]] time_units gain() const noexcept { return gain_; }
+  [[nodiscard]] time_units cost() const noexcept { return cost_; }
+
+  /// Takes what a step has shown.
+  ///
+  /// Shapes      measured[ranks x microbatches], how long each rank computed each microbatch, forward
+  ///             and backward, in the order in which they ran; 0 where it had none. Empty where the step
+  ///             was not timed.
+  /// Errors      out_of_range: there are other times, or time `position` is negative, or the step took
+  ///             no time above 0. Nothing changes then.
+  template <std::size_t D>
+  [[nodiscard]] result<void> finish_step(scheduled_step<D> const& step, time_units step_time,
+                                         std::span<time_units const> measured)
+  {
+    if (auto checked = check(step.ranks(), step.microbatches, step_time, measured); !checked) {
+      return checked;
+    }
+    if (mode_ == correction_mode::off) {
+      if (++steps_ == std::uint64_t{options_.rest} * options_.interval) {
+        begin(correction_mode::learning);
+      }
+      return {};
+    }
+    if (!measured.empty()) { collect(step, measured); }
+    if (mode_ == correction_mode::learning) {
+      if (++steps_ == options_.interval) {
+        calls_.fit(options_.fewest_calls);
+        begin(correction_mode::on);
+      }
+      return {};
+    }
+    if (!step.corrected || step.makespan == 0) { return {}; }  // planned before there were factors
+    auto& ratios = measured.empty() ? untracked_ : tracked_;
+    ratios.push_back(detail::measured_calls::ratio_of(step_time, step.makespan));
+    sum_of_gains_ += step.uncorrected - step.makespan;
+    sum_of_plans_ += step.makespan;
+    if (++steps_ == options_.interval) { decide(); }
+    return {};
+  }
+
+  /// All that decisions depend on, as text.
+  [[nodiscard]] std::string save() const
+  {
+    detail::state_writer out("adaptive_correction 1");
+    out.line("mode").number(static_cast<std::int64_t>(mode_));
+    out.line("steps").number(static_cast<std::int64_t>(steps_));
+    out.line("sums").number(sum_of_gains_).number(sum_of_plans_).number(gain_).number(cost_);
+    for (auto const* const ratios : {&tracked_, &untracked_}) {
+      out.line("ratios").number(static_cast<std::int64_t>(ratios->size()));
+      for (std::uint32_t const each : *ratios) { out.number(each); }
+    }
+    calls_.write(out);
+    return out.text();
+  }
+
+  /// Goes on where save() was called, of a correction of the same ranks and options.
+  ///
+  /// Errors      syntax: byte `position` of the text is not what save() wrote. Nothing changes then.
+  [[nodiscard]] result<void> restore(std::string_view text)
+  {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    adaptive_correction read = *this;
+    detail::state_reader in(text);
+    in.expect("adaptive_correction 1 mode");
+    read.mode_ = static_cast<correction_mode>(in.number(0, 2));
+    in.expect("steps");
+    read.steps_ = static_cast<std::uint64_t>(in.number(0, most));
+    in.expect("sums");
+    for (time_units* const sum :
+         {&read.sum_of_gains_, &read.sum_of_plans_, &read.gain_, &read.cost_}) {
+      *sum = in.number(-most, most);
+    }
+    for (auto* const ratios : {&read.tracked_, &read.untracked_}) {
+      in.expect("ratios");
+      ratios->clear();
+      for (std::int64_t left = in.number(0, options_.interval); left > 0; --left) {
+        ratios->push_back(
+            static_cast<std::uint32_t>(in.number(0, std::numeric_limits<std::uint32_t>::max())));
+      }
+    }
+    read.calls_.read(in);
+    if (auto done = in.finish(); !done) { return done; }
+    *this = std::move(read);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] result<void> check(std::size_t ranks, std::size_t microbatches,
+                                   time_units step_time, std::span<time_units const> measured) const
+  {
+    if (ranks != calls_.ranks()) {
+      return fail(error_code::out_of_range, 0,
+                  "a step of " + std::to_string(ranks) + " ranks was given to a correction of " +
+                      std::to_string(calls_.ranks()));
+    }
+    if (!measured.empty() && measured.size() != ranks * microbatches) {
+      return fail(error_code::out_of_range, measured.size(),
+                  std::to_string(measured.size()) + " times were measured of " +
+                      std::to_string(ranks) + " ranks with " + std::to_string(microbatches) +
+                      " microbatches each; give one of each, or none");
+    }
+    for (std::size_t index = 0; index < measured.size(); ++index) {
+      if (measured[index] < 0) {
+        return fail(error_code::out_of_range, index,
+                    "rank " + std::to_string(index / microbatches) + " measured " +
+                        std::to_string(measured[index]) + " for microbatch " +
+                        std::to_string(index % microbatches) + "; give times from 0 on");
+      }
+    }
+    if (step_time <= 0) {
+      return fail(
+          error_code::out_of_range, 0,
+          "a step took " + std::to_string(step_time) + "; give the time of the slowest rank");
+    }
+    return {};
+  }
+
+  template <std::size_t D>
+  void collect(scheduled_step<D> const& step, std::span<time_units const> measured)
+  {
+    for (std::size_t index = 0; index < measured.size(); ++index) {
+      if (measured[index] == 0) { continue; }
+      std::size_t const rank = index / step.microbatches;
+      auto const& [module, of_group, layers, of_layers] = step.stages[rank % step.stages.size()];
+      std::size_t const group = rank / step.stages.size();
+      std::size_t const replica = group * (step.replicas[module] / step.pipelines()) + of_group;
+      calls_.begin_call(rank, measured[index]);
+      for (sample_id const sample : step.microbatch(module, replica, index % step.microbatches)) {
+        auto const [forward, backward] = step.predicted[to_index(sample)][module];
+        uint128 const work = static_cast<uint128>(forward + backward) * layers;
+        calls_.add_part(step.shapes[to_index(sample)][module],
+                        static_cast<time_units>(work / of_layers));
+      }
+      calls_.end_call();
+    }
+  }
+
+  void decide()
+  {
+    auto const on = std::int64_t{detail::median_of(tracked_)};
+    auto const off = std::int64_t{detail::median_of(untracked_)};
+    auto const share = static_cast<uint128>(std::max<std::int64_t>(0, on - off));
+    auto const cost =
+        static_cast<time_units>(share * static_cast<uint128>(sum_of_plans_) / unchanged_factor);
+    gain_ = sum_of_gains_ / options_.interval;
+    cost_ = cost / options_.interval;
+    bool const pays = sum_of_gains_ > cost;
+    calls_.fit(options_.fewest_calls);
+    begin(pays ? correction_mode::on : correction_mode::off);
+  }
+
+  void begin(correction_mode mode)
+  {
+    if (mode == correction_mode::off) {
+      calls_.forget_calls();
+    } else {
+      calls_.next_interval();
+    }
+    mode_ = mode;
+    steps_ = 0;
+    sum_of_gains_ = 0;
+    sum_of_plans_ = 0;
+    tracked_.clear();
+    untracked_.clear();
+  }
+
+  correction_options options_;
+  correction_mode mode_ = correction_mode::learning;
+  std::uint64_t steps_ = 0;  // of this interval, or of the rest
+  time_units sum_of_gains_ = 0;
+  time_units sum_of_plans_ = 0;
+  time_units gain_ = 0;
+  time_units cost_ = 0;
+  std::vector<std::uint32_t> tracked_;  // step time over plan, in this interval
+  std::vector<std::uint32_t> untracked_;
+  detail::measured_calls calls_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP

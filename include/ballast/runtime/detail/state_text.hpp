@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
+#define BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
+
+#include <ballast/core/result.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace ballast::inline v0::detail {
+
+/// Writes words and whole numbers, a line of each kind.
+class state_writer {
+ public:
+  explicit state_writer(std::string_view title) : text_(title) {}
+
+  state_writer& line(std::string_view name)
+  {
+    text_.append("\n").append(name);
+    return *this;
+  }
+  state_writer& number(std::int64_t value)
+  {
+    text_.append(" ").append(std::to_string(value));
+    return *this;
+  }
+
+  [[nodiscard]] std::string text() const { return text_ + "\n"; }
+
+ private:
+  std::string text_;
+};
+
+/// Reads what state_writer wrote, word by word. After the first thing that is wrong it reads nothing.
+class state_reader {
+ public:
+  explicit state_reader(std::string_view text) : text_(text) {}
+
+  void expect(std::string_view words)
+  {
+    while (!words.empty()) {
+      std::size_t const end = words.find(' ');
+      expect_word(words.substr(0, end));
+      words.remove_prefix(end == std::string_view::npos ? words.size() : end + 1);
+    }
+  }
+
+  /// A whole number from `least` to `most`; `least` where it is none.
+  [[nodiscard]] std::int64_t number(std::int64_t least, std::int64_t most)
+  {
+    std::size_t const begin = skip_space();
+    std::string_view const word = next_word();
+    std::int64_t value = 0;
+    auto const [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (code != std::errc{} || end != word.data() + word.size() || value < least || value > most) {
+      refuse(begin, word, "a number from " + std::to_string(least) + " to " + std::to_string(most));
+      return least;
+    }
+    return value;
+  }
+
+  [[nodiscard]] bool failed() const { return !problem_.empty(); }
+
+  /// Errors      syntax: byte `position` is not what was written.
+  [[nodiscard]] result<void> finish()
+  {
+    if (std::size_t const begin = skip_space(); begin < text_.size()) {
+      refuse(begin, next_word(), "the end");
+    }
+    if (failed()) { return fail(error_code::syntax, position_, problem_); }
+    return {};
+  }
+
+ private:
+  void expect_word(std::string_view wanted)
+  {
+    std::size_t const begin = skip_space();
+    std::string_view const word = next_word();
+    if (word != wanted) { refuse(begin, word, "'" + std::string(wanted) + "'"); }
+  }
+
+  std::size_t skip_space()
+  {
+    at_ = std::min(text_.find_first_not_of(" \n", at_), text_.size());
+    return at_;
+  }
+
+  std::string_view next_word()
+  {
+    std::size_t const begin = at_;
+    at_ = std::min(text_.find_first_of(" \n", at_), text_.size());
+    return text_.substr(begin, at_ - begin);
+  }
+
+  void refuse(std::size_t position, std::string_view word, std::string const& wanted)
+  {
+    if (failed()) { return; }
+    position_ = position;
+    problem_ = "the saved state has '" + std::string(word.substr(0, 40)) + "' at byte " +
+               std::to_string(position) + " and should have " + wanted +
+               "; give what save() returned, of the same version and setup";
+    at_ = text_.size();
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t position_ = 0;
+  std::string problem_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP

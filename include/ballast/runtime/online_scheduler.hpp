@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
+#define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
+
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/shape_bucket.hpp>
+
+#include <array>
+#include <concepts>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What an online scheduler runs on its thread: it plans step `number` from sizes, a seed and factors
+/// that correct costs (empty: none), and has the type of its plans. `microbatch_scheduler` is one.
+template <class P>
+concept step_planner =
+    std::default_initializable<typename P::plan_type> &&
+    requires(P& planner, typename P::plan_type& plan, std::span<tokens const> sizes,
+             std::uint64_t seed, std::uint64_t number, std::span<std::uint32_t const> factors) {
+      { planner(plan, sizes, seed, number, factors) } -> std::same_as<result<void>>;
+    };
+
+/// Plans the next step on a thread of its own while the present one runs.
+///
+///     online_scheduler next(value_or_throw(microbatch_scheduler<2, times>::make(setup, times{})));
+///     next.submit(sizes_of(0));
+///     for (std::size_t step = 0;; ++step) {
+///       auto const plan = next.take();     // of this step; planned while the last one ran
+///       next.submit(sizes_of(step + 1));
+///       train(**plan);
+///     }
+///
+/// Ranks that are to have the same plans submit the same sizes, seed and factors in the same order; no
+/// clock and no thread has a part in what is planned.
+///
+/// Expects     one thread calls it; the planner is used by its thread alone.
+/// Ensures     (1) a plan is the planner's for its step; step numbers count submitted steps
+///             (2) what the planner refuses or throws is the error of take(), and the next step can be
+///                 submitted
+///             (3) the destructor ends the thread after the plan that it is at, taken or not
+///             (4) once a step as large was planned, nothing is allocated
+///             (5) restored from save(), with the same planner and sizes, all further plans are the same
+/// Complexity  submit: O(sizes) to copy them; take: O(1) where the plan is there.
+template <step_planner Planner>
+class online_scheduler {
+ public:
+  using plan_type = typename Planner::plan_type;
+
+  explicit online_scheduler(Planner planner, std::uint64_t seed = 1)
+      : planner_(std::move(planner)), seed_(seed), thread_([this] { run(); })
+  {}
+  online_scheduler(online_scheduler const&) = delete;
+  online_scheduler& operator=(online_scheduler const&) = delete;
+  ~online_scheduler()
+  {
+    {
+      std::lock_guard const lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  /// Corrects the costs of steps that are submitted from now on; no factors: costs as predicted.
+  ///
+  /// Shapes      factors[modules x shape_buckets], as adaptive_correction has them, or empty.
+  void correct(std::span<std::uint32_t const> factors)
+  {
+    factors_.assign(factors.begin(), factors.end());
+  }
+
+  /// Has the thread plan the next step; returns at once.
+  ///
+  /// Errors      out_of_range: the step that was submitted before has not been taken; nothing changes.
+  [[nodiscard]] result<void> submit(std::span<tokens const> sizes)
+  {
+    if (submitted_) {
+      return fail(error_code::out_of_range, 0,
+                  "step " + std::to_string(number_ - 1) +
+                      " was submitted and not taken; take it before the next one is submitted");
+    }
+    // The thread waits, and reads nothing of this until it is told.
+    sizes_.assign(sizes.begin(), sizes.end());
+    if (again_) {
+      std::swap(factors_of_step_, restored_factors_);
+      again_ = false;
+    } else {
+      factors_of_step_ = factors_;
+    }
+    number_of_step_ = number_++;
+    submitted_ = true;
+    {
+      std::lock_guard const lock(mutex_);
+      state_ = state::asked;
+    }
+    changed_.notify_all();
+    return {};
+  }
+
+  /// The plan of the step that was submitted, which is valid until the next take(). It waits only where
+  /// the thread is not done.
+  ///
+  /// Errors      those of the planner; out_of_range: no step was submitted; infeasible: the planner
+  ///             threw, and the message has what it said.
+  [[nodiscard]] result<plan_type const*> take()
+  {
+    if (!submitted_) {
+      return fail(error_code::out_of_range, 0,
+                  "no step was submitted; submit the sizes of one before its plan is taken");
+    }
+    {
+      std::unique_lock lock(mutex_);
+      if (state_ != state::done) {
+        ++waited_;
+        changed_.wait(lock, [this] { return state_ == state::done; });
+      }
+      state_ = state::idle;
+    }
+    submitted_ = false;
+    ++taken_;
+    if (thrown_) { return what_was_thrown(std::exchange(thrown_, nullptr)); }
+    if (!planned_) { return tl::unexpected(planned_.error()); }
+    present_ = 1 - present_;
+    return &plans_[present_];
+  }
+
+  /// Whether take() returns at once.
+  [[nodiscard]] bool ready() const
+  {
+    std::lock_guard const lock(mutex_);
+    return state_ != state::asked;
+  }
+
+  [[nodiscard]] std::uint64_t hand_overs() const noexcept { return taken_; }
+
+  /// Hand-overs at which take() found the thread still at work.
+  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+
+  /// What plans depend on beside sizes, as text: seed, number of the next step, factors. A step that was
+  /// submitted and not taken has to be submitted again after restore(), and gets the factors that it had.
+  [[nodiscard]] std::string save() const
+  {
+    bool const again = submitted_ || again_;
+    detail::state_writer out("online_scheduler 1");
+    out.line("seed").number(static_cast<std::int64_t>(seed_));
+    out.line("step").number(static_cast<std::int64_t>(number_ - (submitted_ ? 1 : 0)));
+    write(out.line("factors"), factors_);
+    out.line("again").number(again ? 1 : 0);
+    if (again) { write(out.line("factors"), submitted_ ? factors_of_step_ : restored_factors_); }
+    return out.text();
+  }
+
+  /// Goes on where save() was called.
+  ///
+  /// Errors      syntax: byte `position` of the text is not what save() wrote; out_of_range: a step was
+  ///             submitted here and not taken. Nothing changes then.
+  [[nodiscard]] result<void> restore(std::string_view text)
+  {
+    if (submitted_) {
+      return fail(error_code::out_of_range, 0,
+                  "a state cannot be restored while step " + std::to_string(number_ - 1) +
+                      " is planned; take it first");
+    }
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    detail::state_reader in(text);
+    in.expect("online_scheduler 1 seed");
+    auto const seed = static_cast<std::uint64_t>(in.number(-most - 1, most));
+    in.expect("step");
+    auto const number = static_cast<std::uint64_t>(in.number(0, most));
+    in.expect("factors");
+    std::vector<std::uint32_t> factors = read_factors(in);
+    in.expect("again");
+    bool const again = in.number(0, 1) == 1;
+    std::vector<std::uint32_t> of_step;
+    if (again) {
+      in.expect("factors");
+      of_step = read_factors(in);
+    }
+    if (auto done = in.finish(); !done) { return done; }
+    seed_ = seed;
+    number_ = number;
+    factors_ = std::move(factors);
+    again_ = again;
+    restored_factors_ = std::move(of_step);
+    return {};
+  }
+
+ private:
+  enum class state : std::uint8_t { idle, asked, done };
+
+  void run()
+  {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return ending_ || state_ == state::asked; });
+      if (ending_) { return; }
+      lock.unlock();
+      plan();
+      lock.lock();
+      state_ = state::done;
+      changed_.notify_all();
+    }
+  }
+
+  void plan()
+  {
+    try {
+      planned_ = planner_(plans_[1 - present_], sizes_, seed_, number_of_step_, factors_of_step_);
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+  }
+
+  /// On the caller's thread, where an allocation that fails may throw.
+  [[nodiscard]] tl::unexpected<error> what_was_thrown(std::exception_ptr const& thrown) const
+  {
+    std::string what = "something that is no std::exception";
+    try {
+      std::rethrow_exception(thrown);
+    } catch (std::exception const& problem) {
+      what = problem.what();
+    } catch (...) {}
+    return fail(error_code::infeasible, 0,
+                "planning step " + std::to_string(number_of_step_) + " threw: " + what);
+  }
+
+  static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)
+  {
+    out.number(static_cast<std::int64_t>(factors.size()));
+    std::int64_t changed = 0;
+    for (std::uint32_t const factor : factors) { changed += factor != unchanged_factor ? 1 : 0; }
+    out.number(changed);
+    for (std::size_t shape = 0; shape < factors.size(); ++shape) {
+      if (factors[shape] == unchanged_factor) { continue; }
+      out.number(static_cast<std::int64_t>(shape)).number(factors[shape]);
+    }
+  }
+
+  [[nodiscard]] static std::vector<std::uint32_t> read_factors(detail::state_reader& in)
+  {
+    constexpr std::int64_t most_shapes = 1 << 20;
+    std::vector<std::uint32_t> factors(static_cast<std::size_t>(in.number(0, most_shapes)),
+                                       unchanged_factor);
+    auto const count = static_cast<std::int64_t>(factors.size());
+    for (std::int64_t left = in.number(0, count); left > 0 && !in.failed(); --left) {
+      auto const shape = static_cast<std::size_t>(in.number(0, count - 1));
+      factors[shape] =
+          static_cast<std::uint32_t>(in.number(0, std::numeric_limits<std::uint32_t>::max()));
+    }
+    return factors;
+  }
+
+  Planner planner_;
+  std::uint64_t seed_;
+  std::uint64_t number_ = 0;  // of the step that is submitted next
+  std::uint64_t taken_ = 0;
+  std::uint64_t waited_ = 0;
+  bool submitted_ = false;
+  std::vector<std::uint32_t> factors_;
+  bool again_ = false;  // the step that is submitted next was submitted before save()
+  std::vector<std::uint32_t> restored_factors_;
+
+  // The caller's while the state is idle or done, the thread's while it is asked.
+  std::vector<tokens> sizes_;
+  std::vector<std::uint32_t> factors_of_step_;
+  std::uint64_t number_of_step_ = 0;
+  std::array<plan_type, 2> plans_{};
+  std::size_t present_ = 0;  // the plan that the caller has; the other one is written
+  result<void> planned_{};
+  std::exception_ptr thrown_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  state state_ = state::idle;
+  bool ending_ = false;
+  std::thread thread_;  // last: it begins when all else is there
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
+#define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/interpolated_throughput.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/layout_pipeline.hpp>
+#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/price_layout.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/pipeline/simulate.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
+#include <ballast/runtime/scheduled_step.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// 1F1B of one group of a layout's replicas.
+[[nodiscard]] inline result<compiled_schedule> schedule_of(layout_pipeline const& pipeline,
+                                                           std::uint32_t microbatches)
+{
+  auto const stages = pipeline.stages();
+  if (!stages) { return tl::unexpected(stages.error()); }
+  auto const schedule = one_forward_one_backward{}(*stages, microbatches);
+  if (!schedule) { return tl::unexpected(schedule.error()); }
+  return compiled_schedule::make(*stages, *schedule);
+}
+
+}  // namespace detail
+
+/// How long a sample takes in the modules of a layout: the products with weights at the throughput of
+/// a mean microbatch, in which it is packed, and attention at that of its own length.
+///
+/// Units       picoseconds of one of the tp GPUs; a third is the forward.
+template <std::size_t D>
+struct layout_times {
+  struct module_speed {
+    interpolated_throughput linear;
+    interpolated_throughput attention;
+    flop_polynomial flops;
+    std::uint32_t tp = 1;
+    tokens mean_microbatch = 0;
+  };
+  std::array<module_speed, D> modules{};
+
+  [[nodiscard]] std::array<stage_time, D> operator()(std::span<tokens const, D> sizes) const
+  {
+    std::array<stage_time, D> times{};
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const& [linear, attention, flops, tp, mean] = modules[module];
+      detail::batch_work const work(flops, sizes[module], 1, tp);
+      cost_units const time = saturating_sum(linear.picoseconds(work.linear, mean),
+                                             attention.picoseconds(work.attention, sizes[module]));
+      times[module] = {time / 3, time - time / 3};
+    }
+    return times;
+  }
+};
+
+/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B. No microbatch holds more
+/// tokens of the last module than its GPUs have memory for.
+///
+/// Shapes      problem.modules[D]. The groups of replicas are those of simulate_layout.
+/// Errors      those of price_layout and of stage_graph::make; out_of_range: there are not D modules;
+///             infeasible: module `position` has replicas in a group that meet some of the next
+///             module's only, as three modules may; give numbers of replicas of which one divides all.
+/// Complexity  O(sizes + tasks).
+template <std::size_t D, order_policy Order = local_search<>>
+[[nodiscard]] result<microbatch_scheduler<D, layout_times<D>, Order>> schedule_layout(
+    layout_problem const& problem, model_layout const& layout, Order order = {})
+{
+  if (problem.modules.size() != D) {
+    return fail(error_code::out_of_range, 0,
+                "a scheduler of " + std::to_string(D) + " modules was given a problem of " +
+                    std::to_string(problem.modules.size()));
+  }
+  auto const priced = price_layout(problem, layout.modules, layout.microbatches);
+  if (!priced) { return tl::unexpected(priced.error()); }
+  detail::layout_pipeline const pipeline(problem, layout);
+  layout_times<D> times;
+  std::vector<scheduled_module> modules;
+  std::int64_t most = 0;
+  for (std::size_t module = 0; module < D; ++module) {
+    auto const [tp, pp, dp] = layout.modules[module];
+    std::uint32_t const here = dp / pipeline.groups();
+    if (module + 1 < D && std::gcd(here, layout.modules[module + 1].dp / pipeline.groups()) != 1) {
+      return fail(error_code::infeasible, module,
+                  "module " + std::to_string(module) + " and the next one have " +
+                      "replicas that meet in several parts of a group; give numbers of replicas of "
+                      "which one divides all others");
+    }
+    module_profile const& profile = problem.modules[module];
+    auto const degree =
+        std::find_if(profile.degrees.begin(), profile.degrees.end(),
+                     [tp = tp](profiled_degree const& each) { return each.tp == tp; });
+    uint128 all = 0;
+    for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
+      all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
+    }
+    uint128 const mean =
+        all * problem.global_batch / problem.samples() / (std::uint64_t{layout.microbatches} * dp);
+    times.modules[module] = {
+        degree->linear, degree->attention, profile.flops, tp,
+        static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
+    modules.push_back({dp, {}});
+    modules.back().layers.clear();
+    for (std::uint32_t stage = 0; stage < pp; ++stage) {
+      modules.back().layers.push_back(profile.layers / pp + (stage < profile.layers % pp ? 1 : 0));
+    }
+    if (module + 1 < D) { continue; }
+    auto const& memory = degree->memory;
+    std::uint32_t const layers = modules.back().layers.front();
+    std::uint64_t const free = problem.memory_bytes - memory.state(layers);  // the layout fits
+    most = memory.largest_size(layers, free / pp);
+  }
+  auto schedule = detail::schedule_of(pipeline, layout.microbatches);
+  if (!schedule) { return tl::unexpected(schedule.error()); }
+  return microbatch_scheduler<D, layout_times<D>, Order>::make(
+      {*std::move(schedule), std::move(modules), most}, times, std::move(order));
+}
+
+/// What a scheduled step of a layout takes.
+///
+/// Units       picoseconds; busy adds up those of all GPUs.
+struct simulated_step {
+  time_units makespan = 0;
+  time_units busy = 0;
+};
+
+/// Simulates a scheduled step of a layout. As simulate_layout has it, samples that are packed together
+/// pass the weights together, while a scheduler has one price for each.
+///
+/// Shapes      sizes[samples x D], as they were scheduled.
+/// Expects     the step is of schedule_layout's scheduler for this problem and layout.
+/// Errors      those of check_times: a stage takes above 2^53 ps.
+/// Complexity  O(sizes + tasks of all pipelines).
+template <std::size_t D>
+[[nodiscard]] result<simulated_step> simulate_step(layout_problem const& problem,
+                                                   model_layout const& layout,
+                                                   scheduled_step<D> const& step,
+                                                   std::span<tokens const> sizes)
+{
+  detail::layout_pipeline const pipeline(problem, layout);
+  auto const schedule = detail::schedule_of(pipeline, layout.microbatches);
+  if (!schedule) { return tl::unexpected(schedule.error()); }
+  std::vector<microbatch_id> order(layout.microbatches);
+  for (std::size_t each = 0; each < order.size(); ++each) {
+    order[each] = to_id<microbatch_id>(each);
+  }
+  workspace memory;
+  simulated_step simulated;
+  for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+    pipeline_times const times = pipeline.times_of(
+        sizes, [&](std::size_t module, std::uint32_t replica, std::uint32_t microbatch) {
+          std::size_t const of_group = step.replicas[module] / step.pipelines();
+          return step.microbatch(module, group * of_group + replica, microbatch);
+        });
+    if (auto checked = check_times(times, *schedule); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    simulated.makespan = std::max(simulated.makespan, makespan_of(*schedule, times, order, memory));
+    for (std::size_t row = 0; row < times.rows.size(); ++row) {
+      std::uint32_t const tp = layout.modules[step.stages[row % times.stages].module].tp;
+      simulated.busy += (times.rows[row].forward + times.rows[row].backward) * tp;
+    }
+  }
+  return simulated;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP

@@ -1,0 +1,282 @@
+#include <ballast/runtime/microbatch_scheduler.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "scheduled_steps.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/pipeline/given_order.hpp>
+#include <ballast/pipeline/insertion.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::given_order;
+using ballast::insertion;
+using ballast::microbatch_id;
+using ballast::microbatch_scheduler;
+using ballast::sample_id;
+using ballast::scheduled_step;
+using ballast::scheduler_setup;
+using ballast::shape_buckets;
+using ballast::stage_time;
+using ballast::tokens;
+using ballast::unchanged_factor;
+using ballast::value_or_throw;
+using ballast_test::draw_sizes;
+using ballast_test::small_setup;
+using ballast_test::square_times;
+using testing::HasSubstr;
+
+template <class Order = insertion>
+auto scheduler_of(scheduler_setup setup, Order order = {})
+{
+  return value_or_throw(
+      microbatch_scheduler<2, square_times, Order>::make(std::move(setup), {}, std::move(order)));
+}
+
+/// Two encoders of two stages that feed three LLMs of one, in each of `groups` groups.
+scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
+{
+  std::vector<ballast::pipeline_stage> stages(7);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    stages[stage].rank = ballast::to_id<ballast::pipeline_rank>(stage);
+  }
+  std::vector<ballast::stage_link> links;
+  auto const link = [&](std::size_t from, std::size_t to) {
+    links.push_back(
+        {ballast::to_id<ballast::stage_id>(from), ballast::to_id<ballast::stage_id>(to)});
+  };
+  for (std::size_t encoder = 0; encoder < 2; ++encoder) {
+    link(2 * encoder, 2 * encoder + 1);
+    for (std::size_t llm = 4; llm < 7; ++llm) { link(2 * encoder + 1, llm); }
+  }
+  auto const graph = value_or_throw(ballast::stage_graph::make(stages, links));
+  return {value_or_throw(ballast::compiled_schedule::make(
+              graph, value_or_throw(ballast::one_forward_one_backward{}(graph, microbatches)))),
+          {{2 * groups, {5, 4}}, {3 * groups, {7}}}};
+}
+
+/// Every sample is in one microbatch of each module, of one group and position; times are their sums.
+void expect_whole(scheduled_step<2> const& step, std::span<tokens const> sizes,
+                  std::span<std::uint32_t const> factors = {})
+{
+  std::vector<std::array<std::pair<std::size_t, std::size_t>, 2>> where(sizes.size() / 2);
+  std::size_t found = 0;
+  for (std::size_t module = 0; module < 2; ++module) {
+    std::size_t const of_group = step.replicas[module] / step.pipelines();
+    for (std::size_t replica = 0; replica < step.replicas[module]; ++replica) {
+      for (std::size_t position = 0; position < step.microbatches; ++position) {
+        stage_time sum;
+        for (sample_id const sample : step.microbatch(module, replica, position)) {
+          where[to_index(sample)][module] = {replica / of_group, position};
+          ++found;
+          stage_time own = square_times{}(sizes.subspan(2 * to_index(sample)).first<2>())[module];
+          if (!factors.empty()) {
+            auto const factor =
+                factors[module * shape_buckets +
+                        ballast::shape_bucket(sizes[2 * to_index(sample) + module])];
+            own.forward = own.forward * factor / unchanged_factor;
+            own.backward = own.backward * factor / unchanged_factor;
+          }
+          sum = {sum.forward + own.forward, sum.backward + own.backward};
+        }
+        auto const& times = step.times[replica / of_group];
+        std::size_t const stages = module == 0 && step.replicas[0] != step.replicas[1] ? 2
+                                   : module == 0                                       ? 1
+                                   : step.replicas[0] != step.replicas[1]              ? 1
+                                                                                       : 3;
+        std::size_t first = replica % of_group * stages;
+        if (module == 1) { first += step.replicas[0] / step.pipelines() * (stages == 1 ? 2 : 1); }
+        stage_time in_plan;
+        for (std::size_t stage = first; stage < first + stages; ++stage) {
+          auto const& part = times[ballast::to_id<microbatch_id>(position)][stage];
+          in_plan = {in_plan.forward + part.forward, in_plan.backward + part.backward};
+        }
+        EXPECT_EQ(in_plan, sum) << "module " << module << " replica " << replica;
+      }
+    }
+  }
+  EXPECT_EQ(found, sizes.size());
+  for (auto const& [encoder, llm] : where) { EXPECT_EQ(encoder, llm); }
+}
+
+TEST(MicrobatchScheduler, PutsEverySampleInOneMicrobatch)  // Ensures (1)
+{
+  auto small = scheduler_of(small_setup(4, 8));
+  auto unequal = scheduler_of(unequal_setup(3, 5));
+  scheduled_step<2> step;
+  for (std::size_t const samples : {0U, 1U, 7U, 31U, 32U, 200U}) {
+    SCOPED_TRACE(samples);
+    auto const sizes = draw_sizes(samples, samples);
+    ASSERT_TRUE(small(step, sizes, 1, 0, {}));
+    EXPECT_EQ(step.pipelines(), 4U);
+    EXPECT_EQ(step.ranks(), 16U);
+    expect_whole(step, sizes);
+    EXPECT_LE(step.lower_bound, step.largest);
+    ASSERT_TRUE(unequal(step, sizes, 1, 0, {}));
+    EXPECT_EQ(step.pipelines(), 3U);
+    EXPECT_EQ(step.microbatches, 5U);
+    expect_whole(step, sizes);
+  }
+}
+
+TEST(MicrobatchScheduler, MakesMicrobatchesAndReplicasEven)
+{
+  auto scheduler = scheduler_of(small_setup(4, 16));
+  scheduled_step<2> step;
+  ASSERT_TRUE(scheduler(step, draw_sizes(2048, 3), 1, 0, {}));
+  EXPECT_LE(step.gap(), 0.01);
+  std::vector<ballast::time_units> work;
+  for (auto const& of_group : step.times) {
+    ballast::time_units sum = 0;
+    for (auto const& [forward, backward] : of_group.rows) { sum += forward + backward; }
+    work.push_back(sum);
+  }
+  auto const [least, most] = std::ranges::minmax(work);
+  EXPECT_LE(static_cast<double>(most), 1.01 * static_cast<double>(least));
+}
+
+TEST(MicrobatchScheduler, TakesTheTimeThatTheSimulatorSays)
+{
+  auto scheduler = scheduler_of(small_setup(2, 8));
+  scheduled_step<2> step;
+  ASSERT_TRUE(scheduler(step, draw_sizes(60, 4), 1, 0, {}));
+  std::vector<microbatch_id> order;
+  for (std::size_t position = 0; position < 8; ++position) {
+    order.push_back(ballast::to_id<microbatch_id>(position));
+  }
+  ballast::time_units longest = 0;
+  for (auto const& times : step.times) {
+    longest = std::max(longest, simulate(small_setup(2, 8).schedule, times, order).makespan);
+  }
+  EXPECT_EQ(step.makespan, longest);
+  EXPECT_EQ(step.uncorrected, longest);
+}
+
+TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
+{
+  for (bool const equal : {true, false}) {
+    auto setup = equal ? small_setup(3, 6) : unequal_setup(2, 6);
+    setup.most_per_microbatch = 4000;
+    auto scheduler = scheduler_of(std::move(setup));
+    scheduled_step<2> step;
+    auto const sizes = draw_sizes(60, 5);
+    ASSERT_TRUE(scheduler(step, sizes, 1, 0, {}));
+    for (std::size_t replica = 0; replica < step.replicas[1]; ++replica) {
+      for (std::size_t position = 0; position < 6; ++position) {
+        tokens held = 0;
+        for (sample_id const sample : step.microbatch(1, replica, position)) {
+          held += sizes[2 * to_index(sample) + 1];
+        }
+        EXPECT_LE(held, 4000);
+      }
+    }
+    ASSERT_FALSE(scheduler(step, draw_sizes(600, 5), 1, 0, {}));
+    EXPECT_EQ(scheduler(step, draw_sizes(600, 5), 1, 0, {}).error().code, error_code::infeasible);
+  }
+}
+
+TEST(MicrobatchScheduler, DependsOnItsArgumentsAlone)  // Ensures (3)
+{
+  using ballast::local_search;
+  local_search const search{insertion{}, 300};
+  auto one = scheduler_of(small_setup(2, 16), search);
+  auto other = scheduler_of(small_setup(2, 16), search);
+  scheduled_step<2> step;
+  std::map<std::uint64_t, std::set<std::uint64_t>> digests;
+  for (std::uint64_t const number : {0U, 1U}) {
+    auto const sizes = draw_sizes(80, 6);
+    ASSERT_TRUE(
+        one(step, draw_sizes(33, 8), 1, 9, {}));  // what it planned before has no part in it
+    ASSERT_TRUE(one(step, sizes, 1, number, {}));
+    auto const first = step.digest();
+    ASSERT_TRUE(other(step, sizes, 1, number, {}));
+    EXPECT_EQ(step.digest(), first);
+    ASSERT_TRUE(other(step, sizes, 2, number, {}));
+    EXPECT_NE(step.digest(), first);  // the order is searched from another seed
+  }
+}
+
+TEST(MicrobatchScheduler, PricesWhatItKnowsToBeSlow)
+{
+  auto scheduler = scheduler_of(small_setup(2, 8));
+  scheduled_step<2> step;
+  auto const sizes = draw_sizes(64, 7);
+  std::vector<std::uint32_t> factors(std::size_t{2} * shape_buckets, unchanged_factor);
+  for (std::size_t shape = 130; shape < 170; ++shape) {
+    factors[shape_buckets + shape] = 2 * unchanged_factor;
+  }
+  ASSERT_TRUE(scheduler(step, sizes, 1, 0, factors));
+  expect_whole(step, sizes, factors);
+  EXPECT_TRUE(step.corrected);
+  EXPECT_LT(step.makespan, step.uncorrected);
+
+  // What the plan of uncorrected costs takes at corrected ones, computed by hand.
+  auto plain = scheduler_of(small_setup(2, 8));
+  scheduled_step<2> uncorrected;
+  ASSERT_TRUE(plain(uncorrected, sizes, 1, 0, {}));
+  std::fill(factors.begin(), factors.end(), unchanged_factor);
+  scheduled_step<2> same;
+  ASSERT_TRUE(scheduler(same, sizes, 1, 0, factors));
+  EXPECT_EQ(same.digest(), uncorrected.digest());
+  EXPECT_EQ(same.uncorrected, uncorrected.makespan);
+}
+
+TEST(MicrobatchScheduler, AllocatesNothingInTheSteadyState)  // Ensures (4)
+{
+  std::vector<std::uint32_t> const factors(std::size_t{2} * shape_buckets, 80'000);
+  for (bool const equal : {true, false}) {
+    auto setup = equal ? small_setup(3, 6) : unequal_setup(2, 6);
+    setup.most_per_microbatch = 9000;
+    auto scheduler = scheduler_of(std::move(setup));
+    scheduled_step<2> step;
+    auto const sizes = draw_sizes(100, 5);
+    std::size_t before = 0;
+    for (int round = 0; round < 3; ++round) {
+      before = ballast_test::allocations();
+      ASSERT_TRUE(scheduler(step, sizes, 1, 0, factors));
+    }
+    EXPECT_EQ(ballast_test::allocations(), before);
+  }
+}
+
+TEST(MicrobatchScheduler, SaysWhatIsWrong)
+{
+  auto scheduler = scheduler_of(small_setup(2, 4));
+  scheduled_step<2> step;
+  auto const message = [&](std::vector<tokens> const& sizes,
+                           std::vector<std::uint32_t> const& factors = {}) {
+    auto const planned = scheduler(step, sizes, 1, 0, factors);
+    return planned ? "" : planned.error().message;
+  };
+  EXPECT_THAT(message({1, 2, 3}), HasSubstr("3 sizes are no whole number of samples of 2 modules"));
+  EXPECT_THAT(message({1, 2, 3, -4}), HasSubstr("sample 1 has size -4 in module 1"));
+  EXPECT_THAT(message({1, 2}, {5}), HasSubstr("1 factors were given for 1728 shapes"));
+  EXPECT_THAT(message({1, ballast::longest_sample}), HasSubstr("sample 0 takes no time"));
+
+  using makes = microbatch_scheduler<2, square_times, given_order>;
+  auto setup = small_setup(2, 4);
+  setup.modules.pop_back();
+  EXPECT_THAT(makes::make(setup, {}).error().message, HasSubstr("2 modules was given 1"));
+  setup = small_setup(2, 4);
+  setup.modules[1].layers = {};
+  EXPECT_EQ(makes::make(setup, {}).error().position, 1U);
+  setup = small_setup(2, 4);
+  setup.modules[0].replicas = 4;
+  EXPECT_THAT(makes::make(setup, {}).error().message,
+              HasSubstr("5 stages in each of 2 groups of replicas, and the schedule has 4"));
+}
+
+}  // namespace

@@ -1,0 +1,96 @@
+#include <ballast/runtime/schedule_layout.hpp>  // first: proves it is self-contained
+
+#include "../support/random_modules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/pipeline/insertion.hpp>
+#include <ballast/runtime/online_scheduler.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::insertion;
+using ballast::layout_problem;
+using ballast::model_layout;
+using ballast::scheduled_step;
+using ballast::tokens;
+using ballast::value_or_throw;
+using testing::HasSubstr;
+
+struct layout_job {
+  ballast_test::random_model model;
+  layout_problem problem;
+};
+
+// An encoder and an LLM on 16 GPUs, steps of 64 samples.
+layout_job random_job(std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  layout_job made{ballast_test::draw_model(random, 2, 128, true, std::uint64_t{80} << 30), {}};
+  made.problem.global_batch = 64;
+  made.problem.gpus = 16;
+  made.problem.memory_bytes = std::uint64_t{80} << 30;
+  return made;
+}
+
+TEST(ScheduleLayout, PlansShorterStepsThanThoseOfUnbalancedBatches)
+{
+  std::size_t layouts = 0;
+  double scheduled = 0;
+  double as_read = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    layout_job made = random_job(seed);
+    made.problem.modules = made.model.modules;
+    made.problem.sizes = made.model.sizes;
+    auto const found = ballast::search_layouts(made.problem, 3);
+    if (!found) { continue; }
+    auto const batch = std::span<tokens const>(made.model.sizes).first(128);
+    for (model_layout const& layout : found->layouts) {
+      auto scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+      ASSERT_TRUE(scheduler) << scheduler.error().message;
+      scheduled_step<2> step;
+      auto const planned = (*scheduler)(step, batch, 1, 0, {});
+      if (!planned) {  // one sample is more than a replica can hold
+        EXPECT_EQ(planned.error().code, ballast::error_code::infeasible);
+        continue;
+      }
+      EXPECT_EQ(step.microbatches, layout.microbatches);
+      EXPECT_EQ(step.replicas, (std::array{layout.modules[0].dp, layout.modules[1].dp}));
+      auto const ran = value_or_throw(ballast::simulate_step(made.problem, layout, step, batch));
+      EXPECT_LE(ran.busy, ran.makespan * 16);
+      EXPECT_GT(ran.busy, 0);
+      ++layouts;
+      scheduled += static_cast<double>(ran.makespan);
+      as_read += static_cast<double>(
+          value_or_throw(ballast::simulate_layout(made.problem, layout, batch)));
+    }
+  }
+  EXPECT_GE(layouts, 10U);
+  EXPECT_LT(scheduled, 0.95 * as_read);
+}
+
+TEST(ScheduleLayout, RefusesWhatIsNoLayoutOfTheProblem)
+{
+  layout_job made = random_job(1);
+  made.problem.modules = made.model.modules;
+  made.problem.sizes = made.model.sizes;
+  auto const message = [&](model_layout const& layout) {
+    auto const scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+    return scheduler ? "" : scheduler.error().message;
+  };
+  EXPECT_NE(message({{{1, 1, 1}, {1, 1, 1}}, 1}), "");  // two of 16 GPUs
+  auto const three = ballast::schedule_layout<3>(made.problem, {{}, 1}, insertion{});
+  EXPECT_THAT(three.error().message, HasSubstr("of 3 modules was given a problem of 2"));
+}
+
+}  // namespace

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
+#define BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
+
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/pipeline/joined_stages.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast_test {
+
+/// An encoder on one stage and an LLM on three, as often as there are replicas.
+inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t microbatches)
+{
+  using ballast::value_or_throw;
+  auto const stages =
+      value_or_throw(ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}));
+  return {value_or_throw(ballast::compiled_schedule::make(
+              stages, value_or_throw(ballast::one_forward_one_backward{}(stages, microbatches)))),
+          {{replicas, {8}}, {replicas, {10, 10, 9}}}};
+}
+
+/// Items take equally long in the encoder; tokens of the LLM more, the longer the sample is.
+struct square_times {
+  std::array<ballast::stage_time, 2> operator()(std::span<ballast::tokens const, 2> sizes) const
+  {
+    auto const items = 900 * sizes[0];
+    auto const linear = 40 * sizes[1] + sizes[1] * sizes[1] / 100;
+    return {ballast::stage_time{items, 2 * items}, ballast::stage_time{linear, 2 * linear}};
+  }
+};
+
+/// Items and tokens of samples, some of them without an item.
+inline std::vector<ballast::tokens> draw_sizes(std::size_t samples, std::uint64_t seed)
+{
+  ballast::random_source random(1000 + seed);
+  std::vector<ballast::tokens> sizes;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    ballast::tokens const items = random.below(3) == 0 ? 0 : random.between(1, 12);
+    sizes.push_back(items);
+    sizes.push_back(64 * items + random.between(16, 700));
+  }
+  return sizes;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
