@@ -184,12 +184,12 @@ void register_families(char const* policy_name, Policy policy)
       {"two_kinds", weight_family::two_kinds}, {"near_thirds", weight_family::near_thirds},
       {"near_half", weight_family::near_half}, {"light", weight_family::light},
       {"full_bins", weight_family::full_bins}};
-  for (auto const& [name, family] : families) {
-    std::string const row = std::string("pack_family/") + name + "/" + policy_name;
-    family_grid(benchmark::RegisterBenchmark(row.c_str(),
-                                             [family = family, policy](benchmark::State& state) {
-                                               pack_family(state, family, policy);
-                                             }));
+  for (auto const& each : families) {
+    weight_family const family = each.second;
+    std::string const row = std::string("pack_family/") + each.first + "/" + policy_name;
+    family_grid(benchmark::RegisterBenchmark(
+        row.c_str(),
+        [family, policy](benchmark::State& state) { pack_family(state, family, policy); }));
   }
 }
 
@@ -216,11 +216,14 @@ void register_traces(char const* policy_name, Policy policy)
   constexpr std::pair<char const*, char const*> traces[] = {
       {"azure_llm_conv_2023.csv", "prompt_tokens+response_tokens"},
       {"servegen_mm_image_sampled.csv", "text_tokens+image_tokens_sum"}};
-  for (auto const& [file, tokens_of] : traces) {
+  for (auto const& each : traces) {
+    std::string const file = each.first;
+    char const* const tokens_of = each.second;
     std::string const row = std::string("pack_trace/") + file + "/" + policy_name;
-    benchmark::RegisterBenchmark(
-        row.c_str(), [file = std::string(file), tokens_of = tokens_of, policy](
-                         benchmark::State& state) { pack_trace(state, file, tokens_of, policy); })
+    benchmark::RegisterBenchmark(row.c_str(),
+                                 [file, tokens_of, policy](benchmark::State& state) {
+                                   pack_trace(state, file, tokens_of, policy);
+                                 })
         ->ArgName("capacity")
         ->Arg(4096)
         ->Arg(8192)

@@ -27,13 +27,13 @@ packing_instance uniform_packing(std::size_t samples, std::int64_t from, std::in
   return step;
 }
 
-TEST(RefineBins, OverrunsNoBin)
+TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
 {
   ballast_test::expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
   ballast_test::expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
 }
 
-TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (1) (2)
+TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
 {
   ballast::random_source random(153);
   for (int trial = 0; trial < 200; ++trial) {
@@ -109,7 +109,7 @@ TEST(RefineBins, PacksAFifthToAHalfWithinAPercent)
   }
 }
 
-TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)
+TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
 {
   ballast::random_source random(156);
   ballast::packing_plan reused;

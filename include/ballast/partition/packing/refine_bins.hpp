@@ -13,6 +13,7 @@
 #include <ballast/partition/packing/detail/bin_pool.hpp>
 #include <ballast/partition/packing/detail/pattern_bins.hpp>
 #include <ballast/partition/packing/fewest_bins_of.hpp>
+#include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/minimum_bin_slack.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 
@@ -23,18 +24,35 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
+using all_packings =
+    fewest_bins_of<best_fit_decreasing, fewest_bins_of<minimum_bin_slack, first_fit_decreasing>>;
+
+}  // namespace detail
+
 /// The packing of another policy and, where that is not proven to have the fewest bins, a better
 /// bound and a search for fewer bins.
 ///
 ///     refine_bins{}
 ///
-/// The bounds are those of dual feasible functions and the linear program over patterns of weights;
-/// the search fills bins by the patterns of that program.
+/// The bounds are those of dual feasible functions and of the linear program over patterns of
+/// weights. The search fills bins by the patterns of that program, and then packs the bins with the
+/// most room into one less, over and over, until the work is spent.
 ///
-/// Ensures     (1) no more bins than Start; with the one that is there by default no more than
-///                 first_fit_decreasing, best_fit_decreasing and minimum_bin_slack
-///             (2) its lower bound is at least packing_lower_bound()
-template <packing_policy Start = fewest_bins_of<best_fit_decreasing, minimum_bin_slack>>
+/// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty, if that
+///                 is so for Start
+///             (2) no more bins than Start; by default no more than first_fit_decreasing,
+///                 best_fit_decreasing and minimum_bin_slack
+///             (3) its lower bound is at least packing_lower_bound()
+///             (4) the packing depends on nothing but the arguments
+/// Complexity  that of Start, where it is proven; else O(n) and the steps, of which a step of at most
+///             240 samples has four times as many; some 100 bytes of scratch per sample and 12 MB.
+/// Source      P. C. Gilmore, R. E. Gomory, "A Linear Programming Approach to the Cutting-Stock
+///             Problem", Operations Research 9(6):849-859, 1961; S. P. Fekete, J. Schepers, "New
+///             Classes of Fast Lower Bounds for Bin Packing Problems", Mathematical Programming
+///             91(1):11-31, 2001.
+template <packing_policy Start = detail::all_packings>
 struct refine_bins {
   [[no_unique_address]] Start start{};
   /// Steps of the search, of a few nanoseconds each.
