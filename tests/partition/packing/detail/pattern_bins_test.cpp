@@ -50,4 +50,21 @@ TEST(PatternBins, IsNearItsBoundFarFromOneHalf)
   EXPECT_LE(100 * plan->bins(), 101 * plan->lower_bound);
 }
 
+TEST(PatternBins, BoundsByTheWeightsThemselvesWhereItSearchesByRoundedOnes)
+{
+  // Pairs that fill a bin, the light one of each less than what weights are rounded to.
+  std::int64_t const capacity = std::int64_t{1} << 40;
+  for (std::int64_t const lightest : {std::int64_t{1}, std::int64_t{1} << 30}) {
+    std::vector<std::int64_t> weights;
+    for (std::int64_t pair = 0; pair < 400; ++pair) {
+      std::int64_t const light = lightest * (1 + pair);
+      weights.push_back(light);
+      weights.push_back(capacity - light);
+    }
+    auto const plan = ballast::pack_to_capacity(weights, capacity, by_patterns{});
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->lower_bound, 400U);
+  }
+}
+
 }  // namespace

@@ -5,7 +5,6 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
-#include <ballast/partition/detail/patterns/pattern_list.hpp>
 #include <ballast/partition/detail/patterns/simplex_basis.hpp>
 #include <ballast/partition/packing/detail/weight_kinds.hpp>
 

@@ -48,27 +48,25 @@ class pattern_bins {
       if (each.cost == 0) { break; }
       samples[count++] = {(each.cost - 1) / unit + 1, each.sample};
     }
-    if (count == 0 || count > weight_kinds::most_samples || samples[0].cost > capacity) {
-      return best;
-    }
+    if (count == 0 || count > weight_kinds::most_samples) { return best; }
+    // Those that no other fits beside, and those of which the unit says so.
+    std::size_t const alone = count_alone(order.first(count), problem_.capacity);
+    std::size_t bins = count_alone(samples.first(count), capacity);
     std::span<bin_id> const found = scratch.take<bin_id>(owner.size());
     std::fill(found.begin(), found.end(), no_bin);
-    samples_by_weight waiting(capacity, samples.first(count), owner.size(), scratch);
+    for (std::size_t place = 0; place < bins; ++place) {
+      found[to_index(samples[place].sample)] = to_id<bin_id>(place);
+    }
+    std::span<priced_sample> rest = samples.subspan(bins, count - bins);
+    samples_by_weight waiting(capacity, rest, owner.size(), scratch);
     pattern_filling fill(waiting, capacity, found);
     kind_program program(most_kinds, scratch);
     weight_kinds kinds(most_kinds, scratch);
 
-    std::size_t bins = 0;
-    // Those that no other fits beside.
-    std::size_t alone = 0;
-    while (alone < count && samples[alone].cost + samples[count - 1].cost > capacity) {
-      found[to_index(samples[alone].sample)] = to_id<bin_id>(bins++);
-      (void)waiting.take(samples[alone++].cost);
-    }
-    std::span<priced_sample> rest = samples.subspan(alone, count - alone);
     for (int round = 0; round < most_rounds && rest.size() >= least_samples; ++round) {
       kinds.list(rest, capacity, unit == 1);
-      std::size_t const known = round == 0 ? best.lower_bound - alone : 1;
+      std::size_t const known =
+          round == 0 ? best.lower_bound - std::min(best.lower_bound, bins) : 1;
       work_budget mine(steps.left() / 4);
       std::uint64_t const before = mine.left();
       bool const has_plan = program.solve(kinds, rest.size(), known, mine);
@@ -77,7 +75,7 @@ class pattern_bins {
       if (round == 0) {
         auto frame = memory_.open();
         best.lower_bound = std::max(
-            best.lower_bound, alone + kinds.bound(order.subspan(alone, rest.size()),
+            best.lower_bound, alone + kinds.bound(order.subspan(alone, count - alone),
                                                   problem_.capacity, program.prices(), frame));
         if (best.lower_bound >= best.bins) { return best; }
       }
@@ -110,6 +108,17 @@ class pattern_bins {
   static constexpr std::size_t least_samples = 32;
   static constexpr int most_rounds = 4;
   static constexpr bin_id no_bin{~std::uint32_t{0}};
+
+  /// How many samples are too heavy for the lightest beside them.
+  [[nodiscard]] static std::size_t count_alone(std::span<priced_sample const> samples,
+                                               std::int64_t capacity) noexcept
+  {
+    std::int64_t const most = capacity - samples.back().cost;
+    auto const other =
+        std::find_if(samples.begin(), samples.end(),
+                     [most](priced_sample const& each) { return each.cost <= most; });
+    return static_cast<std::size_t>(other - samples.begin());
+  }
 
   /// In what weights are counted, rounded up, so that what fits does: a unit so large that pairs of
   /// samples often fill a room to the unit; 1 where the weights are few.

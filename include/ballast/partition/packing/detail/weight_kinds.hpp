@@ -163,6 +163,8 @@ class weight_kinds {
       if (beyond > 0) { demand(below + 1) += more; }
       if (below > 0) { demand(below) += whole - more; }
     }
+    // The program prices what has a demand, and the bound needs prices of all.
+    for (std::uint32_t& each : demands_.first(count_)) { each = std::max(each, std::uint32_t{1}); }
   }
 
   /// Of a multiple, which becomes a kind; asked for in decreasing order but for the last one.
