@@ -31,6 +31,7 @@
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/packing/refine_bins.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>

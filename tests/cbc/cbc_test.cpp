@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/refine_bins.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -63,6 +65,27 @@ TEST(Cbc, FindsNothingBelowTheBounds)
     auto const plan = ballast_test::plan_instance(step, ballast::longest_processing_time{});
     cbc_verdict const verdict = ballast_test::ask_cbc(step.costs, 6, 1.0);
     if (verdict.makespan) { EXPECT_GE((ratio{*verdict.makespan, 1}), plan->lower_bound); }
+  }
+}
+
+// Packings of 50 samples, a few to a bin: where a lower bound says that bins are too few, the solver
+// finds no packing into these either.
+TEST(Cbc, PacksIntoNoFewerBinsThanTheBound)
+{
+  struct range {
+    std::int64_t from;
+    std::int64_t to;
+  };
+  for (auto const [from, to] : {range{26, 34}, range{20, 50}, range{30, 37}, range{45, 55}}) {
+    SCOPED_TRACE(testing::Message() << "weights " << from << " to " << to);
+    ballast::random_source random(static_cast<std::uint64_t>(from));
+    std::vector<ballast::cost_units> weights(50);
+    for (auto& weight : weights) { weight = random.between(from, to); }
+    auto const plan = ballast::pack_to_capacity(weights, 100, ballast::refine_bins{});
+    ASSERT_TRUE(plan);
+    cbc_verdict const fewer = ballast_test::ask_cbc(weights, plan->lower_bound - 1, 1.0);
+    if (fewer.makespan) { EXPECT_GT(*fewer.makespan, 100); }
+    EXPECT_LE(plan->bins(), plan->lower_bound + 1);
   }
 }
 

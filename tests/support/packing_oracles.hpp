@@ -20,9 +20,26 @@ struct packing_instance {
   std::int64_t capacity = 0;
 };
 
-/// A random instance whose samples all fit a bin: ties, zeros and full bins are frequent.
+/// Weights a little below and above a half, a third, a quarter or a fifth of the capacity.
+inline packing_instance near_parts_of_capacity(ballast::random_source& random,
+                                               std::size_t most_samples)
+{
+  std::int64_t const capacities[] = {60, 1000, 10'000, std::int64_t{1} << 40};
+  packing_instance step{{}, capacities[random.below(4)]};
+  std::int64_t const part = random.between(2, 5);
+  std::int64_t const beyond = step.capacity / random.between(20, 60);
+  step.weights.resize(random.below(most_samples + 1));
+  for (auto& weight : step.weights) {
+    weight = step.capacity / part + random.between(-beyond, beyond);
+  }
+  return step;
+}
+
+/// A random instance whose samples all fit a bin: ties, zeros, full bins, and weights near parts of
+/// the capacity are frequent.
 inline packing_instance random_packing(ballast::random_source& random, std::size_t most_samples)
 {
+  if (random.below(4) == 0) { return near_parts_of_capacity(random, most_samples); }
   std::int64_t const capacities[] = {0, 1, 10, 100, 5000, std::int64_t{1} << 40};
   packing_instance step{{}, capacities[random.below(6)]};
   std::int64_t const heaviest = random.below(2) == 0 ? step.capacity : (step.capacity + 1) / 2;

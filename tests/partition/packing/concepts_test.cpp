@@ -33,11 +33,41 @@ struct says_nothing {
 static_assert(ballast::packing_policy<one_to_a_bin>);
 static_assert(!ballast::packing_policy<says_nothing>);
 
+// Says that no packing has fewer bins, which is true of heavy samples only.
+struct proves_one_to_a_bin {
+  ballast::packed_bins operator()(ballast::packing_problem const& problem, std::span<bin_id> owner,
+                                  ballast::workspace& memory) const
+  {
+    std::size_t const bins = one_to_a_bin{}(problem, owner, memory);
+    return {bins, bins};
+  }
+};
+
+static_assert(ballast::packing_policy<proves_one_to_a_bin>);
+
 TEST(PackingPolicy, IsAllThatTheFrontDoorAsksFor)
 {
   EXPECT_EQ(one_to_a_bin{}, one_to_a_bin{});
   EXPECT_EQ(says_nothing{}, says_nothing{});
   ballast_test::expect_valid_packings(one_to_a_bin{}, 3);
+}
+
+TEST(PackingPolicy, MayProveABound)
+{
+  std::vector<std::int64_t> const weights{7, 7};
+  auto const plan = ballast::pack_to_capacity(weights, 14, proves_one_to_a_bin{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->lower_bound, 2U);
+
+  ballast::workspace memory;
+  std::vector<ballast::priced_sample> const order{{7, ballast::sample_id{0}},
+                                                  {7, ballast::sample_id{1}}};
+  std::vector<bin_id> owner(2);
+  ballast::packing_problem const problem{weights, order, 14};
+  EXPECT_EQ(ballast::run_policy(one_to_a_bin{}, problem, std::span(owner), memory),
+            (ballast::packed_bins{2, 0}));
+  EXPECT_EQ(ballast::run_policy(proves_one_to_a_bin{}, problem, std::span(owner), memory),
+            (ballast::packed_bins{2, 2}));
 }
 
 }  // namespace

@@ -136,14 +136,15 @@ TEST(PackToCapacity, AllocatesNothingInTheSteadyState)  // Ensures (3)
   expect_no_packing_allocation(best_fit_decreasing{}, std::int64_t{1} << 30);
 }
 
-// A policy that is wrong in one of two ways.
+// A policy that is wrong in one of three ways.
 struct wrong_packing_policy {
   bool overruns = false;
-  std::size_t operator()(ballast::packing_problem const&, std::span<bin_id> owner,
-                         ballast::workspace&) const
+  std::size_t proven = 0;
+  ballast::packed_bins operator()(ballast::packing_problem const&, std::span<bin_id> owner,
+                                  ballast::workspace&) const
   {
     for (bin_id& bin : owner) { bin = bin_id{0}; }
-    return overruns ? 1 : 2;
+    return {overruns || proven > 0 ? 1U : 2U, proven};
   }
   friend bool operator==(wrong_packing_policy, wrong_packing_policy) = default;
 };
@@ -154,6 +155,8 @@ TEST(PackToCapacityDeathTest, EndsTheProgramWhenAPolicyIsWrong)
                "the policy put a weight of 12 in bin 0, which holds 10");
   EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6, 6}, 100, wrong_packing_policy{false}),
                "the policy left bin .* of .* empty");
+  EXPECT_DEATH((void)ballast::pack_to_capacity(std::vector{6}, 10, wrong_packing_policy{false, 2}),
+               "the policy says that no packing has fewer than 2 bins, and fills 1");
   EXPECT_EQ(wrong_packing_policy{}, wrong_packing_policy{});
 }
 

@@ -25,17 +25,20 @@ struct fewest_bins_of {
   [[no_unique_address]] First first{};
   [[no_unique_address]] Second second{};
 
-  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+  packed_bins operator()(packing_problem const& problem, std::span<bin_id> owner,
                          workspace& memory) const
   {
-    std::size_t const bins = first(problem, owner, memory);
-    if (bins == packing_lower_bound(problem)) { return bins; }
+    packed_bins best = run_policy(first, problem, owner, memory);
+    best.lower_bound = std::max(best.lower_bound, packing_lower_bound(problem));
+    if (best.bins == best.lower_bound) { return best; }
     auto scratch = memory.open();
     std::span<bin_id> const other = scratch.take<bin_id>(owner.size());
-    std::size_t const other_bins = second(problem, other, memory);
-    if (other_bins >= bins) { return bins; }
+    packed_bins const found = run_policy(second, problem, other, memory);
+    best.lower_bound = std::max(best.lower_bound, found.lower_bound);
+    if (found.bins >= best.bins) { return best; }
     std::copy(other.begin(), other.end(), owner.begin());
-    return other_bins;
+    best.bins = found.bins;
+    return best;
   }
 
   friend bool operator==(fewest_bins_of const&, fewest_bins_of const&) = default;

@@ -104,8 +104,10 @@ struct minimum_bin_slack {
                                      std::int64_t heaviest, detail::work_budget& words)
   {
     if (room - next > 2 * heaviest) { return next; }
-    for (std::int64_t weight = next; weight != waiting.none && !words.spent();
-         weight = waiting.heaviest_up_to(weight - 1)) {
+    std::int64_t const most = std::min(next, room - 2 * lightest);  // that leaves room for two
+    if (most < lightest) { return next; }
+    for (std::int64_t weight = waiting.heaviest_up_to(most);
+         weight != waiting.none && !words.spent(); weight = waiting.heaviest_up_to(weight - 1)) {
       if (room - weight > 2 * heaviest) { break; }
       sample_id const tried = waiting.take(weight);
       bool const completed =

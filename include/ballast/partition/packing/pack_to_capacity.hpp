@@ -14,6 +14,7 @@
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -100,7 +101,8 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
   packing_problem const problem{plan.weights, heaviest_first, capacity};
   plan.lower_bound = packing_lower_bound(problem);
   plan.owner.resize(count);
-  std::size_t const bins = policy(problem, plan.owner, memory);
+  auto const [bins, proven] = run_policy(policy, problem, std::span(plan.owner), memory);
+  plan.lower_bound = std::max(plan.lower_bound, proven);
 
   // A policy that is wrong ends the program here: its bins would be taken for safe.
   plan.samples.regroup(plan.owner, bins);
@@ -114,6 +116,8 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
     BALLAST_EXPECTS(plan.loads[bin] <= capacity, "the policy put a weight of ", plan.loads[bin],
                     " in bin ", bin, ", which holds ", capacity);
   }
+  BALLAST_EXPECTS(proven <= bins, "the policy says that no packing has fewer than ", proven,
+                  " bins, and fills ", bins);
   return {};
 }
 

@@ -70,4 +70,23 @@ TEST(CannotPack, TakesEdges)
   EXPECT_FALSE(cannot_pack(std::vector<cost_units>{most / 2 + 1, most / 2 - 1}, most, 1, 16));
 }
 
+TEST(DualFeasibleBound, IsTheLeastNumberThatIsNotRefuted)
+{
+  ballast::random_source random(9);
+  for (int trial = 0; trial < 1000; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    cost_units const room = random.between(1, 100);
+    std::vector<cost_units> costs(1 + random.below(20));
+    for (auto& cost : costs) { cost = random.between(1, room); }
+    std::ranges::sort(costs, std::greater{});
+    for (unsigned const degree : {1U, 5U}) {
+      std::size_t const bound = ballast::detail::dual_feasible_bound(costs, room, degree, 0);
+      EXPECT_FALSE(cannot_pack(costs, room, bound, degree));
+      EXPECT_TRUE(cannot_pack(costs, room, bound - 1, degree));
+      EXPECT_EQ(ballast::detail::dual_feasible_bound(costs, room, degree, 30),
+                std::max<std::size_t>(bound, 30));
+    }
+  }
+}
+
 }  // namespace

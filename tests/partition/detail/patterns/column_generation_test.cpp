@@ -151,4 +151,32 @@ TEST(ColumnGeneration, StopsWithItsNodes)
   EXPECT_TRUE(few.spent());
 }
 
+TEST(ColumnGeneration, CountsManySamplesInUnits)
+{
+  // Of 30 and 40, both 50,000: 25,000 bins of 30 + 30 + 40 leave 25,000 of 40 for two to a bin.
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  column_generation program(16, 8, 1024, scratch);
+  std::vector<cost_units> const costs{40, 30};
+  std::vector<std::uint32_t> const demands{50'000, 50'000};
+  program.start(costs, demands, 100, 7);
+  work_budget nodes(column_nodes);
+  EXPECT_EQ(program.solve(37'000, nodes), relaxation::exceeds);
+  EXPECT_EQ(program.solve(37'499, nodes), relaxation::exceeds);
+  EXPECT_EQ(program.least_bags(), 37'500U);
+  EXPECT_EQ(program.solve(37'500, nodes), relaxation::fits);
+  std::int64_t covered = 0;
+  for (std::size_t row = 0; row < program.basis().rows(); ++row) {
+    if (!program.basis().has_pattern(row)) { continue; }
+    std::int64_t const bags =
+        (program.basis().amounts()[row] + program.basis().unit() / 2) / program.basis().unit();
+    for (auto const [kind, times] : program.pattern(row)) {
+      covered += bags * static_cast<std::int64_t>(times);
+    }
+  }
+  EXPECT_GE(covered, 100'000);
+  ASSERT_EQ(program.best_prices().size(), 2U);
+  EXPECT_GE(program.best_prices()[0] + 2 * program.best_prices()[1], 1 << 21);
+}
+
 }  // namespace

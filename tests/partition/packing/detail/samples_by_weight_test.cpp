@@ -16,6 +16,16 @@ namespace {
 using ballast::sample_id;
 using ballast::detail::samples_by_weight;
 
+/// The lightest weight above half the sum that another one completes to it.
+std::int64_t heavier_of_pair(std::map<std::int64_t, std::deque<sample_id>> const& all,
+                             std::int64_t sum)
+{
+  for (auto const& [weight, samples] : all) {
+    if (2 * weight > sum && all.contains(sum - weight)) { return weight; }
+  }
+  return samples_by_weight::none;
+}
+
 TEST(SamplesByWeight, AgreesWithAMapOfAllWeights)  // Ensures (1)
 {
   ballast::random_source random(121);
@@ -56,6 +66,19 @@ TEST(SamplesByWeight, AgreesWithAMapOfAllWeights)  // Ensures (1)
       ASSERT_EQ(waiting.pair_of_sum(asked, oracle.begin()->first, oracle.rbegin()->first, words),
                 expected)
           << "of sum " << asked;
+      auto const from = oracle.lower_bound(asked);
+      ASSERT_EQ(waiting.lightest_from(asked),
+                from == oracle.end() ? samples_by_weight::none : from->first);
+      std::int64_t const most = random.between(asked, capacity);
+      auto const beyond = oracle.upper_bound(most);
+      ASSERT_EQ(waiting.heaviest_between(asked, most),
+                beyond == from ? samples_by_weight::none : std::prev(beyond)->first);
+      ASSERT_EQ(waiting.heaviest_between(asked, asked - 1), samples_by_weight::none);
+      ASSERT_EQ(waiting.first_of_pair(asked, asked / 2 + 1, asked, words),
+                heavier_of_pair(oracle, asked));
+      ballast::detail::work_budget const before(all_words);
+      words = before;
+      (void)waiting.pair_of_sum(asked, oracle.begin()->first, oracle.rbegin()->first, words);
       ASSERT_LE(all_words - words.left(), static_cast<std::uint64_t>(asked / 128 + 1));
 
       auto chosen = oracle.begin();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -31,7 +32,8 @@ enum class relaxation : std::uint8_t { fits, exceeds, unknown };
 /// best number so far, first the costs; this takes fewer knapsacks. Where such a set does not help,
 /// the program's own prices follow.
 ///
-/// Usage       start(), then solve(); take() a pattern for good, then solve() for one bag less.
+/// Usage       start(), then solve(); take() a pattern for good, then solve() for one bag less. With
+///             more samples than the basis can count, they are counted in units (`unit_bits`).
 /// Ensures     (1) exceeds: so many bags cannot hold the samples that are left
 ///             (2) fits: the program covers them with so many bags, up to what its tolerance says
 /// Complexity  O(samples * room) per knapsack, a node for 8 of these.
@@ -65,9 +67,10 @@ class column_generation {
            knapsack_.has_room_for(samples, room);
   }
 
-  /// Expects     costs of the kinds in descending order, between 1 and room; has_room_for them
+  /// Expects     costs of the kinds in descending order, between 1 and room; has_room_for them, or
+  ///             for as many of each kind as fit a bag; in units, fewer than 1024 samples
   void start(std::span<cost_units const> costs, std::span<std::uint32_t const> demands,
-             cost_units room)
+             cost_units room, int unit_bits = 0)
   {
     costs_ = costs;
     room_ = room;
@@ -79,7 +82,7 @@ class column_generation {
     }
     add_first_fit();
     std::copy(demands.begin(), demands.end(), left_.begin());
-    program_.start(demands);
+    program_.start(demands, unit_bits);
     best_sum_ = 0;
     best_worth_ = one;
     for (std::size_t kind = 0; kind < costs.size(); ++kind) {
@@ -91,7 +94,7 @@ class column_generation {
   [[nodiscard]] relaxation solve(std::size_t bags, work_budget& nodes)
   {
     std::int64_t const enough =
-        static_cast<std::int64_t>(bags) * simplex_number::one + basis().tolerance();
+        static_cast<std::int64_t>(bags) * basis().unit() + basis().tolerance();
     program_.restore(nodes);  // after take()
     for (;;) {
       program_.minimise(enough, nodes);
@@ -114,8 +117,25 @@ class column_generation {
     }
   }
 
+  /// A number of bags that the samples left at the last solve() need, as proven by best_prices().
+  [[nodiscard]] std::size_t least_bags() const noexcept
+  {
+    return best_worth_ > 0 ? static_cast<std::size_t>((best_sum_ - 1) / best_worth_ + 1) : 0;
+  }
+
+  /// Of the kinds, for least_bags(): the prices that gave it, in units of nearly a bag / 2^22.
+  [[nodiscard]] std::span<std::int32_t const> best_prices() const noexcept
+  {
+    return best_prices_.first(costs_.size());
+  }
+
   /// That of the last solve(), with the amounts of patterns.
   [[nodiscard]] simplex_basis const& basis() const noexcept { return program_.basis(); }
+
+  [[nodiscard]] std::span<pattern_entry const> pattern(std::size_t row) const noexcept
+  {
+    return patterns_[basis().column(row)];
+  }
 
   /// Takes the pattern of this row of the program for good. Calls give(kind, times) for what is left
   /// of it.
@@ -141,14 +161,16 @@ class column_generation {
     for (std::size_t count = 1; count > 0;) {
       cost_units room = room_;
       count = 0;
+      std::uint32_t bags = std::numeric_limits<std::uint32_t>::max();
       for (std::uint32_t kind = 0; kind < costs_.size(); ++kind) {
         auto const times =
             static_cast<std::uint32_t>(std::min<cost_units>(left_[kind], room / costs_[kind]));
         if (times == 0) { continue; }
-        left_[kind] -= times;
+        bags = std::min(bags, left_[kind] / times);
         room -= times * costs_[kind];
         pattern_[count++] = {kind, times};
       }
+      for (auto const [kind, times] : pattern_.first(count)) { left_[kind] -= bags * times; }
       if (count > 0 && !patterns_.add(pattern_.first(count))) { return; }
     }
   }

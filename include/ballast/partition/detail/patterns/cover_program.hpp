@@ -43,7 +43,10 @@ class cover_program {
         row_(scratch.take<std::int64_t>(most_kinds))
   {}
 
-  void start(std::span<std::uint32_t const> demands) { basis_.start(demands); }
+  void start(std::span<std::uint32_t const> demands, int unit_bits = 0)
+  {
+    basis_.start(demands, unit_bits);
+  }
 
   [[nodiscard]] simplex_basis const& basis() const noexcept { return basis_; }
 

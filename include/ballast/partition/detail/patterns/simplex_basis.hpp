@@ -25,9 +25,11 @@ namespace ballast::inline v0::detail {
 /// columns and a price per kind, its dual value. The first patterns of the list are one sample of
 /// each kind; they are the first basis. Patterns may be added to the list at any time.
 ///
-/// Demands are raised by different amounts of about 2^-21, so that few steps are degenerate.
+/// Demands are raised by different amounts of about 2^-21, so that few steps are degenerate. Where
+/// there are more samples than numbers can count, demands and amounts are in a unit of a whole one
+/// divided by a power of two.
 ///
-/// Expects     fewer than 1024 samples in all demands together
+/// Expects     fewer than 1024 samples in all demands together, or units of them
 /// Complexity  exchange and invert_if_inexact: O(kinds^2) and O(kinds^3). 8 kinds^2 bytes of scratch.
 class simplex_basis {
  public:
@@ -48,13 +50,14 @@ class simplex_basis {
         numbers_(scratch.take<std::int64_t>(most_kinds))
   {}
 
-  /// Starts from the patterns of one sample.
-  void start(std::span<std::uint32_t const> demands)
+  /// Starts from the patterns of one sample. Demands are in 2^-unit_bits of a whole one.
+  void start(std::span<std::uint32_t const> demands, int unit_bits = 0)
   {
     kinds_ = demands.size();
+    unit_ = simplex_number::one >> unit_bits;
     random_source random(kinds_);
     for (std::size_t kind = 0; kind < kinds_; ++kind) {
-      demands_[kind] = demands[kind] * simplex_number::one + random.between(64, 319);
+      demands_[kind] = demands[kind] * unit_ + random.between(64, 319);
     }
     is_usable_ = true;
     start_from_single_samples();
@@ -66,6 +69,9 @@ class simplex_basis {
   {
     return 512 * static_cast<std::int64_t>(kinds_);
   }
+
+  /// The amount of one pattern.
+  [[nodiscard]] std::int64_t unit() const noexcept { return unit_; }
 
   /// False where numbers became too large.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
@@ -139,10 +145,8 @@ class simplex_basis {
   /// Takes the pattern of this row once, for good: the demands shrink by what it covers.
   void take(std::size_t row) noexcept
   {
-    amounts_[row] -= simplex_number::one;
-    for (auto const [kind, times] : patterns_[columns_[row]]) {
-      demands_[kind] -= times * simplex_number::one;
-    }
+    amounts_[row] -= unit_;
+    for (auto const [kind, times] : patterns_[columns_[row]]) { demands_[kind] -= times * unit_; }
   }
 
   /// Builds the inverse anew where what the amounts cover is not what they are to cover.
@@ -242,6 +246,7 @@ class simplex_basis {
   std::span<std::int64_t> demands_;
   std::span<std::int64_t> numbers_;
   std::size_t kinds_ = 0;
+  std::int64_t unit_ = simplex_number::one;
   bool is_usable_ = true;
 };
 

@@ -52,9 +52,11 @@ class samples_by_weight {
     return place == bit_hierarchy::none ? none : capacity_ - static_cast<std::int64_t>(place);
   }
 
-  [[nodiscard]] std::int64_t lightest() const noexcept
+  [[nodiscard]] std::int64_t lightest() const noexcept { return lightest_from(0); }
+
+  [[nodiscard]] std::int64_t lightest_from(std::int64_t least) const noexcept
   {
-    std::size_t const weight = weights_.first_from(0);
+    std::size_t const weight = weights_.first_from(index(least));
     return weight == bit_hierarchy::none ? none : static_cast<std::int64_t>(weight);
   }
 
@@ -85,20 +87,36 @@ class samples_by_weight {
   [[nodiscard]] std::int64_t pair_of_sum(std::int64_t sum, std::int64_t lightest,
                                          std::int64_t heaviest, work_budget& words) const noexcept
   {
-    std::int64_t const most = sum / 2;
-    for (std::int64_t weight = std::max(lightest, sum - heaviest); weight <= most; weight += 64) {
+    return first_of_pair(sum, std::max(lightest, sum - heaviest), sum / 2, words);
+  }
+
+  /// The lightest weight from `least` to `most` that another sample completes to `sum`, or none.
+  ///
+  /// Expects     0 <= least; most <= sum <= capacity
+  [[nodiscard]] std::int64_t first_of_pair(std::int64_t sum, std::int64_t least, std::int64_t most,
+                                           work_budget& words) const noexcept
+  {
+    for (std::int64_t weight = least; weight <= most; weight += 64) {
       words.spend(1);
       // The partner of a weight w is sum - w, which is mirrored at capacity - sum + w.
       std::uint64_t pairs =
           weights_.window(index(weight)) & mirrored_.window(index(capacity_ - sum + weight));
       if (most - weight < 63) { pairs &= (std::uint64_t{2} << (most - weight)) - 1; }
-      if (pairs == 0) { continue; }
-      std::int64_t const lighter = weight + std::countr_zero(pairs);
-      bool const with_itself = 2 * lighter == sum;
-      if (with_itself && next_[first_[index(lighter)]] == last) { return none; }
-      return lighter;
+      for (; pairs != 0; pairs &= pairs - 1) {
+        std::int64_t const found = weight + std::countr_zero(pairs);
+        bool const with_itself = 2 * found == sum;
+        if (!with_itself || next_[first_[index(found)]] != last) { return found; }
+      }
     }
     return none;
+  }
+
+  /// The heaviest weight from `least` to `most`, or none.
+  [[nodiscard]] std::int64_t heaviest_between(std::int64_t least, std::int64_t most) const noexcept
+  {
+    if (most < least) { return none; }
+    std::int64_t const weight = heaviest_up_to(most);
+    return weight < least ? none : weight;
   }
 
  private:

@@ -1,0 +1,143 @@
+#include <ballast/partition/packing/refine_bins.hpp>  // first: proves it is self-contained
+
+#include "../../support/counted_allocations.hpp"
+#include "../../support/packing_oracles.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/partition/packing/first_fit_decreasing.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::refine_bins;
+using ballast_test::packing_instance;
+
+constexpr refine_bins<> refine_packing{};
+static_assert(ballast::packing_policy<refine_bins<>>);
+
+packing_instance uniform_packing(std::size_t samples, std::int64_t from, std::int64_t to,
+                                 std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  packing_instance step{std::vector<std::int64_t>(samples), 10'000};
+  for (auto& weight : step.weights) { weight = random.between(from, to); }
+  return step;
+}
+
+TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
+{
+  ballast_test::expect_valid_packings(refine_bins<>{.steps = 1 << 15}, 151);
+  ballast_test::expect_valid_packings(refine_bins<>{.steps = 1, .steps_per_sample = 0}, 152);
+}
+
+TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
+{
+  ballast::random_source random(153);
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::near_parts_of_capacity(random, 100);
+    auto const bins = [&](auto const& policy) {
+      auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, policy);
+      EXPECT_TRUE(plan);
+      return plan ? plan->bins() : 0;
+    };
+    std::size_t const refined = bins(refine_packing);
+    EXPECT_LE(refined, bins(ballast::first_fit_decreasing{}));
+    EXPECT_LE(refined, bins(ballast::best_fit_decreasing{}));
+    EXPECT_LE(refined, bins(ballast::minimum_bin_slack{}));
+  }
+}
+
+TEST(RefineBins, FindsAndProvesTheOptimaOfSmallSteps)
+{
+  ballast::random_source random(154);
+  int proven = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_packing(random, 9);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    ASSERT_TRUE(plan);
+    std::size_t const fewest = ballast_test::fewest_bins(step);
+    ASSERT_LE(plan->lower_bound, fewest);
+    EXPECT_EQ(plan->bins(), fewest);
+    proven += plan->proven_optimal() ? 1 : 0;
+  }
+  EXPECT_EQ(proven, 500);
+}
+
+TEST(RefineBins, KnowsHowManyFitABin)
+{
+  // Three to a bin; the sum alone says 600.
+  auto const thirds = uniform_packing(2000, 2600, 3400, 1);
+  auto const plan = ballast::pack_to_capacity(thirds.weights, thirds.capacity, refine_packing);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->bins(), 667U);
+  EXPECT_TRUE(plan->proven_optimal());
+}
+
+TEST(RefineBins, PacksFewKindsToTheOptimum)
+{
+  ballast::random_source random(155);
+  packing_instance step{std::vector<std::int64_t>(2000), 10'000};
+  for (auto& weight : step.weights) { weight = random.below(2) == 0 ? 3000 : 4000; }
+  auto const two_kinds = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+  ASSERT_TRUE(two_kinds);
+  EXPECT_TRUE(two_kinds->proven_optimal());
+
+  auto const thirds = uniform_packing(2000, 3300, 3366, 2);
+  auto const noisy = ballast::pack_to_capacity(thirds.weights, thirds.capacity, refine_packing);
+  ASSERT_TRUE(noisy);
+  EXPECT_LE(noisy->bins(), noisy->lower_bound + 1);
+}
+
+TEST(RefineBins, PacksAFifthToAHalfWithinAPercent)
+{
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    auto const step = uniform_packing(2000, 2000, 5000, seed);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    ASSERT_TRUE(plan);
+    EXPECT_LE(100 * plan->bins(), 101 * plan->lower_bound);
+    // Above 2^17 weights are rounded up for the search, not for the bound.
+    auto const fine = ballast::pack_to_capacity(step.weights, step.capacity << 40, refine_packing,
+                                                [](std::int64_t weight) { return weight << 40; });
+    ASSERT_TRUE(fine);
+    EXPECT_LE(100 * fine->bins(), 101 * fine->lower_bound);
+  }
+}
+
+TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
+{
+  ballast::random_source random(156);
+  ballast::packing_plan reused;
+  ballast::workspace memory;
+  for (int trial = 0; trial < 50; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::near_parts_of_capacity(random, 200);
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    ASSERT_TRUE(plan && ballast::pack_to_capacity_into(reused, memory, step.weights, step.capacity,
+                                                       refine_packing));
+    EXPECT_EQ(plan->digest(), reused.digest());
+    EXPECT_EQ(plan->lower_bound, reused.lower_bound);
+  }
+}
+
+TEST(RefineBins, AllocatesNothingInTheSteadyState)
+{
+  ballast::packing_plan plan;
+  ballast::workspace memory;
+  auto step = uniform_packing(400, 2000, 5000, 3);
+  for (int pass = 0; pass < 3; ++pass) {
+    std::size_t const before = ballast_test::allocations();
+    auto const done =
+        ballast::pack_to_capacity_into(plan, memory, step.weights, step.capacity, refine_packing);
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (pass > 0) { EXPECT_EQ(during, 0U) << "pass " << pass; }
+  }
+}
+
+}  // namespace
