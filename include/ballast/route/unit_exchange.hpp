@@ -77,9 +77,9 @@ class unit_exchange {
     std::array<row_array, sizeof...(Arrays)> const all{arrays...};
     check(comm, plan, {plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}}, all);
     if (plan.is_direct()) { return move(comm, plan.gather, true, all); }
-    auto const [to_middle, from_middle] = through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.gather, true, to_middle); !done) { return done; }
-    return move(comm, plan.scatter, true, from_middle);
+    go_through_middle(plan.gather.rows_after, all);
+    if (auto done = move(comm, plan.gather, true, to_middle_); !done) { return done; }
+    return move(comm, plan.scatter, true, from_middle_);
   }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
@@ -88,9 +88,9 @@ class unit_exchange {
     std::array<row_array, sizeof...(Arrays)> const all{arrays...};
     check(comm, plan, {plan.rank(), plan.rows_after(), plan.rows_before(), {}, {}}, all);
     if (plan.is_direct()) { return move(comm, plan.gather, false, all); }
-    auto const [to_middle, from_middle] = through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.scatter, false, to_middle); !done) { return done; }
-    return move(comm, plan.gather, false, from_middle);
+    go_through_middle(plan.gather.rows_after, all);
+    if (auto done = move(comm, plan.scatter, false, to_middle_); !done) { return done; }
+    return move(comm, plan.gather, false, from_middle_);
   }
 
   /// Waits until all that this rank has sent has arrived, or the communicator has taken it over.
@@ -125,25 +125,22 @@ class unit_exchange {
     detail::check_rows(traffic, arrays);
   }
 
-  /// The same arrays to where rows are gathered, and from there.
-  template <std::size_t N>
-  [[nodiscard]] std::pair<std::array<row_array, N>, std::array<row_array, N>> through_middle(
-      tokens rows, std::array<row_array, N> const& arrays)
+  /// The same arrays to where rows are gathered, and from there: in to_middle_ and from_middle_.
+  void go_through_middle(tokens rows, std::span<row_array const> arrays)
   {
     std::size_t bytes = 0;
     for (row_array const& array : arrays) { bytes += block_bytes(rows, array.row_bytes); }
     middle_.resize(std::max(middle_.size(), bytes));
-    auto to_middle = arrays;
-    auto from_middle = arrays;
+    to_middle_.assign(arrays.begin(), arrays.end());
+    from_middle_.assign(arrays.begin(), arrays.end());
     std::size_t begin = 0;
-    for (std::size_t array = 0; array < N; ++array) {
+    for (std::size_t array = 0; array < arrays.size(); ++array) {
       std::size_t const width = arrays[array].row_bytes;
-      to_middle[array].to =
-          std::span(middle_).subspan(begin, static_cast<std::size_t>(rows) * width);
-      from_middle[array].from = to_middle[array].to;
+      std::size_t const size = static_cast<std::size_t>(rows) * width;
+      to_middle_[array].to = std::span(middle_).subspan(begin, size);
+      from_middle_[array].from = to_middle_[array].to;
       begin += block_bytes(rows, width);
     }
-    return {to_middle, from_middle};
   }
 
   /// Moves rows along a route, in either direction. Returns when those that come have come.
@@ -277,6 +274,8 @@ class unit_exchange {
   std::vector<transfer_id> receives_;
   byte_array incoming_;
   byte_array middle_;  // what a broker has gathered
+  std::vector<row_array> to_middle_;
+  std::vector<row_array> from_middle_;
   std::vector<std::size_t> bytes_leaving_;
   std::vector<std::size_t> bytes_coming_;
 };
