@@ -5,6 +5,7 @@
 #include "job.hpp"
 #include "steps.hpp"
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/exchange_cost.hpp>
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 namespace cli {
 
@@ -27,25 +29,42 @@ class exchange_meter {
   void measure(planned_step const& step, ballast::bag_layout const& layout)
   {
     read_.assign_whole(step.batch.lengths, step.batch.source, work_.gpus());
-    computed_.assign_chunks(step.batch.lengths, step.plan.owner, layout);
-    ballast::measure_route_into(volume_, memory_, read_, computed_, work_.machines);
+    measure_into(volume_before_, step, step.owner_before, layout);
+    measure_into(volume_, step, step.plan.owner, layout);
   }
 
   [[nodiscard]] ballast::route_volume const& volume() const noexcept { return volume_; }
-  [[nodiscard]] ballast::exchange_cost route() const
+  /// What it would be had equal bags not changed places; no ranks where they did not.
+  [[nodiscard]] ballast::route_volume const& volume_before() const noexcept
   {
-    return ballast::price_route(volume_, work_.machines, work_.bytes_per_token);
+    return volume_before_;
   }
+  [[nodiscard]] ballast::exchange_cost route() const { return price(volume_); }
+  [[nodiscard]] ballast::exchange_cost route_before() const { return price(volume_before_); }
   [[nodiscard]] ballast::exchange_cost all_gather() const
   {
     return ballast::price_all_gather(read_, work_.machines, work_.bytes_per_token);
   }
 
  private:
+  void measure_into(ballast::route_volume& volume, planned_step const& step,
+                    std::span<ballast::bag_id const> owner, ballast::bag_layout const& layout)
+  {
+    if (owner.size() != step.batch.lengths.size()) { return volume.ranks.clear(); }
+    computed_.assign_chunks(step.batch.lengths, owner, layout);
+    ballast::measure_route_into(volume, memory_, read_, computed_, work_.machines);
+  }
+
+  [[nodiscard]] ballast::exchange_cost price(ballast::route_volume const& volume) const
+  {
+    return ballast::price_route(volume, work_.machines, work_.bytes_per_token);
+  }
+
   job const& work_;
   ballast::placement read_;
   ballast::placement computed_;
   ballast::route_volume volume_;
+  ballast::route_volume volume_before_;
   ballast::workspace memory_;
 };
 

@@ -44,6 +44,7 @@ struct job_options {
   std::size_t batch = 0;  ///< samples per step over all GPUs; 0: eight per GPU
   std::size_t steps = 10;
   std::uint64_t seed = 1;
+  bool place_by_node = false;
   std::size_t bytes_per_token = 0;  ///< 0: the cost model's hidden size in bf16
   std::optional<double>
       within_node_gb_per_s;  ///< without it, and without the next two, as in ballast::cluster

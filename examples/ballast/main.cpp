@@ -143,6 +143,8 @@ void add_job(CLI::App& app, cli::job_options& options)
   add_number<std::uint64_t>(app, "--seed", options.seed, 0,
                             std::numeric_limits<std::uint64_t>::max(),
                             "Seed of all random numbers (default: 1)");
+  app.add_flag("--place-by-node", options.place_by_node,
+               "Exchange what equal bags own, so that few tokens cross nodes");
   add_number<std::size_t>(app, "--bytes-per-token", options.bytes_per_token, 1, 1 << 30,
                           "Width of the array that is moved (default: the cost model's d in bf16)");
   add_number<double>(app, "--within-node-bandwidth", options.within_node_gb_per_s, 1e-6, 1e9,
@@ -391,8 +393,9 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
           ->check([](std::string const& text) {
             return text.empty() ? "the text is empty; give two sizes, such as 12:4" : "";
           });
-  for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
-                                 "--together", "--most-tokens-per-gpu", "--speeds", "--codes"}) {
+  for (auto const* const name :
+       {"--bags", "--largest-bags-first", "--short-samples", "--policy", "--together",
+        "--most-tokens-per-gpu", "--speeds", "--codes", "--place-by-node"}) {
     units->excludes(route.get_option(name));
   }
   return route;

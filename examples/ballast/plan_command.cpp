@@ -36,7 +36,8 @@ std::string exchange_options(job_options const& options)
 {
   std::string given;
   for (auto const& [name, is_given] :
-       {std::pair{"--bytes-per-token", options.bytes_per_token != 0},
+       {std::pair{"--place-by-node", options.place_by_node},
+        std::pair{"--bytes-per-token", options.bytes_per_token != 0},
         std::pair{"--within-node-bandwidth", options.within_node_gb_per_s.has_value()},
         std::pair{"--between-nodes-bandwidth", options.between_nodes_gb_per_s.has_value()},
         std::pair{"--latency-us", options.latency_us.has_value()}}) {
@@ -96,7 +97,10 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
       meter.measure(step, bags.layout);
       measured.exchange = meter.route();
       measured.all_gather = meter.all_gather();
-      if (step.index == 0) { result.first_moved = meter.volume(); }
+      if (step.index == 0) {
+        result.first_moved = meter.volume();
+        result.first_moved_before = meter.volume_before();
+      }
     }
 
     auto const as_planned = [&] {

@@ -38,15 +38,16 @@ struct planned {
   std::string bags;
   ballast::bag_layout layout;
   std::vector<ballast::report::plan_page_step> steps;
-  std::vector<double> moved_shares;         ///< of the tokens of each step, those that change bags
-  std::size_t samples = 0;                  ///< of all steps
-  std::size_t short_samples = 0;            ///< of these, with fewer tokens than their bag has GPUs
-  ballast::digest digest;                   ///< of the plans of all steps
-  bars first_before;                        ///< the first step as its samples were read
-  bars first_after;                         ///< and as planned
-  ballast::route_volume first_moved;        ///< from one to the other; only for the page
-  std::vector<bars> timeline;               ///< the first steps as planned
-  std::vector<pipeline_figures> pipelines;  ///< of each step; only with --stages
+  std::vector<double> moved_shares;  ///< of the tokens of each step, those that change bags
+  std::size_t samples = 0;           ///< of all steps
+  std::size_t short_samples = 0;     ///< of these, with fewer tokens than their bag has GPUs
+  ballast::digest digest;            ///< of the plans of all steps
+  bars first_before;                 ///< the first step as its samples were read
+  bars first_after;                  ///< and as planned
+  ballast::route_volume first_moved_before;  ///< had equal bags not changed places, where they did
+  ballast::route_volume first_moved;         ///< from one to the other; only for the page
+  std::vector<bars> timeline;                ///< the first steps as planned
+  std::vector<pipeline_figures> pipelines;   ///< of each step; only with --stages
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.

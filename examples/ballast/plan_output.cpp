@@ -290,6 +290,7 @@ report::plan_page_data page_of(plan_run const& run)
   page.timeline_after = layout.first_after;
   page.speeds = speeds_of(run);
   page.moved = layout.first_moved;
+  page.moved_before = layout.first_moved_before;
   page.bytes_per_token = run.job.bytes_per_token;
   page.computed = run.job.compute;
   // The model prices what a sample costs beside others; a call of its own is launched as well.

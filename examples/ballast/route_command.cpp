@@ -55,6 +55,7 @@ nlohmann::ordered_json to_json(route_run const& run, routed const& layout)
   json["between_nodes_gb_per_s"] = work.machines.between_nodes_bytes_per_second / 1e9;
   json["latency_us"] = work.machines.latency_seconds * 1e6;
   json["route"] = to_json(layout.exchange);
+  if (work.options.place_by_node) { json["route_before"] = to_json(layout.exchange_before); }
   json["all_gather"] = to_json(run.all_gather);
   json["compute_ms_mean"] = nullptr;
   if (work.times_known) { json["compute_ms_mean"] = layout.compute_seconds * 1e3; }
@@ -93,7 +94,12 @@ std::string table_of(route_run const& run)
                      "at most", "that stay", "mean", "at most", "in nodes", "between", "at most",
                      "exchange", work.times_known ? fmt::format("{:>11}", "computing") : "");
   for (routed const& layout : run.layouts) {
-    out += row_of(layout.bags, layout.exchange, layout.compute_seconds);
+    if (work.options.place_by_node) {
+      out += row_of(layout.bags, layout.exchange_before, layout.compute_seconds);
+      out += row_of("  by node", layout.exchange, layout.compute_seconds);
+    } else {
+      out += row_of(layout.bags, layout.exchange, layout.compute_seconds);
+    }
   }
   out += row_of("all-gather", run.all_gather, 0);
   if (work.admits_short_samples()) {
@@ -109,6 +115,9 @@ std::string table_of(route_run const& run)
       "both: four\nexchanges for each array. Times are predicted from the bandwidths.\n";
   if (work.times_known) {
     out += fmt::format("Computing is that of the busiest GPU: {}.\n", work.compute);
+  }
+  if (work.options.place_by_node) {
+    out += "By node: equal bags have exchanged what they own, so that few tokens cross nodes.\n";
   }
   return out +
          "All-gather is what dispatching costs without a plan: every GPU gathers all tokens.\n\n";
@@ -136,6 +145,7 @@ outcome<route_run> run_route(job_options const& options)
     auto const done = for_each_step(run.job, bags, shown, [&](planned_step const& step) {
       meter.measure(step, bags.layout);
       result.exchange.add(meter.route());
+      if (options.place_by_node) { result.exchange_before.add(meter.route_before()); }
       if (run.job.times_known) {
         result.compute_seconds += step.plan.makespan.value() * run.job.seconds_at_speed_one() /
                                   static_cast<double>(options.steps);

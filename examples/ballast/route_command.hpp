@@ -19,10 +19,11 @@ namespace cli {
 struct routed {
   std::string bags;
   exchange_statistics exchange;
-  double compute_seconds = 0;     ///< of the busiest GPU, mean; only where times are known
-  std::size_t samples = 0;        ///< of all steps
-  std::size_t short_samples = 0;  ///< of these, with fewer tokens than their bag has GPUs
-  ballast::digest digest;         ///< of the plans of all steps
+  exchange_statistics exchange_before;  ///< had equal bags not changed places, where they did
+  double compute_seconds = 0;           ///< of the busiest GPU, mean; only where times are known
+  std::size_t samples = 0;              ///< of all steps
+  std::size_t short_samples = 0;        ///< of these, with fewer tokens than their bag has GPUs
+  ballast::digest digest;               ///< of the plans of all steps
 };
 
 /// Everything that `ballast route` found out.

@@ -11,6 +11,8 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/node_placement.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/batch_sampler.hpp>
 #include <ballast/workload/data_code.hpp>
@@ -21,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -66,6 +69,8 @@ struct planned_step {
   ballast::sample_batch const& batch;
   ballast::partition_plan const& plan;
   double plan_seconds;
+  std::span<ballast::bag_id const> owner_before =
+      {};  ///< equal bags changed places; empty: did not
 };
 
 /// Why partition() refused a step; a short sample is admitted by an option, not by a call.
@@ -95,6 +100,9 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::workspace memory;
   std::vector<std::int64_t> together;
   ballast::partition_constraints constraints;
+  ballast::placement read;
+  ballast::node_placement placed;
+  std::vector<ballast::bag_id> owner_before;
   if (work.options.most_tokens_per_gpu != 0) {
     constraints.most_per_gpu = static_cast<std::int64_t>(work.options.most_tokens_per_gpu);
   }
@@ -114,6 +122,13 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.policy,
                                               work.cost, {}, constraints);
+    if (done && work.options.place_by_node) {
+      owner_before = plan.owner;
+      read.assign_whole(batch.lengths, batch.source, work.gpus());
+      auto const by_node =
+          ballast::place_by_node_into(placed, memory, plan, read, bags.layout, work.machines);
+      if (!by_node) { return bad_data(by_node.error().message); }
+    }
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
       std::size_t const sample = done.error().position;
@@ -123,7 +138,7 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
       return bad_data(fmt::format("step {}, bags {}: {}{}", step + 1, bags.bags,
                                   refusal(bags.layout, batch, done.error()), row));
     }
-    visit(planned_step{step, batch, plan, taken.count()});
+    visit(planned_step{step, batch, plan, taken.count(), owner_before});
   }
   return {};
 }

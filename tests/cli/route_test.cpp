@@ -95,6 +95,26 @@ TEST_F(BallastRoute, TellsLinksApartOnNodesOfDifferentSizes)
               bytes(together, "within_node_bytes"), 1e-9);
 }
 
+TEST_F(BallastRoute, PlacesEqualBagsByNode)
+{
+  // LPT gives GPU 0 the longer of the two samples of a step, whoever has read it.
+  std::string const job = "--trace " + file("two.csv", "a\n1\n9\n") +
+                          " --length a --batch 2 --gpus 2 --gpus-per-node 1 --bytes-per-token 3 "
+                          "--policy longest_processing_time ";
+  json const as_filled = route(job);
+  json const by_node = route(job + "--place-by-node");
+  EXPECT_GT(as_filled.at("route").at("between_nodes_bytes"), 0);
+  EXPECT_EQ(by_node.at("route_before"), as_filled.at("route"));
+  EXPECT_EQ(by_node.at("route").at("between_nodes_bytes"), 0);
+  EXPECT_NE(by_node.at("digest"), as_filled.at("digest"));
+  EXPECT_THAT(run("route " + job + "--place-by-node").out, HasSubstr("\n  by node "));
+
+  expect_refused(run("plan " + job + "--place-by-node"), 2, "--place-by-node");
+  std::string const page = folder() + "/page.html";
+  ASSERT_EQ(run("plan " + job + "--place-by-node --report " + page).exit_code, 0);
+  EXPECT_THAT(ballast_test::read_whole(page), HasSubstr("had equal bags kept their places"));
+}
+
 TEST_F(BallastRoute, ComputesAtTheSpeedOfTheFastestGpuAtMost)
 {
   json const even = route(four_equal_samples());

@@ -40,6 +40,8 @@ struct plan_page_data {
   std::vector<gantt_bar> timeline_after;
   chart_speeds speeds = {};  ///< where GPUs differ in speed
   route_volume moved;  ///< what the route of the first step moves, if the steps have an exchange
+  route_volume moved_before =
+      {};                      ///< had equal bags not changed places; no ranks where they did not
   double bytes_per_token = 0;  ///< how many bytes of each token an exchange moves
   std::string computed = {};   ///< what takes the steps' compute_seconds: "the forward pass"
 };
@@ -51,7 +53,7 @@ struct plan_page_data {
 ///             has.
 /// Ensures     (1) one self-contained HTML file with the sections Work per GPU, Step timeline,
 ///                 Sample lengths, Cost of a sample, Steps and Settings, and after Step timeline
-///                 Bytes moved, where `moved` has ranks
+///                 Bytes moved, where `moved` has ranks; the same of `moved_before`
 ///             (2) equal data give equal bytes
 /// Complexity  O(n log n) in the size of the data; above 128 GPUs, 64 rows, or 100 steps the page
 ///             does not grow with them.
@@ -85,6 +87,12 @@ struct plan_page_data {
                        "in its backward pass: four exchanges for each array.",
                    traffic_chart(data.moved, data.bytes_per_token),
                    detail::exchange_figures(data.steps, data.moved.ranks.size(), data.computed));
+  }
+  if (!data.moved_before.ranks.empty()) {
+    page.add_chart("Bytes moved, had equal bags kept their places",
+                   "The same exchange before equal bags exchanged what they own, so that few "
+                   "tokens cross nodes. No load differs.",
+                   traffic_chart(data.moved_before, data.bytes_per_token));
   }
   page.add_chart("Sample lengths",
                  "Bars count samples, the line counts their work. Where the line rises above the "
