@@ -20,4 +20,12 @@ TEST(ModuleLayout, CountsItsGpus)
   EXPECT_EQ((module_layout{many, many, 1}.gpus()), std::uint64_t{1} << 40);
 }
 
+TEST(ModelLayout, CountsTheGpusOfAllModules)
+{
+  ballast::model_layout layout;
+  EXPECT_EQ(layout.gpus(), 0U);
+  layout.modules = {{8, 4, 3}, {1, 1, 5}};
+  EXPECT_EQ(layout.gpus(), 101U);
+}
+
 }  // namespace
