@@ -46,12 +46,14 @@ compiled_schedule schedule_of(schedule_kind kind, std::size_t ranks, std::size_t
 // Local search against eight hill climbs of as many evaluations each, over five schedules of 4, 8
 // and 16 ranks and 16 to 64 microbatches. above_median and above_best are means of the search's
 // makespan over that of the climbs' median and best, less 1; the worst of them; and in how many of
-// the steps the search is more than 0.05 % above.
+// the steps the search is more than 0.05 % above. above_single is the share of the climbs, eight per
+// step, that it is more than 0.05 % above. Seed 7700 is held out: nothing was tuned on its times.
 template <class Times>
 void against_climbs(benchmark::State& state, Times times_of)
 {
   constexpr double tolerance = 0.0005;
   auto const kind = static_cast<schedule_kind>(state.range(0));
+  auto const seed = static_cast<std::uint64_t>(state.range(1));
   ballast::local_search<> const search;
   for (auto _ : state) {
     auto& counters = state.counters;
@@ -60,7 +62,7 @@ void against_climbs(benchmark::State& state, Times times_of)
     for (std::size_t const ranks : {4U, 8U, 16U}) {
       for (std::size_t const microbatches : {16U, 32U, 48U, 64U}) {
         auto const schedule = schedule_of(kind, ranks, microbatches);
-        auto const times = times_of(microbatches, schedule.stages().stages(), 4000 + microbatches);
+        auto const times = times_of(microbatches, schedule.stages().stages(), seed + microbatches);
         auto const plan = ballast::order_microbatches(schedule, times, search).value();
         auto climbs = ballast_test::hill_climbs(schedule, times, search.evaluations);
         std::ranges::sort(climbs);
@@ -76,11 +78,15 @@ void against_climbs(benchmark::State& state, Times times_of)
         };
         add("median", above(climbs[climbs.size() / 2 - 1]));
         add("best", above(climbs[0]));
+        for (auto const climb : climbs) {
+          counters["above_single"] = counters["above_single"] + (above(climb) > tolerance ? 1 : 0);
+        }
         ++steps;
       }
     }
     counters["above_median"] = counters["above_median"] / steps;
     counters["above_best"] = counters["above_best"] / steps;
+    counters["above_single"] = counters["above_single"] / (8 * steps);
     counters["steps"] = steps;
   }
 }
@@ -89,8 +95,8 @@ void against_climbs(benchmark::State& state, Times times_of)
   auto const add = [](std::string const& name, auto times_of) {
     benchmark::RegisterBenchmark(("order/climb/" + name).c_str(),
                                  against_climbs<decltype(times_of)>, times_of)
-        ->ArgName("schedule")
-        ->DenseRange(0, 4)
+        ->ArgNames({"schedule", "seed"})
+        ->ArgsProduct({{0, 1, 2, 3, 4}, {4000, 7700}})
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
   };

@@ -110,9 +110,9 @@ TEST_F(BallastRoute, PlacesEqualBagsByNode)
   EXPECT_THAT(run("route " + job + "--place-by-node").out, HasSubstr("\n  by node "));
 
   expect_refused(run("plan " + job + "--place-by-node"), 2, "--place-by-node");
-  std::string const page = folder() + "/page.html";
+  std::string const page = path("page.html");
   ASSERT_EQ(run("plan " + job + "--place-by-node --report " + page).exit_code, 0);
-  EXPECT_THAT(ballast_test::read_whole(page), HasSubstr("had equal bags kept their places"));
+  EXPECT_THAT(ballast_test::content_of(page), HasSubstr("had equal bags kept their places"));
 }
 
 TEST_F(BallastRoute, ComputesAtTheSpeedOfTheFastestGpuAtMost)
