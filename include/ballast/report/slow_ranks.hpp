@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_SLOW_RANKS_HPP
 #define BALLAST_REPORT_SLOW_RANKS_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 
@@ -25,8 +26,9 @@ namespace ballast::inline v0::report {
 {
   std::vector<std::size_t> slowest_first(rank_factors.size());
   std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});
-  std::stable_sort(slowest_first.begin(), slowest_first.end(),
-                   [&](std::size_t a, std::size_t b) { return rank_factors[a] > rank_factors[b]; });
+  std::sort(slowest_first.begin(), slowest_first.end(), [&](std::size_t a, std::size_t b) {
+    return ballast::detail::precedes(rank_factors[b], rank_factors[a], a, b);
+  });
   std::string text;
   for (std::size_t const rank : slowest_first) {
     std::uint64_t const factor = rank_factors[rank];

@@ -105,8 +105,8 @@ template <std::size_t D, order_policy Order = local_search<>>
   std::vector<scheduled_module> modules;
   std::int64_t most = 0;
   for (std::size_t module = 0; module < D; ++module) {
-    auto const [tp, pp, dp] = layout.modules[module];
-    std::uint32_t const here = dp / pipeline.groups();
+    module_layout const own = layout.modules[module];
+    std::uint32_t const here = own.dp / pipeline.groups();
     if (module + 1 < D && std::gcd(here, layout.modules[module + 1].dp / pipeline.groups()) != 1) {
       return fail(error_code::infeasible, module,
                   "module " + std::to_string(module) + " and the next one have " +
@@ -116,26 +116,27 @@ template <std::size_t D, order_policy Order = local_search<>>
     module_profile const& profile = problem.modules[module];
     auto const degree =
         std::find_if(profile.degrees.begin(), profile.degrees.end(),
-                     [tp = tp](profiled_degree const& each) { return each.tp == tp; });
+                     [own](profiled_degree const& each) { return each.tp == own.tp; });
     uint128 all = 0;
     for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
       all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
     }
-    uint128 const mean =
-        all * problem.global_batch / problem.samples() / (std::uint64_t{layout.microbatches} * dp);
+    uint128 const mean = all * problem.global_batch / problem.samples() /
+                         (std::uint64_t{layout.microbatches} * own.dp);
     times.modules[module] = {
-        degree->linear, degree->attention, profile.flops, tp,
+        degree->linear, degree->attention, profile.flops, own.tp,
         static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
-    modules.push_back({dp, {}});
+    modules.push_back({own.dp, {}});
     modules.back().layers.clear();
-    for (std::uint32_t stage = 0; stage < pp; ++stage) {
-      modules.back().layers.push_back(profile.layers / pp + (stage < profile.layers % pp ? 1 : 0));
+    for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
+      modules.back().layers.push_back(profile.layers / own.pp +
+                                      (stage < profile.layers % own.pp ? 1 : 0));
     }
     if (module + 1 < D) { continue; }
     auto const& memory = degree->memory;
     std::uint32_t const layers = modules.back().layers.front();
     std::uint64_t const free = problem.memory_bytes - memory.state(layers);  // the layout fits
-    most = memory.largest_size(layers, free / pp);
+    most = memory.largest_size(layers, free / own.pp);
   }
   auto schedule = detail::schedule_of(pipeline, layout.microbatches);
   if (!schedule) { return tl::unexpected(schedule.error()); }
