@@ -61,7 +61,7 @@ endif()
 
 # One build serves as the second compiler, as the sanitizers' run and as the one without a precompiled
 # header: clang compiles sanitized code in half of g++'s time. Without optimisation it does so in half
-# of that again.
+# of that again. Examples run on drawn lengths only: on traces they take minutes, and differ in numbers.
 if(BALLAST_CLANGXX)
   add_test(NAME clang_sanitized
     COMMAND ${CMAKE_CTEST_COMMAND}
@@ -73,7 +73,7 @@ if(BALLAST_CLANGXX)
         -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
         -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=${CMAKE_UNITY_BUILD_BATCH_SIZE}
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=ON -DBALLAST_BUILD_BENCHMARKS=OFF
-      --test-command ${CMAKE_CTEST_COMMAND} -j 2 --output-on-failure)
+      --test-command ${CMAKE_CTEST_COMMAND} -j 2 -E "^example_.*_traces$|^example_dflop" --output-on-failure)
   set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600)
 else()
   skipped_test(clang_sanitized "clang++-19 not found")

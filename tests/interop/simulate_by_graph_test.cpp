@@ -1,6 +1,7 @@
 #include <ballast/interop/simulate_by_graph.hpp>  // first: proves it is self-contained
 
 #include "../support/random_schedules.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,7 +119,7 @@ TEST(SimulateByGraph, AgreesWithSimulateOnTenThousandPipelines)  // Ensures (1) 
 {
   ballast::random_source random(20240607);
   ballast::workspace memory;
-  for (int trial = 0; trial < 10'000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(10'000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, listed] = ballast_test::random_pipeline(random);
     auto const graph = make_task_graph(stages, listed);

@@ -6,6 +6,7 @@
 #include "../support/instances.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/quadratic_work.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -137,7 +138,7 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
   int feasible = 0;
   int infeasible = 0;
   int optimal = 0;
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const given = random_capped(random, 8, 4, trial % 2 == 0 ? 1 : 3);
     std::size_t const bags = given.step.gpus.size();
@@ -176,8 +177,8 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
     ASSERT_LE(plan.proven, *best);
     optimal += makespan == *best ? 1 : 0;
   }
-  EXPECT_GT(feasible, 400);
-  EXPECT_GT(infeasible, 100);
+  EXPECT_GT(feasible, ballast_test::trials_of(400));
+  EXPECT_GT(infeasible, ballast_test::trials_of(100));
   EXPECT_GT(optimal, feasible * 4 / 5);
 }
 

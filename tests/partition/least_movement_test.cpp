@@ -4,6 +4,7 @@
 #include "../support/homed_steps.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/restricted_policy.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -99,7 +100,7 @@ void expect_promises_kept(ballast_test::homed_step const& homed, Policy const& p
 TEST(LeastMovement, StaysWithinItsLimitsAndMovesNoMoreThanTheInnerPolicy)  // Ensures (1) to (4)
 {
   ballast::random_source random(32);
-  for (int trial = 0; trial < 2000 && !HasFailure(); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000) && !HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const homed = ballast_test::random_homed_step(random, 40, 9, 8);
     expect_promises_kept(homed, least_movement{});
@@ -334,7 +335,7 @@ TEST(LeastMovement, MovesNoMoreThanTheInnerPolicyWithGroupsInSeveralBags)  // En
   ballast::workspace memory;
   ballast::partition_plan plan;
   ballast::partition_plan inner;
-  constexpr int trials = 200'000;
+  constexpr int trials = ballast_test::trials_of(200'000);
   int compared = 0;
   int exact = 0;
   for (int trial = 0; trial < trials && !HasFailure(); ++trial) {

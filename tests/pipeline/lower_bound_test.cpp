@@ -6,6 +6,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/value_or_throw.hpp>
@@ -35,7 +36,7 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
 {
   ballast::random_source random(20240607);
   int proven = 0;
-  constexpr int trials = 4000;
+  constexpr int trials = ballast_test::trials_of(4000);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_small_step(random, trial % 8 == 0 ? 6 : 5);
@@ -50,9 +51,10 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
 // Long chains of few microbatches, and short chains of many, with times as in practice.
 TEST(OrderLowerBound, IsNotAboveAnyOrderOfTheFamilies)  // Ensures (1)
 {
+  auto const seeds = static_cast<std::uint64_t>(ballast_test::trials_of(12));
   for (auto const& [family, name] : ballast_test::named_families) {
     for (std::size_t const ranks : {2U, 3U, 4U, 8U}) {
-      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      for (std::uint64_t seed = 0; seed < seeds; ++seed) {
         SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks, seed " << seed);
         std::size_t const chunks = 1 + seed % 3;
         time_units const transfer = seed % 4 == 3 ? 15'000 : 0;

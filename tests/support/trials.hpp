@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_TRIALS_HPP
+#define BALLAST_TESTS_SUPPORT_TRIALS_HPP
+
+#include <algorithm>
+
+namespace ballast_test {
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool is_sanitized = __has_feature(address_sanitizer);
+#else
+inline constexpr bool is_sanitized = false;
+#endif
+
+/// How many cases a dear test tries. Under the address sanitizer, without optimisation, each takes some
+/// twenty times as long; it looks for wrong accesses, and a tenth of the cases shows them.
+[[nodiscard]] constexpr int trials_of(int all)
+{
+  return is_sanitized ? std::max(1, all / 10) : all;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_TRIALS_HPP
