@@ -38,8 +38,8 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
   auto const whole = static_cast<uint128>(room);
   for (unsigned k = 1; k <= degree; ++k) {
     // Sizes in units of 1 / (k room).
-    auto const rounded = [&](cost_units cost) {
-      auto const size = static_cast<uint128>(cost);
+    auto const rounded = [&](cost_units amount) {
+      auto const size = static_cast<uint128>(amount);
       if (k == 1) { return size; }
       unsigned multiple = 0;
       while ((multiple + 1) * whole <= (k + 1) * size) { ++multiple; }
