@@ -4,11 +4,11 @@
 #include "shown_text.hpp"
 
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/report/orchestration_page.hpp>
 #include <ballast/text/write_file.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -115,7 +115,7 @@ std::string table_of(orchestrate_run const& run)
 }
 
 /// Where the best layout's modules of one kind lie.
-outcome<std::vector<ballast::gpu_place>> places_of(orchestrate_run const& run, std::size_t kind)
+outcome<std::vector<ballast::grid_place>> places_of(orchestrate_run const& run, std::size_t kind)
 {
   std::vector<ballast::module_layout> modules;
   std::vector<std::uint32_t> numbers;
@@ -129,7 +129,7 @@ outcome<std::vector<ballast::gpu_place>> places_of(orchestrate_run const& run, s
   auto places = ballast::place_layout(modules, static_cast<std::uint32_t>(gpus),
                                       run.problem.kinds[kind].gpus_per_node);
   if (!places) { return bad_data(places.error().message); }
-  for (ballast::gpu_place& each : *places) { each.module = numbers[each.module]; }
+  for (ballast::grid_place& each : *places) { each.module = numbers[each.module]; }
   return std::move(*places);
 }
 

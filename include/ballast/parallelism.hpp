@@ -8,7 +8,6 @@
 #include <ballast/parallelism/by_flops.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>

@@ -15,7 +15,7 @@
 
 namespace {
 
-using ballast::gpu_place;
+using ballast::grid_place;
 using ballast::module_layout;
 using ballast::place_layout;
 using testing::ElementsAre;
@@ -27,12 +27,12 @@ TEST(PlaceLayout, GoesModuleAfterModuleReplicaAfterReplica)
   // are larger, so they come first, in the node that is fuller from the start.
   std::array<module_layout, 2> const modules{{{1, 1, 2}, {2, 2, 1}}};
   EXPECT_THAT(place_layout(modules, 6, 4).value(),
-              ElementsAre(gpu_place{1, 0, 1, 0}, gpu_place{1, 0, 1, 1}, gpu_place{0, 0, 0, 0},
-                          gpu_place{0, 1, 0, 0}, gpu_place{1, 0, 0, 0}, gpu_place{1, 0, 0, 1}));
+              ElementsAre(grid_place{1, 0, 1, 0}, grid_place{1, 0, 1, 1}, grid_place{0, 0, 0, 0},
+                          grid_place{0, 1, 0, 0}, grid_place{1, 0, 0, 0}, grid_place{1, 0, 0, 1}));
   std::array<module_layout, 1> const pipelines{{{1, 2, 2}}};
   EXPECT_THAT(place_layout(pipelines, 4, 2).value(),
-              ElementsAre(gpu_place{0, 0, 0, 0}, gpu_place{0, 0, 1, 0}, gpu_place{0, 1, 0, 0},
-                          gpu_place{0, 1, 1, 0}));
+              ElementsAre(grid_place{0, 0, 0, 0}, grid_place{0, 0, 1, 0}, grid_place{0, 1, 0, 0},
+                          grid_place{0, 1, 1, 0}));
 }
 
 TEST(PlaceLayout, FillsNodesWithGroupsWherePricesSayThatTheyFit)  // Ensures (1) (2)
@@ -64,7 +64,7 @@ TEST(PlaceLayout, FillsNodesWithGroupsWherePricesSayThatTheyFit)  // Ensures (1)
       std::uint32_t const tp = modules[module].tp;
       ASSERT_LT(rank, tp);
       ASSERT_GE(gpu, rank);
-      EXPECT_EQ((*places)[gpu - rank], (gpu_place{module, replica, stage, 0}));
+      EXPECT_EQ((*places)[gpu - rank], (grid_place{module, replica, stage, 0}));
       EXPECT_EQ((gpu - rank) / per_node, (gpu - rank + tp - 1) / per_node);
     }
   }

@@ -74,7 +74,7 @@ TEST(LayoutChartDeathTest, RefusesNamesAndPlacesOfOtherModules)
   std::vector<module_layout> const modules{{2, 1, 1}};
   EXPECT_DEATH((void)chart_of(modules, 2, 2, {}), "names of 0 modules, and the layout has 1");
   std::vector<std::string> const names = {"llm"};
-  std::vector<ballast::gpu_place> const places{{0, 0, 0, 1}, {0, 0, 0, 0}};
+  std::vector<ballast::grid_place> const places{{0, 0, 0, 1}, {0, 0, 0, 0}};
   EXPECT_DEATH((void)layout_chart(modules, names, places, 2), "GPU 0 does not begin a group");
   EXPECT_DEATH((void)layout_chart(modules, names, places, 0), "nodes of none");
 }

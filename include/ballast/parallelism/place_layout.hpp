@@ -5,8 +5,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ namespace ballast::inline v0 {
 /// Errors      infeasible, position of the module: a group has no node with room; or with position 0:
 ///             the modules take another number of GPUs. None for what `search_layouts` returns.
 /// Complexity  O(modules nodes log nodes + gpus).
-[[nodiscard]] inline result<std::vector<gpu_place>> place_layout(
+[[nodiscard]] inline result<std::vector<grid_place>> place_layout(
     std::span<module_layout const> modules, std::uint32_t gpus, std::uint32_t gpus_per_node)
 {
   BALLAST_EXPECTS(gpus_per_node >= 1, "GPUs are placed on nodes of none");
@@ -55,7 +55,7 @@ namespace ballast::inline v0 {
   for (std::uint32_t first = 0; first < gpus; first += nodes.back().free) {
     nodes.push_back({first, std::min(gpus_per_node, gpus - first)});
   }
-  std::vector<gpu_place> places(gpus);
+  std::vector<grid_place> places(gpus);
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
     std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {

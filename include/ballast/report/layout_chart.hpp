@@ -3,10 +3,10 @@
 #define BALLAST_REPORT_LAYOUT_CHART_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/svg.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::size_t most_layout_nodes = 32;
 /// Complexity  O(bars).
 [[nodiscard]] inline std::string layout_chart(std::vector<module_layout> const& modules,
                                               std::vector<std::string> const& names,
-                                              std::vector<gpu_place> const& places,
+                                              std::vector<grid_place> const& places,
                                               std::uint32_t gpus_per_node)
 {
   BALLAST_EXPECTS(names.size() == modules.size(), "there are names of ", names.size(),

@@ -4,7 +4,6 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/report/html_page.hpp>
@@ -12,6 +11,7 @@
 #include <ballast/report/layout_chart.hpp>
 #include <ballast/report/layout_steps_chart.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct layout_page_data {
   std::vector<html_page::setting> settings;  ///< what was searched: profile, data, GPUs, memory
   std::vector<std::string> modules;          ///< their names
   std::vector<simulated_layout> layouts;     ///< best first; the picture is that of the first
-  std::vector<gpu_place> places;             ///< of the first, as place_layout returns them
+  std::vector<grid_place> places;             ///< of the first, as place_layout returns them
   std::uint32_t gpus_per_node = 8;
   std::uint64_t memory_bytes = 0;  ///< of a GPU
   std::uint64_t evaluated = 0;     ///< layouts that the search priced

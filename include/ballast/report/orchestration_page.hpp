@@ -4,13 +4,13 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/gpu_place.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
 #include <ballast/report/layout_chart.hpp>
 #include <ballast/report/layout_page.hpp>
 #include <ballast/report/number_text.hpp>
+#include <ballast/topology/process_grid.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +33,7 @@ struct orchestration_page_data {
   std::vector<std::string> modules;            ///< their names
   std::size_t llm = 0;                         ///< which of them is the LLM
   std::vector<named_layout> layouts;           ///< the best, then those of other policies
-  std::vector<std::vector<gpu_place>> places;  ///< of the best, those of each kind of GPUs
+  std::vector<std::vector<grid_place>> places;  ///< of the best, those of each kind of GPUs
   std::uint64_t gpus = 0;                      ///< there are
   std::uint32_t gpus_per_node = 8;
   std::uint64_t evaluated = 0;  ///< layouts of modules that were priced

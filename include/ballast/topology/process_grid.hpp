@@ -25,7 +25,7 @@ struct unit_sizes {
   friend bool operator==(unit_sizes const&, unit_sizes const&) = default;
 };
 
-/// What one rank of a job of several modules computes.
+/// What one rank of a job of several modules computes; `place_layout` returns one for each GPU.
 struct grid_place {
   std::uint32_t module = 0;
   std::uint32_t data = 0;      ///< which replica of the module
