@@ -69,7 +69,8 @@ TEST_P(ThreadTransferChecks, Pass)
   });
 }
 
-std::string name_of(testing::TestParamInfo<ThreadTransferChecks::ParamType> const& info)
+std::string name_of_transfer_check(
+    testing::TestParamInfo<ThreadTransferChecks::ParamType> const& info)
 {
   auto const& [size, check] = info.param;
   return std::string(check.name).append("On").append(std::to_string(size));
@@ -79,19 +80,19 @@ auto const group_sizes = testing::Values<std::size_t>(1, 2, 3, 8);
 INSTANTIATE_TEST_SUITE_P(Data, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::data_checks())),
-                         name_of);
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Host, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::host_checks())),
-                         name_of);
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::mismatch_checks())),
-                         name_of);
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::steady_state_checks())),
-                         name_of);
+                         name_of_transfer_check);
 
 // As docs/comm.md shows it.
 TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)

@@ -45,9 +45,9 @@ TEST(ExactOrder, FindsTheFirstOfTheBestOrdersWhicheverItStartsFrom)  // Ensures 
 
 TEST(ExactOrder, SettlesNineMicrobatches)  // Ensures (3)
 {
-  int left = ballast_test::trials_of(20);
+  int families = ballast_test::trials_of(20);
   for (auto const& [family, name] : ballast_test::named_families) {
-    if (left-- <= 0) { break; }
+    if (families-- <= 0) { break; }
     SCOPED_TRACE(name);
     auto const times = ballast_test::times_of(family, 9, 8, 1);
     auto const schedule = ballast_test::chain_schedule(8, 9);

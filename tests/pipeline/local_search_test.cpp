@@ -102,10 +102,10 @@ TEST(LocalSearch, IsNotAboveHillClimbsOfAsManyEvaluations)
 {
   using ballast_test::kind_times;
   constexpr std::uint64_t evaluations = 16'000;
-  int left = ballast_test::trials_of(30);
-  auto const compare = [&left](compiled_schedule const& schedule, pipeline_times const& times,
-                               time_units most_above = 5) {  // in 10,000
-    if (left-- <= 0) { return; }
+  int compared = ballast_test::trials_of(30);
+  auto const compare = [&compared](compiled_schedule const& schedule, pipeline_times const& times,
+                                   time_units most_above = 5) {  // in 10,000
+    if (compared-- <= 0) { return; }
     auto const plan =
         order_microbatches(schedule, times, local_search<>{.evaluations = evaluations}).value();
     auto climbs = ballast_test::hill_climbs(schedule, times, evaluations);
