@@ -44,21 +44,24 @@ TEST_P(MpiTransfersInParts, Pass)
   GetParam().run(comm);
 }
 
-std::string name_of(testing::TestParamInfo<pair_suite::check> const& info)
+std::string name_of_transfer_check(testing::TestParamInfo<pair_suite::check> const& info)
 {
   return info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, MpiTransfers, testing::ValuesIn(pair_suite::data_checks()), name_of);
-INSTANTIATE_TEST_SUITE_P(Host, MpiTransfers, testing::ValuesIn(pair_suite::host_checks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Data, MpiTransfers, testing::ValuesIn(pair_suite::data_checks()),
+                         name_of_transfer_check);
+INSTANTIATE_TEST_SUITE_P(Host, MpiTransfers, testing::ValuesIn(pair_suite::host_checks()),
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfers, testing::ValuesIn(pair_suite::mismatch_checks()),
-                         name_of);
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(SteadyState, MpiTransfers,
-                         testing::ValuesIn(pair_suite::steady_state_checks()), name_of);
+                         testing::ValuesIn(pair_suite::steady_state_checks()),
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Data, MpiTransfersInParts, testing::ValuesIn(pair_suite::data_checks()),
-                         name_of);
+                         name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Host, MpiTransfersInParts, testing::ValuesIn(pair_suite::host_checks()),
-                         name_of);
+                         name_of_transfer_check);
 
 void expect_late(ballast::result<void> const& done, rank_id rank)
 {
