@@ -15,11 +15,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -114,7 +114,7 @@ class pipe_communicator {
   ballast::result<void> exchange(char const* operation, Outgoing outgoing, Incoming incoming)
   {
     if (!health_) { return health_; }
-    std::jthread const sender([&] {
+    auto const sender = std::async(std::launch::async, [&] {  // the future waits for it
       for (std::size_t peer = 0; peer < size(); ++peer) {
         const_bytes const message = outgoing(peer);
         if (peer == rank_ || message.empty()) { continue; }
