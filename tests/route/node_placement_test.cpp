@@ -235,7 +235,7 @@ TEST(PlaceByNode, RefusesAPlanOfOtherBagsOrSamples)  // Errors
 TEST(PlaceByNode, AllocatesNothingInTheSteadyState)  // Ensures (2)
 {
   ballast::random_source random(5);
-  std::vector<std::uint32_t> const nodes{4, 4};
+  std::vector<std::uint32_t> const nodes{5, 3};
   node_job const job = random_node_job(nodes, ballast::one_gpu_bags(8), 200, random);
   node_placement placed;
   ballast::workspace memory;

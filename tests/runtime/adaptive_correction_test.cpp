@@ -123,6 +123,17 @@ TEST(AdaptiveCorrection, IsOffWhereItDoesNotPayAndTriesAgain)
   EXPECT_GT(correction.gain(), correction.cost());
 }
 
+TEST(AdaptiveCorrection, TriesAgainAtOnceWithoutARest)
+{
+  late_cluster const as_predicted(0, 0);
+  adaptive_correction correction(late_cluster::modules(), {.interval = 4, .rest = 0});
+  int learning = 0;
+  as_predicted.train(correction, 0, 18, [&](auto const&, auto const&) {
+    learning += correction.mode() == correction_mode::learning ? 1 : 0;
+  });
+  EXPECT_GT(learning, 6);  // twice at least
+}
+
 TEST(AdaptiveCorrection, MeasuresWhatTrackingCosts)
 {
   for (std::int64_t const percent : {0, 4, 20}) {
@@ -206,6 +217,9 @@ TEST(AdaptiveCorrection, RefusesWhatItCannotUse)
   EXPECT_FALSE(small.restore(before));
   EXPECT_FALSE(correction.restore(std::string_view(before).substr(0, before.size() / 2)));
   EXPECT_FALSE(correction.restore("adaptive_correction 1\nmode 3"));
+  std::string late = before;  // past the end of its interval, which it would never reach
+  late.replace(late.find("steps 0"), 7, "steps 4");
+  EXPECT_FALSE(correction.restore(late));
   EXPECT_EQ(correction.save(), before);
 }
 

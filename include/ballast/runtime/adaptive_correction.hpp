@@ -123,7 +123,7 @@ class adaptive_correction {
       return checked;
     }
     if (mode_ == correction_mode::off) {
-      if (++steps_ == std::uint64_t{options_.rest} * options_.interval) {
+      if (++steps_ >= std::uint64_t{options_.rest} * options_.interval) {
         begin(correction_mode::learning);
       }
       return {};
@@ -171,7 +171,9 @@ class adaptive_correction {
     in.expect("adaptive_correction 1 mode");
     read.mode_ = static_cast<correction_mode>(in.number(0, 2));
     in.expect("steps");
-    read.steps_ = static_cast<std::uint64_t>(in.number(0, most));
+    auto const whole = std::int64_t{options_.interval} *
+                       (read.mode_ == correction_mode::off ? std::int64_t{options_.rest} : 1);
+    read.steps_ = static_cast<std::uint64_t>(in.number(0, std::max<std::int64_t>(whole - 1, 0)));
     in.expect("sums");
     for (time_units* const sum :
          {&read.sum_of_gains_, &read.sum_of_plans_, &read.gain_, &read.cost_}) {

@@ -250,8 +250,9 @@ class microbatch_scheduler {
 
   [[nodiscard]] static time_units corrected(time_units time, std::uint32_t factor)
   {
-    // Below 2^53 2^32, so that the product has a place in 128 bits and the quotient in 63 of them.
-    return static_cast<time_units>(static_cast<uint128>(time) * factor / unchanged_factor);
+    // Up to 2^53 2^32 / 2^16; what is above 16 times the longest time is cut to that.
+    uint128 const exact = static_cast<uint128>(time) * factor / unchanged_factor;
+    return static_cast<time_units>(std::min(exact, static_cast<uint128>(std::uint64_t{1} << 57)));
   }
 
   /// Fills a step with microbatches by the times of its samples.
@@ -349,7 +350,13 @@ class microbatch_scheduler {
         }
         auto done = partition_vectors_into(of_replicas_, memory_, samples, replicas,
                                            vector_refine{}, cost, limit);
-        if (!done) { return done; }
+        if (!done) {
+          error refused = done.error();
+          if (refused.position < samples.size()) {  // of the microbatch; the caller knows the batch
+            refused.position = to_index(samples[refused.position]);
+          }
+          return tl::unexpected(std::move(refused));
+        }
       }
       for (std::size_t index = 0; index < samples.size(); ++index) {
         std::size_t const replica = replicas > 1 ? to_index(of_replicas_.owner[index]) : 0;

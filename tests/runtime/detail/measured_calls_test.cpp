@@ -110,6 +110,16 @@ TEST(MeasuredCalls, AreWrittenAndRead)
   state_writer again("calls");
   same.write(again);
   EXPECT_EQ(again.text(), text);
+
+  // A part of the present interval cannot be one of a call of the last one.
+  for (std::string const wrong : {"old 1 1\n", "old 0 1\n"}) {
+    std::string changed = text;
+    changed.replace(changed.find("old 1 2\n"), 8, wrong);
+    state_reader of_wrong(changed);
+    of_wrong.expect("calls");
+    same.read(of_wrong);
+    EXPECT_FALSE(of_wrong.finish()) << wrong;
+  }
 }
 
 TEST(MeasuredCalls, TakeTheLowerMedian)

@@ -55,7 +55,8 @@ class unit_prices {
         is_alone_(problem.modules.size() == 1)
   {}
 
-  /// The layers of the largest of so many stages, which sets its time and memory.
+  /// The layers that each of so many stages is priced with: those of the largest, and with virtual
+  /// stages as many in each of them as the largest has.
   [[nodiscard]] std::uint32_t layers_of_stage(std::uint32_t pp) const noexcept
   {
     std::uint32_t const parts = virtual_stages(pp);

@@ -72,8 +72,11 @@ struct refine_bins {
     best.lower_bound =
         detail::dual_feasible_bound(weights, problem.capacity, degree, best.lower_bound);
     if (best.bins == best.lower_bound) { return best; }
-    detail::work_budget left((owner.size() <= few_samples ? 4 : 1) * steps +
-                             steps_per_sample * owner.size());
+    // Cut, so that no limit is one that does not overflow.
+    constexpr std::uint64_t most = std::uint64_t{1} << 60;
+    std::uint64_t const of_samples = std::min(steps_per_sample, most >> 32) * owner.size();
+    detail::work_budget left((owner.size() <= few_samples ? 4 : 1) * std::min(steps, most) +
+                             of_samples);
     best = detail::pattern_bins(problem, memory)(best, owner, left);
     return empty_bins(problem, best, owner, left, memory);
   }

@@ -175,7 +175,9 @@ class measured_calls {
     }
     in.expect("parts");
     for (std::int64_t left = in.number(old_parts, most); left > 0 && !in.failed(); --left) {
-      auto const of_call = in.number(0, static_cast<std::int64_t>(calls_.size()) - 1);
+      bool const is_old = std::cmp_less(parts_.size(), old_parts);
+      auto const past = is_old ? old_calls : static_cast<std::int64_t>(calls_.size());
+      auto const of_call = in.number(is_old ? 0 : old_calls, past - 1);
       auto const shape = in.number(0, static_cast<std::int64_t>(shape_factors_.size()) - 1);
       parts_.push_back({static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape),
                         in.number(0, most)});

@@ -20,7 +20,7 @@ namespace ballast::inline v0::detail {
 ///
 /// Ensures     (1) put_back: no other sample changes its bin but for the number of that bin, which
 ///                 becomes that of one that is empty now
-/// Complexity  O(n + bins), O(bins log bins) for the roomiest; 36 bytes of scratch per sample, 12
+/// Complexity  O(n + bins), O(bins log bins) for the roomiest; 32 bytes of scratch per sample, 16
 ///             per bin.
 class bin_pool {
  public:

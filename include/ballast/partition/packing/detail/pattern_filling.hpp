@@ -24,7 +24,7 @@ namespace ballast::inline v0::detail {
 /// the bin exactly, or nearly. At last the bin takes what still fits, of any kind.
 ///
 /// Ensures     (1) no bin is above the capacity
-/// Complexity  O(1) per sample, and up to 96 words of 64 pairs for a bin.
+/// Complexity  O(1) per sample, and for a bin up to 96 words of 64 pairs and those of one sum more.
 class pattern_filling {
  public:
   pattern_filling(samples_by_weight& waiting, std::int64_t capacity, std::span<bin_id> owner)

@@ -35,7 +35,7 @@ struct weight_kind {
 /// shrink, or grow by what is free, of which there is enough, since C is a multiple. So a bin is worth
 /// most at multiples, where a small knapsack finds it.
 ///
-/// Complexity  O(n), 24 bytes of scratch per kind.
+/// Complexity  O(n), 36 bytes of scratch per kind, and 1 KB.
 /// Source      the function is a dual feasible one in the sense of G. S. Lueker, "Bin Packing with Items
 ///             Uniformly Distributed over Intervals [a, b]", FOCS 1983.
 class weight_kinds {

@@ -37,7 +37,7 @@ class node_cover {
       entries += volumes.of_rank(first + rank).size();
     }
     own_ = scratch.take<tokens>(entries);
-    shared_ = scratch.take<shared_batch>(entries);
+    shared_ = scratch.take<std::span<batch_volume const>>(entries);
     std::size_t own = 0;
     std::size_t shared = 0;
     std::span<bool> const present = scratch.take<bool>(volumes.kinds());
@@ -59,15 +59,20 @@ class node_cover {
         if (of_batch.size() == 1) {
           own_[own++] = sum += each.count;
         } else if (of_batch.front().peer == first + rank) {
-          shared_[shared++] = {each.peer, of_batch};
+          shared_[shared++] = of_batch;
         }
       }
     }
     own_first_[ranks_] = own;
     shared_ = shared_.first(shared);
     // What most ranks want comes first, so that a search that stops early has tried it.
-    std::sort(shared_.begin(), shared_.end(), [](shared_batch const& a, shared_batch const& b) {
-      return precedes(b.sent.size(), a.sent.size(), a.batch, b.batch);
+    // Ties by content, not by number: then it does not matter which equal bag has which batch.
+    std::sort(shared_.begin(), shared_.end(), [](auto const& a, auto const& b) {
+      if (a.size() != b.size()) { return a.size() > b.size(); }
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                          [](batch_volume const& x, batch_volume const& y) {
+                                            return precedes(x.peer, y.peer, x.count, y.count);
+                                          });
     });
     first_rank_ = first;
     need_ = scratch.take<tokens>(ranks_);
@@ -77,7 +82,7 @@ class node_cover {
       for (std::size_t rank = 0; rank < ranks_; ++rank) {
         rest_[at * ranks_ + rank] = rest_[(at + 1) * ranks_ + rank];
       }
-      for (batch_volume const& each : shared_[at].sent) {
+      for (batch_volume const& each : shared_[at]) {
         rest_[at * ranks_ + each.peer - first] += each.count;
       }
     }
@@ -114,11 +119,6 @@ class node_cover {
   }
 
  private:
-  struct shared_batch {
-    std::uint32_t batch;
-    std::span<batch_volume const> sent;
-  };
-
   /// Batches of one rank alone that it still needs, given what is taken off its need besides.
   [[nodiscard]] std::size_t wanted(std::size_t rank, tokens besides) const
   {
@@ -145,7 +145,7 @@ class node_cover {
     if (alone <= bags_) { return true; }
     if (helped > bags_ || used == bags_ || at == shared_.size()) { return false; }
     auto const take = [&](tokens sign) {
-      for (batch_volume const& each : shared_[at].sent) {
+      for (batch_volume const& each : shared_[at]) {
         need_[each.peer - first_rank_] -= sign * each.count;
       }
     };
@@ -161,7 +161,7 @@ class node_cover {
   std::span<tokens> sent_;
   std::span<std::size_t> own_first_;
   std::span<tokens> own_;  // of each rank: sums of its largest 1, 2, 3 ... batches of its own
-  std::span<shared_batch> shared_;
+  std::span<std::span<batch_volume const>> shared_;
   std::span<tokens> need_;  // to keep, of each rank
   std::span<tokens> rest_;  // from each shared batch on, of each rank
 };

@@ -65,6 +65,7 @@ class node_prices {
   {
     if (*std::max_element(sent_.begin(), sent_.end()) >= most_tokens) { return 0; }
     tokens best = 0;
+    root_ = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       best = std::max(best, one_round());
       adjust(static_cast<std::int64_t>(round));
@@ -165,7 +166,8 @@ class node_prices {
       all_weights += weight_[row];
     }
     tokens const mean = std::max<tokens>(1, weighted / std::max<std::int64_t>(1, all_weights));
-    std::int64_t const slower = 1 + square_root(round);  // steps shrink as 1 / sqrt(round)
+    while ((root_ + 1) * (root_ + 1) <= round) { ++root_; }
+    std::int64_t const slower = 1 + root_;  // steps shrink as 1 / sqrt(round)
     std::int64_t next = 0;
     for (std::size_t row = 0; row < rows_; ++row) {
       // A factor of 1 + (row / mean - 1) / slower, of which the bracket is cut to [-1/2, 2].
@@ -187,13 +189,6 @@ class node_prices {
     }
   }
 
-  [[nodiscard]] static std::int64_t square_root(std::int64_t value)
-  {
-    std::int64_t root = 0;
-    while ((root + 1) * (root + 1) <= value) { ++root; }
-    return root;
-  }
-
   node_volumes const& volumes_;
   std::size_t rows_;
   std::span<std::int64_t> weight_;
@@ -203,6 +198,7 @@ class node_prices {
   std::span<std::int64_t> places_;
   std::span<std::int64_t> wanted_;
   std::span<std::size_t> cheapest_;
+  std::int64_t root_ = 0;  // of the round
 };
 
 }  // namespace ballast::inline v0::detail

@@ -33,6 +33,7 @@ struct batch_volume {
 /// A bag that has GPUs of several nodes keeps its batch, so what its batch makes ranks send between
 /// nodes never changes: `fixed`.
 ///
+/// Expects     the cluster outlives it.
 /// Ensures     (1) of_batch lists ranks in increasing order, so the ranks of a node follow each other
 ///             (2) of_rank lists those batches that may move, most tokens first, ties by batch
 /// Complexity  O(samples + pieces + E log E) for E pairs of a rank and a batch; scratch of 32 bytes
@@ -238,7 +239,7 @@ class node_volumes {
     }
   }
 
-  node_sizes nodes_;
+  node_sizes const& nodes_;
   std::uint32_t kinds_ = 0;
   std::span<std::uint32_t> node_of_rank_;
   std::span<tokens> fixed_;

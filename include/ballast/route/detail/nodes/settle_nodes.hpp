@@ -34,7 +34,9 @@ namespace ballast::inline v0::detail {
   auto const bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(where.largest())));
   int const shift = std::max(0, bits - 24);
   auto const price = [floor = target - target / 32, shift](tokens volume) {
-    std::int64_t const over = std::max<tokens>(0, volume - floor) >> shift;
+    // Rows after an exchange may be far larger than any is now.
+    auto const over =
+        std::min<std::int64_t>(std::max<tokens>(0, volume - floor) >> shift, std::int64_t{1} << 25);
     return over * over;
   };
   std::int64_t sum = where.sum_of_rows(price);
@@ -76,6 +78,7 @@ inline void settle_lower(node_assignment& where, std::span<std::uint32_t> best, 
 {
   node_volumes const& volumes = where.volumes();
   constexpr std::uint64_t draws_per_rank = 32;
+  work = std::min(work, std::uint64_t{1} << 48);  // so that products fit
   work_budget left(std::min(work, work * draws_per_rank / volumes.ranks()));
   std::uint64_t const per_target = left.left() / 8;
   if (per_target < volumes.ranks()) { return; }
