@@ -252,9 +252,9 @@ class unit_exchange {
       bool const better = least >= bytes ? room >= bytes && room < least : room > least;
       if (best == outgoing_.size() || better) { best = index; }
     }
-    if (best == outgoing_.size()) {
-      outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
-    }
+    if (best < outgoing_.size()) { return best; }
+    if (bytes == 0 && !outgoing_.empty()) { return 0; }  // nothing leaves, so any will do
+    outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
     return best;
   }
 
