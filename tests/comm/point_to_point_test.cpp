@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <latch>
 #include <span>
 #include <string>
 #include <thread>
@@ -155,6 +156,34 @@ TEST(ThreadPointToPoint, NamesWhoDoesNotComeToAll)
     EXPECT_EQ(end.error().code, error_code::timed_out);
     EXPECT_EQ(end.error().ranks, std::vector{rank_id{1}}) << end.error().message;
   }
+}
+
+// A transfer of the rank ends while it waits in a barrier: it waits there all the same.
+TEST(ThreadPointToPoint, NamesWhoSendsAndDoesNotComeToTheBarrier)
+{
+  std::latch about_to_wait(1);
+  std::latch over(2);
+  auto const ends = ballast::run_ranks(
+      2,
+      [&](thread_communicator& comm) {
+        std::vector<std::byte> bytes(10);
+        result<void> done;
+        if (comm.rank() == rank_id{1}) {
+          EXPECT_TRUE(comm.receive(bytes, rank_id{0}));
+          about_to_wait.count_down();
+          done = comm.barrier();
+        } else {
+          about_to_wait.wait();
+          std::this_thread::sleep_for(50ms);
+          EXPECT_TRUE(comm.send(bytes, rank_id{1}));
+        }
+        over.arrive_and_wait();
+        return done;
+      },
+      500ms);
+  ASSERT_FALSE(ends[1]);
+  EXPECT_EQ(ends[1].error().code, error_code::timed_out);
+  EXPECT_EQ(ends[1].error().ranks, std::vector{rank_id{0}}) << ends[1].error().message;
 }
 
 TEST(ThreadPointToPointDeathTest, RefusesRanksThatAreNotThere)

@@ -270,6 +270,21 @@ TEST_F(MpiRequests, NameTheRankThatWasStoppedUntilJustBeforeTheRollCall)
   world_barrier();
 }
 
+// The test of a transfer that finds it done is the first after the deadline.
+TEST_F(MpiRequests, WaitForATransferThatIsDoneJustAfterTheDeadline)
+{
+  auto requests = listening(1s);
+  auto const begin = std::chrono::steady_clock::now();
+  auto const done = requests.wait_for("transfer", next_, [&]() -> ballast::result<bool> {
+    if (std::chrono::steady_clock::now() - begin < 900ms) { return false; }
+    std::this_thread::sleep_for(150ms);
+    return true;
+  });
+  EXPECT_TRUE(done) << done.error().message;
+  world_barrier();
+  requests.stop_listening();
+}
+
 TEST_F(MpiRequests, StopListeningIfTheyNeverBegan)
 {
   mpi_requests requests(1s);

@@ -73,6 +73,7 @@ TEST_F(MpiRollCall, NamesThoseThatCameLast)
 {
   if (peers_ == 0) { return; }
   come(1);
+  roll_.wait_for(mpi_roll_call::everybody, true);
   roll_.call(presence::here, self_ == 1 ? 499ms : 1s);
   hear(peers_);
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{rank_id{1}});
@@ -84,8 +85,20 @@ TEST_F(MpiRollCall, DoesNotNameThoseThatHaveNotWaitedLongFurtherOn)
   if (peers_ == 0) { return; }
   come(self_ == 1 ? 2 : 1);
   if (self_ == 1) { hear(1); }
+  roll_.wait_for(mpi_roll_call::everybody, self_ != 1);
   roll_.call(presence::here, self_ == 1 ? 0ms : 1s);
   hear(self_ == 1 ? peers_ - 1 : peers_);
+  EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
+}
+
+// Rank 1 has finished the operation, and heard the roll call when it looked: no one has waited for it.
+TEST_F(MpiRollCall, DoesNotNameThoseThatHaveFinishedAndWaitInNone)
+{
+  if (peers_ == 0) { return; }
+  come(1);
+  roll_.wait_for(self_ == 1 ? mpi_roll_call::nobody : mpi_roll_call::everybody, self_ != 1);
+  roll_.call(presence::here, self_ == 1 ? 0ms : 1s);
+  hear(peers_);
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
 }
 

@@ -10,9 +10,12 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -62,6 +65,77 @@ INSTANTIATE_TEST_SUITE_P(Data, MpiTransfersInParts, testing::ValuesIn(pair_suite
                          name_of_transfer_check);
 INSTANTIATE_TEST_SUITE_P(Host, MpiTransfersInParts, testing::ValuesIn(pair_suite::host_checks()),
                          name_of_transfer_check);
+
+INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfersInParts,
+                         testing::ValuesIn(pair_suite::mismatch_checks()), name_of_transfer_check);
+
+/// Rank 0 receives what rank 1 sends, which should be longer or shorter, in these parts.
+void expect_difference(mpi_communicator& comm, std::vector<std::byte>& bytes)
+{
+  auto const received = comm.receive(bytes, rank_id{1});
+  ASSERT_TRUE(received);
+  auto const done = comm.wait_for(*received);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, error_code::mismatch) << done.error().message;
+  EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}});
+}
+
+// Messages that differ by whole parts.
+TEST(MpiTransfersThatDiffer, AreFoundWhereAllPartsAreFull)
+{
+  auto comm = over_world({.deadline = 20s, .largest_message = 1000});
+  if (comm.size() < 2) { return; }
+  struct sizes {
+    std::size_t sent;
+    std::size_t expected;
+    std::size_t left;  // what later receives find of the message
+  };
+  for (auto const [sent, expected, left] :
+       {sizes{1000, 2000, 0}, {0, 1000, 0}, {2000, 1000, 0}, {3000, 1000, 1000}, {1000, 0, 0}}) {
+    SCOPED_TRACE(testing::Message() << sent << " bytes, expected " << expected);
+    std::vector<std::byte> bytes(comm.rank() == rank_id{1} ? sent : expected);
+    if (comm.rank() == rank_id{1}) {
+      auto const id = comm.send(bytes, rank_id{0});
+      ASSERT_TRUE(id);
+      EXPECT_TRUE(comm.wait_for(*id));
+    } else if (comm.rank() == rank_id{0}) {
+      expect_difference(comm, bytes);
+    }
+    EXPECT_TRUE(comm.barrier());
+    if (comm.rank() == rank_id{0} && sent > expected) {
+      bytes.resize(left);
+      auto const id = comm.receive(bytes, rank_id{1});
+      ASSERT_TRUE(id);
+      EXPECT_TRUE(comm.wait_for(*id));
+    }
+  }
+  EXPECT_TRUE(comm.barrier());
+}
+
+// The last part tells that messages differ while the first, a large one, is still under way.
+TEST(MpiTransfersThatDiffer, LeaveTheirBytesAloneAfterwards)
+{
+  constexpr std::size_t large = 3'000'000;
+  auto comm = over_world({.deadline = 20s, .largest_message = large});
+  if (comm.size() < 2) { return; }
+  std::vector<std::byte> bytes(large + (comm.rank() == rank_id{1} ? 10 : 20), std::byte{1});
+  ballast_test::shared_flag begun;
+  if (comm.rank() == rank_id{1}) {
+    auto const id = comm.send(bytes, rank_id{0});
+    begun.raise();
+    std::this_thread::sleep_for(300ms);
+    ASSERT_TRUE(id);
+    EXPECT_TRUE(comm.wait_for(*id));
+  } else if (comm.rank() == rank_id{0}) {
+    EXPECT_TRUE(begun.wait());
+    expect_difference(comm, bytes);
+    bytes.assign(bytes.size(), std::byte{2});
+  }
+  EXPECT_TRUE(comm.barrier());
+  if (comm.rank() == rank_id{0}) {
+    EXPECT_EQ(std::ranges::count(bytes, std::byte{2}), std::ssize(bytes));
+  }
+}
 
 void expect_late(ballast::result<void> const& done, rank_id rank)
 {

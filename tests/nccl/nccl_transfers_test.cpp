@@ -116,14 +116,15 @@ TEST(NcclTransfersOfTwo, AreAbortedAtTheDeadline)
 
 TEST(NcclTransfersOfTwo, ReportWhatNcclAndCudaRefuse)
 {
-  for (bool const of_cuda : {false, true}) {
+  for (char const* const of_cuda : {"", "cudaEventRecord", "cudaEventCreateWithFlags"}) {
+    SCOPED_TRACE(of_cuda);
     nccl_ranks ranks(1);
     ranks.run(patient, [&](pair_communicator& comm) {
       pinned_array bytes(4);
       auto const sent = comm.send(bytes, rank_id{0});
       ASSERT_TRUE(sent);
-      if (of_cuda) {
-        ballast_test::fail_cuda_call("cudaEventRecord", 0, cudaErrorInvalidValue, comm.stream());
+      if (of_cuda[0] != '\0') {
+        ballast_test::fail_cuda_call(of_cuda, 0, cudaErrorInvalidValue);
       } else {
         ballast_test::fail_call(comm.native(), 0, ncclInvalidUsage);
       }
@@ -131,6 +132,9 @@ TEST(NcclTransfersOfTwo, ReportWhatNcclAndCudaRefuse)
       ASSERT_FALSE(started);
       EXPECT_EQ(started.error().code, error_code::transport);
       EXPECT_TRUE(comm.cancel(*sent));
+      auto const next = comm.barrier();
+      ASSERT_FALSE(next);
+      EXPECT_EQ(next.error(), started.error());
     });
   }
 }

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
@@ -21,6 +22,8 @@
 #include <cstdint>
 #include <iterator>
 #include <latch>
+#include <new>
+#include <span>
 #include <vector>
 
 namespace {
@@ -32,6 +35,7 @@ using ballast::result;
 using ballast::rows_of;
 using ballast::thread_communicator;
 using ballast::tokens;
+using ballast::transfer_id;
 using ballast::unit_exchange;
 using ballast::unit_strategy;
 using ballast_test::step_arrays;
@@ -258,6 +262,124 @@ TEST(UnitExchange, NamesADeadRankToAll)
       }
     }
   }
+}
+
+// A sender learns late that its receiver wanted rows of another width. What it sends next arrives, and
+// finish() tells.
+TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
+{
+  unit_step const step({1, 1, 1}, {1, 1, 1}, {4, 3});
+  std::latch refused(1);
+  ballast::run_ranks(step.ranks, [&](thread_communicator& comm) {
+    auto const plan =
+        plan_units(step.from, step.to, step.units(), unit_strategy::direct, comm.rank());
+    bool const sends = comm.rank() == rank_id{0};
+    std::vector<int> x(static_cast<std::size_t>(plan.rows_before()) * 2, 8);
+    std::vector<int> there(static_cast<std::size_t>(plan.rows_after()) * 2, -1);
+    unit_exchange exchange;
+    auto const first = exchange.forward(comm, plan,
+                                        sends ? rows_of(x, there, 2)
+                                              : rows_of(std::span(x).first(x.size() / 2),
+                                                        std::span(there).first(there.size() / 2)));
+    EXPECT_EQ(first.has_value(), sends);
+    if (sends) {
+      refused.wait();
+    } else {
+      refused.count_down();
+    }
+    EXPECT_TRUE(exchange.forward(comm, plan, rows_of(x, there, 2)));
+    EXPECT_THAT(there, testing::Each(8));
+    auto const sent = exchange.finish(comm);
+    EXPECT_EQ(sent.has_value(), !sends);
+    if (!sent) {
+      EXPECT_EQ(sent.error().code, error_code::mismatch) << sent.error().message;
+      EXPECT_EQ(sent.error().ranks, std::vector{rank_id{1}});
+    }
+    EXPECT_TRUE(exchange.finish(comm)) << "it tells once";
+  });
+}
+
+// One rank of three, alone: its transfers end when the test says so, and one may throw.
+struct lone_rank {
+  rank_id self{};
+  std::size_t throws_at = 1'000'000;
+  bool arrived = false;
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+
+  [[nodiscard]] rank_id rank() const { return self; }
+  [[nodiscard]] std::size_t size() const { return 3; }
+  result<transfer_id> send(std::span<std::byte const> /*bytes*/, rank_id /*peer*/)
+  {
+    return begin();
+  }
+  result<transfer_id> receive(std::span<std::byte> /*bytes*/, rank_id /*peer*/) { return begin(); }
+  result<void> start() { return {}; }
+  result<bool> is_done(transfer_id /*transfer*/) { return arrived; }
+  result<void> wait_for(transfer_id /*transfer*/)
+  {
+    ++ended;
+    return {};
+  }
+  bool cancel(transfer_id /*transfer*/)
+  {
+    ++ended;
+    return true;
+  }
+
+ private:
+  result<transfer_id> begin()
+  {
+    if (begun == throws_at) { throw std::bad_alloc(); }
+    return ballast::to_id<transfer_id>(begun++);
+  }
+};
+static_assert(ballast::point_to_point<lone_rank>);
+
+// No transfer is left that would use memory which the object frees.
+TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
+{
+  std::vector<tokens> const lengths{2, 2};
+  std::array const senders{rank_id{0}, rank_id{2}};
+  std::array const receivers{rank_id{1}};
+  ballast::placement from, to;
+  from.assign_whole(lengths, std::array{rank_id{0}, rank_id{2}}, 3);
+  to.assign_whole(lengths, std::array{rank_id{1}, rank_id{1}}, 3);
+  auto const plan = plan_units(from, to, {senders, receivers}, unit_strategy::direct, rank_id{1});
+  std::vector<int> none, four(4);
+  for (std::size_t const throws_at : {0U, 1U}) {
+    for (bool const forward : {true, false}) {
+      lone_rank comm{.self = rank_id{1}, .throws_at = throws_at};
+      unit_exchange exchange;
+      EXPECT_THROW((void)(forward ? exchange.forward(comm, plan, rows_of(none, four))
+                                  : exchange.backward(comm, plan, rows_of(four, none))),
+                   std::bad_alloc);
+      EXPECT_EQ(comm.begun, throws_at);
+      EXPECT_EQ(comm.ended, throws_at);
+    }
+  }
+}
+
+// Unused memory that is large enough is taken before memory that would have to grow.
+TEST(UnitExchange, UsesItsMemoryAgainInAnotherOrder)  // Ensures (3)
+{
+  unit_step const step({1, 1, 1}, {1, 1, 1}, {1000}, 3);
+  auto const plan = plan_units(step.from, step.to, step.units(), unit_strategy::direct, rank_id{0});
+  std::vector<std::byte> x(9000), none;
+  lone_rank comm;
+  unit_exchange exchange;
+  auto const send = [&](std::size_t width) {
+    return exchange.forward(comm, plan, rows_of(std::span(x).first(1000 * width), none, width));
+  };
+  EXPECT_TRUE(send(9));
+  EXPECT_TRUE(send(1));
+  comm.arrived = true;
+  std::size_t const before = ballast_test::allocations();
+  EXPECT_TRUE(send(1));
+  comm.arrived = false;
+  EXPECT_TRUE(send(9));
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_TRUE(exchange.finish(comm));
 }
 
 TEST(UnitExchangeDeathTest, RefusesAnotherRanksPlanAndArraysOfOtherSizes)

@@ -46,7 +46,8 @@ namespace ballast::inline v0 {
 ///             (2) a call ends within the deadline, counted from the last message that arrived,
 ///                 plus a grace period in which the waiting ranks find out who is missing: a
 ///                 quarter of the deadline, but at least 100 ms and at most 5 s
-/// Errors      mismatch, with `verify`.
+/// Errors      mismatch, with `verify`, and of transfers; of those that have `largest_message` bytes or
+///             more, later transfers between the two ranks may meet parts that are left.
 ///             timed_out: `ranks` had not made the call when the first rank gave up, or made it so
 ///             late that the others gave up while it did. A rank that makes it later gets the same
 ///             error, with itself among `ranks`. A rank that had finished the operation and did not

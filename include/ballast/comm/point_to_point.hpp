@@ -30,14 +30,17 @@ enum class transfer_id : std::uint32_t {};
 ///                         they must stay valid as long as the library below is in use
 ///
 /// None but wait_for waits for another rank. So a sender goes on to compute, to other transfers and
-/// to collective operations while its receiver sleeps. Any number of transfers may be under way, and
-/// they are waited for in any order, each once.
+/// to collective operations while its receiver sleeps. The exception is NCCL's first start() to a
+/// rank, which connects to it, and waits until that rank starts too. Any number of transfers may be
+/// under way, and they are waited for in any order, each once.
 ///
 /// Expects     peer is below size(); it may be the rank itself. The bytes of a send do not change, and
 ///             those of a receive are not read, until its transfer has ended; they lie in memory that
 ///             the communicator reaches. A transfer that has ended is not used again. Every transfer
-///             is started before it is waited for. A communicator is destroyed with no transfer under
-///             way; those that are left are cancelled.
+///             is started before it is waited for. Every send has its receive, and a message whose one
+///             end is cancelled has the other cancelled too: over MPI a send that was not received
+///             meets a later receive, perhaps of the next group. A communicator is destroyed with no
+///             transfer under way; those that are left are cancelled.
 /// Ensures     (1) the n-th receive from a rank gets the bytes of that rank's n-th send to this one,
 ///                 whatever they wait for in between; transfers do not meet collective operations
 ///             (2) a message may be empty, and it is a message all the same

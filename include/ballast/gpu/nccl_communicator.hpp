@@ -50,7 +50,8 @@ struct nccl_communicator_options {
 ///
 /// It is `point_to_point` too: start() queues the transfers begun since the last one as one NCCL group,
 /// and an event tells when they are done. A send does not hold up the host, but it holds up the
-/// stream until its receiver has come. So transfers that others shall not wait for need an NCCL
+/// stream until its receiver has come; and the first start() to a rank connects to it, for which NCCL
+/// waits until that rank starts too. So transfers that others shall not wait for need an NCCL
 /// communicator and a stream of their own. What goes both ways between two ranks has to be in one
 /// start, or in an order on which all ranks agree.
 ///

@@ -39,6 +39,7 @@ namespace ballast::inline v0 {
 /// receivers sleep: its arrays may be changed, and messages that are still under way are kept. Several
 /// exchanges may share a communicator if all ranks call them in one order. Over NCCL give each
 /// direction a communicator and a stream of its own: on one stream a send holds up what is behind it.
+/// The first message between two ranks waits there until both have called.
 ///
 /// Shapes      each array: from[plan.rows_before()], to[plan.rows_after()] rows; backward the other
 ///             way round.
@@ -49,9 +50,16 @@ namespace ballast::inline v0 {
 ///             their memory is never freed.
 /// Ensures     (1) every row is where the second placement says, byte for byte, in sample order
 ///             (2) backward is the exact inverse of forward, and its gradient
-///             (3) it allocates only where more, or larger, messages are under way than ever before
+///             (3) a call allocates only where what comes is more than ever before, on a broker what
+///                 it gathers, or where no messages that have arrived had room for those that leave:
+///                 it takes the smallest that have, else enlarges the largest, or makes new ones.
+///                 Pinned memory: CUDA then waits for the device, so for all sends that are queued,
+///                 without a deadline
+///             (4) after an exception no transfer of a call is under way
 /// Errors      those of the communicator; then `to` is unspecified and `from` unchanged. After a
-///             mismatch the other messages of the call have arrived.
+///             mismatch of what comes, the other messages of the call have arrived; but a broker that
+///             could not gather scatters nothing, so its receivers time out. A mismatch of what has
+///             left is told by finish(), on threads; a call does its own part all the same.
 /// Complexity  O(ranks + ranges x arrays). A byte is copied once on either side of each message, and
 ///             through a broker there are two messages. Memory: what is under way, and on brokers
 ///             what they gather.
@@ -94,13 +102,16 @@ class unit_exchange {
   }
 
   /// Waits until all that this rank has sent has arrived, or the communicator has taken it over.
+  ///
+  /// Errors      mismatch, once, also of a message of an earlier call, where the communicator tells
+  ///             senders.
   template <point_to_point C>
   [[nodiscard]] result<void> finish(C& comm)
   {
-    result<void> done;
+    result<void> done = std::exchange(earlier_, {});
     for (outgoing& each : outgoing_) {
       auto const ended = end(comm, each.sends);
-      if (done && !ended) { done = ended; }
+      if (!ended && (done || ended.error().code != error_code::mismatch)) { done = ended; }
     }
     if (!done) { release(comm); }
     return done;
@@ -150,10 +161,16 @@ class unit_exchange {
   {
     route_table const& leaving = forward ? plan.sent : plan.received;
     route_table const& coming = forward ? plan.received : plan.sent;
-    result<void> done = begin(comm, leaving, coming, arrays);
-    if (done) {
-      detail::keep_rows(plan, forward, arrays);
-      done = end(comm, receives_);
+    result<void> done;
+    try {
+      done = begin(comm, leaving, coming, arrays);
+      if (done) {
+        detail::keep_rows(plan, forward, arrays);
+        done = end(comm, receives_);
+      }
+    } catch (...) {
+      release(comm);  // or they would use memory that the destructor frees
+      throw;
     }
     if (done) {
       unpack_rows(coming, arrays, std::span(incoming_).first(total(bytes_coming_)));
@@ -167,15 +184,15 @@ class unit_exchange {
   [[nodiscard]] result<void> begin(C& comm, route_table const& leaving, route_table const& coming,
                                    std::span<row_array const> arrays)
   {
-    auto const unused = unused_messages(comm);
-    if (!unused) { return tl::unexpected(unused.error()); }
-    auto& [messages, sends] = outgoing_[*unused];
-    // First all memory: nothing may throw while transfers are under way that nobody would end.
-    sends.reserve(comm.size());
-    receives_.reserve(comm.size());
+    // First all memory: each_message must not throw once it has begun a transfer.
     for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
     message_bytes(leaving.rows(), arrays, bytes_leaving_);
     message_bytes(coming.rows(), arrays, bytes_coming_);
+    auto const unused = unused_messages(comm, total(bytes_leaving_));
+    if (!unused) { return tl::unexpected(unused.error()); }
+    auto& [messages, sends] = outgoing_[*unused];
+    sends.reserve(comm.size());
+    receives_.reserve(comm.size());
     messages.resize(std::max(messages.size(), total(bytes_leaving_)));
     incoming_.resize(std::max(incoming_.size(), total(bytes_coming_)));
 
@@ -211,28 +228,34 @@ class unit_exchange {
     return {};
   }
 
-  /// Returns the number of messages whose sends have ended, new ones if there are none.
+  /// Returns the number of messages whose sends have ended, new ones if there are none: the smallest
+  /// that have room for so many bytes, or else the largest.
   template <class C>
-  [[nodiscard]] result<std::size_t> unused_messages(C& comm)
+  [[nodiscard]] result<std::size_t> unused_messages(C& comm, std::size_t bytes)
   {
+    std::size_t best = outgoing_.size();
     for (std::size_t index = 0; index < outgoing_.size(); ++index) {
       auto& sends = outgoing_[index].sends;
       bool all_done = true;
       for (std::size_t send = 0; send < sends.size() && all_done; ++send) {
         auto const done = comm.is_done(sends[send]);
-        if (!done) {
-          auto const why = done.error();
-          release(comm);
-          return tl::unexpected(why);
-        }
+        if (!done) { return tl::unexpected(done.error()); }
         all_done = *done;
       }
       if (!all_done) { continue; }
-      if (auto ended = end(comm, sends); !ended) { return tl::unexpected(ended.error()); }
-      return index;
+      if (auto const ended = end(comm, sends); !ended) {
+        if (ended.error().code != error_code::mismatch) { return tl::unexpected(ended.error()); }
+        if (earlier_) { earlier_ = ended; }  // which is not this call's: finish() tells
+      }
+      std::size_t const room = outgoing_[index].bytes.size();
+      std::size_t const least = best < outgoing_.size() ? outgoing_[best].bytes.size() : 0;
+      bool const better = least >= bytes ? room >= bytes && room < least : room > least;
+      if (best == outgoing_.size() || better) { best = index; }
     }
+    if (best < outgoing_.size()) { return best; }
+    if (bytes == 0 && !outgoing_.empty()) { return 0; }  // nothing leaves, so any will do
     outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
-    return outgoing_.size() - 1;
+    return best;
   }
 
   /// Waits for transfers. After a failure other than a mismatch those that are left stay.
@@ -271,6 +294,7 @@ class unit_exchange {
   }
 
   std::vector<outgoing> outgoing_;
+  result<void> earlier_;  // a mismatch of messages that an earlier call has sent
   std::vector<transfer_id> receives_;
   byte_array incoming_;
   byte_array middle_;  // what a broker has gathered

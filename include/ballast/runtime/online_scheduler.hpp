@@ -52,7 +52,7 @@ concept step_planner =
 ///             (2) what the planner refuses or throws is the error of take(), and the next step can be
 ///                 submitted
 ///             (3) the destructor ends the thread after the plan that it is at, taken or not
-///             (4) once a step as large was planned, nothing is allocated
+///             (4) once two steps as large were planned, nothing is allocated
 ///             (5) restored from save(), with the same planner and sizes, all further plans are the same
 /// Complexity  submit: O(sizes) to copy them; take: O(1) where the plan is there.
 template <step_planner Planner>

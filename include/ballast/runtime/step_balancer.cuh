@@ -48,8 +48,9 @@ namespace ballast::inline v0 {
 ///             in every call and at destruction, and reaches the arrays.
 /// Ensures     (1) when the stream has done it, an exchange has made of `to` what step_balancer's
 ///                 makes of it
-///             (2) plan() waits for the stream, since it gathers; exchanges wait for nothing but
-///                 what the communicator waits for
+///             (2) plan() waits for the stream, since it gathers, and so does an exchange that needs
+///                 more temporary memory than any before, each wait with the communicator's deadline;
+///                 other exchanges wait for nothing but what the communicator waits for
 ///             (3) a step no larger than those before allocates nothing, from the second on
 /// Errors      those of step_balancer; transport with CUDA's code and text, and std::bad_alloc for
 ///             memory of the device, on the rank where it happens: the others have their plan then,
@@ -103,7 +104,9 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     expect_upload();
     auto const bytes = route_bytes(*route_, arrays...);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    return ballast::route(comm(), *route_, temporary(*bytes), arrays...);
+    auto const memory = temporary(*bytes);
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return ballast::route(comm(), *route_, *memory, arrays...);
   }
 
   template <std::same_as<row_array>... Arrays>
@@ -112,7 +115,9 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     expect_upload();
     auto const bytes = route_bytes(*route_, arrays...);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    return ballast::reverse_route(comm(), *route_, temporary(*bytes), arrays...);
+    auto const memory = temporary(*bytes);
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return ballast::reverse_route(comm(), *route_, *memory, arrays...);
   }
 
   template <std::same_as<head_array>... Arrays>
@@ -121,7 +126,9 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     expect_heads();
     auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    return ballast::to_heads(bag_comm(), *heads_, temporary(*bytes), arrays...);
+    auto const memory = temporary(*bytes);
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return ballast::to_heads(bag_comm(), *heads_, *memory, arrays...);
   }
 
   template <std::same_as<head_array>... Arrays>
@@ -130,7 +137,9 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     expect_heads();
     auto const bytes = exchange_bytes(*heads_, gpu(), arrays...);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    return ballast::to_tokens(bag_comm(), *heads_, temporary(*bytes), arrays...);
+    auto const memory = temporary(*bytes);
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return ballast::to_tokens(bag_comm(), *heads_, *memory, arrays...);
   }
 
  private:
@@ -189,9 +198,14 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
   /// One for all exchanges: they follow each other on one stream.
-  [[nodiscard]] std::span<std::byte> temporary(std::size_t bytes)
+  [[nodiscard]] result<std::span<std::byte>> temporary(std::size_t bytes)
   {
     if (temporary_.size() < bytes) {
+      // CUDA may wait for the device before it frees or allocates, without a deadline: first wait for
+      // the exchanges that are queued, with theirs.
+      for (Communicator* const each : {&comm(), &bag_comm()}) {
+        if (auto done = each->wait(); !done) { return tl::unexpected(done.error()); }
+      }
       temporary_ = {};
       temporary_ = device_array<std::byte>(bytes + bytes / 8);
     }

@@ -51,7 +51,7 @@ enum class grid_axis { data, pipeline, tensor, module };
 ///             (2) two ranks have the same colour exactly if they differ in that coordinate at most;
 ///                 so a split over all ranks makes all groups of an axis at once, of all modules
 ///             (3) a colour is the number of its group's first rank
-/// Complexity  place O(log modules), data_ranks O(its ranks), all else O(1).
+/// Complexity  place and colour O(log modules), of O(modules), data_ranks O(its ranks), all else O(1).
 class process_grid {
  public:
   /// Errors      out_of_range: there is no module, a size of module `position` is 0, or the modules

@@ -180,7 +180,8 @@ class thread_transfers {
       lock.lock();
       both(state::done);
     }
-    if (seats_[own.peer].awaited == their_index) {
+    // `awaited` may be a transfer that the peer waited for before: now it may wait for everybody.
+    if (seats_[own.peer].awaited == their_index && standing_.waits_for[own.peer] == self) {
       standing_.waits_for[own.peer] = thread_standing::nobody;
     }
     standing_.woken[own.peer].notify_all();

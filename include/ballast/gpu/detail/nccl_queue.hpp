@@ -139,6 +139,12 @@ class nccl_queue {
     return stream_->give_up(self_, cuda_failure(call, code));
   }
 
+  /// The same, with the error of a failure of CUDA.
+  tl::unexpected<error> give_up(tl::unexpected<error> why)
+  {
+    return stream_->give_up(self_, std::move(why));
+  }
+
   /// Waits until query() is no longer cudaErrorNotReady; at the deadline it aborts.
   template <class Query>
   [[nodiscard]] result<void> await(std::string_view operation, Query query)

@@ -23,7 +23,8 @@ namespace ballast::inline v0::detail {
 /// an event behind it tells when all of them are done.
 ///
 /// Expects     the same queue in every call, and what nccl_queue expects.
-/// Ensures     (1) no call but wait_for waits for the stream
+/// Ensures     (1) no call but wait_for waits for the stream; the first start() to a rank waits until
+///                 NCCL has connected, at most until the deadline if NCCL is not blocking
 ///             (2) nothing is allocated, and no event created, where there were as many transfers and
 ///                 groups before
 /// Errors      those of nccl_queue, without `ranks`: which rank holds up a stream NCCL does not say.
@@ -45,7 +46,7 @@ class nccl_transfers {
   {
     if (noted_.empty()) { return queue.state(); }
     auto const group = unused_group();
-    if (!group) { return tl::unexpected(group.error()); }
+    if (!group) { return queue.give_up(tl::unexpected(group.error())); }
     auto queued = queue.group("start", [&](nccl_calls& calls) {
       for (std::size_t const index : noted_) {
         transfer const& each = all_[index];

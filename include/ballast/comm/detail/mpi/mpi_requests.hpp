@@ -134,7 +134,7 @@ class mpi_requests {
       result<bool> const done = is_done();
       if (!done) { return tl::unexpected(done.error()); }
       over = *done;
-      return std::size_t{0};
+      return over ? std::size_t{1} : std::size_t{0};
     };
     return watch(operation, static_cast<int>(peer), [&] { return over; }, test);
   }

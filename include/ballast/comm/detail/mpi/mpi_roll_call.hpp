@@ -117,14 +117,15 @@ class mpi_roll_call {
   }
 
   /// Tells all peers that this rank is `own`, or that it is late if a peer has reported it missing.
-  /// It has been waiting in its operation for as long as `waited`.
+  /// It has been waiting for as long as `waited`; wait_for() has said for whom.
   void call(presence own, std::chrono::milliseconds waited)
   {
     if (heard_ == 0) { called_ = operation_; }
     if (roll_[rank_] == presence::unheard) { roll_[rank_] = own; }
     constexpr std::chrono::milliseconds longest(std::numeric_limits<int>::max());
-    waited_[rank_] =
-        operation_ == called_ ? static_cast<int>(std::min(waited, longest).count()) : elsewhere;
+    // One that has finished the operation has not begun another: it has the same number.
+    bool const in_it = operation_ == called_ && waits_for_[rank_] == everybody;
+    waited_[rank_] = in_it ? static_cast<int>(std::min(waited, longest).count()) : elsewhere;
     tell_all(messages_->first);
   }
 

@@ -24,14 +24,17 @@
 namespace ballast::inline v0::detail {
 
 /// The transfers between two ranks of a group: non-blocking messages of MPI, tested one transfer at a
-/// time. Each is one message, or as many as `largest_message` demands.
+/// time. Each is cut into parts of `largest_message` bytes and a shorter one, perhaps empty, which is
+/// last: so messages of different sizes differ in a part that both have.
 ///
 /// Expects     what `point_to_point` says; transfers under way when it is destroyed are cancelled.
 /// Ensures     (1) a transfer allocates only where there were never as many, or never as large ones
 ///             (2) what allocates comes before the first message of a transfer
 ///             (3) a message that is longer than expected does not write past the end
-/// Errors      mismatch, of receives; those of mpi_requests. Where a message of several parts has
-///             fewer bytes than its receive, parts that come later are found by later receives.
+///             (4) MPI does not use the bytes of a transfer that has ended with a mismatch
+/// Errors      mismatch, of receives; those of mpi_requests. Where a message has more parts than its
+///             receive, later receives from that rank find those that are left; where it has fewer,
+///             the receive takes parts of later sends that come before it is waited for.
 class mpi_transfers {
  public:
   mpi_transfers(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options)
@@ -125,8 +128,7 @@ class mpi_transfers {
       unused_.push_back(all_.size() - 1);
     }
     transfer& own = all_[unused_.back()];
-    own.parts.assign(std::max<std::size_t>(1, (bytes.size() + largest_ - 1) / largest_),
-                     MPI_REQUEST_NULL);
+    own.parts.assign(bytes.size() / largest_ + 1, MPI_REQUEST_NULL);
     own = {sends, true, peer, bytes.size(), 0, false, false, std::move(own.parts)};
     auto const id = to_id<transfer_id>(unused_.back());
     unused_.pop_back();
@@ -142,6 +144,7 @@ class mpi_transfers {
 
   [[nodiscard]] result<bool> test(transfer& own) const
   {
+    bool const differed = own.differs;
     bool done = true;
     for (MPI_Request& part : own.parts) {
       if (part == MPI_REQUEST_NULL) { continue; }
@@ -153,6 +156,7 @@ class mpi_transfers {
       if (kind == MPI_ERR_TRUNCATE) {
         own.differs = true;
         own.longer = true;
+        if (part != MPI_REQUEST_NULL) { MPI_Request_free(&part); }  // it is over
       } else if (code != MPI_SUCCESS) {
         return mpi_failure("MPI_Test", code);
       } else if (ended == 0) {
@@ -161,12 +165,16 @@ class mpi_transfers {
         take(own, part_bytes(own, &part), status);
       }
     }
-    if (own.differs) { (void)withdraw(own); }  // parts that will not come
-    return done || own.differs;
+    // Those parts that will not come end now, the others when they have come: until then MPI writes.
+    if (own.differs && !differed) { cancel_parts(own); }
+    return done;
   }
 
   static void take(transfer& own, std::size_t expected, MPI_Status const& status)
   {
+    int cancelled = 0;
+    MPI_Test_cancelled(&status, &cancelled);
+    if (cancelled != 0) { return; }
     int count = 0;
     MPI_Get_count(&status, MPI_BYTE, &count);
     own.received += static_cast<std::size_t>(count);
@@ -179,13 +187,20 @@ class mpi_transfers {
     return std::min(largest_, own.bytes - before);
   }
 
+  static void cancel_parts(transfer& own)
+  {
+    for (MPI_Request& part : own.parts) {
+      if (part != MPI_REQUEST_NULL) { MPI_Cancel(&part); }
+    }
+  }
+
   /// Ends what is left of a transfer; returns whether MPI no longer uses its bytes.
   [[nodiscard]] static bool withdraw(transfer& own)
   {
+    if (!own.sends && !own.differs) { cancel_parts(own); }  // if it differs they are cancelled
     bool unused = true;
     for (MPI_Request& part : own.parts) {
       if (part == MPI_REQUEST_NULL) { continue; }
-      if (!own.sends) { MPI_Cancel(&part); }
       int ended = 0;
       if (MPI_Test(&part, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && ended != 0) { continue; }
       unused = false;
