@@ -47,7 +47,7 @@ class profiled_times {
     auto const length = static_cast<std::uint64_t>(size_);
     // Products are below 2^64 2^31 and squares below 2^64 2^62, before a number of passes.
     uint128 const products = static_cast<uint128>(profile_.flops.linear) * length * linear;
-    uint128 const pairs = static_cast<uint128>(profile_.flops.quadratic) * (length * length);
+    uint128 const pairs = static_cast<uint128>(profile_.flops.quadratic) * length * length;
     return saturating_sum(
         degree.linear.picoseconds(divided_up(products, all_linear_ * degree.tp), size_),
         degree.attention.picoseconds(divided_up(pairs, all_attention_ * degree.tp) * attention,

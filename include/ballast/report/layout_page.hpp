@@ -27,7 +27,7 @@ struct layout_page_data {
   std::vector<html_page::setting> settings;  ///< what was searched: profile, data, GPUs, memory
   std::vector<std::string> modules;          ///< their names
   std::vector<simulated_layout> layouts;     ///< best first; the picture is that of the first
-  std::vector<grid_place> places;             ///< of the first, as place_layout returns them
+  std::vector<grid_place> places;            ///< of the first, as place_layout returns them
   std::uint32_t gpus_per_node = 8;
   std::uint64_t memory_bytes = 0;  ///< of a GPU
   std::uint64_t evaluated = 0;     ///< layouts that the search priced

@@ -29,12 +29,12 @@ struct named_layout {
 
 /// Everything that the page of an orchestration shows.
 struct orchestration_page_data {
-  std::vector<html_page::setting> settings;    ///< what was orchestrated: profile, data, GPUs
-  std::vector<std::string> modules;            ///< their names
-  std::size_t llm = 0;                         ///< which of them is the LLM
-  std::vector<named_layout> layouts;           ///< the best, then those of other policies
+  std::vector<html_page::setting> settings;     ///< what was orchestrated: profile, data, GPUs
+  std::vector<std::string> modules;             ///< their names
+  std::size_t llm = 0;                          ///< which of them is the LLM
+  std::vector<named_layout> layouts;            ///< the best, then those of other policies
   std::vector<std::vector<grid_place>> places;  ///< of the best, those of each kind of GPUs
-  std::uint64_t gpus = 0;                      ///< there are
+  std::uint64_t gpus = 0;                       ///< there are
   std::uint32_t gpus_per_node = 8;
   std::uint64_t evaluated = 0;  ///< layouts of modules that were priced
   double search_seconds = 0;

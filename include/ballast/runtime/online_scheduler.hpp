@@ -228,12 +228,14 @@ class online_scheduler {
   /// On the caller's thread, where an allocation that fails may throw.
   [[nodiscard]] tl::unexpected<error> what_was_thrown(std::exception_ptr const& thrown) const
   {
-    std::string what = "something that is no std::exception";
+    std::string what;
     try {
       std::rethrow_exception(thrown);
     } catch (std::exception const& problem) {
       what = problem.what();
-    } catch (...) {}
+    } catch (...) {
+      what = "something that is no std::exception";
+    }
     return fail(error_code::infeasible, 0,
                 "planning step " + std::to_string(number_of_step_) + " threw: " + what);
   }

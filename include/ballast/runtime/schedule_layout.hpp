@@ -122,7 +122,7 @@ template <std::size_t D, order_policy Order = local_search<>>
       all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
     }
     uint128 const mean = all * problem.global_batch / problem.samples() /
-                         (std::uint64_t{layout.microbatches} * own.dp);
+                         (static_cast<uint128>(layout.microbatches) * own.dp);
     times.modules[module] = {
         degree->linear, degree->attention, profile.flops, own.tp,
         static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};

@@ -74,7 +74,7 @@ class thread_transfers {
     // Only a copy remains: no deadline.
     standing_.woken[self].wait(lock, [&] { return own.now != state::copying; });
     transfer const ended = own;
-    auto const why = is_over(ended) ? result<void>() : lost(self, ended);
+    auto why = is_over(ended) ? result<void>() : lost(self, ended);
     standing_.waits_for[self] = thread_standing::nobody;
     if (!is_over(ended)) {  // it stays, for cancel
       settle(lock, self);

@@ -160,7 +160,8 @@ class measured_calls {
       auto const count = static_cast<std::int64_t>(factors->size());
       static_cast<void>(in.number(count, count));
       for (std::uint32_t& each : *factors) {
-        each = static_cast<std::uint32_t>(in.number(unchanged_factor / 16, unchanged_factor * 16));
+        each = static_cast<std::uint32_t>(
+            in.number(unchanged_factor / 16, std::int64_t{unchanged_factor} * 16));
       }
     }
     forget_calls();
@@ -244,7 +245,7 @@ class measured_calls {
       }
       if (values_.size() >= fewest_calls) { rank_factors_[rank] = median_of(values_); }
     }
-    for (std::uint32_t module = 0; module * shape_buckets < shape_factors_.size(); ++module) {
+    for (std::size_t module = 0; module * shape_buckets < shape_factors_.size(); ++module) {
       values_.clear();
       for (std::size_t rank = 0; rank < ranks(); ++rank) {
         if (module_of_rank_[rank] == module) { values_.push_back(rank_factors_[rank]); }
