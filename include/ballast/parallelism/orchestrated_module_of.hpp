@@ -12,6 +12,7 @@
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -6,7 +6,6 @@
 #include <ballast/core/units.hpp>
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 
 namespace ballast::inline v0 {

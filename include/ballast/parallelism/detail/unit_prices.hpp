@@ -9,7 +9,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>

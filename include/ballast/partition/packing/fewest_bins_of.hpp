@@ -8,7 +8,6 @@
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <span>
 
 namespace ballast::inline v0 {
