@@ -70,9 +70,9 @@ INSTANTIATE_TEST_SUITE_P(Mismatch, MpiTransfersInParts,
                          testing::ValuesIn(pair_suite::mismatch_checks()), name_of_transfer_check);
 
 /// Rank 0 receives what rank 1 sends, which should be longer or shorter, in these parts.
-void expect_difference(mpi_communicator& comm, std::vector<std::byte>& bytes)
+void expect_difference(mpi_communicator& comm, std::vector<std::byte>& array)
 {
-  auto const received = comm.receive(bytes, rank_id{1});
+  auto const received = comm.receive(array, rank_id{1});
   ASSERT_TRUE(received);
   auto const done = comm.wait_for(*received);
   ASSERT_FALSE(done);
@@ -93,18 +93,18 @@ TEST(MpiTransfersThatDiffer, AreFoundWhereAllPartsAreFull)
   for (auto const [sent, expected, left] :
        {sizes{1000, 2000, 0}, {0, 1000, 0}, {2000, 1000, 0}, {3000, 1000, 1000}, {1000, 0, 0}}) {
     SCOPED_TRACE(testing::Message() << sent << " bytes, expected " << expected);
-    std::vector<std::byte> bytes(comm.rank() == rank_id{1} ? sent : expected);
+    std::vector<std::byte> array(comm.rank() == rank_id{1} ? sent : expected);
     if (comm.rank() == rank_id{1}) {
-      auto const id = comm.send(bytes, rank_id{0});
+      auto const id = comm.send(array, rank_id{0});
       ASSERT_TRUE(id);
       EXPECT_TRUE(comm.wait_for(*id));
     } else if (comm.rank() == rank_id{0}) {
-      expect_difference(comm, bytes);
+      expect_difference(comm, array);
     }
     EXPECT_TRUE(comm.barrier());
     if (comm.rank() == rank_id{0} && sent > expected) {
-      bytes.resize(left);
-      auto const id = comm.receive(bytes, rank_id{1});
+      array.resize(left);
+      auto const id = comm.receive(array, rank_id{1});
       ASSERT_TRUE(id);
       EXPECT_TRUE(comm.wait_for(*id));
     }
@@ -118,22 +118,22 @@ TEST(MpiTransfersThatDiffer, LeaveTheirBytesAloneAfterwards)
   constexpr std::size_t large = 3'000'000;
   auto comm = over_world({.deadline = 20s, .largest_message = large});
   if (comm.size() < 2) { return; }
-  std::vector<std::byte> bytes(large + (comm.rank() == rank_id{1} ? 10 : 20), std::byte{1});
+  std::vector<std::byte> array(large + (comm.rank() == rank_id{1} ? 10 : 20), std::byte{1});
   ballast_test::shared_flag begun;
   if (comm.rank() == rank_id{1}) {
-    auto const id = comm.send(bytes, rank_id{0});
+    auto const id = comm.send(array, rank_id{0});
     begun.raise();
     std::this_thread::sleep_for(300ms);
     ASSERT_TRUE(id);
     EXPECT_TRUE(comm.wait_for(*id));
   } else if (comm.rank() == rank_id{0}) {
     EXPECT_TRUE(begun.wait());
-    expect_difference(comm, bytes);
-    bytes.assign(bytes.size(), std::byte{2});
+    expect_difference(comm, array);
+    array.assign(array.size(), std::byte{2});
   }
   EXPECT_TRUE(comm.barrier());
   if (comm.rank() == rank_id{0}) {
-    EXPECT_EQ(std::ranges::count(bytes, std::byte{2}), std::ssize(bytes));
+    EXPECT_EQ(std::ranges::count(array, std::byte{2}), std::ssize(array));
   }
 }
 

@@ -49,8 +49,8 @@ TEST(NodePrices, SayNothingOfNumbersThatTheyCannotWeigh)  // Ensures (2)
   read.assign_whole(lengths, source, 2);
   ballast::workspace memory;
   auto scratch = memory.open();
-  node_volumes const volumes(read, owner, ballast::one_gpu_bags(2),
-                             ballast::cluster_of(2, 1).value(), scratch);
+  auto const machines = ballast::cluster_of(2, 1).value();  // outlives the volumes
+  node_volumes const volumes(read, owner, ballast::one_gpu_bags(2), machines, scratch);
   EXPECT_EQ(node_prices(volumes, false, scratch).bound(10), 0);
 }
 
