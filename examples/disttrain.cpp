@@ -121,8 +121,10 @@ struct gpu_time {
 // The layers of each stage.
 std::vector<std::uint32_t> layers_of(module_layout const& unit)
 {
-  std::vector<std::uint32_t> layers(unit.pp, 32 / unit.pp);
-  for (std::uint32_t stage = 0; stage < 32 % unit.pp; ++stage) { ++layers[stage]; }
+  std::vector<std::uint32_t> layers;
+  for (std::uint32_t stage = 0; stage < unit.pp; ++stage) {
+    layers.push_back(static_cast<std::uint32_t>(chunk_of(32, unit.pp, stage).count));
+  }
   return layers;
 }
 

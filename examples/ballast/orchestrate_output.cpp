@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "found_layouts.hpp"
 #include "orchestrate_command.hpp"
 #include "output.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/report/orchestration_page.hpp>
-#include <ballast/text/write_file.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
@@ -21,11 +20,6 @@
 
 namespace cli {
 namespace {
-
-double seconds_of(ballast::time_units picoseconds)
-{
-  return static_cast<double>(picoseconds) * 1e-12;
-}
 
 nlohmann::ordered_json to_json(orchestrate_run const& run)
 {
@@ -178,27 +172,10 @@ outcome<std::string> page_of(orchestrate_run const& run)
 
 outcome<void> show_orchestrate(orchestrate_run const& run)
 {
-  bool const is_json = run.options.format == "json";
-  if (run.layouts.empty()) {
-    if (is_json) {
-      if (auto const printed = print_json(nlohmann::ordered_json::array({to_json(run)}));
-          !printed) {
-        return printed;
-      }
-    }
-    return bad_data(run.why_none);
-  }
-  std::string written;
-  if (!run.options.report.empty()) {
-    auto const page = page_of(run);
-    if (!page) { return tl::unexpected(page.error()); }
-    if (auto const done = ballast::write_file(run.options.report, *page); !done) {
-      return bad_data(done.error().message);
-    }
-    written = fmt::format("page     {}\n", shown_text(run.options.report));
-  }
-  if (!is_json) { return print(table_of(run) + written); }
-  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+  return show_layouts(
+      run, [](orchestrate_run const& of) { return to_json(of); },
+      [](orchestrate_run const& of) { return page_of(of); },
+      [](orchestrate_run const& of) { return table_of(of); });
 }
 
 }  // namespace cli

@@ -15,8 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <new>
 #include <optional>
 #include <thread>
@@ -27,19 +26,22 @@ namespace ballast_test {
 /// The deadline with which exchanges run out of memory.
 inline constexpr std::chrono::seconds memory_deadline{1};
 
-/// An array that is never freed: where this rank runs out of memory, others may still copy from it.
+/// Arrays of a rank that other ranks may still copy from when it has run out of memory.
+using kept_arrays = std::vector<std::shared_ptr<void>>;
+inline constexpr std::size_t most_kept_arrays = 4;
+
+/// A new array; `arrays` has room for it.
 template <class Buffer>
-Buffer& kept(std::size_t size)
+Buffer& keep(kept_arrays& arrays, std::size_t size)
 {
-  static std::mutex mutex;
-  std::lock_guard const lock(mutex);
-  static auto& all = *new std::deque<Buffer>;
-  return all.emplace_back(size);
+  auto const made = std::make_shared<Buffer>(size);
+  arrays.push_back(made);
+  return *made;
 }
 
 /// A step with every operation, and with one call in which ranks differ. Checks what has arrived.
 template <class C, class Buffer>
-ballast::result<void> exchange_of_everything(C& comm)
+ballast::result<void> exchange_of_everything(C& comm, kept_arrays& arrays)
 {
   auto part = comm.split(3);
   if (!part) { return tl::unexpected(part.error()); }
@@ -51,8 +53,8 @@ ballast::result<void> exchange_of_everything(C& comm)
   if (auto done = ballast::gather_samples_into(all, *part, read, 8); !done) { return done; }
   EXPECT_EQ(all.samples.size(), ranks * (ranks - 1) / 2);
 
-  auto& own = kept<Buffer>(1 + self);
-  auto& lies = kept<Buffer>(ranks * (1 + self));
+  auto& own = keep<Buffer>(arrays, 1 + self);
+  auto& lies = keep<Buffer>(arrays, ranks * (1 + self));
   if (auto done = part->all_gather(own, lies); ranks > 1) {
     EXPECT_FALSE(done);
     if (!done && done.error().code != ballast::error_code::mismatch) { return done; }
@@ -60,8 +62,8 @@ ballast::result<void> exchange_of_everything(C& comm)
 
   // Each rank sends 300 bytes to each, of the value of its number.
   constexpr std::size_t bytes = 300;
-  auto& sent = kept<Buffer>(bytes * ranks);
-  auto& received = kept<Buffer>(bytes * ranks);
+  auto& sent = keep<Buffer>(arrays, bytes * ranks);
+  auto& received = keep<Buffer>(arrays, bytes * ranks);
   std::ranges::fill(sent, static_cast<std::byte>(self));
   std::vector<std::size_t> const counts(ranks, bytes);
   if (auto done = part->all_to_all_v(sent, counts, received, counts); !done) { return done; }
@@ -82,6 +84,7 @@ struct memory_answer {
   std::optional<ballast::error> error;
   bool threw = false;
   bool had_failure = false;  // whether there was an n-th allocation
+  kept_arrays arrays;        // until all ranks have answered
 };
 
 /// One rank's part in that exchange. It ends with an answer, in time.
@@ -92,9 +95,10 @@ memory_answer exchange_without_memory(C& comm, std::size_t n)
   auto const start = std::chrono::steady_clock::now();
   bool const lacks = comm.rank() == ballast::rank_id{1};
   {
+    answer.arrays.reserve(most_kept_arrays);
     failing_allocation const failing(lacks ? n : 0);
     try {
-      if (auto done = exchange_of_everything<C, Buffer>(comm); !done) {
+      if (auto done = exchange_of_everything<C, Buffer>(comm, answer.arrays); !done) {
         spared_allocations const spared;
         answer.error = done.error();
       }

@@ -2,6 +2,7 @@
 #include <ballast/comm/point_to_point.hpp>
 
 #include <gtest/gtest.h>
+#include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
 #include "pipe_communicator.hpp"
 #include "transfer_checks.hpp"  // defines: ballast_test::transfer_checks
 
@@ -15,7 +16,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,41 +59,30 @@ static_assert(ballast::point_to_point<thread_communicator>);
 static_assert(!ballast::point_to_point<ballast_test::pipe_communicator>);
 
 class ThreadTransferChecks
-    : public testing::TestWithParam<std::tuple<std::size_t, thread_checks::check>> {};
+    : public testing::TestWithParam<ballast_test::check_on_threads<thread_checks::check>> {};
 
 TEST_P(ThreadTransferChecks, Pass)
 {
-  auto const& [size, check] = GetParam();
-  ballast::run_ranks(size, [&](thread_communicator& comm) {
-    SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
-    check.run(comm);
-  });
-}
-
-std::string name_of_transfer_check(
-    testing::TestParamInfo<ThreadTransferChecks::ParamType> const& info)
-{
-  auto const& [size, check] = info.param;
-  return std::string(check.name).append("On").append(std::to_string(size));
+  ballast_test::run_on_threads(GetParam());
 }
 
 auto const group_sizes = testing::Values<std::size_t>(1, 2, 3, 8);
 INSTANTIATE_TEST_SUITE_P(Data, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::data_checks())),
-                         name_of_transfer_check);
+                         ballast_test::name_on_threads{});
 INSTANTIATE_TEST_SUITE_P(Host, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::host_checks())),
-                         name_of_transfer_check);
+                         ballast_test::name_on_threads{});
 INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::mismatch_checks())),
-                         name_of_transfer_check);
+                         ballast_test::name_on_threads{});
 INSTANTIATE_TEST_SUITE_P(SteadyState, ThreadTransferChecks,
                          testing::Combine(group_sizes,
                                           testing::ValuesIn(thread_checks::steady_state_checks())),
-                         name_of_transfer_check);
+                         ballast_test::name_on_threads{});
 
 // As docs/comm.md shows it.
 TEST(ThreadPointToPoint, MovesBytesWhileRanksCompute)

@@ -3,8 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include "conformance.hpp"    // defines: ballast_test::conformance
-#include "out_of_memory.hpp"  // defines: ballast_test::exchange_without_memory
+#include "checks_on_threads.hpp"  // defines: ballast_test::run_on_threads, ...
+#include "conformance.hpp"        // defines: ballast_test::conformance
+#include "out_of_memory.hpp"      // defines: ballast_test::exchange_without_memory
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/run_ranks.hpp>
@@ -17,7 +18,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,35 +39,26 @@ static_assert(!std::is_copy_constructible_v<thread_communicator>, "a rank has on
 // ---- What every communicator promises ----
 
 class ThreadCommunicator
-    : public testing::TestWithParam<std::tuple<std::size_t, thread_conformance::check>> {};
+    : public testing::TestWithParam<ballast_test::check_on_threads<thread_conformance::check>> {};
 
 TEST_P(ThreadCommunicator, Conforms)
 {
-  auto const& [size, check] = GetParam();
-  ballast::run_ranks(size, [&](thread_communicator& comm) {
-    SCOPED_TRACE(testing::Message() << "rank " << to_index(comm.rank()));
-    check.run(comm);
-  });
-}
-
-std::string name_of(testing::TestParamInfo<ThreadCommunicator::ParamType> const& info)
-{
-  auto const& [size, check] = info.param;
-  return std::string(check.name).append("On").append(std::to_string(size));
+  ballast_test::run_on_threads(GetParam());
 }
 
 auto const sizes = testing::Values<std::size_t>(1, 2, 3, 4, 5, 7, 8, 16);
 INSTANTIATE_TEST_SUITE_P(Data, ThreadCommunicator,
                          testing::Combine(sizes,
                                           testing::ValuesIn(thread_conformance::data_checks())),
-                         name_of);
+                         ballast_test::name_on_threads{});
 INSTANTIATE_TEST_SUITE_P(Mismatch, ThreadCommunicator,
                          testing::Combine(sizes,
                                           testing::ValuesIn(thread_conformance::mismatch_checks())),
-                         name_of);
+                         ballast_test::name_on_threads{});
 INSTANTIATE_TEST_SUITE_P(
     SteadyState, ThreadCommunicator,
-    testing::Combine(sizes, testing::ValuesIn(thread_conformance::steady_state_checks())), name_of);
+    testing::Combine(sizes, testing::ValuesIn(thread_conformance::steady_state_checks())),
+    ballast_test::name_on_threads{});
 
 // The rank that lacks memory leaves, or it stays and the others wait until the deadline.
 TEST(ThreadCommunicatorMemory, AnswersWhereverItRunsOut)

@@ -106,51 +106,21 @@ cudaError_t queue_rows(cudaStream_t stream, std::size_t rows, Row const& row)
 
 }  // namespace
 
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::fill const& row)
+template <class Row>
+cudaError_t for_rows(cudaStream_t stream, std::size_t rows, Row const& row)
 {
   return queue_rows(stream, rows, row);
 }
 
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::rms_norm const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::rms_norm_gradient const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::gain_gradient const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::silu const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::silu_gradient const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::causal_softmax const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows,
-                     gpu_rows::causal_softmax_gradient const& row)
-{
-  return queue_rows(stream, rows, row);
-}
-
-cudaError_t for_rows(cudaStream_t stream, std::size_t rows, gpu_rows::copy_heads const& row)
-{
-  return queue_rows(stream, rows, row);
-}
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::fill const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::rms_norm const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::rms_norm_gradient const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::gain_gradient const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::silu const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::silu_gradient const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::causal_softmax const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::causal_softmax_gradient const&);
+template cudaError_t for_rows(cudaStream_t, std::size_t, gpu_rows::copy_heads const&);
 
 cudaError_t keep_busy(cudaStream_t stream, std::chrono::nanoseconds time)
 {
