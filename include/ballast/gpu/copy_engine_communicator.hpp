@@ -53,7 +53,8 @@ namespace ballast::inline v0 {
 ///             without if a stream did not finish. transport: CUDA failed on this rank, and its
 ///             peers get peer_lost from their next call. Copies cannot be cancelled: also after a
 ///             failure wait() first waits for those that run, and if it is timed_out arrays may
-///             still be in use. std::bad_alloc.
+///             still be in use. std::bad_alloc: peers may still copy this rank's arrays, which must
+///             stay valid until all ranks have returned from the call.
 /// Complexity  per call and rank O(P) calls of CUDA; the last rank compares P^2 counts.
 /// Source      the idea of StepCCL: Zhang et al., "DistTrain", 2024, arXiv:2408.04275.
 template <class Allocator = pinned_allocator<std::byte>>
