@@ -9,7 +9,6 @@
 #include <ballast/core/units.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -60,7 +60,11 @@ class device_groups {
     });
     index_degrees();
     index_ranks(nodes.gpus());
+    nodes_ = nodes;
   }
+
+  /// The nodes over which the groups lie; one of 8 GPUs where there are no groups.
+  [[nodiscard]] node_sizes const& nodes() const noexcept { return nodes_; }
 
   /// Number of groups.
   [[nodiscard]] std::size_t size() const noexcept { return groups_.size(); }
@@ -187,6 +191,7 @@ class device_groups {
     for_each_member([&](std::size_t rank, group_id id) { groups_of_ranks_[next[rank]++] = id; });
   }
 
+  node_sizes nodes_;
   std::vector<device_group> groups_;
   std::vector<group_id> ids_;  ///< 0, 1, 2, ...: of_degree returns parts of it
   std::vector<std::uint32_t> degrees_;
