@@ -17,6 +17,7 @@
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 

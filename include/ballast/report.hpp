@@ -26,6 +26,7 @@
 #include <ballast/report/pipeline_page.hpp>
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plan_page_step.hpp>
+#include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/report/step_bars.hpp>
 #include <ballast/report/step_metrics.hpp>

@@ -19,6 +19,9 @@
 #include <ballast/route/route_volume.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/row_traffic.hpp>
+#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/sharded_exchange.hpp>
+#include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/route/unit_cost.hpp>

@@ -7,6 +7,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/topology/node_sizes.hpp>
 #include <ballast/topology/process_grid.hpp>

@@ -6,16 +6,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/lay_out.hpp>
+#include <ballast/topology/node_sizes.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,10 +31,14 @@ namespace {
 using ballast::bag;
 using ballast::bag_id;
 using ballast::bag_layout;
+using ballast::device_groups;
+using ballast::group_id;
+using ballast::node_sizes;
 using ballast::piece;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::sample_id;
+using ballast::sharding_plan;
 using ballast::tokens;
 using namespace ballast::literals;
 using testing::ElementsAre;
@@ -71,6 +82,144 @@ TEST(Placement, GivesChunkGToGpuGOfTheBag)
   EXPECT_THAT(where[sample_id{2}],
               ElementsAre(piece{rank_id{1}, 0, 2, 3}, piece{rank_id{2}, 2, 2, 2},
                           piece{rank_id{3}, 4, 1, 2}));
+}
+
+TEST(Placement, PutsTheSamplesOfLargerGroupsBeforeThoseOfSmallerOnes)
+{
+  // Four GPUs; groups 0 to 3 are single GPUs, 4 and 5 pairs, 6 is all of them.
+  device_groups const groups(node_sizes::equal(1, 4), 4);
+  placement where;
+  where.assign_groups(
+      std::array<tokens, 6>{3, 5, 0, 6, 2, 4},
+      std::array{group_id{1}, group_id{4}, group_id{6}, group_id{6}, group_id{1}, group_id{4}},
+      groups);
+  EXPECT_EQ(where.ranks(), 4U);
+  EXPECT_THAT(where[sample_id{0}], ElementsAre(piece{rank_id{1}, 0, 3, 6}));
+  EXPECT_THAT(where[sample_id{1}],
+              ElementsAre(piece{rank_id{0}, 0, 3, 2}, piece{rank_id{1}, 3, 2, 2}));
+  EXPECT_THAT(where[sample_id{2}], IsEmpty());
+  EXPECT_THAT(where[sample_id{3}],
+              ElementsAre(piece{rank_id{0}, 0, 2, 0}, piece{rank_id{1}, 2, 2, 0},
+                          piece{rank_id{2}, 4, 1, 0}, piece{rank_id{3}, 5, 1, 0}));
+  EXPECT_THAT(where[sample_id{4}], ElementsAre(piece{rank_id{1}, 0, 2, 9}));
+  EXPECT_THAT(where[sample_id{5}],
+              ElementsAre(piece{rank_id{0}, 0, 2, 5}, piece{rank_id{1}, 2, 2, 4}));
+  EXPECT_EQ(where.rows(rank_id{1}), 11);
+  EXPECT_EQ(where.rows(rank_id{3}), 1);
+}
+
+/// Groups over random nodes, and sequences in them.
+struct sharded_step {
+  device_groups groups;
+  std::vector<tokens> lengths;
+  std::vector<group_id> owner;
+
+  explicit sharded_step(ballast::random_source& random)
+  {
+    std::vector<std::uint32_t> nodes(1 + random.below(3));
+    for (auto& node : nodes) { node = static_cast<std::uint32_t>(1 + random.below(8)); }
+    groups = device_groups(node_sizes(nodes), static_cast<std::uint32_t>(1 + random.below(20)));
+    for (std::size_t count = random.below(30); count > 0; --count) {
+      owner.push_back(ballast::to_id<group_id>(random.below(groups.size())));
+      auto const length = static_cast<tokens>(random.below(40));
+      lengths.push_back(length >= groups[owner.back()].gpus ? length : 0);
+    }
+  }
+};
+
+TEST(Placement, OfGroupsHasPackAfterPackAndEveryTokenOnce)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(29);
+  for (int trial = 0; trial < 300; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharded_step const step(random);
+    placement where;
+    where.assign_groups(step.lengths, step.owner, step.groups);
+    ASSERT_EQ(where.size(), step.lengths.size());
+    // Written down from the definition, rank by rank: its groups from the largest to the smallest.
+    std::vector<std::vector<piece>> expected(step.lengths.size());
+    for (std::size_t rank = 0; rank < step.groups.gpus(); ++rank) {
+      auto const chain = step.groups.groups_of(ballast::to_id<rank_id>(rank));
+      tokens row = 0;
+      for (std::size_t place = chain.size(); place > 0; --place) {
+        auto const [first, gpus] = step.groups[chain[place - 1]];
+        for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+          if (step.owner[sample] != chain[place - 1] || step.lengths[sample] == 0) { continue; }
+          auto const part =
+              ballast::chunk_of(step.lengths[sample], gpus,
+                                static_cast<std::uint32_t>(rank - ballast::to_index(first)));
+          expected[sample].push_back({ballast::to_id<rank_id>(rank), part.first, part.count, row});
+          row += part.count;
+        }
+      }
+      ASSERT_EQ(where.rows(ballast::to_id<rank_id>(rank)), row);
+    }
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      ASSERT_THAT(where[ballast::to_id<sample_id>(sample)],
+                  testing::ElementsAreArray(expected[sample]));
+    }
+  }
+}
+
+TEST(Placement, OfGroupsHasRoutesThatBringEveryTokenToItsRow)
+{
+  ballast::random_source random(31);
+  for (int trial = 0; trial < 100; ++trial) {
+    sharded_step const step(random);
+    std::size_t const ranks = step.groups.gpus();
+    std::vector<rank_id> source(step.lengths.size());
+    for (auto& each : source) { each = ballast::to_id<rank_id>(random.below(ranks)); }
+    placement read;
+    read.assign_whole(step.lengths, source, ranks);
+    placement computed;
+    computed.assign_groups(step.lengths, step.owner, step.groups);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      auto const id = ballast::to_id<rank_id>(rank);
+      auto const plan = ballast::plan_route(read, computed, id);
+      std::vector<int> filled(static_cast<std::size_t>(computed.rows(id)), 0);
+      auto const fill = [&](tokens first, tokens count) {
+        for (tokens row = first; row < first + count; ++row) {
+          ++filled[static_cast<std::size_t>(row)];
+        }
+      };
+      for (std::size_t peer = 0; peer < ranks; ++peer) {
+        for (auto const& rows : plan.received[ballast::to_id<rank_id>(peer)]) {
+          fill(rows.first, rows.count);
+        }
+      }
+      for (auto const& kept : plan.kept) { fill(kept.to_row, kept.count); }
+      ASSERT_THAT(filled, testing::Each(1));
+    }
+  }
+}
+
+TEST(Placement, TakesAPlanOfGroupsAndRefusesThatOfOthers)  // Errors
+{
+  device_groups const groups(node_sizes::equal(1, 4), 4);
+  sharding_plan plan;
+  plan.groups_digest = groups.digest();
+  plan.owner = {group_id{4}, group_id{0}};
+  placement expected;
+  expected.assign_groups(std::array<tokens, 2>{7, 9}, plan.owner, groups);
+  placement made;
+  ASSERT_TRUE(made.assign_groups(std::array<tokens, 2>{7, 9}, plan, groups));
+  EXPECT_EQ(made, expected);
+
+  auto const refused = [&](std::vector<tokens> const& lengths, device_groups const& given) {
+    auto const placed = made.assign_groups(lengths, plan, given);
+    EXPECT_EQ(made.size(), 0U);
+    return placed ? ballast::error{} : placed.error();
+  };
+  device_groups const others(node_sizes::equal(2, 2), 2);
+  EXPECT_EQ(refused({7, 9}, others).code, ballast::error_code::mismatch);
+  EXPECT_THAT(refused({7, 9}, others).message, HasSubstr("for other groups of GPUs"));
+  EXPECT_EQ(refused({7}, groups).code, ballast::error_code::mismatch);
+  EXPECT_THAT(refused({7}, groups).message, HasSubstr("for 2 sequences, not for 1"));
+  for (tokens const wrong : {tokens{1}, tokens{-1}, ballast::longest_sample + 1}) {
+    EXPECT_EQ(refused({wrong, 9}, groups).code, ballast::error_code::out_of_range);
+    EXPECT_EQ(refused({wrong, 9}, groups).position, 0U);
+    EXPECT_THAT(refused({wrong, 9}, groups).message, HasSubstr("give the lengths that were"));
+  }
 }
 
 TEST(Placement, PutsPartsWhereTheirTokensAre)
@@ -289,6 +438,13 @@ TEST(Placement, AllocatesNothingInTheSteadyState)
   read.assign_whole(lengths, source, 4);
   computed.assign_chunks(std::span(lengths).first(50), std::span(owner).first(50), bags);
   EXPECT_EQ(ballast_test::allocations(), before);
+
+  device_groups const groups(node_sizes::equal(1, 4), 4);
+  std::vector<group_id> const group_of(100, group_id{6});
+  computed.assign_groups(lengths, group_of, groups);
+  auto const between = ballast_test::allocations();
+  computed.assign_groups(std::span(lengths).first(50), std::span(group_of).first(50), groups);
+  EXPECT_EQ(ballast_test::allocations(), between);
 }
 
 TEST(Placement, IsEmptyWhereItWasMovedFrom)
@@ -317,6 +473,9 @@ TEST(PlacementDeathTest, RefusesWhatIsNoPlacement)
                "sample 1 of a placement of 1 samples");
   EXPECT_DEATH(where.assign_chunks(two, std::array{bag_id{1}}, one_and_three()),
                "sample 0 of 2 tokens cannot lie on the 3 GPUs of bag 1");
+  device_groups const groups(node_sizes::equal(1, 4), 4);
+  EXPECT_DEATH(where.assign_groups(two, std::array{group_id{6}}, groups),
+               "sample 0 of 2 tokens cannot lie on the 4 GPUs of group 6");
 }
 
 }  // namespace

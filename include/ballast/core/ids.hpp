@@ -19,6 +19,8 @@ enum class rank_id : std::uint32_t {};
 enum class node_id : std::uint32_t {};
 /// Position of a compute bag in its layout: the GPUs that share each of their sequences.
 enum class bag_id : std::uint32_t {};
+/// Position of a group of GPUs in its family: the GPUs that may share a sequence (device_groups).
+enum class group_id : std::uint32_t {};
 /// Position of a microbatch among those that a pipeline trains on in one step.
 enum class microbatch_id : std::uint32_t {};
 /// Position of a stage in its pipeline: the layers that one forward task runs through.

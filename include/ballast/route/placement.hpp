@@ -4,13 +4,16 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -45,7 +48,9 @@ struct sample_part {
 /// Where every token of a step lies: on which rank, and in which row of that rank's arrays.
 ///
 /// A rank's arrays have one row per token: the samples in increasing order, each sample's tokens in
-/// order, without gaps. Routes move tokens from one placement to another: from where they were read
+/// order, without gaps. After assign_groups they lie pack by pack: first the samples of the largest
+/// group that contains the rank, then those of the next smaller one, inside a group in increasing
+/// order. So the rank's part of every group's samples is one range of rows. Routes move tokens from one placement to another: from where they were read
 /// to where they are computed, back, or from one model's placement to the next model's. Parts of
 /// samples (assign_parts) have the rows that they have in the samples' arrays.
 ///
@@ -134,6 +139,57 @@ class placement {
                chunk_of(lengths[sample], home.gpus, gpu));
       }
       offsets_.push_back(pieces_.size());
+    }
+  }
+
+  /// Every sequence where a plan of hybrid sharding wants it: in chunks over the GPUs of the group
+  /// that owns it, chunk g on the group's GPU g. The rows of a rank are pack by pack (see above).
+  ///
+  /// Errors      mismatch: the plan is for other groups or for another number of sequences;
+  ///             out_of_range: sequence `position` has a length outside [0, longest_sample], or has
+  ///             tokens but fewer than its group has GPUs, so it is not the length that was planned.
+  ///             The placement is then empty.
+  /// Complexity  O(samples + pieces + groups + ranks).
+  [[nodiscard]] result<void> assign_groups(std::span<tokens const> lengths,
+                                           sharding_plan const& plan, device_groups const& groups)
+  {
+    if (auto checked = check(lengths, plan, groups); !checked) {
+      start(0, 0, 1);
+      return checked;
+    }
+    assign_groups(lengths, plan.owner, groups);
+    return {};
+  }
+
+  /// The same with owners that are not a plan's.
+  ///
+  /// Shapes      lengths[n], owner[n].
+  /// Expects     lengths from 0 to longest_sample, each 0 or at least as many as its group has GPUs;
+  ///             owners below groups.size().
+  void assign_groups(std::span<tokens const> lengths, std::span<group_id const> owner,
+                     device_groups const& groups)
+  {
+    start(lengths.size(), owner.size(), groups.gpus());
+    packs_.regroup(owner, groups.size());
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      expect_length(sample, lengths[sample]);
+      std::uint32_t const gpus = groups[owner[sample]].gpus;
+      BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= gpus, "sample ", sample, " of ",
+                      lengths[sample], " tokens cannot lie on the ", gpus, " GPUs of group ",
+                      owner[sample]);
+      offsets_.push_back(offsets_.back() + (lengths[sample] == 0 ? 0 : gpus));
+    }
+    pieces_.resize(offsets_.back());
+    for (std::size_t pack = groups.size(); pack > 0; --pack) {  // by descending degree
+      auto const id = to_id<group_id>(pack - 1);
+      auto const [first, gpus] = groups[id];
+      for (sample_id const sample : packs_[id]) {
+        tokens const length = lengths[to_index(sample)];
+        for (std::uint32_t gpu = 0; length > 0 && gpu < gpus; ++gpu) {
+          pieces_[offsets_[to_index(sample)] + gpu] =
+              next_rows(to_id<rank_id>(to_index(first) + gpu), chunk_of(length, gpus, gpu));
+        }
+      }
     }
   }
 
@@ -247,6 +303,32 @@ class placement {
     return {};
   }
 
+  [[nodiscard]] static result<void> check(std::span<tokens const> lengths,
+                                          sharding_plan const& plan, device_groups const& groups)
+  {
+    if (plan.groups_digest != groups.digest()) {
+      return fail(
+          error_code::mismatch, 0,
+          "the plan is for other groups of GPUs than these; give those that it was made for");
+    }
+    if (plan.owner.size() != lengths.size()) {
+      return fail(error_code::mismatch, 0,
+                  "the plan is for " + std::to_string(plan.owner.size()) + " sequences, not for " +
+                      std::to_string(lengths.size()) + "; give those that it was made for");
+    }
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      std::uint32_t const gpus = groups[plan.owner[sample]].gpus;
+      tokens const length = lengths[sample];
+      if (length < 0 || length > longest_sample || (length > 0 && length < gpus)) {
+        return fail(error_code::out_of_range, sample,
+                    "sequence " + std::to_string(sample) + " of " + std::to_string(length) +
+                        " tokens cannot lie on the " + std::to_string(gpus) +
+                        " GPUs of its group; give the lengths that were planned");
+      }
+    }
+    return {};
+  }
+
   template <class Samples, class LengthOf>
   void read_lengths(Samples& samples, LengthOf const& length_of)
   {
@@ -274,17 +356,21 @@ class placement {
                     length, ", which is not from 0 to ", longest_sample);
   }
 
-  void append(rank_id rank, chunk part)
+  void append(rank_id rank, chunk part) { pieces_.push_back(next_rows(rank, part)); }
+
+  /// The piece that lies in the rank's next free rows.
+  [[nodiscard]] piece next_rows(rank_id rank, chunk part)
   {
-    tokens& rows = rows_[to_index(rank)];
-    pieces_.push_back({rank, part.first, part.count, rows});
-    rows += part.count;
+    tokens const row = rows_[to_index(rank)];
+    rows_[to_index(rank)] += part.count;
+    return {rank, part.first, part.count, row};
   }
 
   std::vector<piece> pieces_;
   std::vector<std::size_t> offsets_ = {0};  ///< of each sample's pieces
   std::vector<tokens> rows_;                ///< of each rank
   std::vector<tokens> lengths_;             ///< that a projection gave, while they are placed
+  groups<group_id, sample_id> packs_;       ///< of the groups, while they are placed
 };
 
 }  // namespace ballast::inline v0

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP
+#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP
+
+#include <ballast/core/detail/counting_sort.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
+#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// How a greedy plan chooses the level of every sequence.
+struct shard_rule {
+  /// A sequence goes to the level where it takes the least GPU time of those in which it takes each
+  /// GPU at most so long; where there is none, to that in which it takes least.
+  cost_units longest_time = 0;
+  /// If given: every sequence goes to this level, or to the nearest smaller one that it may go to, or
+  /// else to the nearest larger one.
+  std::optional<std::size_t> level = std::nullopt;
+  bool by_tokens = false;  ///< balance tokens, not time: for steps that hardly fit the memory
+};
+
+/// Plans a step level by level, from the largest groups down, so that the GPUs of a group are equally
+/// loaded when it is looked at: sequences from the longest on, each to the group with the least of
+/// load and tokens, whichever is the larger share of what a GPU may have.
+class shard_greedy {
+ public:
+  shard_greedy(shard_problem const& problem, workspace::frame& scratch)
+      : problem_(problem),
+        usual_class_(scratch.take<std::uint32_t>(problem.levels())),
+        level_of_(scratch.take<std::uint32_t>(problem.samples())),
+        offsets_(scratch.take<std::size_t>(problem.levels() + 2)),
+        order_(scratch.take<std::uint32_t>(problem.samples())),
+        queue_(scratch.take<entry>(problem.groups.size())),
+        left_over_(scratch.take<std::uint32_t>(problem.samples()))
+  {
+    for (std::size_t level = 0; level < problem.levels(); ++level) {
+      usual_class_[level] = most_common_class(level);
+    }
+  }
+
+  /// Expects     a state without sequences; `limit` is the load that GPUs should end with.
+  /// Ensures     (1) every sequence has a group, and no GPU more tokens than it may; otherwise it
+  ///                 returns the first sequence for which it found none
+  /// Complexity  O(n (levels + log groups)); more where GPUs run out of memory.
+  [[nodiscard]] std::optional<std::uint32_t> plan(shard_state& state, shard_rule const& rule,
+                                                  cost_units limit)
+  {
+    by_tokens_ = rule.by_tokens;
+    find_weight(limit);
+    choose_levels(rule);
+    left_over_count_ = 0;
+    for (std::size_t level = problem_.levels(); level > 0; --level) {
+      std::size_t const first = offsets_[level - 1];
+      fill_level(state, level - 1, order_.subspan(first, offsets_[level] - first));
+    }
+    std::size_t const nowhere = offsets_[problem_.levels()];
+    for (std::uint32_t const sample : order_.subspan(nowhere)) {
+      left_over_[left_over_count_++] = sample;
+    }
+    state.refresh(problem_);
+    for (std::uint32_t const sample : left_over_.first(left_over_count_)) {
+      auto const group = least_full_group(state, sample);
+      if (!group) { return sample; }
+      state.insert(problem_, sample, *group);
+      state.refresh(problem_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct entry {
+    cost_units fullness;
+    std::uint32_t group;
+
+    friend bool operator<(entry a, entry b)
+    {
+      return a.fullness < b.fullness || (a.fullness == b.fullness && a.group < b.group);
+    }
+  };
+
+  [[nodiscard]] std::uint32_t most_common_class(std::size_t level) const
+  {
+    std::uint32_t best = 0;
+    std::uint64_t best_gpus = 0;
+    for (std::uint32_t const group : problem_.groups_of_level(level)) {
+      auto const& candidate = problem_.classes[problem_.class_of[group]];
+      std::uint64_t const gpus = std::uint64_t{candidate.groups} * candidate.shape.gpus;
+      if (gpus > best_gpus) {
+        best_gpus = gpus;
+        best = problem_.class_of[group];
+      }
+    }
+    return best;
+  }
+
+  /// What a token counts beside time: a GPU that holds most_tokens is as full as one with the limit.
+  void find_weight(cost_units limit)
+  {
+    weight_ = 0;
+    if (problem_.most_tokens > 0 && problem_.most_tokens < longest_sample * tokens{1 << 20}) {
+      weight_ = (static_cast<uint128>(static_cast<std::uint64_t>(limit)) << 20) /
+                static_cast<std::uint64_t>(problem_.most_tokens);
+    }
+  }
+
+  [[nodiscard]] cost_units fullness(shard_use use) const
+  {
+    if (by_tokens_) { return use.held; }
+    if (weight_ == 0) { return use.load; }
+    uint128 const of_tokens = (weight_ * static_cast<std::uint64_t>(use.held)) >> 20;
+    auto const capped = std::min(of_tokens, static_cast<uint128>(no_cost));
+    return std::max(use.load, static_cast<cost_units>(capped));
+  }
+
+  /// The number of levels where a sequence may go to none.
+  [[nodiscard]] std::size_t chosen_level(std::size_t sample, shard_rule const& rule) const
+  {
+    if (rule.level) { return nearest_level(sample, *rule.level); }
+    if (problem_.time(sample, 0) <= rule.longest_time) { return 0; }  // exchanges only add to it
+    std::size_t best = problem_.levels();
+    bool best_is_short = false;
+    uint128 least = 0;
+    for (std::size_t level = 0; level < problem_.levels(); ++level) {
+      cost_units const time = problem_.time(sample, usual_class_[level]);
+      if (time == no_cost) { continue; }
+      bool const is_short = time <= rule.longest_time;
+      uint128 const gpus = is_short ? problem_.classes[usual_class_[level]].shape.gpus : 1;
+      uint128 const measure = gpus * static_cast<std::uint64_t>(time);
+      bool const is_better = best == problem_.levels() || (is_short && !best_is_short) ||
+                             (is_short == best_is_short && measure < least);
+      if (is_better) {
+        best = level;
+        best_is_short = is_short;
+        least = measure;
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] std::size_t nearest_level(std::size_t sample, std::size_t wanted) const
+  {
+    std::size_t best = problem_.levels();
+    for (std::size_t level = 0; level < problem_.levels(); ++level) {
+      if (problem_.time(sample, usual_class_[level]) == no_cost) { continue; }
+      if (level <= wanted || best == problem_.levels()) { best = level; }
+    }
+    return best;
+  }
+
+  void choose_levels(shard_rule const& rule)
+  {
+    std::fill(offsets_.begin(), offsets_.end(), std::size_t{0});
+    for (std::size_t sample = 0; sample < problem_.samples(); ++sample) {
+      level_of_[sample] = static_cast<std::uint32_t>(chosen_level(sample, rule));
+      ++offsets_[level_of_[sample] + 1];
+    }
+    counting_sort(
+        offsets_, problem_.samples(),
+        [this](std::size_t place) { return std::size_t{level_of_[problem_.by_length[place]]}; },
+        [this](std::size_t place, std::size_t position) {
+          order_[position] = problem_.by_length[place];
+        });
+  }
+
+  void fill_level(shard_state& state, std::size_t level, std::span<std::uint32_t const> samples)
+  {
+    if (samples.empty()) { return; }
+    auto const groups = problem_.groups_of_level(level);
+    std::span<entry> const queue = queue_.first(groups.size());
+    bool one_class = true;
+    for (std::size_t at = 0; at < groups.size(); ++at) {
+      queue[at] = {fullness(use_of(state, groups[at])), groups[at]};
+      one_class = one_class && problem_.class_of[groups[at]] == problem_.class_of[groups[0]];
+    }
+    if (one_class) { std::sort(queue.begin(), queue.end()); }  // a sorted array is a heap
+    for (std::uint32_t const sample : samples) {
+      std::size_t at = 0;
+      if (!one_class || !fits(state, sample, queue[0].group)) { at = first_finish(state, sample, queue); }
+      if (at == queue.size()) {
+        left_over_[left_over_count_++] = sample;
+        continue;
+      }
+      std::uint32_t const group = queue[at].group;
+      state.insert(problem_, sample, group);
+      queue[at].fullness = fullness(use_of(state, group));
+      if (one_class) { sift_down(queue, at); }
+    }
+  }
+
+  [[nodiscard]] shard_use use_of(shard_state const& state, std::size_t group) const
+  {
+    return state.of_gpu[to_index(problem_.groups[group].first)];
+  }
+
+  [[nodiscard]] bool fits(shard_state const& state, std::size_t sample, std::size_t group) const
+  {
+    return problem_.time_in(sample, group) != no_cost &&
+           use_of(state, group).held <= problem_.most_tokens - problem_.share_in(sample, group);
+  }
+
+  /// The entry whose group ends first with the sequence, of those that have room.
+  [[nodiscard]] std::size_t first_finish(shard_state const& state, std::uint32_t sample,
+                                         std::span<entry const> queue) const
+  {
+    std::size_t best = queue.size();
+    entry least{no_cost, no_shard_group};
+    for (std::size_t at = 0; at < queue.size(); ++at) {
+      std::uint32_t const group = queue[at].group;
+      if (queue[at].fullness > least.fullness || !fits(state, sample, group)) { continue; }
+      shard_use after = use_of(state, group);
+      after.load += problem_.time_in(sample, group);
+      after.held += problem_.share_in(sample, group);
+      entry const there{fullness(after), group};
+      if (there < least) {
+        least = there;
+        best = at;
+      }
+    }
+    return best;
+  }
+
+  static void sift_down(std::span<entry> queue, std::size_t at)
+  {
+    entry const moved = queue[at];
+    for (std::size_t child = 2 * at + 1; child < queue.size(); child = 2 * at + 1) {
+      if (child + 1 < queue.size() && queue[child + 1] < queue[child]) { ++child; }
+      if (!(queue[child] < moved)) { break; }
+      queue[at] = queue[child];
+      at = child;
+    }
+    queue[at] = moved;
+  }
+
+  /// Of all groups with room, the one whose fullest GPU is least full with the sequence.
+  [[nodiscard]] std::optional<std::uint32_t> least_full_group(shard_state const& state,
+                                                              std::uint32_t sample) const
+  {
+    std::optional<std::uint32_t> best;
+    cost_units least = no_cost;
+    for (std::uint32_t group = 0; group < problem_.groups.size(); ++group) {
+      if (problem_.class_of[group] == no_shard_group) { continue; }
+      cost_units const time = problem_.time_in(sample, group);
+      if (time == no_cost) { continue; }
+      shard_use const after{state.peak[group].load + time,
+                            state.peak[group].held + problem_.share_in(sample, group)};
+      if (after.held > problem_.most_tokens || fullness(after) >= least) { continue; }
+      least = fullness(after);
+      best = group;
+    }
+    return best;
+  }
+
+  shard_problem const& problem_;
+  std::span<std::uint32_t> usual_class_;  ///< of each level: that of most GPUs
+  std::span<std::uint32_t> level_of_;
+  std::span<std::size_t> offsets_;
+  std::span<std::uint32_t> order_;
+  std::span<entry> queue_;
+  std::span<std::uint32_t> left_over_;
+  std::size_t left_over_count_ = 0;
+  uint128 weight_ = 0;
+  bool by_tokens_ = false;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP

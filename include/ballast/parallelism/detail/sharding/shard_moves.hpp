@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
+#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
+
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
+#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// A sequence that goes to another group, alone or in exchange for one of that group.
+struct shard_change {
+  cost_units load = no_cost;  ///< the largest of a GPU that it touches, afterwards
+  std::uint32_t sample = 0;
+  std::uint32_t group = no_shard_group;
+  std::uint32_t partner = no_shard_group;
+};
+
+/// Improves a plan by changes of one or two sequences, as long as a GPU with the largest load gets
+/// less and no other as much.
+class shard_moves {
+ public:
+  shard_moves(shard_problem const& problem, workspace::frame& scratch)
+      : problem_(problem), least_(scratch.take<std::uint32_t>(problem.classes.size()))
+  {}
+
+  /// Expects     a state that is refreshed.
+  /// Ensures     (1) the largest load has not grown, and no GPU has more tokens than it may
+  ///             (2) where budget is left, no single change makes it smaller, or fewer GPUs have it
+  /// Returns     the largest load.
+  [[nodiscard]] cost_units descend(shard_state& state, work_budget& budget)
+  {
+    for (;;) {
+      std::size_t const rank = most_loaded(state);
+      cost_units const most = state.of_gpu[rank].load;
+      budget.spend(problem_.gpus + problem_.groups.size());
+      if (budget.spent() || most == 0) { return most; }
+      shard_change best{most};
+      find_least(state);
+      for_each_of(state, rank, [&](std::uint32_t sample) {
+        try_groups(state, sample, best, budget);
+      });
+      if (best.load == most) {
+        std::size_t const idle = least_loaded(state);
+        for_each_of(state, rank, [&](std::uint32_t sample) {
+          for_each_of(state, idle, [&](std::uint32_t partner) {
+            try_swap(state, sample, partner, best);
+            budget.spend(1);
+          });
+        });
+      }
+      if (best.load == most) {
+        for_each_of(state, rank, [&](std::uint32_t sample) {
+          if (best.load < most || budget.spent()) { return; }
+          budget.spend(problem_.samples());
+          for (std::uint32_t partner = 0; partner < problem_.samples(); ++partner) {
+            try_swap(state, sample, partner, best);
+          }
+        });
+      }
+      if (best.load == most) { return most; }
+      apply(state, best);
+    }
+  }
+
+ private:
+  template <class Visit>
+  void for_each_of(shard_state const& state, std::size_t rank, Visit visit) const
+  {
+    for (auto group = static_cast<std::uint32_t>(rank); group != no_shard_group;
+         group = problem_.parent[group]) {
+      for (std::uint32_t sample = state.first[group]; sample != no_shard_group;
+           sample = state.next[sample]) {
+        visit(sample);
+      }
+    }
+  }
+
+  [[nodiscard]] static std::size_t most_loaded(shard_state const& state)
+  {
+    auto const most = std::max_element(state.of_gpu.begin(), state.of_gpu.end(),
+                                       [](shard_use a, shard_use b) { return a.load < b.load; });
+    return static_cast<std::size_t>(most - state.of_gpu.begin());
+  }
+
+  [[nodiscard]] static std::size_t least_loaded(shard_state const& state)
+  {
+    auto const least = std::min_element(state.of_gpu.begin(), state.of_gpu.end(),
+                                        [](shard_use a, shard_use b) { return a.load < b.load; });
+    return static_cast<std::size_t>(least - state.of_gpu.begin());
+  }
+
+  /// The group of each class whose peak is least.
+  void find_least(shard_state const& state)
+  {
+    std::fill(least_.begin(), least_.end(), no_shard_group);
+    for (std::uint32_t group = 0; group < problem_.groups.size(); ++group) {
+      std::uint32_t const at = problem_.class_of[group];
+      if (at == no_shard_group) { continue; }
+      bool const is_less = least_[at] == no_shard_group ||
+                           state.peak[group].load < state.peak[least_[at]].load;
+      if (is_less) { least_[at] = group; }
+    }
+  }
+
+  [[nodiscard]] bool are_disjoint(std::size_t a, std::size_t b) const
+  {
+    auto const [first_a, gpus_a] = problem_.groups[a];
+    auto const [first_b, gpus_b] = problem_.groups[b];
+    return to_index(first_a) + gpus_a <= to_index(first_b) ||
+           to_index(first_b) + gpus_b <= to_index(first_a);
+  }
+
+  void try_groups(shard_state const& state, std::uint32_t sample, shard_change& best,
+                  work_budget& budget) const
+  {
+    std::uint32_t const home = state.owner[sample];
+    cost_units const leaves = problem_.time_in(sample, home);
+    cost_units const rest = state.peak[home].load - leaves;
+    for (std::size_t at = 0; at < problem_.classes.size(); ++at) {
+      cost_units const time = problem_.time(sample, at);
+      if (time == no_cost || rest >= best.load) { continue; }
+      shard_class const& candidates = problem_.classes[at];
+      std::uint32_t const least = least_[at];
+      if (state.peak[least].load + time - leaves >= best.load) { continue; }
+      if (are_disjoint(least, home) && state.peak[least].load + time < best.load) {
+        // No other group that is disjoint from the home is better, if this one has room.
+        cost_units const before = best.load;
+        try_move(state, sample, least, best);
+        budget.spend(1);
+        if (best.load < before && candidates.shape.gpus >= problem_.groups[home].gpus) { continue; }
+      }
+      // With a group inside the home, the home's load counts but for this sequence.
+      budget.spend(candidates.end_group - candidates.first_group);
+      for (std::uint32_t group = candidates.first_group; group < candidates.end_group; ++group) {
+        if (problem_.class_of[group] == at) { try_move(state, sample, group, best); }
+      }
+    }
+  }
+
+  void try_move(shard_state const& state, std::uint32_t sample, std::uint32_t group,
+                shard_change& best) const
+  {
+    std::uint32_t const home = state.owner[sample];
+    if (group == home) { return; }
+    cost_units const leaves = problem_.time_in(sample, home);
+    cost_units const comes = problem_.time_in(sample, group);
+    if (state.peak[group].load + comes - leaves >= best.load) { return; }
+    tokens const share_leaves = problem_.share_in(sample, home);
+    tokens const share_comes = problem_.share_in(sample, group);
+    shard_use there = state.peak[group];  // where the sequence is afterwards and was not before
+    cost_units load = state.peak[home].load - leaves;
+    if (!are_disjoint(home, group)) {
+      if (problem_.groups[group].gpus < problem_.groups[home].gpus) {
+        there = {there.load - leaves, there.held - share_leaves};
+      } else {
+        there = state.peak_outside(problem_, group, home);
+        load += comes;
+        if (state.peak[home].held - share_leaves + share_comes > problem_.most_tokens) { return; }
+      }
+    }
+    if (there.held + share_comes > problem_.most_tokens) { return; }
+    load = std::max(load, there.load + comes);
+    if (load < best.load) { best = {load, sample, group, no_shard_group}; }
+  }
+
+  void try_swap(shard_state const& state, std::uint32_t sample, std::uint32_t partner,
+                shard_change& best) const
+  {
+    std::uint32_t const home = state.owner[sample];
+    std::uint32_t const other = state.owner[partner];
+    if (home == other) { return; }
+    cost_units const in_home = problem_.time_in(partner, home);
+    cost_units const in_other = problem_.time_in(sample, other);
+    if (in_home == no_cost || in_other == no_cost) { return; }
+    cost_units const at_home = in_home - problem_.time_in(sample, home);
+    cost_units const at_other = in_other - problem_.time_in(partner, other);
+    tokens const held_at_home =
+        problem_.share_in(partner, home) - problem_.share_in(sample, home);
+    tokens const held_at_other =
+        problem_.share_in(sample, other) - problem_.share_in(partner, other);
+    shard_use a = state.peak[home];
+    shard_use b = state.peak[other];
+    if (!are_disjoint(home, other)) {
+      bool const home_is_inside = problem_.groups[home].gpus < problem_.groups[other].gpus;
+      if (home_is_inside) {
+        if (a.load + at_home + at_other >= best.load) { return; }
+        b = state.peak_outside(problem_, other, home);
+        a = {a.load + at_other, a.held + held_at_other};
+      } else {
+        if (b.load + at_home + at_other >= best.load) { return; }
+        a = state.peak_outside(problem_, home, other);
+        b = {b.load + at_home, b.held + held_at_home};
+      }
+    }
+    cost_units const load = std::max(a.load + at_home, b.load + at_other);
+    if (load >= best.load || a.held + held_at_home > problem_.most_tokens ||
+        b.held + held_at_other > problem_.most_tokens) {
+      return;
+    }
+    best = {load, sample, other, partner};
+  }
+
+  void apply(shard_state& state, shard_change const& change) const
+  {
+    std::uint32_t const home = state.owner[change.sample];
+    state.remove(problem_, change.sample);
+    if (change.partner != no_shard_group) {
+      state.remove(problem_, change.partner);
+      state.insert(problem_, change.partner, home);
+    }
+    state.insert(problem_, change.sample, change.group);
+    state.refresh(problem_);
+  }
+
+  shard_problem const& problem_;
+  std::span<std::uint32_t> least_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP

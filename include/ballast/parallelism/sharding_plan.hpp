@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_SHARDING_PLAN_HPP
+#define BALLAST_PARALLELISM_SHARDING_PLAN_HPP
+
+#include <ballast/core/digest.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Which group of GPUs computes which sequence, and how good that is. The number of GPUs of the
+/// group is the degree to which the sequence is split.
+///
+/// Shapes      owner[n], costs[n], loads[N], tokens_of[N], samples: one group of samples for each
+///             group of GPUs.
+/// Units       costs, loads, makespan and lower_bound in the cost model's unit, per GPU.
+/// Ensures     (1) sequence i belongs to group owner[i], and to samples[owner[i]] only
+///             (2) costs[i] is the time that sequence i takes each GPU of its group
+///             (3) loads[r] is the sum of the costs of the sequences of all groups that contain rank
+///                 r, tokens_of[r] its tokens of them, where each is cut as chunk_of does it
+///             (4) makespan is the largest load
+///             (5) lower_bound: no plan over the same groups and under the same limit has a smaller
+///                 makespan, so this one is at most gap() above the optimum
+struct sharding_plan {
+  std::vector<group_id> owner;
+  std::vector<cost_units> costs;
+  std::vector<cost_units> loads;
+  std::vector<tokens> tokens_of;
+  groups<group_id, sample_id> samples;
+  cost_units makespan = 0;
+  cost_units lower_bound = 0;
+  std::uint64_t groups_digest = 0;  ///< of the device_groups that the plan is for
+
+  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
+  /// work.
+  [[nodiscard]] double gap() const noexcept
+  {
+    return gap_above(ratio{makespan}, ratio{lower_bound});
+  }
+
+  /// Whether no plan is better.
+  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+
+  /// The largest load by the mean load; 1 where there is no work.
+  [[nodiscard]] double balance_ratio() const noexcept { return max_by_mean(loads); }
+
+  /// The same of the tokens that each GPU holds.
+  [[nodiscard]] double token_balance_ratio() const noexcept { return max_by_mean(tokens_of); }
+
+  /// One word that differs where any group, owner, cost or load does: ranks compare it before they
+  /// send.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    return ballast::digest{}
+        .add(groups_digest)
+        .add(std::span(owner))
+        .add(std::span(costs))
+        .add(std::span(loads))
+        .value();
+  }
+
+ private:
+  [[nodiscard]] static double max_by_mean(std::span<std::int64_t const> values) noexcept
+  {
+    double sum = 0;
+    std::int64_t largest = 0;
+    for (std::int64_t const value : values) {
+      sum += static_cast<double>(value);
+      largest = std::max(largest, value);
+    }
+    return sum > 0 ? static_cast<double>(largest) * static_cast<double>(values.size()) / sum : 1.0;
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARALLELISM_SHARDING_PLAN_HPP

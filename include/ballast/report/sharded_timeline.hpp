@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_REPORT_SHARDED_TIMELINE_HPP
+#define BALLAST_REPORT_SHARDED_TIMELINE_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/report/chrome_trace.hpp>
+#include <ballast/route/sharded_event.hpp>
+#include <ballast/topology/device_groups.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace ballast::inline v0::report {
+
+/// When a rank began or ended a phase of a pack, in nanoseconds of a clock that all ranks share.
+struct sharded_moment {
+  sharded_event event;
+  std::int64_t nanoseconds = 0;
+};
+
+/// Records a rank's events by the steady clock: give it to sharded_exchange as its last argument. One
+/// clock serves all ranks that are threads, or processes of one machine.
+struct sharded_recorder {
+  std::vector<sharded_moment>& moments;
+
+  void operator()(sharded_event event) const
+  {
+    auto const now = std::chrono::steady_clock::now().time_since_epoch();
+    moments.push_back({event, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
+  }
+};
+
+/// How long exchanges took, summed over ranks, and how much of that their ranks computed.
+struct exchange_overlap {
+  std::int64_t nanoseconds = 0;
+  std::int64_t under_compute = 0;
+
+  /// The part of 1 that lay under computation; 0 where there was no exchange.
+  [[nodiscard]] double share() const noexcept
+  {
+    return nanoseconds > 0 ? static_cast<double>(under_compute) / static_cast<double>(nanoseconds)
+                           : 0.0;
+  }
+};
+
+}  // namespace ballast::inline v0::report
+
+namespace ballast::inline v0::detail {
+
+/// One exchange of one rank, from its first packed byte to the arrival of all its messages.
+struct recorded_exchange {
+  group_id group{};
+  bool to_tokens = false;
+  std::size_t call = 0;  ///< of the group's exchanges in this direction
+  std::size_t rank = 0;
+  std::int64_t begin = 0;
+  std::int64_t sent = 0;     ///< when the rank went on to something else
+  std::int64_t awaited = 0;  ///< when the rank came back to it
+  std::int64_t end = 0;      ///< first when its results were unpacked, then when they had arrived
+};
+
+/// The exchanges of all ranks, those of a group's call together, then rank by rank.
+[[nodiscard]] inline std::vector<recorded_exchange> recorded_exchanges(
+    std::span<std::vector<report::sharded_moment> const> ranks)
+{
+  using enum sharded_phase;
+  std::vector<recorded_exchange> all;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::size_t const first = all.size();
+    for (auto const& [event, now] : ranks[rank]) {
+      if (event.phase == compute) { continue; }
+      bool const to_tokens = event.phase == begin_to_tokens || event.phase == end_to_tokens;
+      bool const begins = event.phase == begin_to_heads || event.phase == begin_to_tokens;
+      if (begins && !event.is_over) {
+        auto const call = std::count_if(
+            all.begin() + static_cast<std::ptrdiff_t>(first), all.end(), [&](auto const& each) {
+              return each.group == event.group && each.to_tokens == to_tokens;
+            });
+        all.push_back({event.group, to_tokens, static_cast<std::size_t>(call), rank, now, 0, 0, 0});
+        continue;
+      }
+      auto const of_event = std::find_if(all.rbegin(), all.rend(), [&](auto const& each) {
+        return each.rank == rank && each.group == event.group && each.to_tokens == to_tokens;
+      });
+      BALLAST_EXPECTS(of_event != all.rend(), "rank ", rank,
+                      " ends an exchange that it did not begin");
+      (begins ? of_event->sent : event.is_over ? of_event->end : of_event->awaited) = now;
+    }
+  }
+  std::sort(all.begin(), all.end(), [](recorded_exchange const& a, recorded_exchange const& b) {
+    return std::tuple(a.group, a.to_tokens, a.call, a.rank) <
+           std::tuple(b.group, b.to_tokens, b.call, b.rank);
+  });
+  for (auto first = all.begin(); first != all.end();) {
+    auto const last = std::find_if(first, all.end(), [&](recorded_exchange const& each) {
+      return std::tuple(each.group, each.to_tokens, each.call) !=
+             std::tuple(first->group, first->to_tokens, first->call);
+    });
+    std::int64_t all_sent = 0;
+    for (auto each = first; each != last; ++each) { all_sent = std::max(all_sent, each->sent); }
+    // What had been sent before the rank came back to it had arrived by then, unnoticed.
+    for (; first != last; ++first) {
+      if (first->awaited >= all_sent) { first->end = std::max(all_sent, first->sent); }
+    }
+  }
+  return all;
+}
+
+/// The times in which a rank computed, in order.
+[[nodiscard]] inline std::vector<std::array<std::int64_t, 2>> computing_times(
+    std::span<report::sharded_moment const> moments)
+{
+  std::vector<std::array<std::int64_t, 2>> times;
+  for (auto const& [event, now] : moments) {
+    if (event.phase != sharded_phase::compute) { continue; }
+    if (event.is_over) {
+      times.back()[1] = now;
+    } else {
+      times.push_back({now, now});
+    }
+  }
+  return times;
+}
+
+}  // namespace ballast::inline v0::detail
+
+namespace ballast::inline v0::report {
+
+/// Returns how much of their exchanges' time the ranks of some layers spent in computation.
+///
+/// An exchange lasts, on each rank, from the moment it begins to pack until its messages have arrived:
+/// until the last GPU of the group has sent, if the rank came back to it later, else until the rank has
+/// waited and unpacked. So what arrived long before a rank looked does not count as hidden.
+///
+/// Shapes      moments of every rank.
+/// Expects     all that forward() and backward() told of complete calls.
+/// Ensures     (1) under_compute <= nanoseconds
+/// Complexity  O(e^2) for e events of a rank.
+[[nodiscard]] inline exchange_overlap overlap_of(std::span<std::vector<sharded_moment> const> ranks)
+{
+  exchange_overlap all;
+  std::vector<std::vector<std::array<std::int64_t, 2>>> computing;
+  for (auto const& moments : ranks) { computing.push_back(detail::computing_times(moments)); }
+  for (auto const& exchange : detail::recorded_exchanges(ranks)) {
+    all.nanoseconds += exchange.end - exchange.begin;
+    for (auto const& [begin, end] : computing[exchange.rank]) {
+      all.under_compute +=
+          std::max<std::int64_t>(0, std::min(end, exchange.end) - std::max(begin, exchange.begin));
+    }
+  }
+  return all;
+}
+
+/// Returns the timeline of some layers: a process for each rank, whose first track is what the rank
+/// does, and whose other tracks are the exchanges that are under way.
+///
+/// Shapes, Expects and exchanges as for overlap_of.
+/// Units       nanoseconds from the first moment.
+/// Ensures     (1) an event for every phase, and one for every exchange, from begin to arrival
+///             (2) exchanges that are under way at once are on different tracks
+[[nodiscard]] inline chrome_trace sharded_timeline(
+    std::span<std::vector<sharded_moment> const> ranks, device_groups const& all)
+{
+  static constexpr std::array phases{"begins to heads", "ends to heads", "computes",
+                                     "begins to tokens", "ends to tokens"};
+  auto const of_group = [&](group_id id) {
+    device_group const group = all[id];
+    std::size_t const first = to_index(group.first);
+    return group.gpus == 1 ? std::string("of its own")
+                           : "of GPUs " + std::to_string(first) + " to " +
+                                 std::to_string(first + group.gpus - 1);
+  };
+  bool any = false;
+  std::int64_t start = 0;
+  for (auto const& moments : ranks) {
+    if (moments.empty()) { continue; }
+    start = any ? std::min(start, moments.front().nanoseconds) : moments.front().nanoseconds;
+    any = true;
+  }
+  chrome_trace trace;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    auto const process = static_cast<std::uint32_t>(rank);
+    trace.name_process(process, "rank " + std::to_string(rank));
+    trace.name_track({process, 0}, "work");
+    for (std::size_t at = 0; at + 1 < ranks[rank].size(); at += 2) {  // phases do not overlap
+      auto const& [event, begin] = ranks[rank][at];
+      std::string const name =
+          phases[static_cast<std::size_t>(event.phase)] + std::string(" ") + of_group(event.group);
+      trace.add(
+          {{process, 0}, name, "work", begin - start, ranks[rank][at + 1].nanoseconds - begin});
+    }
+  }
+  auto exchanges = detail::recorded_exchanges(ranks);
+  std::sort(exchanges.begin(), exchanges.end(), [](auto const& a, auto const& b) {
+    return std::tuple(a.rank, a.begin, a.group) < std::tuple(b.rank, b.begin, b.group);
+  });
+  std::vector<std::vector<std::int64_t>> busy_until(ranks.size());  // of each track
+  for (auto const& exchange : exchanges) {
+    auto& tracks = busy_until[exchange.rank];
+    auto const idle = std::find_if(tracks.begin(), tracks.end(),
+                                   [&](std::int64_t end) { return end <= exchange.begin; });
+    auto const process = static_cast<std::uint32_t>(exchange.rank);
+    auto const track = static_cast<std::uint32_t>(idle - tracks.begin());
+    if (idle == tracks.end()) {
+      tracks.push_back(exchange.end);
+      trace.name_track({process, track + 1}, "exchanges");
+    } else {
+      *idle = exchange.end;
+    }
+    std::string const name =
+        (exchange.to_tokens ? "to tokens " : "to heads ") + of_group(exchange.group);
+    trace.add({{process, track + 1},
+               name,
+               "exchange",
+               exchange.begin - start,
+               exchange.end - exchange.begin});
+  }
+  return trace;
+}
+
+}  // namespace ballast::inline v0::report
+
+#endif  // BALLAST_REPORT_SHARDED_TIMELINE_HPP

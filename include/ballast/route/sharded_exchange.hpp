@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_SHARDED_EXCHANGE_HPP
+#define BALLAST_ROUTE_SHARDED_EXCHANGE_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/route/detail/head_messages.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/sharded_packs.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Runs attention of one layer on sequences that are split to different degrees: brings each pack of a
+/// rank from tokens to heads, has it computed, and brings the results back, while it computes others.
+///
+///     exchange.forward(comm, packs, std::array{heads_of(q, q_whole, 32, 128), ...},
+///                      std::array{heads_of(o_whole, o, 32, 128)},
+///                      [&](std::size_t pack) { ... });  // attention of packs[pack].plan.lengths()
+///
+/// All ranks call the same functions in the same order, each with its own packs. Forward, a rank
+/// begins the first exchange of its first `ahead` packs and computes its own sequences. Then for each
+/// pack, from the largest group on, it begins the first exchange of the pack that is `ahead` further,
+/// waits for this pack's, calls compute(pack), and begins the pack's second exchange. At the end it
+/// waits for all second exchanges. Backward mirrors the order: from the smallest group on, and the
+/// rank's own sequences last, so that they hide the last exchange.
+///
+/// No circle of ranks waits: for pack p the first exchange is call 2p - 1 and the second call 2(p +
+/// ahead). All GPUs of a group give it the same p (sharded_packs), and every rank calls in increasing
+/// numbers, backward in decreasing ones. So collectives that block would do too.
+///
+/// Shapes      before: an array for each of to_heads, from[packs.rows()][heads][dim] and
+///             to[packs.heads_of_sequences(heads)][dim]. After, the other way round:
+///             from[packs.heads_of_sequences(heads)][dim], to[packs.rows()][heads][dim]. compute gets
+///             its part of each by packs.for_attention.
+/// Expects     the packs are of this rank and communicator, the same lengths, owners and groups were
+///             given everywhere, and all ranks have the same `ahead`; arrays in memory that the host
+///             reaches; arrays that other arrays do not overlap, but for `from` arrays; in to_tokens,
+///             elements that can be added if several GPUs have the same head. compute may throw.
+///             `Allocator` allocates memory that the communicator reaches.
+/// Ensures     (1) compute(pack) is called once for each pack, after all heads of the pack are there
+///             (2) when a call returns, each row has what compute left of it, byte for byte, and the
+///                 sum over the GPUs, in their order, of heads that several of them have
+///             (3) a call allocates only where packs or messages are larger than ever before: messages
+///                 of ahead + 1 packs to heads, and of all packs to tokens
+///             (4) no transfer is under way after a call, also after an error or an exception
+/// Errors      those of the communicator; then the arrays that are written are unspecified, and the
+///             rank takes part in no further exchange of the call: leave the communicator, so that
+///             ranks that wait for this one learn it before their deadline.
+/// Complexity  O(sum over packs of GPUs x arrays x sequences). A byte that moves is copied once on
+///             either side of its message, one that stays on the rank once, and those of the rank's
+///             own sequences never.
+/// Source      the overlapped schedule of "FlexRL", whose `ahead` is 1.
+template <class Allocator = std::allocator<std::byte>>
+  requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
+class sharded_exchange {
+ public:
+  /// The more packs are `ahead`, the less a rank waits for ranks that compute longer on their own
+  /// sequences or on smaller groups, and the more messages lie in memory.
+  explicit sharded_exchange(std::size_t ahead = 1, Allocator const& allocator = Allocator())
+      : ahead_(ahead), allocator_(allocator)
+  {
+    BALLAST_EXPECTS(ahead >= 1, "exchanges of 0 packs ahead were asked for");
+  }
+
+  /// Attention's forward pass: to_heads are queries, keys and values, to_tokens is its output.
+  template <point_to_point C, std::invocable<std::size_t> Compute,
+            std::invocable<sharded_event> Watch = ignore_sharded_events>
+  [[nodiscard]] result<void> forward(C& comm, sharded_packs const& packs,
+                                     std::span<head_array const> to_heads,
+                                     std::span<head_array const> to_tokens, Compute&& compute,
+                                     Watch&& watch = {})
+  {
+    return run(comm, packs, {to_heads, to_tokens}, true, compute, watch);
+  }
+
+  /// Its backward pass: to_heads is the gradient of the output, to_tokens are those of queries, keys
+  /// and values.
+  template <point_to_point C, std::invocable<std::size_t> Compute,
+            std::invocable<sharded_event> Watch = ignore_sharded_events>
+  [[nodiscard]] result<void> backward(C& comm, sharded_packs const& packs,
+                                      std::span<head_array const> to_heads,
+                                      std::span<head_array const> to_tokens, Compute&& compute,
+                                      Watch&& watch = {})
+  {
+    return run(comm, packs, {to_heads, to_tokens}, false, compute, watch);
+  }
+
+ private:
+  using direction = detail::head_direction;
+  using messages = detail::head_messages<Allocator>;
+
+  struct both_arrays {
+    std::span<head_array const> to_heads;
+    std::span<head_array const> to_tokens;
+  };
+
+  template <class C, class Compute, class Watch>
+  [[nodiscard]] result<void> run(C& comm, sharded_packs const& packs, both_arrays const& arrays,
+                                 bool forward, Compute& compute, Watch& watch)
+  {
+    BALLAST_EXPECTS(packs.rank() == comm.rank() && packs.ranks() == comm.size(),
+                    "the packs are those of rank ", packs.rank(), " of ", packs.ranks(),
+                    ", and the communicator is that of rank ", comm.rank(), " of ", comm.size());
+    check(packs, arrays.to_heads, direction::to_heads);
+    check(packs, arrays.to_tokens, direction::to_tokens);
+    std::size_t const shared = packs.shared();
+    while (to_heads_.size() < std::min(ahead_ + 1, shared)) { to_heads_.emplace_back(allocator_); }
+    while (to_tokens_.size() < shared) { to_tokens_.emplace_back(allocator_); }
+    result<void> done;
+    try {
+      done = go_through(comm, packs, arrays, forward, compute, watch);
+    } catch (...) {
+      release(comm);  // or they would use memory that is freed
+      throw;
+    }
+    if (!done) { release(comm); }
+    return done;
+  }
+
+  template <class C, class Compute, class Watch>
+  [[nodiscard]] result<void> go_through(C& comm, sharded_packs const& packs,
+                                        both_arrays const& arrays, bool forward, Compute& compute,
+                                        Watch& watch)
+  {
+    std::size_t const shared = packs.shared();
+    auto const pack_at = [&](std::size_t place) { return forward ? place : shared - 1 - place; };
+    auto const watched = [&](sharded_phase phase, std::size_t pack, auto&& work) {
+      watch(sharded_event{phase, false, packs[pack].id});
+      auto done = work();
+      watch(sharded_event{phase, true, packs[pack].id});
+      return done;
+    };
+    auto const computed = [&](std::size_t pack) {
+      watch(sharded_event{sharded_phase::compute, false, packs[pack].id});
+      compute(pack);
+      watch(sharded_event{sharded_phase::compute, true, packs[pack].id});
+    };
+    auto const begin_to_heads = [&](std::size_t place) {
+      return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
+        return to_heads_[place % (ahead_ + 1)].begin(
+            comm, packs[pack_at(place)], direction::to_heads,
+            parts(packs, pack_at(place), arrays.to_heads, direction::to_heads));
+      });
+    };
+    for (std::size_t place = 0; place < std::min(ahead_, shared); ++place) {
+      if (auto begun = begin_to_heads(place); !begun) { return begun; }
+    }
+    bool const has_own = shared < packs.size();
+    if (forward && has_own) { computed(shared); }
+    for (std::size_t place = 0; place < shared; ++place) {
+      std::size_t const pack = pack_at(place);
+      if (place + ahead_ < shared) {
+        if (auto begun = begin_to_heads(place + ahead_); !begun) { return begun; }
+      }
+      auto arrived = watched(sharded_phase::end_to_heads, pack, [&] {
+        return to_heads_[place % (ahead_ + 1)].end(
+            comm, packs[pack], direction::to_heads,
+            parts(packs, pack, arrays.to_heads, direction::to_heads));
+      });
+      if (!arrived) { return arrived; }
+      computed(pack);
+      auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
+        return to_tokens_[place].begin(comm, packs[pack], direction::to_tokens,
+                                       parts(packs, pack, arrays.to_tokens, direction::to_tokens));
+      });
+      if (!begun) { return begun; }
+    }
+    if (!forward && has_own) { computed(shared); }
+    for (std::size_t place = 0; place < shared; ++place) {
+      std::size_t const pack = pack_at(place);
+      auto arrived = watched(sharded_phase::end_to_tokens, pack, [&] {
+        return to_tokens_[place].end(comm, packs[pack], direction::to_tokens,
+                                     parts(packs, pack, arrays.to_tokens, direction::to_tokens));
+      });
+      if (!arrived) { return arrived; }
+    }
+    return {};
+  }
+
+  /// The parts of arrays that belong to a pack.
+  [[nodiscard]] std::span<head_array const> parts(sharded_packs const& packs, std::size_t pack,
+                                                  std::span<head_array const> arrays,
+                                                  direction towards)
+  {
+    parts_.assign(arrays.begin(), arrays.end());
+    for (head_array& each : parts_) {
+      auto const [heads, bytes] = each.shape;
+      if (towards == direction::to_heads) {
+        each.from = packs.between_attentions(pack, each.from, heads, bytes);
+        each.to = packs.for_attention(pack, {}, each.to, heads, bytes);
+      } else {
+        each.from = packs.for_attention(pack, {}, each.from, heads, bytes);
+        each.to = packs.between_attentions(pack, each.to, heads, bytes);
+      }
+    }
+    return parts_;
+  }
+
+  static void check(sharded_packs const& packs, std::span<head_array const> arrays,
+                    direction towards)
+  {
+    bool const to_heads = towards == direction::to_heads;
+    for (head_array const& array : arrays) {
+      auto const [heads, bytes] = array.shape;
+      std::size_t const between = static_cast<std::size_t>(packs.rows()) * heads * bytes;
+      std::size_t const in_attention = packs.heads_of_sequences(heads) * bytes;
+      auto const number = &array - arrays.data();
+      char const* const name = to_heads ? "to_heads" : "to_tokens";
+      std::size_t const before = to_heads ? between : in_attention;
+      std::size_t const after = to_heads ? in_attention : between;
+      BALLAST_EXPECTS(array.from.size() == before, "array ", number, " of ", name, " has ",
+                      array.from.size(), " bytes in `from`, and the packs of rank ", packs.rank(),
+                      " have ", before);
+      BALLAST_EXPECTS(array.to.size() == after, "array ", number, " of ", name, " has ",
+                      array.to.size(), " bytes in `to`, and the packs of rank ", packs.rank(),
+                      " have ", after);
+    }
+  }
+
+  /// After a failure: ends all transfers.
+  template <class C>
+  void release(C& comm)
+  {
+    for (messages& each : to_heads_) { each.release(comm); }
+    for (messages& each : to_tokens_) { each.release(comm); }
+  }
+
+  std::size_t ahead_;
+  Allocator allocator_;
+  std::vector<messages> to_heads_;   ///< of the packs whose first exchange is under way, in turn
+  std::vector<messages> to_tokens_;  ///< of all shared packs
+  std::vector<head_array> parts_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_SHARDED_EXCHANGE_HPP

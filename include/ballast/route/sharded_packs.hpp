@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_ROUTE_SHARDED_PACKS_HPP
+#define BALLAST_ROUTE_SHARDED_PACKS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/groups.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/topology/device_groups.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// The sequences that one group of GPUs computes together.
+struct sharded_pack {
+  group_id id{};
+  device_group group;
+  std::uint32_t gpu = 0;  ///< which of the group's GPUs this rank is
+  tokens row = 0;         ///< of the rank's arrays: where its chunks of the sequences begin
+  ulysses_plan plan;      ///< which of the group's GPUs has which tokens, and which heads
+
+  /// Whether several GPUs share the sequences. If not, tokens and heads lie in the same place.
+  [[nodiscard]] bool is_shared() const noexcept { return group.gpus > 1; }
+
+  /// Rows of the rank between attentions.
+  [[nodiscard]] tokens rows() const { return plan.rows(gpu); }
+
+  /// Heads of an array on the rank in attention: all rows of the group x the rank's share.
+  [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t heads) const
+  {
+    return plan.heads_of_sequences(gpu, heads);
+  }
+};
+
+/// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and has
+/// tokens, from the largest group to the rank alone.
+///
+/// Between attentions a rank's arrays are those of placement::assign_groups: pack by pack, all heads.
+/// In attention a second array has the shared packs, one after the other, with all rows of the group's
+/// sequences and the rank's share of the heads. The rank's own sequences are computed where they lie.
+///
+/// Groups are nested. So all GPUs of a group have the same packs before the group's, and an exchange
+/// has the same number on all of them.
+///
+/// Shapes      lengths[n]; samples: which of the n sequences each group owns.
+/// Expects     a group of samples for every group of GPUs, samples below n, lengths from 0 to
+///             longest_sample; rank below all.gpus(); query_heads >= 1.
+/// Ensures     (1) the packs are by descending number of GPUs; none is without tokens, and those of
+///                 the group's GPUs are equal but for gpu and row
+///             (2) the rows of the packs, one after the other, are the rank's rows of assign_groups
+///             (3) all GPUs of a group have equally many packs before it
+/// Complexity  assign: O(sequences of the rank x GPUs of their groups); it allocates only where there
+///             are more of them than ever before. Members O(packs).
+class sharded_packs {
+ public:
+  void assign(std::span<tokens const> lengths, groups<group_id, sample_id> const& samples,
+              device_groups const& all, rank_id rank, std::uint32_t query_heads)
+  {
+    BALLAST_EXPECTS(samples.size() == all.size(), "the plan has sequences of ", samples.size(),
+                    " groups, and there are ", all.size(), " groups of GPUs");
+    rank_ = rank;
+    ranks_ = all.gpus();
+    size_ = 0;
+    tokens row = 0;
+    auto const own = all.groups_of(rank);
+    packs_.resize(own.size() > packs_.size() ? own.size() : packs_.size());
+    for (std::size_t place = own.size(); place > 0; --place) {
+      group_id const id = own[place - 1];
+      sharded_pack& pack = packs_[size_];
+      pack.id = id;
+      pack.group = all[id];
+      pack.gpu = static_cast<std::uint32_t>(to_index(rank) - to_index(pack.group.first));
+      pack.row = row;
+      pack.plan.assign(lengths, samples[id], pack.group.gpus, query_heads);
+      if (pack.plan.rows() == 0) { continue; }
+      row += pack.rows();
+      ++size_;
+    }
+    rows_ = row;
+  }
+
+  [[nodiscard]] rank_id rank() const noexcept { return rank_; }
+
+  /// Ranks of the job.
+  [[nodiscard]] std::size_t ranks() const noexcept { return ranks_; }
+
+  /// Number of packs.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// Packs that several GPUs share; the rank's own, if it has sequences, is behind them.
+  [[nodiscard]] std::size_t shared() const noexcept
+  {
+    return size_ > 0 && !packs_[size_ - 1].is_shared() ? size_ - 1 : size_;
+  }
+
+  [[nodiscard]] sharded_pack const& operator[](std::size_t pack) const
+  {
+    BALLAST_EXPECTS(pack < size_, "pack ", pack, " of ", size_);
+    return packs_[pack];
+  }
+
+  /// Rows of the rank between attentions.
+  [[nodiscard]] tokens rows() const noexcept { return rows_; }
+
+  /// Heads of an array on the rank in attention, of all shared packs: rows x share of the heads. Times
+  /// dim: its elements.
+  [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t heads) const
+  {
+    return heads_before(shared(), heads);
+  }
+
+  /// Returns a pack's part of an array between attentions, elements[rows()][heads][dim].
+  template <class T>
+  [[nodiscard]] std::span<T> between_attentions(std::size_t pack, std::span<T> elements,
+                                                std::uint32_t heads, std::size_t dim) const
+  {
+    sharded_pack const& part = (*this)[pack];
+    std::size_t const row = heads * dim;
+    return elements.subspan(static_cast<std::size_t>(part.row) * row,
+                            static_cast<std::size_t>(part.rows()) * row);
+  }
+
+  /// Returns what attention reads or writes of an array for a pack: a part of `in_attention`,
+  /// [heads_of_sequences(heads)][dim], or if the sequences are the rank's own, of `between`.
+  template <class T>
+  [[nodiscard]] std::span<T> for_attention(std::size_t pack, std::span<T> between,
+                                           std::span<T> in_attention, std::uint32_t heads,
+                                           std::size_t dim) const
+  {
+    sharded_pack const& part = (*this)[pack];
+    if (!part.is_shared()) { return between_attentions(pack, between, heads, dim); }
+    return in_attention.subspan(heads_before(pack, heads) * dim,
+                                part.heads_of_sequences(heads) * dim);
+  }
+
+ private:
+  [[nodiscard]] std::size_t heads_before(std::size_t pack, std::uint32_t heads) const
+  {
+    std::size_t all = 0;
+    for (std::size_t before = 0; before < pack; ++before) {
+      all += packs_[before].heads_of_sequences(heads);
+    }
+    return all;
+  }
+
+  std::vector<sharded_pack> packs_;  ///< the first size_ of them
+  std::size_t size_ = 0;
+  std::size_t ranks_ = 0;
+  rank_id rank_{};
+  tokens rows_ = 0;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_ROUTE_SHARDED_PACKS_HPP

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
+#define BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/topology/node_sizes.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// GPUs that may share a sequence: `gpus` consecutive ranks from `first`.
+struct device_group {
+  rank_id first{};
+  std::uint32_t gpus = 1;
+
+  friend constexpr bool operator==(device_group, device_group) = default;
+};
+
+/// The groups of GPUs among which a step chooses for every sequence: single GPUs, pairs, fours, and
+/// so on, up to whole nodes and several nodes. Other than bags, they overlap: a GPU works in several
+/// of them, one after the other. The number of GPUs of a group is its degree.
+///
+/// Inside a node: 1, 2, 4 ... GPUs, at multiples of their number from the node's first GPU, and the
+/// whole node. Beyond it: 2, 4, 8 ... whole nodes, at multiples of their number. Where a node's GPUs
+/// or the nodes are no power of two, the last ones are in fewer groups.
+///
+/// Expects     nodes of at most 2^24 GPUs together; largest_degree >= 1.
+/// Ensures     (1) the groups are those above that have at most largest_degree GPUs, each once
+///             (2) two groups are disjoint, or the larger one contains the smaller one; so those of
+///                 one degree are disjoint
+///             (3) identifiers ascend by degree, then by first rank; group r of one GPU is rank r
+///             (4) of_degree(k) are the groups of k GPUs, groups_of(r) those that contain rank r by
+///                 ascending degree, group_of(r, k) the one that is in both, if there is one
+/// Complexity  construction O(GPUs log GPUs), digest O(groups), of_degree and group_of O(log of the
+///             degrees), all else O(1). For N GPUs there are at most 4 N groups.
+/// Source      the structured groups of "FlexRL"; as printed, groups of different sizes never
+///             overlap, which contradicts its pairs on all GPUs and its schedule over several
+///             degrees per GPU: here groups of one size are disjoint, and sizes are nested.
+class device_groups {
+ public:
+  device_groups() = default;
+
+  device_groups(node_sizes const& nodes, std::uint32_t largest_degree)
+  {
+    BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
+                    nodes.gpus(), " GPUs, and the most is 16777216");
+    BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
+    find_groups(nodes, largest_degree);
+    std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
+      return std::tuple(a.gpus, a.first) < std::tuple(b.gpus, b.first);
+    });
+    index_degrees();
+    index_ranks(nodes.gpus());
+    nodes_ = nodes;
+  }
+
+  /// The nodes over which the groups lie; one of 8 GPUs where there are no groups.
+  [[nodiscard]] node_sizes const& nodes() const noexcept { return nodes_; }
+
+  /// Number of groups.
+  [[nodiscard]] std::size_t size() const noexcept { return groups_.size(); }
+
+  /// Number of GPUs of the job.
+  [[nodiscard]] std::size_t gpus() const noexcept
+  {
+    return rank_offsets_.empty() ? 0 : rank_offsets_.size() - 1;  // empty if it was moved from
+  }
+
+  [[nodiscard]] device_group operator[](group_id id) const
+  {
+    BALLAST_EXPECTS(to_index(id) < size(), "group ", id, " of ", size(), " groups");
+    return groups_[to_index(id)];
+  }
+
+  /// The sizes that groups have, ascending.
+  [[nodiscard]] std::span<std::uint32_t const> degrees() const noexcept { return degrees_; }
+
+  /// The groups of so many GPUs, by first rank; none where no group has that degree.
+  [[nodiscard]] std::span<group_id const> of_degree(std::uint32_t degree) const
+  {
+    auto const found = std::lower_bound(degrees_.begin(), degrees_.end(), degree);
+    if (found == degrees_.end() || *found != degree) { return {}; }
+    auto const place = static_cast<std::size_t>(found - degrees_.begin());
+    return std::span(ids_).subspan(degree_offsets_[place],
+                                   degree_offsets_[place + 1] - degree_offsets_[place]);
+  }
+
+  /// The groups that contain a rank, by ascending degree: each contains the one before it.
+  [[nodiscard]] std::span<group_id const> groups_of(rank_id rank) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of groups over ", gpus(), " GPUs");
+    std::size_t const first = rank_offsets_[to_index(rank)];
+    return std::span(groups_of_ranks_).subspan(first, rank_offsets_[to_index(rank) + 1] - first);
+  }
+
+  /// The group of so many GPUs that contains a rank.
+  [[nodiscard]] std::optional<group_id> group_of(rank_id rank, std::uint32_t degree) const
+  {
+    auto const chain = groups_of(rank);
+    auto const found = std::lower_bound(
+        chain.begin(), chain.end(), degree,
+        [this](group_id id, std::uint32_t k) { return groups_[to_index(id)].gpus < k; });
+    if (found == chain.end() || groups_[to_index(*found)].gpus != degree) { return std::nullopt; }
+    return *found;
+  }
+
+  /// One word that differs where any group does.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    ballast::digest all;
+    all.add(gpus()).add(size());
+    for (device_group const each : groups_) { all.add(to_index(each.first)).add(each.gpus); }
+    return all.value();
+  }
+
+  friend bool operator==(device_groups const& a, device_groups const& b)
+  {
+    return a.gpus() == b.gpus() && a.groups_ == b.groups_;
+  }
+
+ private:
+  void find_groups(node_sizes const& nodes, std::uint32_t largest_degree)
+  {
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      auto const id = to_id<node_id>(node);
+      std::size_t const gpus = nodes[id];
+      std::size_t degree = 1;
+      for (; degree <= gpus && degree <= largest_degree; degree *= 2) {
+        for (std::size_t first = 0; first + degree <= gpus; first += degree) {
+          add(to_index(nodes.first(id)) + first, degree);
+        }
+      }
+      bool const is_whole_already = degree == 2 * gpus;
+      if (gpus <= largest_degree && !is_whole_already) { add(to_index(nodes.first(id)), gpus); }
+    }
+    for (std::size_t run = 2; run <= nodes.size(); run *= 2) {
+      for (std::size_t node = 0; node + run <= nodes.size(); node += run) {
+        auto const last = to_id<node_id>(node + run - 1);
+        std::size_t const first = to_index(nodes.first(to_id<node_id>(node)));
+        std::size_t const gpus = to_index(nodes.first(last)) + nodes[last] - first;
+        if (gpus <= largest_degree) { add(first, gpus); }
+      }
+    }
+  }
+
+  void add(std::size_t first, std::size_t gpus)
+  {
+    groups_.push_back({to_id<rank_id>(first), static_cast<std::uint32_t>(gpus)});
+  }
+
+  void index_degrees()
+  {
+    ids_.reserve(groups_.size());
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      ids_.push_back(to_id<group_id>(index));
+      if (degrees_.empty() || degrees_.back() != groups_[index].gpus) {
+        degrees_.push_back(groups_[index].gpus);
+        degree_offsets_.push_back(index);
+      }
+    }
+    degree_offsets_.push_back(groups_.size());
+  }
+
+  /// The groups ascend by degree, so that each rank meets its own in that order.
+  void index_ranks(std::size_t gpus)
+  {
+    rank_offsets_.assign(gpus + 1, 0);
+    auto const for_each_member = [this](auto visit) {
+      for (std::size_t index = 0; index < groups_.size(); ++index) {
+        std::size_t const first = to_index(groups_[index].first);
+        for (std::size_t rank = first; rank < first + groups_[index].gpus; ++rank) {
+          visit(rank, to_id<group_id>(index));
+        }
+      }
+    };
+    for_each_member([this](std::size_t rank, group_id) { ++rank_offsets_[rank + 1]; });
+    for (std::size_t rank = 0; rank < gpus; ++rank) {
+      rank_offsets_[rank + 1] += rank_offsets_[rank];
+    }
+    groups_of_ranks_.resize(rank_offsets_.back());
+    std::vector<std::size_t> next = rank_offsets_;
+    for_each_member([&](std::size_t rank, group_id id) { groups_of_ranks_[next[rank]++] = id; });
+  }
+
+  node_sizes nodes_;
+  std::vector<device_group> groups_;
+  std::vector<group_id> ids_;  ///< 0, 1, 2, ...: of_degree returns parts of it
+  std::vector<std::uint32_t> degrees_;
+  std::vector<std::size_t> degree_offsets_;  ///< of each degree's groups, and their number
+  std::vector<std::size_t> rank_offsets_;
+  std::vector<group_id> groups_of_ranks_;  ///< rank after rank
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP

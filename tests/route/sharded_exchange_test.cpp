@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/sharded_exchange.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "../support/trials.hpp"
+#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_step, random_sharded_step, ...}
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/route/sharded_event.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/topology/device_groups.hpp>
+#include <ballast/topology/node_sizes.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using ballast::error_code;
+using ballast::group_id;
+using ballast::rank_id;
+using ballast::result;
+using ballast::sharded_event;
+using ballast::sharded_exchange;
+using ballast::sharded_phase;
+using ballast::thread_communicator;
+using ballast::tokens;
+using ballast::transfer_id;
+using ballast_test::random_delays;
+using ballast_test::sharded_arrays;
+using ballast_test::sharded_step;
+
+std::vector<sharded_step> random_sharded_steps(int count, std::size_t gpus, std::uint64_t seed)
+{
+  ballast::random_source random(seed);
+  std::vector<sharded_step> steps;
+  for (int each = 0; each < count; ++each) {
+    steps.push_back(ballast_test::random_sharded_step(random, gpus));
+  }
+  return steps;
+}
+
+// Ranks are late at random places, and no barrier keeps them in the same step.
+TEST(ShardedExchange, EqualsTheUnshardedStepBitForBit)  // Ensures (1) (2)
+{
+  auto const steps = random_sharded_steps(ballast_test::trials_of(2000), 8, 811);
+  ballast::run_ranks(8, [&](thread_communicator& comm) {
+    std::array<sharded_exchange<>, 3> exchanges{sharded_exchange(1), sharded_exchange(2),
+                                                sharded_exchange(8)};
+    for (std::size_t trial = 0; trial < steps.size(); ++trial) {
+      SCOPED_TRACE(testing::Message() << "step " << trial << ", rank " << to_index(comm.rank()));
+      random_delays const delays(8 * trial + to_index(comm.rank()));
+      auto const done = expect_unsharded_step(comm, steps[trial], exchanges[trial % 3], delays);
+      ASSERT_TRUE(done) << done.error().message;
+      if (testing::Test::HasFailure()) { return; }
+    }
+  });
+}
+
+/// One pack's part of an array.
+ballast::head_array part_of(ballast::sharded_packs const& packs, std::size_t pack,
+                            ballast::head_array array, bool to_heads)
+{
+  auto const [heads, bytes] = array.shape;
+  std::span<std::byte> none;
+  array.from = to_heads ? packs.between_attentions(pack, array.from, heads, bytes)
+                        : packs.for_attention(pack, {}, array.from, heads, bytes);
+  array.to = to_heads ? packs.for_attention(pack, none, array.to, heads, bytes)
+                      : packs.between_attentions(pack, array.to, heads, bytes);
+  return array;
+}
+
+// The numbers of the calls make a total order: collectives that block do not wait in a circle either.
+TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
+{
+  auto const steps = random_sharded_steps(ballast_test::trials_of(200), 8, 812);
+  ballast::run_ranks(
+      8,
+      [&](thread_communicator& comm) {
+        ballast::workspace memory;
+        for (std::size_t trial = 0; trial < steps.size(); ++trial) {
+          SCOPED_TRACE(testing::Message()
+                       << "step " << trial << ", rank " << to_index(comm.rank()));
+          sharded_step const& step = steps[trial];
+          random_delays delay(trial * 8 + to_index(comm.rank()));
+          std::vector<std::optional<thread_communicator>> group_comms(step.all.size());
+          for (std::uint32_t const degree : step.all.degrees()) {
+            auto const group = step.all.group_of(comm.rank(), degree);
+            auto const none = static_cast<std::uint32_t>(step.all.size());
+            auto part =
+                comm.split(group ? static_cast<std::uint32_t>(to_index(*group)) : none).value();
+            if (group) { group_comms[to_index(*group)].emplace(std::move(part)); }
+          }
+          sharded_arrays arrays(step, comm.rank());
+          auto const& packs = arrays.packs;
+          auto const to_heads_blocking = [&](std::size_t pack) {
+            auto const [q, k, v] = arrays.inputs();
+            delay({});
+            ASSERT_TRUE(to_heads(*group_comms[to_index(packs[pack].id)], packs[pack].plan, memory,
+                                 part_of(packs, pack, q, true), part_of(packs, pack, k, true),
+                                 part_of(packs, pack, v, true)));
+          };
+          std::size_t const shared = packs.shared();
+          if (shared > 0) { to_heads_blocking(0); }
+          if (shared < packs.size()) { arrays.compute_forward(shared); }
+          for (std::size_t pack = 0; pack < shared; ++pack) {
+            if (pack + 1 < shared) { to_heads_blocking(pack + 1); }
+            arrays.compute_forward(pack);
+            delay({});
+            ASSERT_TRUE(to_tokens(*group_comms[to_index(packs[pack].id)], packs[pack].plan, memory,
+                                  part_of(packs, pack, arrays.outputs()[0], false)));
+          }
+          arrays.expect_unsharded_output();
+          if (testing::Test::HasFailure()) { return; }
+        }
+      },
+      10s);
+}
+
+/// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one of
+/// its own.
+sharded_step step_of_four_packs(tokens length = 16)
+{
+  ballast::random_source random(3);
+  ballast::device_groups const all(ballast::node_sizes::equal(2, 4), 8);
+  std::vector<group_id> owner;
+  for (std::uint32_t const degree : {1U, 8U, 2U, 4U}) {
+    owner.push_back(*all.group_of(rank_id{0}, degree));
+  }
+  owner.push_back(*all.group_of(rank_id{7}, 4));
+  return {all, std::vector<tokens>(owner.size(), length), owner, 8, 4, 2, random};
+}
+
+std::string text_of(sharded_event event, ballast::device_groups const& all)
+{
+  static constexpr std::array names{"to_heads", "have_heads", "compute", "to_tokens",
+                                    "have_tokens"};
+  return names[static_cast<std::size_t>(event.phase)] + std::string(" ") +
+         std::to_string(all[event.group].gpus);
+}
+
+TEST(ShardedExchange, BeginsExchangesBeforeItComputes)
+{
+  auto const step = step_of_four_packs();
+  using texts = std::vector<std::string>;
+  auto const seen = ballast::run_ranks(8, [&](thread_communicator& comm) {
+    std::array<texts, 3> all;
+    sharded_exchange by_one;
+    sharded_exchange by_three(3);
+    sharded_arrays arrays(step, comm.rank());
+    std::optional<sharded_event> open;
+    auto const watch = [&](texts& to) {
+      return [&](sharded_event event) {
+        EXPECT_EQ(open.has_value(), event.is_over) << "phases do not overlap";
+        if (event.is_over) {
+          EXPECT_EQ(open->phase, event.phase);
+          EXPECT_EQ(open->group, event.group);
+          open.reset();
+        } else {
+          open = event;
+          to.push_back(text_of(event, step.all));
+        }
+      };
+    };
+    auto const forward = [&](std::size_t pack) { arrays.compute_forward(pack); };
+    auto const backward = [&](std::size_t pack) { arrays.compute_backward(pack); };
+    EXPECT_TRUE(by_one.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), forward,
+                               watch(all[0])));
+    EXPECT_TRUE(by_one.backward(comm, arrays.packs, arrays.output_gradients(),
+                                arrays.input_gradients(), backward, watch(all[1])));
+    EXPECT_TRUE(by_three.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), forward,
+                                 watch(all[2])));
+    return all;
+  });
+  EXPECT_EQ(seen[0][0], (texts{"to_heads 8", "compute 1",                                 //
+                               "to_heads 4", "have_heads 8", "compute 8", "to_tokens 8",  //
+                               "to_heads 2", "have_heads 4", "compute 4", "to_tokens 4",  //
+                               "have_heads 2", "compute 2", "to_tokens 2",                //
+                               "have_tokens 8", "have_tokens 4", "have_tokens 2"}));
+  EXPECT_EQ(seen[0][1],
+            (texts{"to_heads 2", "to_heads 4", "have_heads 2", "compute 2", "to_tokens 2",  //
+                   "to_heads 8", "have_heads 4", "compute 4", "to_tokens 4",                //
+                   "have_heads 8", "compute 8", "to_tokens 8", "compute 1",                 //
+                   "have_tokens 2", "have_tokens 4", "have_tokens 8"}));
+  EXPECT_EQ(seen[0][2], (texts{"to_heads 8", "to_heads 4", "to_heads 2", "compute 1",  //
+                               "have_heads 8", "compute 8", "to_tokens 8",             //
+                               "have_heads 4", "compute 4", "to_tokens 4",             //
+                               "have_heads 2", "compute 2", "to_tokens 2",             //
+                               "have_tokens 8", "have_tokens 4", "have_tokens 2"}));
+  EXPECT_EQ(seen[6][0],
+            (texts{"to_heads 8", "to_heads 4", "have_heads 8", "compute 8", "to_tokens 8",
+                   "have_heads 4", "compute 4", "to_tokens 4", "have_tokens 8", "have_tokens 4"}));
+}
+
+TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
+{
+  auto const large = step_of_four_packs(40);
+  auto const small = step_of_four_packs(12);
+  ballast::run_ranks(8, [&](thread_communicator& comm) {
+    sharded_arrays of_large(large, comm.rank());
+    sharded_arrays of_small(small, comm.rank());
+    ballast::sharded_packs packs;
+    sharded_exchange exchange(2);
+    std::size_t before = 0;
+    for (int round = 0; round < 6; ++round) {
+      EXPECT_TRUE(comm.barrier());
+      if (round == 3) { before = ballast_test::allocations(); }
+      for (auto* const arrays : {&of_large, &of_small}) {
+        packs.assign(arrays->step.lengths, arrays->step.samples, arrays->step.all, comm.rank(),
+                     arrays->step.query_heads);
+        EXPECT_TRUE(exchange.forward(comm, packs, arrays->inputs(), arrays->outputs(),
+                                     [&](std::size_t pack) { arrays->compute_forward(pack); }));
+        EXPECT_TRUE(exchange.backward(comm, packs, arrays->output_gradients(),
+                                      arrays->input_gradients(),
+                                      [&](std::size_t pack) { arrays->compute_backward(pack); }));
+      }
+    }
+    EXPECT_TRUE(comm.barrier());
+    EXPECT_EQ(ballast_test::allocations(), before);
+    EXPECT_TRUE(comm.barrier());
+  });
+}
+
+// Every rank in turn does not come, or leaves. All others name it, in this call or in their next.
+TEST(ShardedExchange, NamesADeadRankToAll)
+{
+  auto const step = step_of_four_packs();
+  for (bool const leaves : {true, false}) {
+    for (std::size_t dead = 0; dead < 8; ++dead) {
+      SCOPED_TRACE(testing::Message() << "rank " << dead << (leaves ? " left" : " is late"));
+      std::latch over(8);
+      auto const ends = ballast::run_ranks(
+          8,
+          [&](thread_communicator& comm) {
+            result<void> done;
+            if (to_index(comm.rank()) != dead) {
+              sharded_exchange exchange;
+              sharded_arrays arrays(step, comm.rank());
+              done = exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
+                                      [&](std::size_t pack) { arrays.compute_forward(pack); });
+              if (done) { done = comm.barrier(); }  // whoever has nothing to do with it
+              over.arrive_and_wait();
+            } else if (leaves) {
+              over.count_down();
+            } else {
+              over.arrive_and_wait();
+            }
+            return done;
+          },
+          200ms);
+      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+        if (rank == dead) { continue; }
+        ASSERT_FALSE(ends[rank]);
+        EXPECT_EQ(ends[rank].error().code, leaves ? error_code::peer_lost : error_code::timed_out);
+        EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(dead)})
+            << ends[rank].error().message;
+      }
+    }
+  }
+}
+
+// Attention of one rank throws, in each of its packs in turn: the others learn that it left.
+TEST(ShardedExchange, EndsItsTransfersWhereAttentionThrows)  // Ensures (4)
+{
+  auto const step = step_of_four_packs();
+  for (std::size_t throws_at = 0; throws_at < 4; ++throws_at) {
+    std::array<result<void>, 8> ends;
+    EXPECT_THROW(ballast::run_ranks(8,
+                                    [&](thread_communicator& comm) {
+                                      sharded_arrays arrays(step, comm.rank());
+                                      sharded_exchange exchange;
+                                      auto& done = ends[to_index(comm.rank())];
+                                      done = exchange.forward(
+                                          comm, arrays.packs, arrays.inputs(), arrays.outputs(),
+                                          [&](std::size_t pack) {
+                                            if (comm.rank() == rank_id{0} && pack == throws_at) {
+                                              throw std::runtime_error("attention");
+                                            }
+                                            arrays.compute_forward(pack);
+                                          });
+                                      if (done) { done = comm.barrier(); }
+                                    }),
+                 std::runtime_error);
+    for (std::size_t rank = 1; rank < 8; ++rank) {
+      ASSERT_FALSE(ends[rank]);
+      EXPECT_EQ(ends[rank].error().code, error_code::peer_lost);
+      EXPECT_EQ(ends[rank].error().ranks, std::vector{rank_id{0}});
+    }
+  }
+}
+
+// One rank has another length than the others.
+TEST(ShardedExchange, TellsOfUnequalPlans)
+{
+  ballast::random_source random(4);
+  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
+  std::vector const owner{*all.group_of(rank_id{0}, 2)};
+  std::vector<sharded_step> steps;
+  for (tokens const length : {8, 10}) { steps.push_back({all, {length}, owner, 4, 4, 2, random}); }
+  auto const ends = ballast::run_ranks(2, [&](thread_communicator& comm) {
+    sharded_arrays arrays(steps[to_index(comm.rank())], comm.rank());
+    sharded_exchange exchange;
+    return exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
+                            [&](std::size_t pack) { arrays.compute_forward(pack); });
+  });
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_FALSE(ends[rank]);
+    EXPECT_EQ(ends[rank].error().code, error_code::mismatch) << ends[rank].error().message;
+    EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(1 - rank)});
+  }
+}
+
+/// Rank 0 of two, alone: its transfers arrive at once, and one may throw, fail or refuse to be
+/// cancelled.
+struct lone_pair_rank {
+  std::size_t throws_at = 1'000'000;
+  std::size_t fails_at = 1'000'000;
+  bool lets_go = true;
+  std::size_t begun = 0;
+  std::size_t waited = 0;
+  std::size_t ended = 0;
+
+  [[nodiscard]] rank_id rank() const { return rank_id{0}; }
+  [[nodiscard]] std::size_t size() const { return 2; }
+  result<transfer_id> send(std::span<std::byte const> /*bytes*/, rank_id /*peer*/)
+  {
+    return begin();
+  }
+  result<transfer_id> receive(std::span<std::byte> /*bytes*/, rank_id /*peer*/) { return begin(); }
+  result<void> start() { return {}; }
+  result<bool> is_done(transfer_id /*transfer*/) { return true; }
+  result<void> wait_for(transfer_id /*transfer*/)
+  {
+    if (waited++ == fails_at) { return ballast::fail(error_code::transport, 0, "broken"); }
+    ++ended;
+    return {};
+  }
+  bool cancel(transfer_id /*transfer*/)
+  {
+    ++ended;
+    return lets_go;
+  }
+
+ private:
+  result<transfer_id> begin()
+  {
+    if (begun == throws_at) { throw std::bad_alloc(); }
+    return ballast::to_id<transfer_id>(begun++);
+  }
+};
+static_assert(ballast::point_to_point<lone_pair_rank>);
+
+TEST(ShardedExchange, EndsItsTransfersWhereTheCommunicatorFails)  // Ensures (4)
+{
+  ballast::random_source random(5);
+  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
+  sharded_step const step(all, {8, 3}, {*all.group_of(rank_id{0}, 2), group_id{0}}, 4, 4, 2,
+                          random);
+  for (std::size_t at = 0; at < 4; ++at) {  // a receive and a send, in both directions
+    for (bool const throws : {true, false}) {
+      lone_pair_rank comm;
+      (throws ? comm.throws_at : comm.fails_at) = at;
+      sharded_exchange exchange;
+      sharded_arrays arrays(step, rank_id{0});
+      auto const run = [&] {
+        return exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(),
+                                [&](std::size_t pack) { arrays.compute_forward(pack); });
+      };
+      if (throws) {
+        EXPECT_THROW((void)run(), std::bad_alloc);
+      } else {
+        auto const done = run();
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::transport);
+      }
+      EXPECT_EQ(comm.ended, comm.begun);
+    }
+  }
+}
+
+TEST(ShardedExchangeDeathTest, RejectsPacksAndArraysOfOthers)
+{
+  lone_pair_rank comm;
+  auto const of_eight = step_of_four_packs();
+  sharded_arrays other(of_eight, rank_id{0});
+  EXPECT_DEATH((void)sharded_exchange<>().forward(comm, other.packs, other.inputs(),
+                                                  other.outputs(), [](std::size_t) {}),
+               "the packs are those of rank 0 of 8");
+  ballast::random_source random(6);
+  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
+  sharded_step const step(all, {5}, {group_id{2}}, 4, 4, 2, random);
+  sharded_arrays arrays(step, rank_id{0});
+  arrays.o.pop_back();
+  EXPECT_DEATH((void)sharded_exchange<>().forward(comm, arrays.packs, arrays.inputs(),
+                                                  arrays.outputs(), [](std::size_t) {}),
+               "array 0 of to_tokens has .* bytes in `to`");
+  EXPECT_DEATH(sharded_exchange<>(0), "exchanges of 0 packs ahead");
+}
+
+}  // namespace

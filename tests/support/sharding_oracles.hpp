@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
+#define BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/sharding_cost.hpp>
+#include <ballast/topology/device_groups.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast_test {
+
+/// Hybrid sharding written down from its definition: what a sequence takes in a group, and where it
+/// may go.
+struct sharding_step {
+  std::vector<ballast::tokens> lengths;
+  ballast::device_groups groups;
+  ballast::sharding_cost cost;
+  ballast::tokens limit = 0;
+
+  [[nodiscard]] std::optional<ballast::cost_units> time(std::size_t sample, std::size_t group) const
+  {
+    auto const where = groups[ballast::to_id<ballast::group_id>(group)];
+    ballast::tokens const length = lengths[sample];
+    ballast::tokens const k = where.gpus;
+    if (k > cost.heads || (k > 1 && length < k) || (length + k - 1) / k > limit) {
+      return std::nullopt;
+    }
+    return cost.at(shape_of(where, groups.nodes()))(length);
+  }
+
+  [[nodiscard]] ballast::tokens share(std::size_t sample, std::size_t group) const
+  {
+    ballast::tokens const k = groups[ballast::to_id<ballast::group_id>(group)].gpus;
+    return (lengths[sample] + k - 1) / k;
+  }
+};
+
+/// Loads and tokens of every GPU under some owners.
+struct sharding_loads {
+  std::vector<ballast::cost_units> load;
+  std::vector<ballast::tokens> held;
+
+  explicit sharding_loads(std::size_t gpus) : load(gpus), held(gpus) {}
+
+  void add(sharding_step const& step, std::size_t sample, std::size_t group, int sign)
+  {
+    auto const where = step.groups[ballast::to_id<ballast::group_id>(group)];
+    std::size_t const first = ballast::to_index(where.first);
+    for (std::size_t rank = first; rank < first + where.gpus; ++rank) {
+      load[rank] += sign * *step.time(sample, group);
+      held[rank] += sign * step.share(sample, group);
+    }
+  }
+
+  [[nodiscard]] ballast::cost_units makespan() const { return *std::ranges::max_element(load); }
+  [[nodiscard]] ballast::tokens most_held() const { return *std::ranges::max_element(held); }
+};
+
+/// The optimum: tries all groups for all sequences, so keep both few. Nothing where no plan fits.
+inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far, std::size_t next,
+                              std::optional<ballast::cost_units>& best)
+{
+  if (so_far.most_held() > step.limit || (best && so_far.makespan() >= *best)) { return; }
+  if (next == step.lengths.size()) {
+    best = so_far.makespan();
+    return;
+  }
+  for (std::size_t group = 0; group < step.groups.size(); ++group) {
+    if (!step.time(next, group)) { continue; }
+    so_far.add(step, next, group, 1);
+    try_all_shardings(step, so_far, next + 1, best);
+    so_far.add(step, next, group, -1);
+  }
+}
+
+[[nodiscard]] inline std::optional<ballast::cost_units> best_sharding(sharding_step const& step)
+{
+  sharding_loads none(step.groups.gpus());
+  std::optional<ballast::cost_units> best;
+  try_all_shardings(step, none, 0, best);
+  return best;
+}
+
+/// Every sequence at the largest degree up to `degree` that it may have, in descending order on the
+/// least loaded group. Nothing where one finds no room.
+[[nodiscard]] inline std::optional<std::vector<std::size_t>> uniform_sharding(
+    sharding_step const& step, std::uint32_t degree)
+{
+  std::vector<std::size_t> owner(step.lengths.size());
+  std::vector<std::size_t> order(owner.size());
+  for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t sample) { return step.lengths[sample]; });
+  sharding_loads loads(step.groups.gpus());
+  for (std::size_t const sample : order) {
+    std::optional<std::pair<ballast::cost_units, std::size_t>> best;
+    for (std::size_t k = degree; k > 0 && !best; --k) {
+      for (auto const id : step.groups.of_degree(static_cast<std::uint32_t>(k))) {
+        std::size_t const group = ballast::to_index(id);
+        auto const time = step.time(sample, group);
+        if (!time) { continue; }
+        std::size_t const first = ballast::to_index(step.groups[id].first);
+        ballast::cost_units most = 0;
+        ballast::tokens held = 0;
+        for (std::size_t rank = first; rank < first + k; ++rank) {
+          most = std::max(most, loads.load[rank]);
+          held = std::max(held, loads.held[rank]);
+        }
+        if (held + step.share(sample, group) > step.limit) { continue; }
+        auto const finish = std::pair(most + *time, group);
+        if (!best || finish < *best) { best = finish; }
+      }
+    }
+    if (!best) { return std::nullopt; }
+    owner[sample] = best->second;
+    loads.add(step, sample, best->second, 1);
+  }
+  return owner;
+}
+
+/// Plain local search: moves a sequence to another group, or exchanges the groups of two, as long as
+/// the largest load becomes smaller, or as large on fewer GPUs.
+[[nodiscard]] inline ballast::cost_units plain_sharding_search(sharding_step const& step,
+                                                               std::vector<std::size_t> owner)
+{
+  sharding_loads loads(step.groups.gpus());
+  for (std::size_t each = 0; each < owner.size(); ++each) { loads.add(step, each, owner[each], 1); }
+  auto const worth = [&] {
+    return std::pair(loads.makespan(), std::ranges::count(loads.load, loads.makespan()));
+  };
+  auto const change = [&](std::size_t sample, std::size_t group) {
+    loads.add(step, sample, std::exchange(owner[sample], group), -1);
+    loads.add(step, sample, group, 1);
+  };
+  for (bool better = true; better;) {
+    better = false;
+    for (std::size_t a = 0; a < owner.size(); ++a) {
+      for (std::size_t group = 0; group < step.groups.size(); ++group) {
+        if (group == owner[a] || !step.time(a, group)) { continue; }
+        auto const before = std::pair(worth(), owner[a]);
+        change(a, group);
+        bool const wins = loads.most_held() <= step.limit && worth() < before.first;
+        wins ? void(better = true) : change(a, before.second);
+      }
+      for (std::size_t b = 0; b < a; ++b) {
+        if (!step.time(a, owner[b]) || !step.time(b, owner[a])) { continue; }
+        auto const before = worth();
+        auto const swap = [&, from = owner[a], to = owner[b]](bool there) {
+          change(a, there ? to : from);
+          change(b, there ? from : to);
+        };
+        swap(true);
+        bool const wins = loads.most_held() <= step.limit && worth() < before;
+        wins ? void(better = true) : swap(false);
+      }
+    }
+  }
+  return loads.makespan();
+}
+
+/// Plain local search from the uniform degree with the smallest makespan. Nothing where none fits.
+[[nodiscard]] inline std::optional<ballast::cost_units> search_from_best_uniform(
+    sharding_step const& step)
+{
+  std::optional<std::pair<ballast::cost_units, std::vector<std::size_t>>> best;
+  for (std::uint32_t const degree : step.groups.degrees()) {
+    auto owner = uniform_sharding(step, degree);
+    if (!owner) { continue; }
+    sharding_loads loads(step.groups.gpus());
+    for (std::size_t each = 0; each < owner->size(); ++each) {
+      loads.add(step, each, (*owner)[each], 1);
+    }
+    if (!best || loads.makespan() < best->first) {
+      best = std::pair(loads.makespan(), std::move(*owner));
+    }
+  }
+  if (!best) { return std::nullopt; }
+  return plain_sharding_search(step, std::move(best->second));
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
