@@ -41,7 +41,8 @@ if(BALLAST_CLANGXX)
         -DBALLAST_SOURCE_DIR="" -DBALLAST_PROJECT_VERSION=""
       COMMAND_EXPAND_LISTS)
   endfunction()
-  alone_test(precompiled -x c++-header ${CMAKE_CURRENT_BINARY_DIR}/precompiled.hpp -o ${precompiled})
+  alone_test(precompiled -x c++-header -fpch-instantiate-templates
+    ${CMAKE_CURRENT_BINARY_DIR}/precompiled.hpp -o ${precompiled})
   set_tests_properties(alone_precompiled PROPERTIES FIXTURES_SETUP precompiled)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *_test.cpp)
   foreach(source IN LISTS sources)
@@ -53,7 +54,8 @@ if(BALLAST_CLANGXX)
   list(REMOVE_DUPLICATES test_folders)
   foreach(folder IN LISTS test_folders)
     alone_test(${folder} -fsyntax-only -include-pch ${precompiled} ${tests_of_${folder}})
-    set_tests_properties(alone_${folder} PROPERTIES FIXTURES_REQUIRED precompiled)
+    list(LENGTH tests_of_${folder} tests)
+    set_tests_properties(alone_${folder} PROPERTIES FIXTURES_REQUIRED precompiled COST ${tests})
   endforeach()
 else()
   skipped_test(alone "clang++-19 not found")
@@ -73,14 +75,15 @@ if(BALLAST_CLANGXX)
         -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
         -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=${CMAKE_UNITY_BUILD_BATCH_SIZE}
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=ON -DBALLAST_BUILD_BENCHMARKS=OFF
+        -DBALLAST_PROPERTY_CASES=20
       --test-command ${CMAKE_CTEST_COMMAND} -j 2 -E "^example_.*_traces$|^example_dflop" --output-on-failure)
-  set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600)
+  set_tests_properties(clang_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600 COST 2000)
 else()
   skipped_test(clang_sanitized "clang++-19 not found")
 endif()
 
-# What runs as threads, once more under the thread sanitizer. Its run-time library does not bear the
-# forks of death tests.
+# What runs as threads, once more under the thread sanitizer: of these programs the tests that begin
+# threads. Its run-time library does not bear the forks of death tests.
 if(BALLAST_CLANGXX)
   set(threaded unit_comm unit_route unit_runtime unit_threads)
   if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13.0)
@@ -89,6 +92,8 @@ if(BALLAST_CLANGXX)
   if(TARGET nccl::nccl)
     list(APPEND threaded unit_nccl)
   endif()
+  set(begins_threads
+    "std::(jthread|thread|async)|run_ranks|online_scheduler|at_once|on_threads|copy_engine_threads|nccl_ranks|_shim[.]hpp")
   set(targets ${threaded})
   list(TRANSFORM targets PREPEND "--build-target;")
   list(JOIN threaded "|" threaded)
@@ -101,9 +106,10 @@ if(BALLAST_CLANGXX)
         "-DCMAKE_CXX_FLAGS=-g1 -O1 -fsanitize=thread"
         -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=${CMAKE_UNITY_BUILD_BATCH_SIZE}
         -DBALLAST_ENABLE_CUDA=OFF -DBALLAST_BUILD_EXAMPLES=OFF -DBALLAST_BUILD_BENCHMARKS=OFF
+        "-DBALLAST_TESTS_WITH=${begins_threads}" -DBALLAST_PROPERTY_CASES=20
       --test-command ${CMAKE_COMMAND} -E env GTEST_FILTER=-*Death*
         ${CMAKE_CTEST_COMMAND} -j 2 -R "^(${threaded})$" --no-tests=error --output-on-failure)
-  set_tests_properties(thread_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600)
+  set_tests_properties(thread_sanitized PROPERTIES PROCESSORS 2 TIMEOUT 3600 COST 1000)
 else()
   skipped_test(thread_sanitized "clang++-19 not found")
 endif()
