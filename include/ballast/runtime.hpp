@@ -3,14 +3,20 @@
 #define BALLAST_RUNTIME_HPP
 
 /// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the balancer
-/// of a training loop's steps, the scheduler of the next step, correction by measured times.
+/// of a training loop's steps, the orchestrator of a multimodal model's phases, the scheduler of the
+/// next step, correction by measured times.
 
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>
+#include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/orchestrator.hpp>
+#include <ballast/runtime/phase.hpp>
+#include <ballast/runtime/phase_planner.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 #include <ballast/runtime/reprofile.hpp>
 #include <ballast/runtime/schedule_layout.hpp>

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -59,6 +60,12 @@ concept communicator = requires(C& comm, C const& view, std::span<std::byte cons
   { comm.all_to_all_v(send, bytes, receive, bytes) } -> std::same_as<result<void>>;
   { comm.wait() } -> std::same_as<result<void>>;
   { comm.scratch(bytes.size()) } -> std::same_as<std::span<std::byte>>;
+};
+
+/// A communicator that can be split: each part of the ranks gets one of its own.
+template <class C>
+concept splitting_communicator = communicator<C> && requires(C& comm, std::uint32_t colour) {
+  { comm.split(colour) } -> std::same_as<result<C>>;
 };
 
 }  // namespace ballast::inline v0

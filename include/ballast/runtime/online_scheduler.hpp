@@ -5,20 +5,18 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 
 #include <array>
 #include <concepts>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,19 +59,10 @@ class online_scheduler {
   using plan_type = typename Planner::plan_type;
 
   explicit online_scheduler(Planner planner, std::uint64_t seed = 1)
-      : planner_(std::move(planner)), seed_(seed), thread_([this] { run(); })
+      : planner_(std::move(planner)), seed_(seed), thread_(run_plan{this})
   {}
   online_scheduler(online_scheduler const&) = delete;
   online_scheduler& operator=(online_scheduler const&) = delete;
-  ~online_scheduler()
-  {
-    {
-      std::lock_guard const lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
 
   /// Corrects the costs of steps that are submitted from now on; no factors: costs as predicted.
   ///
@@ -103,11 +92,7 @@ class online_scheduler {
     }
     number_of_step_ = number_++;
     submitted_ = true;
-    {
-      std::lock_guard const lock(mutex_);
-      state_ = state::asked;
-    }
-    changed_.notify_all();
+    thread_.start();
     return {};
   }
 
@@ -122,28 +107,17 @@ class online_scheduler {
       return fail(error_code::out_of_range, 0,
                   "no step was submitted; submit the sizes of one before its plan is taken");
     }
-    {
-      std::unique_lock lock(mutex_);
-      if (state_ != state::done) {
-        ++waited_;
-        changed_.wait(lock, [this] { return state_ == state::done; });
-      }
-      state_ = state::idle;
-    }
+    waited_ += thread_.wait() ? 1 : 0;
     submitted_ = false;
     ++taken_;
-    if (thrown_) { return what_was_thrown(std::exchange(thrown_, nullptr)); }
+    if (auto const thrown = thread_.thrown()) { return what_was_thrown(thrown); }
     if (!planned_) { return tl::unexpected(planned_.error()); }
     present_ = 1 - present_;
     return &plans_[present_];
   }
 
   /// Whether take() returns at once.
-  [[nodiscard]] bool ready() const
-  {
-    std::lock_guard const lock(mutex_);
-    return state_ != state::asked;
-  }
+  [[nodiscard]] bool ready() const { return thread_.ready(); }
 
   [[nodiscard]] std::uint64_t hand_overs() const noexcept { return taken_; }
 
@@ -200,29 +174,14 @@ class online_scheduler {
   }
 
  private:
-  enum class state : std::uint8_t { idle, asked, done };
-
-  void run()
-  {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return ending_ || state_ == state::asked; });
-      if (ending_) { return; }
-      lock.unlock();
-      plan();
-      lock.lock();
-      state_ = state::done;
-      changed_.notify_all();
-    }
-  }
+  struct run_plan {
+    online_scheduler* self;
+    void operator()() const { self->plan(); }
+  };
 
   void plan()
   {
-    try {
-      planned_ = planner_(plans_[1 - present_], sizes_, seed_, number_of_step_, factors_of_step_);
-    } catch (...) {
-      thrown_ = std::current_exception();
-    }
+    planned_ = planner_(plans_[1 - present_], sizes_, seed_, number_of_step_, factors_of_step_);
   }
 
   /// On the caller's thread, where an allocation that fails may throw.
@@ -276,20 +235,14 @@ class online_scheduler {
   bool again_ = false;  // the step that is submitted next was submitted before save()
   std::vector<std::uint32_t> restored_factors_;
 
-  // The caller's while the state is idle or done, the thread's while it is asked.
+  // The thread's from submit() until take() has returned, the caller's at other times.
   std::vector<tokens> sizes_;
   std::vector<std::uint32_t> factors_of_step_;
   std::uint64_t number_of_step_ = 0;
   std::array<plan_type, 2> plans_{};
   std::size_t present_ = 0;  // the plan that the caller has; the other one is written
   result<void> planned_{};
-  std::exception_ptr thrown_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  state state_ = state::idle;
-  bool ending_ = false;
-  std::thread thread_;  // last: it begins when all else is there
+  detail::work_thread<run_plan> thread_;  // last: it begins when all else is there
 };
 
 }  // namespace ballast::inline v0

@@ -2,7 +2,6 @@
 #ifndef BALLAST_RUNTIME_STEP_BALANCER_HPP
 #define BALLAST_RUNTIME_STEP_BALANCER_HPP
 
-#include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
@@ -23,6 +22,7 @@
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -36,12 +36,6 @@
 #include <vector>
 
 namespace ballast::inline v0 {
-
-/// A communicator that can be split: each bag gets one of its own.
-template <class C>
-concept splitting_communicator = communicator<C> && requires(C& comm, std::uint32_t colour) {
-  { comm.split(colour) } -> std::same_as<result<C>>;
-};
 
 namespace detail {
 
@@ -142,16 +136,11 @@ class step_balancer {
     if (auto told = gather_samples_into(all_, comm_, read, options_.most_samples); !told) {
       return told;
     }
-    result<void> made;
-    try {
-      made = make_plan();
-    } catch (...) {
-      static_cast<void>(compare(word_of(error{})));  // so that no rank waits for this one
-      throw;
+    if (auto made = detail::plan_together(
+            comm_, [this] { return make_plan(); }, [this] { return word_of_plan(); });
+        !made) {
+      return made;
     }
-    auto const same = compare(made ? word_of_plan() : word_of(made.error()));
-    if (!made) { return made; }
-    if (!same) { return same; }
     if (!bag_comm_) {
       auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
       if (!part) { return tl::unexpected(part.error()); }
@@ -273,11 +262,6 @@ class step_balancer {
     for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
   }
 
-  [[nodiscard]] result<void> compare(std::uint64_t word)
-  {
-    return agree(comm_, word, "the plan, or on why there is none");
-  }
-
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
     digest all;
@@ -287,12 +271,6 @@ class step_balancer {
     bool const gathered = options_.length_of == detail::own_length<Sample>();
     if (!gathered) { all.add(std::span<tokens const>(lengths_)); }
     return all.value();
-  }
-  [[nodiscard]] static std::uint64_t word_of(error const& why)
-  {
-    constexpr std::uint64_t no_plan = 0x6e6f20706c616e21U;
-    auto const code = static_cast<std::uint64_t>(why.code);
-    return digest{}.add(no_plan).add(code).add(why.position).value();
   }
 
   void expect_plan() const

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_ORCHESTRATOR_HPP
+#define BALLAST_RUNTIME_ORCHESTRATOR_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/work_thread.hpp>
+#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/orchestrated_step.hpp>
+#include <ballast/runtime/phase_planner.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+
+namespace ballast::inline v0 {
+
+/// What an orchestrator has to know beside its phases: the same on every rank.
+struct orchestrator_options {
+  /// The most samples and subsequences, counted together, that a rank reads in a step.
+  std::size_t most_entries = 1024;
+};
+
+/// Balances every phase of a multimodal model by itself, and moves rows from phase to phase: one
+/// object per rank. Each encoder has its own plan over the subsequences of its modality, the language
+/// model has one over whole samples, and while a step runs a thread gathers and plans the next one.
+///
+///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split for planning
+///     value_or_throw(step.submit(read));                        // what this rank read for step 0
+///     while (...) {
+///       value_or_throw(step.next());                            // its plan, mostly there already
+///       value_or_throw(step.submit(read_for_the_next_step));
+///       value_or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
+///       ...                                                     // encode
+///       value_or_throw(step.to_model(image, rows_of(encoded, sequences, width)));
+///       value_or_throw(step.to_model(text, rows_of(words, sequences, width)));
+///       ...                                                     // the language model, and back:
+///       value_or_throw(step.reverse_to_model(image, rows_of(d_sequences, d_encoded, width)));
+///     }
+///
+/// Modalities are numbered as the encoders are given; the one after them is text, which no encoder
+/// reads. `sequences` is one array, and every to_model fills the rows of its modality. Encoders that
+/// run at the same time may each have their rows moved as soon as they are ready; the gradient of a
+/// call is its reverse_ call.
+///
+/// Expects     every rank makes it with the same phases and options, and calls its functions in the
+///             same order; comm outlives it. One thread at a time calls it. Where communicators may
+///             be used by one thread only (MPI without MPI_THREAD_MULTIPLE), it cannot be used.
+/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of phase_planner
+///                 over the gathered samples
+///             (2) outputs go from where they are encoded to where the language model needs them in
+///                 one exchange, texts from where they were read
+///             (3) a step that cannot be planned is an error of next() on every rank, also where only
+///                 one could not plan it; the next step can be submitted
+///             (4) a rank that is missing when a step is gathered is named by next() of that step
+///             (5) the destructor ends the thread after the plan that it is at, which waits no longer
+///                 than the communicator's deadline for ranks that have not submitted it
+///             (6) once two steps as large were planned and moved, nothing is allocated
+/// Errors      submit, the first time: those of split. submit: out_of_range, if the step before has
+///             not been taken. next: those of gather_samples_into and phase_planner; mismatch, on a
+///             rank that has a plan, if others have a different one or none; out_of_range if no step
+///             was submitted. An exception while a step is planned is thrown again by next() on the
+///             rank where it occurred, after the others have been told. All else: those of route.
+/// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
+///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
+///             all_to_all_v, all arrays of a call together.
+/// Source      B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal Data with Batch
+///             Post-Balancing to Accelerate Multimodal Large Language Model Training", arXiv
+///             2503.23830, 2025: the global orchestrator, which it runs in the prefetch too.
+template <splitting_communicator Communicator, class Llm, class... Encoders>
+class orchestrator {
+ public:
+  orchestrator(Communicator& comm, std::tuple<Encoders...> own_encoders, Llm own_llm,
+               orchestrator_options options = {})
+      : comm_(comm),
+        options_(options),
+        planner_(std::move(own_encoders), std::move(own_llm)),
+        thread_(plan_next{this})
+  {
+    BALLAST_EXPECTS(options_.most_entries >= 1, "options.most_entries is 0");
+  }
+  orchestrator(orchestrator const&) = delete;
+  orchestrator& operator=(orchestrator const&) = delete;
+
+  /// Has the thread gather and plan the step for which this rank has read these samples; returns at
+  /// once. Collective: the thread waits until all ranks have submitted the step.
+  [[nodiscard]] result<void> submit(multimodal_samples const& read)
+  {
+    if (submitted_) {
+      return fail(error_code::out_of_range, 0,
+                  "a step was submitted and not taken; call next() before the one after it is "
+                  "submitted");
+    }
+    if (!planning_) {
+      auto own = comm_.split(0);
+      if (!own) { return tl::unexpected(own.error()); }
+      planning_.emplace(*std::move(own));
+    }
+    read_ = read;
+    submitted_ = true;
+    thread_.start();
+    return {};
+  }
+
+  /// Takes the plan of the step that was submitted. It waits only where the thread is not done.
+  [[nodiscard]] result<void> next()
+  {
+    if (!submitted_) {
+      return fail(error_code::out_of_range, 0,
+                  "no step was submitted; submit what was read before its plan is taken");
+    }
+    is_planned_ = false;
+    submitted_ = false;
+    waited_ += thread_.wait() ? 1 : 0;
+    if (auto const thrown = thread_.thrown()) { std::rethrow_exception(thrown); }
+    if (!made_) { return made_; }
+    present_ = 1 - present_;
+    is_planned_ = true;
+    return {};
+  }
+
+  /// Moves inputs of a modality from where they were read to where they are encoded, all arrays in
+  /// one exchange: each from[rows_read(modality)], to[rows_computed(modality)] rows. Collective; the
+  /// rest is as for ballast::route.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> to_encoder(std::size_t modality, Arrays const&... arrays)
+  {
+    return ballast::route(comm_, encoder(modality).to_encoder, memory_, arrays...);
+  }
+
+  /// The gradient of to_encoder: from[rows_computed(modality)], to[rows_read(modality)] rows.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_to_encoder(std::size_t modality, Arrays const&... arrays)
+  {
+    return ballast::reverse_route(comm_, encoder(modality).to_encoder, memory_, arrays...);
+  }
+
+  /// Moves outputs of an encoder, or texts as they were read, into the sequences of the language
+  /// model: each from[rows_encoded(modality)], to[rows_in_model()] rows, of which those of other
+  /// modalities are left as they are.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> to_model(std::size_t modality, Arrays const&... arrays)
+  {
+    return ballast::route(comm_, of(modality).to_model, memory_, arrays...);
+  }
+
+  /// The gradient of to_model: from[rows_in_model()], to[rows_encoded(modality)] rows.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_to_model(std::size_t modality, Arrays const&... arrays)
+  {
+    return ballast::reverse_route(comm_, of(modality).to_model, memory_, arrays...);
+  }
+
+  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
+  [[nodiscard]] static constexpr std::size_t encoders() noexcept { return sizeof...(Encoders); }
+  /// Steps for whose plan next() had to wait.
+  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+
+  // What follows is of the step that next() took last.
+
+  /// The plan of all phases; overwritten while the step after the next one is planned.
+  [[nodiscard]] orchestrated_step const& step() const
+  {
+    BALLAST_EXPECTS(is_planned_, "there is no plan: next() was not called, or it failed");
+    return steps_[present_];
+  }
+  /// Rows of this rank's arrays of a modality: inputs as read, inputs where they are encoded, and
+  /// outputs. Of text the first and the last are the same, and it has no other.
+  [[nodiscard]] std::size_t rows_read(std::size_t modality) const
+  {
+    return rows(of(modality).as_read);
+  }
+  [[nodiscard]] std::size_t rows_computed(std::size_t modality) const
+  {
+    return rows(encoder(modality).as_computed);
+  }
+  [[nodiscard]] std::size_t rows_encoded(std::size_t modality) const
+  {
+    return rows(of(modality).as_encoded);
+  }
+  /// Rows of this rank's sequences in the language model.
+  [[nodiscard]] std::size_t rows_in_model() const { return rows(step().as_computed); }
+  /// Lengths of the subsequences that this rank's bag encodes, in the order of its rows.
+  [[nodiscard]] std::span<tokens const> lengths(std::size_t modality) const
+  {
+    return encoder(modality).own_lengths;
+  }
+  /// Lengths of the sequences of this rank's bag in the language model, in the order of its rows.
+  [[nodiscard]] std::span<tokens const> lengths_in_model() const { return step().own_lengths; }
+
+ private:
+  struct plan_next {
+    orchestrator* self;
+    void operator()() const { self->plan(); }
+  };
+
+  void plan()
+  {
+    made_ = gather_samples_into(all_, *planning_, read_.entries(), options_.most_entries);
+    if (!made_) { return; }
+    orchestrated_step& next = steps_[1 - present_];
+    made_ = detail::plan_together(
+        *planning_,
+        [&] { return planner_(next, planning_memory_, all_, comm_.size(), comm_.rank()); },
+        [&] { return next.digest(); });
+  }
+
+  [[nodiscard]] modality_step const& of(std::size_t modality) const
+  {
+    BALLAST_EXPECTS(modality <= encoders(), "modality ", modality, " of ", encoders(),
+                    " encoders and text");
+    return step().modalities[modality];
+  }
+  [[nodiscard]] modality_step const& encoder(std::size_t modality) const
+  {
+    BALLAST_EXPECTS(modality < encoders(), "modality ", modality, " of ", encoders(),
+                    " encoders has none");
+    return of(modality);
+  }
+  [[nodiscard]] std::size_t rows(placement const& where) const
+  {
+    return static_cast<std::size_t>(where.rows(comm_.rank()));
+  }
+
+  Communicator& comm_;
+  orchestrator_options options_;
+  std::size_t present_ = 0;  // the plan that the caller has; the other one is written
+  bool submitted_ = false;
+  bool is_planned_ = false;
+  std::uint64_t waited_ = 0;
+  workspace memory_;
+
+  // The thread's from submit() until next() has returned, the caller's at other times; of the two
+  // steps only the one that is written.
+  phase_planner<Llm, Encoders...> planner_;
+  std::optional<Communicator> planning_;
+  multimodal_samples read_;
+  gathered_samples<subsequence> all_;
+  std::array<orchestrated_step, 2> steps_;
+  workspace planning_memory_;
+  result<void> made_;
+  detail::work_thread<plan_next> thread_;  // last: it begins when all else is there
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_ORCHESTRATOR_HPP

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The phases of multimodal steps over processes, planned in a thread of each.
+
+#include <ballast/runtime/orchestrator.hpp>
+
+#include "../support/orchestrated_steps.hpp"
+#include "mpi_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mpi.h>
+
+namespace {
+
+TEST(MpiThreads, MayPlanTheNextStepOfAnOrchestrator)
+{
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE) { GTEST_SKIP() << "MPI serves a single thread here"; }
+  auto comm = ballast_test::over_world();
+  EXPECT_EQ(ballast_test::wrong_arrays_of_jobs(comm, /*seed=*/20240607, /*jobs=*/4, /*steps=*/25),
+            0U);
+  ballast_test::world_barrier();
+}
+
+}  // namespace

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/orchestrator.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "../support/orchestrated_steps.hpp"
+#include "../support/time_limits.hpp"
+#include "../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/runtime/multimodal_samples.hpp>
+#include <ballast/runtime/phase.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::longest_processing_time;
+using ballast::multimodal_samples;
+using ballast::orchestrator;
+using ballast::phase;
+using ballast::quadratic_cost;
+using ballast::rank_id;
+using ballast::thread_communicator;
+using ballast::to_index;
+using ballast::tokens;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+phase<quadratic_cost, longest_processing_time> plain_phase(std::size_t ranks,
+                                                           std::uint32_t rate = 1)
+{
+  return {ballast::one_gpu_bags(ranks), {.linear = 1}, {}, rate};
+}
+
+/// One sample: an image and a text.
+multimodal_samples captioned(tokens image, tokens text)
+{
+  multimodal_samples read;
+  read.start_sample();
+  read.add(0, image);
+  read.add(1, text);
+  return read;
+}
+
+TEST(Orchestrator, PutsRowsWhereANaiveRearrangementDoes)  // Ensures (1) (2)
+{
+  int const steps = ballast_test::trials_of(25);
+  for (std::size_t const ranks : {1U, 2U, 4U, 5U}) {
+    auto const wrong = ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+      return ballast_test::wrong_arrays_of_jobs(comm, 20240607 + ranks, 4, steps);
+    });
+    EXPECT_THAT(wrong, testing::Each(0U)) << ranks << " ranks";
+  }
+}
+
+TEST(Orchestrator, TakesTextAloneAndAStepOfNothing)
+{
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    orchestrator job(comm, std::tuple{}, plain_phase(2));
+    multimodal_samples read;
+    ASSERT_TRUE(job.submit(read));
+    ASSERT_TRUE(job.next());
+    EXPECT_EQ(job.rows_in_model(), 0U);
+    read.start_sample();
+    read.add(0, 3);
+    ASSERT_TRUE(job.submit(read));
+    ASSERT_TRUE(job.next());
+    EXPECT_THAT(job.lengths_in_model(), ElementsAre(3));
+    std::vector<int> const words{1, 2, 3};
+    std::vector<int> sequence(3);
+    ASSERT_TRUE(job.to_model(0, ballast::rows_of(words, sequence)));
+    EXPECT_EQ(sequence, words);
+  });
+}
+
+TEST(Orchestrator, IsTakenAndSubmittedInTurn)
+{
+  ballast::run_ranks(1, [](thread_communicator& comm) {
+    orchestrator job(comm, std::tuple{plain_phase(1)}, plain_phase(1));
+    EXPECT_EQ(job.next().error().code, error_code::out_of_range);
+    ASSERT_TRUE(job.submit(captioned(4, 5)));
+    EXPECT_EQ(job.submit(captioned(4, 5)).error().code, error_code::out_of_range);
+    ASSERT_TRUE(job.next());
+    ASSERT_TRUE(job.submit(captioned(8, 1)));
+    EXPECT_EQ(job.rows_in_model(), 9U);  // still the step before
+    EXPECT_EQ(job.rows_read(0), 4U);
+    ASSERT_TRUE(job.next());
+    EXPECT_EQ(job.rows_read(0), 8U);
+    EXPECT_LE(job.waited(), 2U);
+  });
+}
+
+TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (6)
+{
+  ballast::run_ranks(1, [](thread_communicator& comm) {
+    orchestrator job(comm, std::tuple{plain_phase(1, 4)}, plain_phase(1));
+    auto const read = captioned(40, 5);
+    std::vector<int> const x(40);
+    std::vector<int> x_there(40);
+    std::vector<int> encoded(10);
+    std::vector<int> sequence(15);
+    ASSERT_TRUE(job.submit(read));
+    std::size_t before = 0;
+    for (int step = 0; step < 6; ++step) {
+      if (step == 3) { before = ballast_test::allocations(); }
+      ASSERT_TRUE(job.next());  // the thread is idle now, and has been counted
+      if (step == 5) { EXPECT_EQ(ballast_test::allocations(), before); }
+      ASSERT_TRUE(job.submit(read));
+      ASSERT_TRUE(job.to_encoder(0, ballast::rows_of(x, x_there)));
+      ASSERT_TRUE(job.to_model(0, ballast::rows_of(encoded, sequence)));
+      ASSERT_TRUE(job.reverse_to_model(0, ballast::rows_of(sequence, encoded)));
+    }
+  });
+}
+
+// ---- Steps that cannot be planned: Ensures (3) ---------------------------------------------------
+
+TEST(Orchestrator, TellsEveryRankWhyAStepCannotBePlanned)
+{
+  struct bad_entry {
+    std::uint32_t modality;
+    tokens length;
+    std::size_t times;
+    char const* said;
+  };
+  for (auto const& bad :
+       {bad_entry{0, -3, 1, "a subsequence of -3 tokens of modality 0"},
+        bad_entry{2, 3, 1, "a subsequence of modality 2, and there are 1 encoders"},
+        bad_entry{1, 1, 9, "rank 1 has"}}) {
+    SCOPED_TRACE(bad.said);
+    auto const told = ballast::run_ranks(3, [&](thread_communicator& comm) {
+      orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3), {.most_entries = 8});
+      auto read = captioned(4, 5);
+      for (std::size_t each = 0; comm.rank() == rank_id{1} && each < bad.times; ++each) {
+        read.add(bad.modality, bad.length);
+      }
+      EXPECT_TRUE(job.submit(read));
+      auto const refused = job.next();
+      EXPECT_TRUE(job.submit(captioned(4, 5)));
+      EXPECT_TRUE(job.next());
+      return refused;
+    });
+    for (auto const& each : told) {
+      ASSERT_FALSE(each);
+      EXPECT_EQ(each.error().code, error_code::out_of_range);
+      EXPECT_THAT(each.error().message, HasSubstr(bad.said));
+      EXPECT_EQ(each.error(), told[0].error());
+    }
+  }
+}
+
+TEST(Orchestrator, NamesTheRankThatPlansOtherwise)
+{
+  auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
+    std::uint32_t const rate = comm.rank() == rank_id{2} ? 3 : 2;
+    orchestrator job(comm, std::tuple{plain_phase(3, rate)}, plain_phase(3));
+    EXPECT_TRUE(job.submit(captioned(12, 5)));
+    return job.next();
+  });
+  for (auto const& each : told) {
+    ASSERT_FALSE(each);
+    EXPECT_EQ(each.error().code, error_code::mismatch);
+    EXPECT_THAT(each.error().ranks, ElementsAre(rank_id{2}));
+  }
+}
+
+TEST(Orchestrator, ThrowsWhatPlanningThrowsOnceTheOthersKnow)
+{
+  auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
+    bool const refuses = comm.rank() == rank_id{1};
+    auto const cost = [refuses](tokens length) {
+      if (refuses && length == 7) { throw std::runtime_error("no cost"); }
+      return length;
+    };
+    orchestrator job(comm,
+                     std::tuple{phase{ballast::one_gpu_bags(3), cost, longest_processing_time{}}},
+                     plain_phase(3));
+    EXPECT_TRUE(job.submit(captioned(7, 5)));
+    ballast::result<void> refused;
+    bool threw = false;
+    try {
+      refused = job.next();
+    } catch (std::runtime_error const& problem) {
+      threw = std::string(problem.what()) == "no cost";
+    }
+    EXPECT_EQ(threw, refuses);
+    EXPECT_TRUE(job.submit(captioned(4, 5)));
+    EXPECT_TRUE(job.next());
+    return refused;
+  });
+  for (std::size_t const rank : {0U, 2U}) {
+    ASSERT_FALSE(told[rank]);
+    EXPECT_EQ(told[rank].error().code, error_code::mismatch);
+    EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
+  }
+}
+
+// ---- Ranks that are missing: Ensures (4) (5) -----------------------------------------------------
+
+TEST(Orchestrator, NamesTheRankThatDiedBeforeTheStepWasGathered)
+{
+  auto const told = ballast::run_ranks(3, [](thread_communicator& comm) {
+    orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
+    EXPECT_TRUE(job.submit(captioned(4, 5)));
+    EXPECT_TRUE(job.next());
+    if (comm.rank() == rank_id{1}) { return std::optional<ballast::error>(); }
+    EXPECT_TRUE(job.submit(captioned(4, 5)));
+    EXPECT_EQ(job.rows_read(0), 4U);  // the step before goes on
+    auto const refused = job.next();
+    EXPECT_TRUE(job.submit(captioned(4, 5)));
+    auto const again = job.next();  // the group is broken
+    EXPECT_EQ(again.error(), refused.error());
+    return refused ? std::nullopt : std::optional(refused.error());
+  });
+  for (std::size_t const rank : {0U, 2U}) {
+    ASSERT_TRUE(told[rank]);
+    EXPECT_EQ(told[rank]->code, error_code::peer_lost);
+    EXPECT_THAT(told[rank]->ranks, ElementsAre(rank_id{1}));
+  }
+}
+
+TEST(Orchestrator, NamesTheRankThatDoesNotSubmitInTime)
+{
+  auto const told = ballast::run_ranks(
+      3,
+      [](thread_communicator& comm) {
+        orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
+        EXPECT_TRUE(job.submit(captioned(4, 5)));
+        EXPECT_TRUE(job.next());
+        EXPECT_TRUE(comm.barrier());
+        ballast::result<void> refused;
+        if (comm.rank() != rank_id{2}) {
+          EXPECT_TRUE(job.submit(captioned(4, 5)));
+          refused = job.next();
+        } else {
+          std::this_thread::sleep_for(3 * ballast_test::soon);
+        }
+        return refused;
+      },
+      ballast_test::soon);
+  for (std::size_t const rank : {0U, 1U}) {
+    ASSERT_FALSE(told[rank]);
+    EXPECT_EQ(told[rank].error().code, error_code::timed_out);
+    EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{2}));
+  }
+}
+
+TEST(Orchestrator, EndsWithAPlanUnderWay)
+{
+  auto const start = std::chrono::steady_clock::now();
+  for (bool const one_leaves : {false, true}) {
+    ballast::run_ranks(3, [&](thread_communicator& comm) {
+      orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
+      ASSERT_TRUE(job.submit(captioned(4, 5)));
+      ASSERT_TRUE(job.next());
+      if (one_leaves && comm.rank() == rank_id{0}) { return; }
+      ASSERT_TRUE(job.submit(captioned(4, 5)));
+    });
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, ballast_test::time_bound);
+}
+
+using OrchestratorDeathTest = testing::Test;
+
+TEST(OrchestratorDeathTest, RefusesCallsWithoutAPlanAndModalitiesThatAreNone)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto communicators = thread_communicator::make(1);
+  orchestrator job(communicators[0], std::tuple{plain_phase(1)}, plain_phase(1));
+  EXPECT_DEATH((void)job.rows_in_model(), "there is no plan");
+  ASSERT_TRUE(job.submit(captioned(4, 5)));
+  ASSERT_TRUE(job.next());
+  EXPECT_DEATH((void)job.rows_read(2), "modality 2 of 1 encoders and text");
+  EXPECT_DEATH((void)job.rows_computed(1), "modality 1 of 1 encoders has none");
+}
+
+}  // namespace
