@@ -23,9 +23,6 @@ struct shard_rule {
   /// A sequence goes to the level where it takes the least GPU time of those in which it takes each
   /// GPU at most so long; where there is none, to that in which it takes least.
   cost_units longest_time = 0;
-  /// If given: every sequence goes to this level, or to the nearest smaller one that it may go to, or
-  /// else to the nearest larger one.
-  std::optional<std::size_t> level = std::nullopt;
   bool by_tokens = false;  ///< balance tokens, not time: for steps that hardly fit the memory
 };
 
@@ -69,7 +66,31 @@ class shard_greedy {
     }
     state.refresh(problem_);
     for (std::uint32_t const sample : left_over_.first(left_over_count_)) {
-      auto const group = least_full_group(state, sample);
+      auto const group = least_full_group(state, sample, 0, problem_.groups.size());
+      if (!group) { return sample; }
+      state.insert(problem_, sample, *group);
+      state.refresh(problem_);
+    }
+    return std::nullopt;
+  }
+
+  /// The same with one degree for all: each sequence goes to groups of the largest degree up to
+  /// `degree` that has room for it, or else to any.
+  ///
+  /// Complexity  O(n groups).
+  [[nodiscard]] std::optional<std::uint32_t> plan_uniform(shard_state& state, std::uint32_t degree,
+                                                          cost_units limit)
+  {
+    by_tokens_ = false;
+    find_weight(limit);
+    for (std::uint32_t const sample : problem_.by_length) {
+      std::optional<std::uint32_t> group;
+      for (std::size_t at = problem_.classes.size(); at > 0 && !group; --at) {
+        shard_class const& each = problem_.classes[at - 1];
+        if (each.shape.gpus > degree || problem_.time(sample, at - 1) == no_cost) { continue; }
+        group = least_full_group(state, sample, each.first_group, each.end_group);
+      }
+      if (!group) { group = least_full_group(state, sample, 0, problem_.groups.size()); }
       if (!group) { return sample; }
       state.insert(problem_, sample, *group);
       state.refresh(problem_);
@@ -125,7 +146,6 @@ class shard_greedy {
   /// The number of levels where a sequence may go to none.
   [[nodiscard]] std::size_t chosen_level(std::size_t sample, shard_rule const& rule) const
   {
-    if (rule.level) { return nearest_level(sample, *rule.level); }
     if (problem_.time(sample, 0) <= rule.longest_time) { return 0; }  // exchanges only add to it
     std::size_t best = problem_.levels();
     bool best_is_short = false;
@@ -143,16 +163,6 @@ class shard_greedy {
         best_is_short = is_short;
         least = measure;
       }
-    }
-    return best;
-  }
-
-  [[nodiscard]] std::size_t nearest_level(std::size_t sample, std::size_t wanted) const
-  {
-    std::size_t best = problem_.levels();
-    for (std::size_t level = 0; level < problem_.levels(); ++level) {
-      if (problem_.time(sample, usual_class_[level]) == no_cost) { continue; }
-      if (level <= wanted || best == problem_.levels()) { best = level; }
     }
     return best;
   }
@@ -241,13 +251,16 @@ class shard_greedy {
     queue[at] = moved;
   }
 
-  /// Of all groups with room, the one whose fullest GPU is least full with the sequence.
+  /// Of the groups from `first` to before `end` that have room, the one whose fullest GPU is least
+  /// full with the sequence.
   [[nodiscard]] std::optional<std::uint32_t> least_full_group(shard_state const& state,
-                                                              std::uint32_t sample) const
+                                                              std::uint32_t sample,
+                                                              std::size_t first,
+                                                              std::size_t end) const
   {
     std::optional<std::uint32_t> best;
     cost_units least = no_cost;
-    for (std::uint32_t group = 0; group < problem_.groups.size(); ++group) {
+    for (std::size_t group = first; group < end; ++group) {
       if (problem_.class_of[group] == no_shard_group) { continue; }
       cost_units const time = problem_.time_in(sample, group);
       if (time == no_cost) { continue; }
@@ -255,7 +268,7 @@ class shard_greedy {
                             state.peak[group].held + problem_.share_in(sample, group)};
       if (after.held > problem_.most_tokens || fullness(after) >= least) { continue; }
       least = fullness(after);
-      best = group;
+      best = static_cast<std::uint32_t>(group);
     }
     return best;
   }

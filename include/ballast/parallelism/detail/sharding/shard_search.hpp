@@ -29,6 +29,7 @@ class shard_search {
       : problem_(problem),
         bound_(bound),
         best_owner_(scratch.take<std::uint32_t>(problem.samples())),
+        from_owner_(scratch.take<std::uint32_t>(problem.samples())),
         state_(problem, scratch),
         greedy_(problem, scratch),
         moves_(problem, scratch),
@@ -41,12 +42,11 @@ class shard_search {
   {
     std::optional<std::uint32_t> stranded;
     std::uint64_t const all = budget.left();
-    auto const start = [&](shard_rule const& rule) {
-      if (has_plan_ && (most_ == bound_ || budget.left() < all / 4)) { return; }
+    auto const start = [&](std::uint64_t steps, auto plan) {
+      if (has_plan_ && (most_ == bound_ || budget.left() < all / 4 + steps)) { return; }
       state_.clear();
-      budget.spend(greedy_steps * problem_.samples() + problem_.groups.size());
-      auto const without = greedy_.plan(state_, rule, bound_);
-      if (without) {
+      budget.spend(steps);
+      if (auto const without = plan()) {
         stranded = without;
         return;
       }
@@ -56,13 +56,23 @@ class shard_search {
       budget.spend(given - slice.left());
       keep(most);
     };
+    std::size_t const groups = problem_.groups.size();
+    auto const start_greedy = [&](shard_rule const& rule) {
+      start(greedy_steps * problem_.samples() + groups,
+            [&] { return greedy_.plan(state_, rule, bound_); });
+    };
     // A limit of 4 / share of the bound.
     for (std::int64_t const share : std::array{8, 4, 16, 6, 32, 12, 64, 24, 128, 512}) {
-      start({.longest_time = scaled(share)});
+      start_greedy({.longest_time = scaled(share)});
     }
-    for (std::size_t level = 0; level < problem_.levels(); ++level) { start({.level = level}); }
-    if (!has_plan_) { start({.longest_time = 0, .by_tokens = true}); }
-    if (!has_plan_) { start({.level = problem_.levels() - 1, .by_tokens = true}); }
+    if (!has_plan_) { start_greedy({.longest_time = 0, .by_tokens = true}); }
+    std::uint32_t degree = 0;
+    for (shard_class const& each : problem_.classes) {
+      if (each.shape.gpus == degree) { continue; }
+      degree = each.shape.gpus;
+      start(2 * problem_.samples() * groups,
+            [&] { return greedy_.plan_uniform(state_, degree, bound_); });
+    }
     if (!has_plan_) { return stranded; }
     perturb(budget);
     return std::nullopt;
@@ -86,59 +96,117 @@ class shard_search {
     std::copy(state_.owner.begin(), state_.owner.end(), best_owner_.begin());
   }
 
-  /// Iterated local search from the best plan. Equal plans are taken too, so that it wanders.
+  /// Iterated local search from the best plan: throws a few sequences elsewhere and improves anew,
+  /// from plans that are little worse too, so that it wanders. Where that finds nothing for long, it
+  /// goes on from another greedy plan.
   void perturb(work_budget& budget)
   {
     if (most_ == bound_ || problem_.samples() == 0) { return; }
     state_.assign(problem_, best_owner_);
-    cost_units current = most_;
-    while (!budget.spent() && most_ > bound_) {
-      for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) { throw_one(); }
-      budget.spend(problem_.samples() + problem_.gpus);
+    begin_from(most_);
+    std::uint64_t const patience = 100 + 4 * problem_.samples();
+    for (std::uint64_t idle = 0; !budget.spent() && most_ > bound_; ++idle) {
+      if (idle > patience) {
+        idle = 0;
+        restart(budget);
+      }
+      for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) { throw_some(); }
+      budget.spend(problem_.gpus + problem_.groups.size());
       state_.refresh(problem_);
       cost_units const most = moves_.descend(state_, budget);
-      if (most < most_) { keep(most); }
-      bool const is_much_worse = most > current && most - most_ > most_ / 64;
-      if (is_much_worse || random_.below(8) == 0) {
-        budget.spend(2 * problem_.samples());
-        state_.assign(problem_, best_owner_);
-        current = most_;
-      } else {
-        current = most;
+      keep(most);
+      bool const is_much_worse = most > from_most_ && most - from_most_ > from_most_ / 64;
+      if (most < from_most_) {
+        begin_from(most);
+        idle = 0;
+      } else if (is_much_worse || random_.below(8) == 0) {
+        budget.spend(problem_.samples());
+        state_.assign(problem_, from_owner_);
       }
     }
   }
 
-  /// Puts a sequence into any group that has room.
-  void throw_one()
+  void restart(work_budget& budget)
+  {
+    state_.clear();
+    budget.spend(greedy_steps * problem_.samples() + problem_.groups.size());
+    auto const share = static_cast<std::int64_t>(2 + random_.below(30));
+    auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
+    std::uint64_t const uniform_steps = 2 * problem_.samples() * problem_.groups.size();
+    bool const is_uniform = random_.below(2) == 0 && uniform_steps < budget.left() / 16;
+    if (is_uniform) { budget.spend(uniform_steps); }
+    auto const stranded =
+        is_uniform ? greedy_.plan_uniform(state_, problem_.classes[at].shape.gpus, bound_)
+                   : greedy_.plan(state_, {.longest_time = scaled(share)}, bound_);
+    if (stranded) {
+      state_.assign(problem_, best_owner_);
+      begin_from(most_);
+      return;
+    }
+    cost_units const most = moves_.descend(state_, budget);
+    keep(most);
+    begin_from(most);
+  }
+
+  /// The state is the plan that perturb() comes back to.
+  void begin_from(cost_units most)
+  {
+    from_most_ = most;
+    std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
+  }
+
+  /// Puts a sequence into any group, or exchanges two, where there is room.
+  void throw_some()
   {
     auto const sample = static_cast<std::uint32_t>(random_.below(problem_.samples()));
+    std::uint32_t const home = state_.owner[sample];
+    if (random_.below(2) == 0) {
+      auto const partner = static_cast<std::uint32_t>(random_.below(problem_.samples()));
+      std::uint32_t const other = state_.owner[partner];
+      if (problem_.time_in(sample, other) == no_cost || problem_.time_in(partner, home) == no_cost) {
+        return;
+      }
+      put(sample, other);
+      put(partner, home);
+      if (is_overfull(home) || is_overfull(other)) {
+        put(sample, home);
+        put(partner, other);
+      }
+      return;
+    }
     auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
     shard_class const& target = problem_.classes[at];
     auto const group = static_cast<std::uint32_t>(
         target.first_group + random_.below(target.end_group - target.first_group));
     if (problem_.class_of[group] != at || problem_.time(sample, at) == no_cost) { return; }
-    std::uint32_t const home = state_.owner[sample];
+    put(sample, group);
+    if (is_overfull(group)) { put(sample, home); }
+  }
+
+  void put(std::uint32_t sample, std::uint32_t group)
+  {
     state_.remove(problem_, sample);
     state_.insert(problem_, sample, group);
+  }
+
+  [[nodiscard]] bool is_overfull(std::uint32_t group) const
+  {
     auto const [first, gpus] = problem_.groups[group];
-    for (shard_use const& use : state_.of_gpu.subspan(to_index(first), gpus)) {
-      if (use.held > problem_.most_tokens) {
-        state_.remove(problem_, sample);
-        state_.insert(problem_, sample, home);
-        return;
-      }
-    }
+    auto const uses = state_.of_gpu.subspan(to_index(first), gpus);
+    return std::any_of(uses.begin(), uses.end(),
+                       [this](shard_use use) { return use.held > problem_.most_tokens; });
   }
 
   shard_problem const& problem_;
   cost_units bound_;
   std::span<std::uint32_t> best_owner_;
+  std::span<std::uint32_t> from_owner_;
   shard_state state_;
   shard_greedy greedy_;
   shard_moves moves_;
   random_source random_;
-  cost_units most_ = no_cost;
+  cost_units most_ = no_cost;       ///< of best_owner_
+  cost_units from_most_ = no_cost;  ///< of from_owner_
   bool has_plan_ = false;
 };
 

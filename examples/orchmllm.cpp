@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830): every phase of a multimodal model is balanced
+// by itself, by the algorithm for how it batches, and outputs go from encoder to language model in one
+// exchange. Plans steps of 64 GPUs for three models; then eight ranks train a small one, and a single
+// rank that computes all of it finds the same sequences, to the bit, and the same gradients.
+// Lengths are drawn, or read: orchmllm IMAGES.csv AUDIO.csv, the first with columns text_tokens and
+// image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm train` only trains,
+// on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
+
+#include "common/gradient_sum.hpp"     // defines: block::sum_over_ranks
+#include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
+#include "common/phase_model.hpp"      // defines: block::phase_model
+
+#include <ballast/comm/run_ranks.hpp>
+#ifdef ORCHMLLM_WITH_MPI
+#include <ballast/comm/mpi_communicator.hpp>
+#endif
+#include <ballast/core/digest.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/known_models.hpp>
+#include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/training_passes.hpp>
+#include <ballast/cost/transformer_shape.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/route/all_gather_dispatch.hpp>
+#include <ballast/route/route_volume.hpp>
+#include <ballast/runtime/orchestrator.hpp>
+#include <ballast/runtime/phase.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#ifdef ORCHMLLM_WITH_MPI
+#include <mpi.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using namespace ballast;
+using multimodal_data::audio;
+using multimodal_data::image;
+using multimodal_data::text;
+
+constexpr std::size_t ranks = 64;
+constexpr std::size_t samples_of_rank = 32;
+constexpr std::size_t trained_ranks = 8;
+constexpr std::size_t steps = 3;
+constexpr std::size_t width = 16;
+
+struct model {
+  char const* name;
+  transformer_shape vision, audio, llm;
+  std::uint32_t vision_rate, audio_rate;
+};
+constexpr std::array<model, 3> models{{
+    {"10B", known_shape("orchmllm-10b-vision"), known_shape("orchmllm-10b-audio"),
+     known_shape("orchmllm-10b-llm"), 1, 2},
+    {"18B", known_shape("orchmllm-18b-vision"), known_shape("orchmllm-18b-audio"),
+     known_shape("orchmllm-18b-llm"), 4, 2},
+    {"84B", known_shape("orchmllm-84b-vision"), known_shape("orchmllm-84b-audio"),
+     known_shape("orchmllm-84b-llm"), 4, 4},
+}};
+
+// Picoseconds of a step at 400 TFLOP/s, forward and backward.
+quadratic_cost cost_of(transformer_shape const& shape)
+{
+  gamma_fit const gpu{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  return value_or_throw(
+      latency_cost(gpu, value_or_throw(step_flops(value_or_throw(forward_flops(shape)), {}))));
+}
+
+// Phases as the paper has them: vision and language packed, audio padded.
+template <class Vision, class Audio, class Llm>
+auto phases_of(model const& each, std::size_t gpus, Vision const& vision, Audio const& speech,
+               Llm const& llm)
+{
+  auto const bags = one_gpu_bags(gpus);
+  return std::tuple{phase{bags, cost_of(each.vision), vision, each.vision_rate},
+                    phase{bags, cost_of(each.audio), speech, each.audio_rate},
+                    phase{bags, cost_of(each.llm), llm}};
+}
+
+struct outcome {
+  block::values loss{0};
+  block::values gradients;      // of all ranks, in rank order
+  std::uint64_t sequences = 0;  // changes with any bit of any sequence, not with who computes it
+};
+
+// The sum over this rank's sequences of a word for each, so that all ranks' sum is the same wherever
+// a sequence is computed.
+std::uint64_t digest_of(orchestrated_step const& step, rank_id rank, block::in sequences)
+{
+  std::uint64_t sum = 0;
+  for (sample_id const sample : step.planned.samples[to_id<bag_id>(to_index(rank))]) {
+    auto const values =
+        sequences.first(static_cast<std::size_t>(step.lengths[to_index(sample)]) * width);
+    digest one;
+    one.add(to_index(sample));
+    for (double const each : values) { one.add(std::bit_cast<std::uint64_t>(each)); }
+    sum += one.value();
+    sequences = sequences.subspan(values.size());
+  }
+  return sum;
+}
+
+// [orchmllm]
+// One rank's part of a training of some steps; read(step) says what it reads in a step.
+template <communicator C, class Read>
+outcome train(C& comm, model const& trained, Read const& read)
+{
+  auto const [vision, speech, llm] = phases_of(trained, comm.size(), longest_processing_time{},
+                                               padded_batches{}, longest_processing_time{});
+  orchestrator step(comm, std::tuple{vision, speech}, llm);
+  auto alone = value_or_throw(comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))));
+  std::array<block::phase_model<C>, 2> encoders{{{1, vision.rate, alone}, {2, speech.rate, alone}}};
+  block::phase_model<C> language(3, 1, alone);
+  outcome all;
+
+  value_or_throw(step.submit(read(0)));
+  for (std::size_t number = 0; number < steps; ++number) {
+    value_or_throw(step.next());
+    value_or_throw(step.submit(read(number + 1)));  // gathered and planned while this step runs
+
+    block::values sequences(step.rows_in_model() * width);
+    for (std::size_t const modality : {image, audio}) {
+      auto const x = block::pixels(step.step().modalities[modality].as_read, comm.rank(), width);
+      block::values x_there(step.rows_computed(modality) * width);
+      value_or_throw(step.to_encoder(modality, rows_of(x, x_there, width)));
+      auto const y = encoders[modality].forward(step.lengths(modality), x_there);
+      value_or_throw(step.to_model(modality, rows_of(y, sequences, width)));
+    }
+    auto const words = block::pixels(step.step().modalities[text].as_read, comm.rank(), width);
+    value_or_throw(step.to_model(text, rows_of(words, sequences, width)));
+    all.sequences += digest_of(step.step(), comm.rank(), sequences);
+
+    // The loss is |y|^2 / 2, so y is its gradient too. It goes back the way that outputs have come.
+    auto const y = language.forward(step.lengths_in_model(), sequences);
+    all.loss[0] += std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
+    auto const d_sequences = language.backward(y);
+    for (std::size_t const modality : {audio, image}) {
+      block::values dy(step.rows_encoded(modality) * width);
+      block::values dx(step.rows_read(modality) * width);
+      value_or_throw(step.reverse_to_model(modality, rows_of(d_sequences, dy, width)));
+      auto const dx_there = encoders[modality].backward(dy);
+      value_or_throw(step.reverse_to_encoder(modality, rows_of(dx_there, dx, width)));
+    }
+  }
+  for (auto* const each : {&encoders[image], &encoders[audio], &language}) {
+    auto const sum = block::sum_over_ranks(comm, each->gradients());
+    all.gradients.insert(all.gradients.end(), sum.begin(), sum.end());
+  }
+  all.loss = block::sum_over_ranks(comm, all.loss);
+  return all;
+}
+// [orchmllm]
+
+// Everything stays where it was read.
+struct as_read {
+  void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                  std::span<bag_id> owner, workspace&) const
+  {
+    std::ranges::copy(problem.home, owner.begin());
+    for (std::size_t i = 0; i < owner.size(); ++i) {
+      loads[to_index(owner[i])] += problem.costs[i];
+    }
+  }
+};
+
+// The work of the busiest rank, and what all have without padding, per rank.
+struct phase_work {
+  double busiest = 0;
+  double mean = 0;
+
+  [[nodiscard]] double ratio() const { return busiest / mean; }
+
+  phase_work() = default;
+  phase_work(partition_plan const& plan, batching batches)
+  {
+    for (auto const sequences : plan.samples) {
+      double sum = 0;
+      double heaviest = 0;
+      for (sample_id const each : sequences) {
+        auto const cost = static_cast<double>(plan.costs[to_index(each)]);
+        sum += cost;
+        heaviest = std::max(heaviest, cost);
+      }
+      mean += sum / ranks;
+      busiest = std::max(busiest, batches == batching::padded
+                                      ? heaviest * static_cast<double>(sequences.size())
+                                      : sum);
+    }
+  }
+  phase_work& operator+=(phase_work const& other)
+  {
+    busiest += other.busiest;
+    mean += other.mean;
+    return *this;
+  }
+};
+
+gathered_samples<subsequence> gather(std::vector<multimodal_samples> const& read)
+{
+  gathered_samples<subsequence> all;
+  for (std::size_t rank = 0; rank < read.size(); ++rank) {
+    auto const own = read[rank].entries();
+    all.samples.insert(all.samples.end(), own.begin(), own.end());
+    all.source.resize(all.samples.size(), to_id<rank_id>(rank));
+  }
+  return all;
+}
+
+// Plans a step in which every phase has this policy, whatever it batches like.
+template <class Vision, class Audio, class Llm>
+orchestrated_step plan(model const& each, gathered_samples<subsequence> const& all,
+                       Vision const& of_vision, Audio const& of_audio, Llm const& of_llm)
+{
+  auto [vision, speech, llm] = phases_of(each, ranks, of_vision, of_audio, of_llm);
+  vision.homes = speech.homes = llm.homes = true;
+  phase_planner const planner(std::tuple{vision, speech}, llm);
+  orchestrated_step step;
+  workspace memory;
+  value_or_throw(planner(step, memory, all, ranks, rank_id{0}));
+  return step;
+}
+
+// Prints how busy the busiest rank is, phase by phase, and returns that of the whole step.
+double show(char const* what, orchestrated_step const& step)
+{
+  phase_work const vision(step.modalities[image].planned, batching::packed);
+  phase_work const speech(step.modalities[audio].planned, batching::padded);
+  phase_work const llm(step.planned, batching::packed);
+  phase_work whole = vision;
+  whole += speech;
+  whole += llm;
+  std::printf("  %-16s%8.2f%8.2f%8.2f%8.2f\n", what, vision.ratio(), speech.ratio(), llm.ratio(),
+              whole.ratio());
+  return whole.ratio();
+}
+
+// Gigabytes of outputs in bf16 that ranks send, all together: gathered by all of them, through where
+// they were read, and straight to where they are needed.
+void show_bytes(model const& each, orchestrated_step const& step)
+{
+  auto const machines = value_or_throw(cluster_of(ranks));
+  double const row = 2.0 * each.llm.hidden * 1e-9;
+  double gathered = 0;
+  double two = 0;
+  double one = 0;
+  for (std::size_t const modality : {image, audio}) {
+    auto const& own = step.modalities[modality];
+    placement home;
+    std::vector<tokens> outputs;
+    for (sample_part const& part : own.parts) { outputs.push_back(part.count); }
+    home.assign_whole(outputs, own.source, ranks);
+    auto const moved = [&](placement const& from, placement const& to) {
+      return row * static_cast<double>(measure_route(from, to, machines).moved());
+    };
+    auto const all = price_all_gather(own.as_encoded, machines, row);
+    gathered += all.within_node_bytes + all.between_nodes_bytes;
+    two += moved(own.as_encoded, home) + moved(home, own.as_needed);
+    one += moved(own.as_encoded, own.as_needed);
+  }
+  std::printf(
+      "  outputs to the language model: %.1f GB all-gathered, %.2f in two exchanges, "
+      "%.2f in one\n",
+      gathered, two, one);
+}
+
+bool compare(multimodal_data::source const& data)
+{
+  bool shorter = true;
+  auto const all = gather(multimodal_data::deal(data, ranks, samples_of_rank, 0));
+  longest_processing_time const packed;
+  padded_batches const padded;
+  for (model const& each : models) {
+    std::printf("%s on %zu GPUs%11s%8s%8s%8s\n", each.name, ranks, "vision", "audio", "LLM",
+                "step");
+    double const unbalanced = show("as read", plan(each, all, as_read{}, as_read{}, as_read{}));
+    double const llm_only = show("LLM only", plan(each, all, as_read{}, as_read{}, packed));
+    double const all_padded = show("all as padded", plan(each, all, padded, padded, padded));
+    double const all_packed = show("all as packed", plan(each, all, packed, packed, packed));
+    auto const step = plan(each, all, packed, padded, packed);
+    double const balanced = show("each as it is", step);
+    show_bytes(each, step);
+    shorter &= balanced < std::min({unbalanced, llm_only, all_padded, all_packed});
+  }
+  return shorter;
+}
+
+// The data of a small training, 1/16 as long. What one rank reads is what all of them read.
+auto reader(multimodal_data::source const& data, std::size_t gpus, rank_id rank)
+{
+  return [&data, gpus, rank](std::size_t step) {
+    auto read = multimodal_data::deal(data, trained_ranks, 4, step, 16);
+    if (gpus > 1) { return read[to_index(rank)]; }
+    multimodal_samples whole;
+    for (multimodal_samples const& own : read) {
+      for (auto const& [modality, length] : own.entries()) {
+        if (modality == multimodal_samples::begins_sample) {
+          whole.start_sample();
+        } else {
+          whole.add(modality, length);
+        }
+      }
+    }
+    return whole;
+  };
+}
+
+outcome train_on_threads(multimodal_data::source const& data, std::size_t gpus)
+{
+  auto const shares = run_ranks(gpus, [&](thread_communicator& comm) {
+    return train(comm, models[1], reader(data, gpus, comm.rank()));
+  });
+  outcome all = shares.front();
+  for (std::size_t rank = 1; rank < gpus; ++rank) { all.sequences += shares[rank].sequences; }
+  return all;
+}
+
+void print(outcome const& trained)
+{
+  digest bits;
+  for (double const each : trained.gradients) { bits.add(std::bit_cast<std::uint64_t>(each)); }
+  std::printf("loss %.12g, bits of the sequences %016llx, of the gradients %016llx\n",
+              trained.loss[0], static_cast<unsigned long long>(trained.sequences),
+              static_cast<unsigned long long>(bits.value()));
+}
+
+bool compare_with_one_rank(multimodal_data::source const& data)
+{
+  outcome const eight = train_on_threads(data, trained_ranks);
+  outcome const one = train_on_threads(data, 1);
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t at = 0; at < one.gradients.size(); ++at) {
+    largest = std::max(largest, std::abs(one.gradients[at]));
+    difference = std::max(difference, std::abs(one.gradients[at] - eight.gradients[at]));
+  }
+  std::printf(
+      "%zu ranks and one rank, %zu steps: sequences %s, losses %.12g and %.12g, gradients "
+      "differ by %.1e of the largest\n",
+      trained_ranks, steps, one.sequences == eight.sequences ? "equal" : "DIFFER", eight.loss[0],
+      one.loss[0], difference / largest);
+  return one.sequences == eight.sequences &&
+         std::abs(one.loss[0] - eight.loss[0]) <= 1e-10 * one.loss[0] &&
+         difference <= 1e-10 * largest;
+}
+
+#ifdef ORCHMLLM_WITH_MPI
+void train_on_processes(multimodal_data::source const& data)
+{
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  try {
+    if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
+    auto comm = value_or_throw(mpi_communicator::over(MPI_COMM_WORLD));
+    if (comm.size() != trained_ranks) { throw std::runtime_error("run it on eight processes"); }
+    outcome own = train(comm, models[1], reader(data, comm.size(), comm.rank()));
+    std::vector<std::uint64_t> all(comm.size());
+    value_or_throw(comm.all_gather(std::as_bytes(std::span(&own.sequences, 1)),
+                                   std::as_writable_bytes(std::span(all))));
+    own.sequences = std::reduce(all.begin(), all.end());
+    if (comm.rank() == rank_id{0}) { print(own); }
+  } catch (std::exception const& problem) {
+    std::fprintf(stderr, "orchmllm: %s\n", problem.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank
+  }
+  MPI_Finalize();
+}
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  try {
+    std::vector<std::string> const arguments(argv + 1, argv + argc);
+    if (!arguments.empty() && arguments[0] == "train") {
+      auto const data = multimodal_data::draw(1000);
+#ifdef ORCHMLLM_WITH_MPI
+      if (arguments.size() > 1 && arguments[1] == "mpi") { return train_on_processes(data), 0; }
+#endif
+      return print(train_on_threads(data, trained_ranks)), 0;
+    }
+    auto const data = arguments.size() == 2 ? multimodal_data::read(arguments[0], arguments[1])
+                                            : multimodal_data::draw(3000);
+    bool const shorter = compare(data);
+    return compare_with_one_rank(data) && shorter ? 0 : 1;
+  } catch (std::exception const& problem) {
+    return std::fprintf(stderr, "orchmllm: %s\n", problem.what()), 1;
+  }
+}
