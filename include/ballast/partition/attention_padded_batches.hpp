@@ -33,7 +33,7 @@ namespace ballast::inline v0 {
 ///
 /// Bags are filled in descending order of attention up to a finishing time, the least one that
 /// bisection finds. Exchanges then relieve the bag that finishes last, there and in the plans of
-/// conv_transformer_batches and longest_processing_time. The best of the three is shaken a hundred times,
+/// conv_transformer_batches and longest_processing_time. The best of the three is shaken three hundred times,
 /// by samples that move to random bags, and relieved again. Of at most 24 samples, all plans are
 /// searched at last, as far as 100,000 bags go.
 ///
@@ -81,7 +81,7 @@ struct attention_padded_batches {
     uint128 best = batches.finish();
     auto const relieve_and_keep = [&] {
       batches.relieve(least, left);
-      if (batches.finish() < best) {
+      if (batches.finish() <= best) {  // equal ones too, so that shaking goes on from another plan
         best = batches.finish();
         batches.store(owner);
       }
@@ -122,7 +122,7 @@ struct attention_padded_batches {
   friend bool operator==(attention_padded_batches, attention_padded_batches) = default;
 
  private:
-  static constexpr int kicks = 100;  // shaken plans to exchange from
+  static constexpr int kicks = 300;  // shaken plans to exchange from
   static constexpr std::size_t search_up_to =
       24;  // samples; of more, too few plans can be looked at
   static constexpr std::uint64_t search_work = 100'000;
