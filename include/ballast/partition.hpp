@@ -4,6 +4,7 @@
 
 /// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several dimensions at once.
 
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_of.hpp>
