@@ -78,8 +78,9 @@ namespace detail {
         tokens const length = problem.lengths[sample];
         if ((length + k - 1) / k <= problem.most_tokens && (k == 1 || length >= k)) {
           return fail(error_code::out_of_range, sample,
-                      name() + "has no cost: it does not fit 63 bits; use a cost model with a coarser "
-                             "unit");
+                      name() +
+                          "has no cost: it does not fit 63 bits; use a cost model with a coarser "
+                          "unit");
         }
       }
       std::uint32_t const largest = problem.classes.back().shape.gpus;
@@ -93,8 +94,9 @@ namespace detail {
     }
     if (longest > no_cost - 1 - total) {
       return fail(error_code::out_of_range, sample,
-                  name() + "brings the total time above 63 bits; use a cost model with a coarser unit "
-                         "or plan fewer sequences at once");
+                  name() +
+                      "brings the total time above 63 bits; use a cost model with a coarser unit "
+                      "or plan fewer sequences at once");
     }
     total += longest;
   }
@@ -104,7 +106,7 @@ namespace detail {
 /// How many steps the search for a plan may take, of some nanoseconds each.
 [[nodiscard]] constexpr std::uint64_t shard_steps(std::size_t samples, std::size_t groups)
 {
-  return 700'000 + 32 * (static_cast<std::uint64_t>(samples) + groups);
+  return 1'000'000 + 16 * (static_cast<std::uint64_t>(samples) + groups);
 }
 
 /// Writes what the owners mean into the plan.

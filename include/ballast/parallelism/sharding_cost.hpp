@@ -76,7 +76,8 @@ struct sharding_cost {
   quadratic_cost work;         ///< of the whole sequence on one GPU: per token and per token^2
   std::uint32_t heads = 1;     ///< of queries: no group has more GPUs
   std::uint32_t kv_heads = 1;  ///< of keys and values
-  std::uint64_t bytes_per_head = 0;  ///< of one token's part of an array, all exchanges of it together
+  std::uint64_t bytes_per_head =
+      0;  ///< of one token's part of an array, all exchanges of it together
   std::uint64_t within_node_bytes_per_second = 1;
   std::uint64_t between_nodes_bytes_per_second = 1;
   std::uint64_t units_per_second = 1'000'000'000'000;
@@ -195,7 +196,8 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   if (!work) { return tl::unexpected(work.error()); }
 
   bool const is_trained = passes.backward + passes.attention_backward > 0;
-  std::uint64_t const runs = std::uint64_t{passes.forward} + passes.recompute + (is_trained ? 1 : 0);
+  std::uint64_t const runs =
+      std::uint64_t{passes.forward} + passes.recompute + (is_trained ? 1 : 0);
   sharding_cost cost;
   cost.work = *work;
   cost.heads = shape.heads;
@@ -205,7 +207,8 @@ inline degree_cost sharding_cost::at(group_shape shape) const
     return number ? number->rounded() : std::nullopt;
   };
   auto const within = rounded(detail::scaled_number::from(machines.within_node_bytes_per_second));
-  auto const between = rounded(detail::scaled_number::from(machines.between_nodes_bytes_per_second));
+  auto const between =
+      rounded(detail::scaled_number::from(machines.between_nodes_bytes_per_second));
   if (within.value_or(0) == 0 || between.value_or(0) == 0) {
     return fail(error_code::out_of_range, 0,
                 "a bandwidth of the cluster is not from 1 to 2^64 bytes per second; correct it");
@@ -214,9 +217,9 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   cost.between_nodes_bytes_per_second = *between;
   auto const seconds = detail::scaled_number::from(machines.latency_seconds);
   auto const calls = detail::scaled_number(2 * runs * shape.layers);
-  auto const latency = seconds ? (*seconds * detail::scaled_number(cost.units_per_second) * calls)
-                                     .rounded()
-                               : std::nullopt;
+  auto const latency =
+      seconds ? (*seconds * detail::scaled_number(cost.units_per_second) * calls).rounded()
+              : std::nullopt;
   if (!latency || *latency >= static_cast<std::uint64_t>(no_cost)) {
     return fail(error_code::out_of_range, 0,
                 "the latency of the cluster is negative or too long; give seconds, such as 1e-5");

@@ -195,7 +195,9 @@ class shard_greedy {
     if (one_class) { std::sort(queue.begin(), queue.end()); }  // a sorted array is a heap
     for (std::uint32_t const sample : samples) {
       std::size_t at = 0;
-      if (!one_class || !fits(state, sample, queue[0].group)) { at = first_finish(state, sample, queue); }
+      if (!one_class || !fits(state, sample, queue[0].group)) {
+        at = first_finish(state, sample, queue);
+      }
       if (at == queue.size()) {
         left_over_[left_over_count_++] = sample;
         continue;

@@ -45,9 +45,8 @@ class shard_moves {
       if (budget.spent() || most == 0) { return most; }
       shard_change best{most};
       find_least(state);
-      for_each_of(state, rank, [&](std::uint32_t sample) {
-        try_groups(state, sample, best, budget);
-      });
+      for_each_of(state, rank,
+                  [&](std::uint32_t sample) { try_groups(state, sample, best, budget); });
       if (best.load == most) {
         std::size_t const idle = least_loaded(state);
         for_each_of(state, rank, [&](std::uint32_t sample) {
@@ -105,8 +104,8 @@ class shard_moves {
     for (std::uint32_t group = 0; group < problem_.groups.size(); ++group) {
       std::uint32_t const at = problem_.class_of[group];
       if (at == no_shard_group) { continue; }
-      bool const is_less = least_[at] == no_shard_group ||
-                           state.peak[group].load < state.peak[least_[at]].load;
+      bool const is_less =
+          least_[at] == no_shard_group || state.peak[group].load < state.peak[least_[at]].load;
       if (is_less) { least_[at] = group; }
     }
   }
@@ -154,11 +153,13 @@ class shard_moves {
     cost_units const leaves = problem_.time_in(sample, home);
     cost_units const comes = problem_.time_in(sample, group);
     if (state.peak[group].load + comes - leaves >= best.load) { return; }
-    tokens const share_leaves = problem_.share_in(sample, home);
-    tokens const share_comes = problem_.share_in(sample, group);
     shard_use there = state.peak[group];  // where the sequence is afterwards and was not before
     cost_units load = state.peak[home].load - leaves;
-    if (!are_disjoint(home, group)) {
+    bool const is_disjoint = are_disjoint(home, group);
+    if (is_disjoint && std::max(load, there.load + comes) >= best.load) { return; }
+    tokens const share_leaves = problem_.share_in(sample, home);
+    tokens const share_comes = problem_.share_in(sample, group);
+    if (!is_disjoint) {
       if (problem_.groups[group].gpus < problem_.groups[home].gpus) {
         there = {there.load - leaves, there.held - share_leaves};
       } else {
@@ -183,30 +184,41 @@ class shard_moves {
     if (in_home == no_cost || in_other == no_cost) { return; }
     cost_units const at_home = in_home - problem_.time_in(sample, home);
     cost_units const at_other = in_other - problem_.time_in(partner, other);
-    tokens const held_at_home =
-        problem_.share_in(partner, home) - problem_.share_in(sample, home);
-    tokens const held_at_other =
-        problem_.share_in(sample, other) - problem_.share_in(partner, other);
     shard_use a = state.peak[home];
     shard_use b = state.peak[other];
-    if (!are_disjoint(home, other)) {
-      bool const home_is_inside = problem_.groups[home].gpus < problem_.groups[other].gpus;
-      if (home_is_inside) {
-        if (a.load + at_home + at_other >= best.load) { return; }
-        b = state.peak_outside(problem_, other, home);
-        a = {a.load + at_other, a.held + held_at_other};
-      } else {
-        if (b.load + at_home + at_other >= best.load) { return; }
-        a = state.peak_outside(problem_, home, other);
-        b = {b.load + at_home, b.held + held_at_home};
-      }
-    }
-    cost_units const load = std::max(a.load + at_home, b.load + at_other);
-    if (load >= best.load || a.held + held_at_home > problem_.most_tokens ||
-        b.held + held_at_other > problem_.most_tokens) {
+    if (are_disjoint(home, other)) {
+      cost_units const load = std::max(a.load + at_home, b.load + at_other);
+      if (load >= best.load || !has_room(state, sample, partner, a.held, b.held)) { return; }
+      best = {load, sample, other, partner};
       return;
     }
+    // The GPUs of the smaller group have both changes.
+    bool const home_is_inside = problem_.groups[home].gpus < problem_.groups[other].gpus;
+    if ((home_is_inside ? a : b).load + at_home + at_other >= best.load) { return; }
+    tokens const moved = problem_.share_in(sample, other) - problem_.share_in(partner, other);
+    tokens const came = problem_.share_in(partner, home) - problem_.share_in(sample, home);
+    if (home_is_inside) {
+      b = state.peak_outside(problem_, other, home);
+      a = {a.load + at_other, a.held + moved};
+    } else {
+      a = state.peak_outside(problem_, home, other);
+      b = {b.load + at_home, b.held + came};
+    }
+    cost_units const load = std::max(a.load + at_home, b.load + at_other);
+    if (load >= best.load || !has_room(state, sample, partner, a.held, b.held)) { return; }
     best = {load, sample, other, partner};
+  }
+
+  /// Whether two sequences may exchange their groups, in which GPUs hold so many tokens.
+  [[nodiscard]] bool has_room(shard_state const& state, std::uint32_t sample, std::uint32_t partner,
+                              tokens held_at_home, tokens held_at_other) const
+  {
+    std::uint32_t const home = state.owner[sample];
+    std::uint32_t const other = state.owner[partner];
+    tokens const came = problem_.share_in(partner, home) - problem_.share_in(sample, home);
+    tokens const moved = problem_.share_in(sample, other) - problem_.share_in(partner, other);
+    return held_at_home + came <= problem_.most_tokens &&
+           held_at_other + moved <= problem_.most_tokens;
   }
 
   void apply(shard_state& state, shard_change const& change) const

@@ -24,8 +24,9 @@ inline constexpr std::uint32_t no_shard_group = std::numeric_limits<std::uint32_
 struct shard_class {
   group_shape shape;
   std::uint32_t groups = 0;
-  std::uint32_t first_group = 0;  ///< the first and the one after the last; among them may be groups
-  std::uint32_t end_group = 0;    ///< of the same degree and of other shapes
+  std::uint32_t first_group =
+      0;                        ///< the first and the one after the last; among them may be groups
+  std::uint32_t end_group = 0;  ///< of the same degree and of other shapes
 };
 
 /// What a step's planning looks up, in arrays of the caller's frame: groups by index, the tree that
@@ -96,7 +97,8 @@ inline void find_shard_classes(shard_problem& problem, device_groups const& grou
     if (shape.gpus > heads) { continue; }
     // Groups ascend by degree, so those of one shape are among the last few classes.
     std::size_t at = found;
-    while (at > 0 && classes[at - 1].shape.gpus == shape.gpus && !(classes[at - 1].shape == shape)) {
+    while (at > 0 && classes[at - 1].shape.gpus == shape.gpus &&
+           !(classes[at - 1].shape == shape)) {
       --at;
     }
     bool const is_known = at > 0 && classes[at - 1].shape == shape;
@@ -148,8 +150,8 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
     degree_cost const price = cost.at(problem.classes[at].shape);
     tokens const k = problem.classes[at].shape.gpus;
     // Compared without k x limit, which may not fit.
-    tokens const longest = problem.most_tokens > longest_sample / k ? longest_sample
-                                                                    : problem.most_tokens * k;
+    tokens const longest =
+        problem.most_tokens > longest_sample / k ? longest_sample : problem.most_tokens * k;
     std::span<cost_units> const times = problem.times.subspan(at * count, count);
     for (std::size_t sample = 0; sample < count; ++sample) {
       tokens const length = problem.lengths[sample];

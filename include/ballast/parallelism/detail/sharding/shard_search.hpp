@@ -104,7 +104,7 @@ class shard_search {
     if (most_ == bound_ || problem_.samples() == 0) { return; }
     state_.assign(problem_, best_owner_);
     begin_from(most_);
-    std::uint64_t const patience = 100 + 4 * problem_.samples();
+    std::uint64_t const patience = 50 + 2 * problem_.samples();
     for (std::uint64_t idle = 0; !budget.spent() && most_ > bound_; ++idle) {
       if (idle > patience) {
         idle = 0;
@@ -163,7 +163,8 @@ class shard_search {
     if (random_.below(2) == 0) {
       auto const partner = static_cast<std::uint32_t>(random_.below(problem_.samples()));
       std::uint32_t const other = state_.owner[partner];
-      if (problem_.time_in(sample, other) == no_cost || problem_.time_in(partner, home) == no_cost) {
+      if (problem_.time_in(sample, other) == no_cost ||
+          problem_.time_in(partner, home) == no_cost) {
         return;
       }
       put(sample, other);
