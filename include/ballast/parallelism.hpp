@@ -2,10 +2,13 @@
 #ifndef BALLAST_PARALLELISM_HPP
 #define BALLAST_PARALLELISM_HPP
 
-/// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, and how it is
-/// spread over them.
+/// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, how it is
+/// spread over them, and into which bags they are joined.
 
+#include <ballast/parallelism/bag_exchange_work.hpp>
+#include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/by_flops.hpp>
+#include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/hybrid_sharding.hpp>

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
+#define BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cost/concepts.hpp>
+#include <ballast/cost/detail/price.hpp>
+#include <ballast/parallelism/bag_exchange_work.hpp>
+#include <ballast/parallelism/bag_mix.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/priced_sample.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// A sample as the planning of a mix reads it.
+struct mix_sample {
+  cost_units cost;
+  tokens length;
+};
+
+/// The samples of one batch, heaviest first, with what the first so many of them cost and how many
+/// tokens they have.
+///
+/// Shapes      samples[n], cost_before[n + 1], tokens_before[n + 1].
+struct mix_batch {
+  std::vector<mix_sample> samples;
+  std::vector<std::uint64_t> cost_before;
+  std::vector<std::uint64_t> tokens_before;
+};
+
+/// What mixes are judged on: batches that are priced and sorted once for all of them.
+struct mix_batches {
+  std::vector<mix_batch> batches;
+  bag_exchange_work exchanges;
+  std::size_t samples = 0;                               ///< of all batches
+  tokens shortest = std::numeric_limits<tokens>::max();  ///< of those that have tokens
+};
+
+[[nodiscard]] inline tl::unexpected<error> refused_sample(std::size_t batch, std::size_t sample,
+                                                          std::string const& why)
+{
+  return fail(error_code::out_of_range, batch,
+              "sample " + std::to_string(sample) + " of batch " + std::to_string(batch) + why);
+}
+
+/// Adds a batch whose samples are priced.
+inline void add_batch(mix_batches& all, std::span<tokens const> lengths,
+                      std::span<cost_units const> costs, workspace& memory)
+{
+  std::vector<priced_sample> order(costs.size());
+  descending_order_into(order, costs, memory);
+  mix_batch& added = all.batches.emplace_back();
+  added.samples.reserve(order.size());
+  added.cost_before.reserve(order.size() + 1);
+  added.tokens_before.reserve(order.size() + 1);
+  std::uint64_t cost_sum = 0;
+  std::uint64_t token_sum = 0;
+  for (auto const [cost, sample] : order) {
+    tokens const length = lengths[to_index(sample)];
+    added.samples.push_back({cost, length});
+    added.cost_before.push_back(cost_sum);
+    added.tokens_before.push_back(token_sum);
+    cost_sum += static_cast<std::uint64_t>(cost);
+    token_sum += static_cast<std::uint64_t>(length);
+    if (length > 0) { all.shortest = std::min(all.shortest, length); }
+  }
+  added.cost_before.push_back(cost_sum);
+  added.tokens_before.push_back(token_sum);
+  all.samples += order.size();
+}
+
+/// Prices and sorts batches for a job of so many GPUs.
+///
+/// Ensures     (1) no step of any mix, in eighths of a cost unit, and no sum of one step for each
+///                 batch is 2^62 or more
+/// Errors      out_of_range: there is no batch, or batch `position` has a sample whose length is not
+///             in [0, longest_sample] or that has no cost, or costs and exchanges of the batches up to
+///             it add up to 2^59 or more.
+template <cost_model CostOf>
+[[nodiscard]] result<mix_batches> read_mix_batches(std::span<sample_batch const> batches,
+                                                   bag_exchange_work const& exchanges,
+                                                   std::size_t gpus, CostOf const& cost_of)
+{
+  if (batches.empty()) {
+    return fail(error_code::out_of_range, 0,
+                "there is no batch to choose bags for; give some, for example eight");
+  }
+  mix_batches all;
+  all.exchanges = exchanges;
+  all.batches.reserve(batches.size());
+  cost_units const slowest = *std::max_element(exchanges.once.begin(), exchanges.once.end());
+  std::uint64_t const dearest =
+      *std::max_element(exchanges.per_token.begin(), exchanges.per_token.end());
+  workspace memory;
+  std::vector<cost_units> costs;
+  uint128 sum = 0;
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    auto const& lengths = batches[batch].lengths;
+    costs.clear();
+    uint128 token_sum = 0;
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      tokens const length = lengths[sample];
+      if (length < 0 || length > longest_sample) {
+        return refused_sample(batch, sample,
+                              " has " + std::to_string(length) +
+                                  " tokens, which is not from 0 to 2147483647; leave it out");
+      }
+      cost_units const cost = price(cost_of, length);
+      if (cost < 0 || cost == no_cost) {
+        return refused_sample(batch, sample,
+                              " of " + std::to_string(length) +
+                                  " tokens has no cost from 0 to 2^63 - 2; correct the cost model");
+      }
+      costs.push_back(cost);
+      sum += static_cast<std::uint64_t>(cost);
+      token_sum += static_cast<std::uint64_t>(length);
+    }
+    // Every bag rounds its exchanges up by less than a unit.
+    sum += ((token_sum * dearest) >> bag_exchange_work::fraction_bits) + gpus +
+           static_cast<std::uint64_t>(slowest) * bag_mix::largest;
+    if (sum >> 59 != 0) {
+      return fail(error_code::out_of_range, batch,
+                  "the costs and exchanges of the batches up to batch " + std::to_string(batch) +
+                      " add up to 2^59 units or more; give fewer batches or use a coarser unit");
+    }
+    add_batch(all, lengths, costs, memory);
+  }
+  return all;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
+#define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
+
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/parallelism/bag_exchange_work.hpp>
+#include <ballast/parallelism/bag_mix.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/detail/mix_batches.hpp>
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// A step as mixes are compared by it: in eighths of a cost unit, so that load / G is whole.
+using step_eighths = std::uint64_t;
+
+/// A step that is longer than the limit, by how much nobody asked.
+inline constexpr step_eighths over_the_limit = std::numeric_limits<step_eighths>::max();
+
+[[nodiscard]] constexpr std::uint64_t eighths_of(std::size_t size) noexcept
+{
+  return bag_mix::largest / bag_mix::gpus_of(size);
+}
+
+/// Steps of mixes on one batch, planned by longest processing time first: it gives a sample to the
+/// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time` does.
+/// Only the loads and tokens of the bags are kept, not which sample is where.
+///
+/// Bags of one size are a heap. A bag in it is one word, its load above its number, where these fit.
+///
+/// Complexity  one step O(n (sizes + log bags)), and less where it is over the limit.
+class mix_steps {
+ public:
+  explicit mix_steps(bag_exchange_work const& exchanges) : exchanges_(exchanges) {}
+
+  /// The step, or over_the_limit. Adds the samples that were placed to `placed`.
+  ///
+  /// Expects     a mix with a bag; batches as read_mix_batches ensures.
+  [[nodiscard]] step_eighths plan(bag_mix const& mix, mix_batch const& batch, step_eighths limit,
+                                  std::uint64_t& placed)
+  {
+    std::uint64_t bags = 0;
+    for (std::uint32_t const count : mix.bags) { bags += count; }
+    auto const number_bits = static_cast<int>(std::bit_width(bags));
+    auto const cost_bits = static_cast<int>(std::bit_width(batch.cost_before.back()));
+    if (cost_bits + number_bits <= 64) {
+      return plan_with(mix, batch, limit, placed, words_,
+                       word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
+    }
+    return plan_with(mix, batch, limit, placed, wide_, wide_bags{});
+  }
+
+ private:
+  struct word_bags {
+    int number_bits;
+    std::uint64_t number_mask;
+
+    [[nodiscard]] static std::uint64_t empty(std::size_t number) noexcept { return number; }
+    [[nodiscard]] std::uint64_t load(std::uint64_t bag) const noexcept
+    {
+      return bag >> number_bits;
+    }
+    [[nodiscard]] std::size_t number(std::uint64_t bag) const noexcept { return bag & number_mask; }
+    [[nodiscard]] std::uint64_t with(std::uint64_t bag, std::uint64_t cost) const noexcept
+    {
+      return bag + (cost << number_bits);
+    }
+  };
+
+  struct wide_bags {
+    [[nodiscard]] static loaded_bag empty(std::size_t number) noexcept
+    {
+      return {0, static_cast<std::uint32_t>(number)};
+    }
+    [[nodiscard]] static std::uint64_t load(loaded_bag bag) noexcept
+    {
+      return static_cast<std::uint64_t>(bag.load);
+    }
+    [[nodiscard]] static std::size_t number(loaded_bag bag) noexcept { return bag.index; }
+    [[nodiscard]] static loaded_bag with(loaded_bag bag, std::uint64_t cost) noexcept
+    {
+      return {bag.load + static_cast<cost_units>(cost), bag.index};
+    }
+  };
+
+  template <class Bag>
+  struct bags_of_size {
+    std::size_t size;
+    tokens gpus;
+    std::uint64_t eighths;  ///< of a unit, that one of load takes
+    step_eighths longest;   ///< that a load may take within the limit
+    std::span<Bag> heap;
+  };
+
+  template <class Bag, class Bags>
+  [[nodiscard]] step_eighths plan_with(bag_mix const& mix, mix_batch const& batch,
+                                       step_eighths limit, std::uint64_t& placed,
+                                       std::vector<Bag>& memory, Bags const bags)
+  {
+    std::array<bags_of_size<Bag>, bag_mix::sizes> kinds;
+    std::size_t count = 0;
+    std::size_t first = 0;
+    for (std::size_t size = 0; size < bag_mix::sizes; ++size) { first += mix.bags[size]; }
+    memory.resize(std::max(memory.size(), first));
+    tokens_.assign(first, 0);
+    first = 0;
+    for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
+      if (mix.bags[size] == 0) { continue; }
+      auto const once = bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[size]);
+      if (once > limit) { return over_the_limit; }
+      kinds[count++] = {size, bag_mix::gpus_of(size), eighths_of(size), limit - once,
+                        std::span(memory).subspan(first, mix.bags[size])};
+      for (std::size_t bag = 0; bag < mix.bags[size]; ++bag) {
+        memory[first + bag] = Bags::empty(first + bag);
+      }
+      first += mix.bags[size];
+    }
+
+    std::uint64_t done = 0;
+    for (auto const [cost, length] : batch.samples) {
+      auto const units = static_cast<std::uint64_t>(cost);
+      bags_of_size<Bag>* best = kinds.data();
+      step_eighths least = (bags.load(best->heap.front()) + units) * best->eighths;
+      for (std::size_t kind = 1; kind < count; ++kind) {
+        // The smallest bags take every sample: mixes whose bags take none of it are left out.
+        if (length < kinds[kind].gpus && length != 0) { break; }
+        step_eighths const finish =
+            (bags.load(kinds[kind].heap.front()) + units) * kinds[kind].eighths;
+        if (finish < least) {
+          least = finish;
+          best = &kinds[kind];
+        }
+      }
+      ++done;
+      if (least > best->longest) {
+        placed += done;
+        return over_the_limit;
+      }
+      Bag const lightest = best->heap.front();
+      tokens_[bags.number(lightest)] += length;
+      replace_front(best->heap, bags.with(lightest, units));
+    }
+    placed += done;
+
+    step_eighths step = 0;
+    for (auto const& kind : std::span(kinds).first(count)) {
+      step_eighths busiest = 0;
+      for (Bag const bag : kind.heap) {
+        auto const exchanged =
+            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_[bags.number(bag)]));
+        busiest = std::max(busiest, bags.load(bag) + exchanged);
+      }
+      step = std::max(
+          step, busiest * kind.eighths +
+                    bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[kind.size]));
+    }
+    return step <= limit ? step : over_the_limit;
+  }
+
+  bag_exchange_work exchanges_;
+  std::vector<std::uint64_t> words_;
+  std::vector<loaded_bag> wide_;
+  std::vector<tokens> tokens_;
+};
+
+/// A step that no plan of the batch over these bags gets below.
+///
+/// Bags of G GPUs and more have to do all samples that take longer than the step on any smaller bag,
+/// with the exchanges that these cost on G. And the heaviest sample takes its time on its best bag.
+///
+/// Expects     a mix with a bag; per_token does not decrease with the size.
+/// Complexity  O(sizes log n).
+[[nodiscard]] inline step_eighths step_bound(bag_mix const& mix, mix_batch const& batch,
+                                             bag_exchange_work const& exchanges)
+{
+  std::uint64_t gpus = 0;
+  uint128 once = 0;  // that GPUs spend on exchanges whatever the samples are
+  for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
+    std::uint64_t const of_size = std::uint64_t{mix.bags[size]} << size;
+    gpus += of_size;
+    once += uint128{of_size} * static_cast<std::uint64_t>(exchanges.once[size]);
+  }
+  auto const samples = batch.samples.size();
+  step_eighths heaviest = over_the_limit;
+  step_eighths bound = 0;
+  std::size_t smaller = bag_mix::sizes;  // the next smaller size that the mix has
+  for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
+    if (mix.bags[size] == 0) { continue; }
+    // What these bags take for the first so many samples, were these spread evenly.
+    auto const spread = [&](std::size_t first) {
+      uint128 const exchanged = (uint128{exchanges.per_token[size]} * batch.tokens_before[first]) >>
+                                bag_exchange_work::fraction_bits;
+      return static_cast<step_eighths>(
+          divided_up(bag_mix::largest * (batch.cost_before[first] + exchanged + once), gpus));
+    };
+    auto const on_smaller = [&](std::size_t sample) {
+      return static_cast<std::uint64_t>(batch.samples[sample].cost) * eighths_of(smaller);
+    };
+    if (smaller == bag_mix::sizes) {
+      bound = spread(samples);
+    } else {
+      // Below both, sample `middle` and those before it fit no smaller bag, and then they do not fit
+      // these. The one falls and the other rises with `middle`: they cross at `low`.
+      std::size_t low = 0;
+      std::size_t high = samples;
+      while (low < high) {
+        std::size_t const middle = low + (high - low) / 2;
+        if (on_smaller(middle) > spread(middle + 1)) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      if (low > 0) { bound = std::max(bound, spread(low)); }
+      if (low < samples) { bound = std::max(bound, on_smaller(low)); }
+    }
+    auto const own_once = bag_mix::largest * static_cast<std::uint64_t>(exchanges.once[size]);
+    bound = std::max(bound, own_once);
+    if (samples > 0) {
+      auto const& [cost, length] = batch.samples.front();
+      auto const work = static_cast<std::uint64_t>(cost + exchanges.work(size, length));
+      heaviest = std::min(heaviest, work * eighths_of(size) + own_once);
+    }
+    std::uint64_t const of_size = std::uint64_t{mix.bags[size]} << size;
+    gpus -= of_size;
+    once -= uint128{of_size} * static_cast<std::uint64_t>(exchanges.once[size]);
+    smaller = size;
+  }
+  return samples > 0 ? std::max(bound, heaviest) : bound;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/choose_bags.hpp>  // first: proves it is self-contained
+
+#include "../support/planned_mix.hpp"
+#include "../support/trials.hpp"
+
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/units.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/bag_exchange_work.hpp>
+#include <ballast/parallelism/bag_mix.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::bag_mix;
+using ballast::choose_bags;
+using ballast::price_bags;
+using ballast::priced_mix;
+using ballast::quadratic_cost;
+using ballast::sample_batch;
+using ballast::short_samples;
+using testing::HasSubstr;
+
+constexpr ballast::bag_exchange_work small_exchanges = {
+    .once = {0, 900, 900, 900}, .per_token = {1 << 20, 60 << 20, 90 << 20, 105 << 20}};
+constexpr quadratic_cost small_cost = {.linear = 1000, .quadratic = 1};
+
+// Batches of one of five kinds: near-equal, long-tailed, one giant, fewer samples than GPUs, no tokens.
+std::vector<sample_batch> draw_mix_batches(ballast::random_source& random, std::size_t gpus)
+{
+  std::vector<sample_batch> batches(2);
+  std::uint64_t const kind = random.below(5);
+  for (auto& batch : batches) {
+    batch.lengths.resize(kind == 3 ? 1 + random.below(gpus) : 2 * gpus + random.below(2 * gpus));
+    for (auto& length : batch.lengths) {
+      switch (kind) {
+        case 0: length = random.between(1000, 1020); break;
+        case 1: length = random.between(1, 60) * random.between(1, 60); break;
+        case 4: length = 0; break;
+        default: length = random.between(0, 300);
+      }
+    }
+    if (kind == 2) { batch.lengths.front() = 9000; }
+  }
+  return batches;
+}
+
+// Oracle: lays out every mix, plans every batch by partition(), and adds up the steps.
+std::optional<priced_mix> best_by_partition(std::vector<sample_batch> const& batches,
+                                            ballast::cluster const& machines, short_samples choice)
+{
+  std::optional<priced_mix> best;
+  auto const gpus = static_cast<std::uint32_t>(machines.gpus());
+  for (bag_mix const& mix : ballast_test::all_mixes(gpus)) {
+    auto const layout = ballast_test::layout_inside_nodes(mix, machines);
+    if (!layout) { continue; }
+    std::optional<std::uint64_t> sum = 0;
+    for (auto const& batch : batches) {
+      auto const step = ballast_test::planned_step(layout->with_short_samples(choice),
+                                                   batch.lengths, small_exchanges, small_cost);
+      sum = sum && step ? std::optional(*sum + *step) : std::nullopt;
+    }
+    if (!sum) { continue; }
+    priced_mix const priced{mix, {static_cast<std::int64_t>(*sum), 16}};
+    bool const better = !best || priced.mean_step < best->mean_step ||
+                        (priced.mean_step == best->mean_step && priced.mix > best->mix);
+    if (better) { best = priced; }
+  }
+  return best;
+}
+
+TEST(ChooseBags, FindsTheBestOfAllMixes)  // Ensures (1) (2) (4)
+{
+  ballast::random_source random(1);
+  for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
+    std::vector<std::uint32_t> nodes(1 + random.below(2));
+    for (auto& gpus : nodes) { gpus = static_cast<std::uint32_t>(1 + random.below(9)); }
+    auto const machines = ballast::cluster_of(nodes).value();
+    auto const batches = draw_mix_batches(random, machines.gpus());
+    auto const choice = random.below(2) == 0 ? short_samples::refused : short_samples::admitted;
+    SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << machines.gpus() << " GPUs");
+    auto const found =
+        choose_bags(batches, machines, small_exchanges, small_cost, {.short_ones = choice});
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_TRUE(found->proven);
+    EXPECT_EQ(found->mixes.front(), best_by_partition(batches, machines, choice));
+    EXPECT_TRUE(std::ranges::is_sorted(found->mixes, {}, &priced_mix::mean_step));
+  }
+}
+
+TEST(ChooseBags, PricesOtherBatchesAsItsOwn)
+{
+  ballast::random_source random(4);
+  auto const batches = draw_mix_batches(random, 16);
+  auto const machines = ballast::cluster_of(16).value();
+  auto const found = choose_bags(batches, machines, small_exchanges, small_cost);
+  ASSERT_TRUE(found);
+  std::vector<bag_mix> mixes;
+  for (auto const& each : found->mixes) { mixes.push_back(each.mix); }
+  EXPECT_EQ(price_bags(mixes, batches, small_exchanges, small_cost), found->mixes);
+}
+
+TEST(ChooseBags, KeepsToTheLargestBagThatIsAllowed)
+{
+  std::vector<sample_batch> const batches = {{{9000, 10, 10}}};
+  auto const machines = ballast::cluster_of(16).value();
+  for (std::uint32_t const largest : {1U, 2U, 4U, 8U}) {
+    auto const found = choose_bags(batches, machines, {}, small_cost, {.largest_bag = largest});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->mixes.front().mix.spec().groups().front().gpus, largest);
+  }
+  // A node of four GPUs has no bag of eight.
+  EXPECT_EQ(choose_bags(batches, ballast::cluster_of(16, 4).value(), {}, small_cost)
+                ->mixes.front()
+                .mix.bags[3],
+            0U);
+}
+
+TEST(ChooseBags, GivesEmptyBatchesBagsOfOneGpu)
+{
+  std::vector<sample_batch> const batches(2);
+  auto const found =
+      choose_bags(batches, ballast::cluster_of(8).value(), small_exchanges, small_cost);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->mixes.front(), (priced_mix{{{8, 0, 0, 0}}, {0, 16}}));
+}
+
+// KnapFormer's mixes on 32 GPUs, and the exchanges of one of its layers on a DGX H100.
+struct knapformer_job {
+  ballast::cost_spec spec = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
+  ballast::cluster machines;
+  ballast::bag_exchange_work exchanges;
+
+  explicit knapformer_job(std::size_t gpus) : machines(ballast::cluster_of(gpus).value())
+  {
+    ballast::bag_traffic const traffic{
+        .head_bytes_per_token = 4 * 3072 * 2,
+        .all_to_alls = 2,
+        .routed_bytes_per_token = 2 * 3072 * 2,
+        .routes = 2,
+        .units_per_second = 400e12 / std::ldexp(1.0, spec.log2_flops_per_unit)};
+    exchanges = ballast::price_bag_exchanges(traffic, machines).value();
+  }
+
+  [[nodiscard]] std::vector<sample_batch> draw(char const* codes, std::size_t batches,
+                                               std::uint64_t seed) const
+  {
+    ballast::random_source random(seed);
+    auto const parsed = ballast::parse_data_codes(codes).value();
+    std::vector<sample_batch> drawn;
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      drawn.push_back(ballast::draw_batch(parsed, machines.gpus(), {}, random).value());
+    }
+    return drawn;
+  }
+};
+
+constexpr std::array knapformer_mixes = {
+    "g32b32i256f1s0", "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0",
+    "g8b4i256f1s0,g2b5i512f1s0,g2b5i1024f1s0,g4b1i2048f1s0,g1b10i256f4s0,g3b1i512f4s0,"
+    "g8b2i256f85s1,g4b1i512f85s1"};
+
+TEST(ChooseBags, IsAsFastAsTheBestUniformLayoutOnOtherBatches)
+{
+  knapformer_job const job(32);
+  for (char const* const codes : knapformer_mixes) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      SCOPED_TRACE(testing::Message() << codes << ", seed " << seed);
+      auto const found =
+          choose_bags(job.draw(codes, 8, seed), job.machines, job.exchanges, job.spec.cost);
+      ASSERT_TRUE(found) << found.error().message;
+      std::vector<bag_mix> const mixes = {found->mixes.front().mix,
+                                          {{32, 0, 0, 0}},
+                                          {{0, 16, 0, 0}},
+                                          {{0, 0, 8, 0}},
+                                          {{0, 0, 0, 4}}};
+      auto const priced =
+          price_bags(mixes, job.draw(codes, 30, 100 + seed), job.exchanges, job.spec.cost);
+      ASSERT_TRUE(priced);
+      double const uniform =
+          std::ranges::min(std::span(*priced).subspan(1), {}, &priced_mix::mean_step)
+              .mean_step.value();
+      EXPECT_LE(priced->front().mean_step.value(), 1.005 * uniform);
+    }
+  }
+}
+
+TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
+{
+  knapformer_job const job(64);
+  auto const batches = job.draw(knapformer_mixes[2], 8, 5);
+  auto const found = choose_bags(batches, job.machines, job.exchanges, job.spec.cost);
+  ASSERT_TRUE(found);
+  auto const all = price_bags(ballast_test::all_mixes(64), batches, job.exchanges, job.spec.cost);
+  double const best = std::ranges::min(*all, {}, &priced_mix::mean_step).mean_step.value();
+  EXPECT_LE(found->mixes.front().mean_step.value(), 1.02 * best);
+}
+
+TEST(ChooseBags, SaysWhatIsMissing)  // Errors
+{
+  auto machines = ballast::cluster_of(8).value();
+  std::vector<sample_batch> const batches = {{{100, 5}}};
+  EXPECT_THAT(choose_bags({}, machines, {}, small_cost).error().message,
+              HasSubstr("there is no batch to choose bags for"));
+  machines.gpu_speeds.assign(8, 2);
+  EXPECT_THAT(choose_bags(batches, machines, {}, small_cost).error().message,
+              HasSubstr("differ in speed"));
+  std::vector<bag_mix> const mixes = {{{8, 0, 0, 0}}, {{0, 0, 0, 1}}};
+  auto const refused = price_bags(mixes, batches, {}, small_cost);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().position, 1U);
+  EXPECT_THAT(refused.error().message, HasSubstr("a sample of 5 tokens is shorter"));
+  EXPECT_TRUE(price_bags(mixes, batches, {}, small_cost, short_samples::admitted));
+}
+
+}  // namespace
