@@ -6,8 +6,8 @@
 // same gradients. Videos are drawn, or read: flexrl VIDEO.csv, with columns video_tokens_qwen2vl and
 // text_tokens, of which one token in 64 is computed.
 
-#include "common/sharded_block.hpp"      // defines: block::sharded_block
-#include "common/transformer_block.hpp"  // defines: block::{transformer_block, pixels, ...}
+#include "common/phase_model.hpp"    // defines: block::{phase_model, pixels, parameters, values}
+#include "common/sharded_block.hpp"  // defines: block::sharded_block
 
 #include <ballast/comm.hpp>
 #include <ballast/core/value_or_throw.hpp>
@@ -16,19 +16,20 @@
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <numeric>
 #include <span>
 #include <stdexcept>
-#include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -46,29 +47,15 @@ constexpr sharding_cost cost{.work = "transformer:d=16,gamma=1"_cost,
                              .between_nodes_bytes_per_second = 4'000'000'000,
                              .units_per_second = 1'000'000'000};
 
-// Questions about videos: a sequence is the frames of a video, then text.
-struct video_batch {
+// A question about a video: its frames, in patches of which four become a token, and its text.
+struct question {
   std::vector<tokens> frames;
-  std::vector<tokens> texts;
-  std::vector<tokens> sequences;
-  std::vector<sample_part> frame_parts;
-  std::vector<sample_part> text_parts;
-  std::vector<rank_id> frame_reader;
-  std::vector<rank_id> reader;
+  tokens text = 0;
 
-  void add(tokens video, tokens frame, tokens text, std::size_t ranks)
+  [[nodiscard]] tokens length() const
   {
-    auto const sample = to_id<sample_id>(sequences.size());
-    auto const read_by = to_id<rank_id>(sequences.size() % ranks);
-    for (tokens first = 0; first < video; first += frame) {
-      frames.push_back(std::min(frame, video - first));
-      frame_parts.push_back({sample, first, frames.back()});
-      frame_reader.push_back(read_by);
-    }
-    text_parts.push_back({sample, video, text});
-    texts.push_back(text);
-    reader.push_back(read_by);
-    sequences.push_back(video + text);
+    return std::accumulate(frames.begin(), frames.end(), text,
+                           [](tokens sum, tokens frame) { return sum + (frame + 3) / 4; });
   }
 };
 
@@ -80,64 +67,74 @@ struct step_outcome {
 
 // [flexrl]
 step_outcome train_step(thread_communicator& comm, device_groups const& groups,
-                        video_batch const& data, std::vector<report::sharded_moment>& recorded)
+                        std::span<question const> read,
+                        std::vector<report::sharded_moment>& recorded)
 {
-  rank_id const rank = comm.rank();
-  auto const encoders = one_gpu_bags(comm.size());
-  auto const frames = value_or_throw(partition(data.frames, encoders, refine{}, cost.work));
-  auto const plan = value_or_throw(hybrid_sharding(data.sequences, groups, cost));
+  // The vision tower is a phase of the orchestrator: every frame goes where a GPU has time for it.
+  auto const bags = one_gpu_bags(comm.size());
+  orchestrator step(comm, std::tuple{phase{bags, cost.work, refine{}, 4}},
+                    phase{bags, cost.work, round_robin{}}, {.most_entries = 8192});
+  multimodal_samples samples;
+  for (question const& each : read) {
+    samples.start_sample();
+    for (tokens const frame : each.frames) { samples.add(0, frame); }
+    samples.add(1, each.text);
+  }
+  value_or_throw(step.submit(samples));
+  value_or_throw(step.next());
 
-  placement frames_read, frames_encoded, frames_needed, texts_read, texts_needed, sequences;
-  frames_read.assign_whole(data.frames, data.frame_reader, comm.size());
-  texts_read.assign_whole(data.texts, data.reader, comm.size());
-  value_or_throw(frames_encoded.assign_chunks(data.frames, frames, encoders));
-  value_or_throw(sequences.assign_groups(data.sequences, plan, groups));
-  frames_needed.assign_parts(sequences, data.frame_parts);
-  texts_needed.assign_parts(sequences, data.text_parts);
-  auto const to_encoder = plan_route(frames_read, frames_encoded, rank);
-  auto const to_model = plan_route(frames_encoded, frames_needed, rank);
-  auto const texts_to_model = plan_route(texts_read, texts_needed, rank);
-  ulysses_plan own_frames;
-  own_frames.assign(data.frames, frames.samples[encoders.bag_of(rank)], 1, shape.query_heads);
+  // Sequences lie where hybrid sharding wants them, with the frames' outputs and the texts inside.
+  auto const& lengths = step.step().lengths;
+  auto const& [frames, texts] = std::tie(step.step().modalities[0], step.step().modalities[1]);
+  auto const plan = value_or_throw(hybrid_sharding(lengths, groups, cost));
+  placement sequences, frames_needed, texts_needed;
+  value_or_throw(sequences.assign_groups(lengths, plan, groups));
+  frames_needed.assign_parts(sequences, frames.parts);
+  texts_needed.assign_parts(sequences, texts.parts);
+  auto const to_model = plan_route(frames.as_encoded, frames_needed, comm.rank());
+  auto const texts_to_model = plan_route(texts.as_read, texts_needed, comm.rank());
   sharded_packs packs;
-  packs.assign(data.sequences, plan.samples, groups, rank, shape.query_heads);
+  packs.assign(lengths, plan.samples, groups, comm.rank(), shape.query_heads);
 
-  auto const rows = [&](placement const& of) {
-    return block::values(static_cast<std::size_t>(of.rows(rank)) * shape.width);
-  };
-  auto const pixels = block::pixels(frames_read, rank, shape.width);
-  auto const texts = block::pixels(texts_read, rank, shape.width);
-  auto encoded = rows(frames_encoded), there = encoded, x = rows(sequences), y = x;
-  auto alone = value_or_throw(comm.split(static_cast<std::uint32_t>(to_index(rank))));
-  auto const weights = block::random_parameters(shape, /*seed=*/1);
-  block::transformer_block vision(shape, weights, alone);
+  auto alone = value_or_throw(comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))));
+  block::phase_model vision(1, 4, alone);
+  auto const weights = block::random_parameters(shape, 2);
   block::sharded_block model(shape, weights, comm, packs, report::sharded_recorder{recorded});
   workspace memory;
-  value_or_throw(route(comm, to_encoder, memory, rows_of(pixels, there, shape.width)));
-  value_or_throw(vision.forward(own_frames, there, encoded));
+  auto const pixels = block::pixels(frames.as_read, comm.rank(), shape.width);
+  auto const words = block::pixels(texts.as_read, comm.rank(), shape.width);
+  block::values pixels_there(step.rows_computed(0) * shape.width);
+  block::values x(static_cast<std::size_t>(packs.rows()) * shape.width), y(x.size());
+  value_or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, shape.width)));
+  auto encoded = vision.forward(step.lengths(0), pixels_there);
   value_or_throw(route(comm, to_model, memory, rows_of(encoded, x, shape.width)));
-  value_or_throw(route(comm, texts_to_model, memory, rows_of(texts, x, shape.width)));
+  value_or_throw(route(comm, texts_to_model, memory, rows_of(words, x, shape.width)));
   value_or_throw(model.forward(x, y));
 
-  double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
-  block::parameters of_vision(shape), of_model(shape);
+  // The loss is |y|^2 / 2, so y is its gradient too.
+  block::parameters of_model(shape);
   value_or_throw(model.backward(y, x, of_model));
   value_or_throw(reverse_route(comm, to_model, memory, rows_of(x, encoded, shape.width)));
-  value_or_throw(vision.backward(encoded, there, of_vision));
-  auto gradients = of_vision.flat();
-  auto const others = of_model.flat();
-  gradients.insert(gradients.end(), others.begin(), others.end());
-  return {loss, gradients, plan};
+  static_cast<void>(vision.backward(encoded));  // nobody wants the gradient of pixels
+  auto gradients = of_model.flat();
+  auto const of_vision = vision.gradients();
+  gradients.insert(gradients.end(), of_vision.begin(), of_vision.end());
+  return {std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2, gradients, plan};
 }
 // [flexrl]
 
-// Ranks that are threads need no collective to add up.
-step_outcome over_all_ranks(device_groups const& groups, video_batch const& data,
+// Every rank reads as many of the questions. Ranks that are threads need no collective to add up.
+step_outcome over_all_ranks(device_groups const& groups, std::vector<question> const& data,
                             std::vector<std::vector<report::sharded_moment>>& recorded)
 {
   recorded.assign(groups.gpus(), {});
-  auto const shares = run_ranks(groups.gpus(), [&](thread_communicator& comm) {
-    return train_step(comm, groups, data, recorded[to_index(comm.rank())]);
+  auto const ranks = static_cast<std::uint32_t>(groups.gpus());
+  auto const shares = run_ranks(ranks, [&](thread_communicator& comm) {
+    auto const rank = static_cast<std::uint32_t>(to_index(comm.rank()));
+    auto const [first, count] = chunk_of(static_cast<tokens>(data.size()), ranks, rank);
+    auto const read =
+        std::span(data).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    return train_step(comm, groups, read, recorded[rank]);
   });
   step_outcome all = shares.front();
   for (std::size_t rank = 1; rank < shares.size(); ++rank) {
@@ -148,7 +145,7 @@ step_outcome over_all_ranks(device_groups const& groups, video_batch const& data
   return all;
 }
 
-video_batch batch_of(int argc, char** argv, std::size_t ranks)
+std::vector<question> questions(int argc, char** argv)
 {
   random_source random(7);
   std::vector<tokens> videos, texts;
@@ -159,22 +156,27 @@ video_batch batch_of(int argc, char** argv, std::size_t ranks)
     videos = draw_lengths(clamped_lengths{lognormal_lengths{6'000, 1.0}, 500, 60'000}, 48, random);
     texts = draw_lengths(lognormal_lengths{200, 1.0}, 48, random);
   }
-  video_batch batch;
-  for (std::size_t sample = 0; sample < std::min<std::size_t>(videos.size(), 48); ++sample) {
-    batch.add(videos[sample] / 64, random.between(8, 32), 1 + texts[sample] / 64, ranks);
+  std::vector<question> drawn(std::min<std::size_t>(videos.size(), 48));
+  for (std::size_t each = 0; each < drawn.size(); ++each) {
+    drawn[each].text = 1 + texts[each] / 64;
+    tokens const frame = 4 * random.between(4, 24);  // videos differ in the size of their frames
+    for (tokens left = videos[each] / 16; left > 0; left -= frame) {
+      drawn[each].frames.push_back(std::min(frame, left));
+    }
   }
-  return batch;
+  return drawn;
 }
 
 // The work of the busiest GPU by the mean, where whole sequences go to the GPU with fewest tokens.
-double bucketing(video_batch const& data, std::size_t gpus)
+double bucketing(std::vector<question> const& data, std::size_t gpus)
 {
-  auto const plan =
-      value_or_throw(partition(data.sequences, one_gpu_bags(gpus), longest_processing_time{},
-                               [](tokens length) { return length; }));
+  std::vector<tokens> lengths;
+  for (question const& each : data) { lengths.push_back(each.length()); }
+  auto const plan = value_or_throw(partition(lengths, one_gpu_bags(gpus), longest_processing_time{},
+                                             [](tokens length) { return length; }));
   std::vector<cost_units> loads(gpus);
-  for (std::size_t sample = 0; sample < data.sequences.size(); ++sample) {
-    loads[to_index(plan.owner[sample])] += cost.work(data.sequences[sample]);
+  for (std::size_t each = 0; each < lengths.size(); ++each) {
+    loads[to_index(plan.owner[each])] += cost.work(lengths[each]);
   }
   return report::measure_balance(loads, std::vector<std::uint32_t>(gpus, 1)).balance_ratio();
 }
@@ -186,11 +188,8 @@ int main(int argc, char** argv)
   try {
     std::vector<std::vector<report::sharded_moment>> recorded;
     device_groups const groups(node_sizes::equal(2, 4), shape.query_heads);
-    auto const data = batch_of(argc, argv, groups.gpus());
-    auto unread = data;
-    std::ranges::fill(unread.reader, rank_id{0});
-    std::ranges::fill(unread.frame_reader, rank_id{0});
-    auto const one = over_all_ranks(device_groups(node_sizes::equal(1, 1), 1), unread, recorded);
+    auto const data = questions(argc, argv);
+    auto const one = over_all_ranks(device_groups(node_sizes::equal(1, 1), 1), data, recorded);
     auto const eight = over_all_ranks(groups, data, recorded);
 
     double largest = 0;
