@@ -5,11 +5,10 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>

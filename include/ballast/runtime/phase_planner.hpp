@@ -17,7 +17,6 @@
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
-#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <array>
@@ -107,8 +106,8 @@ class phase_planner {
 
  private:
   /// Where the subsequences of one encoder are read, computed and encoded.
-  template <class Phase>
-  [[nodiscard]] static result<void> encode(Phase const& own, std::size_t number,
+  template <class Cost, class Policy>
+  [[nodiscard]] static result<void> encode(phase<Cost, Policy> const& own, std::size_t number,
                                            modality_step& step, std::size_t ranks, rank_id rank,
                                            workspace& memory)
   {
@@ -128,8 +127,8 @@ class phase_planner {
     return {};
   }
 
-  template <class Phase>
-  [[nodiscard]] static result<void> plan_phase(Phase const& own, std::size_t number,
+  template <class Cost, class Policy>
+  [[nodiscard]] static result<void> plan_phase(phase<Cost, Policy> const& own, std::size_t number,
                                                std::span<tokens const> lengths,
                                                std::span<rank_id const> source, std::size_t ranks,
                                                rank_id rank, partition_plan& planned,

@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_STEP_BALANCER_CUH
 #define BALLAST_RUNTIME_STEP_BALANCER_CUH
 
+#include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
