@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
 #define BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
 
+#include <ballast/core/contract.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -148,6 +149,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 /// Units       makespan, loads and costs in the unit of `cost`. tokens_per_gpu: of all sequences of a
 ///             step together; of one of l tokens over k GPUs each holds l / k, rounded up.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
+/// Expects     what sharding_cost expects.
 /// Ensures     (1) those of sharding_plan
 ///             (2) no GPU holds more than tokens_per_gpu tokens
 ///             (3) the plan depends on nothing but the arguments: integers, ties by index, no clock
@@ -167,6 +169,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                                                        sharding_cost const& cost,
                                                        tokens tokens_per_gpu = no_token_limit)
 {
+  BALLAST_EXPECTS(cost.heads >= 1, "sequences were to be split by 0 heads");
   if (auto checked = detail::check_shard_lengths(lengths, groups, tokens_per_gpu); !checked) {
     return checked;
   }

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/hybrid_sharding.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/sharding_oracles.hpp"
+#include "../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+#include <ballast/cost/known_models.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/workload/length_distribution.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using ballast::cost_units;
+using ballast::device_groups;
+using ballast::hybrid_sharding;
+using ballast::hybrid_sharding_into;
+using ballast::node_sizes;
+using ballast::sharding_cost;
+using ballast::sharding_plan;
+using ballast::tokens;
+using ballast_test::sharding_step;
+using testing::HasSubstr;
+
+enum class length_family : std::uint8_t { any, near_equal, one_giant, tiny, powers_of_two };
+
+std::vector<tokens> draw_family(length_family family, std::size_t count,
+                                ballast::random_source& random)
+{
+  std::vector<tokens> lengths(count);
+  for (std::size_t each = 0; each < count; ++each) {
+    switch (family) {
+      case length_family::any: lengths[each] = random.between(0, 5000); break;
+      case length_family::near_equal: lengths[each] = random.between(1000, 1020); break;
+      case length_family::one_giant:
+        lengths[each] = each == 0 ? 50'000 : random.between(1, 1000);
+        break;
+      case length_family::tiny: lengths[each] = random.between(0, 12); break;
+      case length_family::powers_of_two: lengths[each] = tokens{1} << random.below(14); break;
+    }
+  }
+  return lengths;
+}
+
+/// Uneven nodes, heads that are no power of two, links from slow to fast, memory from plenty to so
+/// little that it forces degrees.
+sharding_step draw_step(std::size_t most_samples, std::uint32_t largest_node,
+                        ballast::random_source& random)
+{
+  constexpr std::array<std::uint32_t, 7> heads = {1, 2, 4, 6, 12, 28, 32};
+  sharding_step step;
+  std::vector<std::uint32_t> nodes(1 + random.below(3));
+  bool const alike = random.below(2) == 0;
+  for (auto& node : nodes) {
+    node = alike && &node != nodes.data()
+               ? nodes[0]
+               : 1 + static_cast<std::uint32_t>(random.below(largest_node));
+  }
+  if (largest_node >= 8 && random.below(6) == 0) { nodes = {6, 8, 5}; }
+  std::uint64_t const largest_degree = random.below(3) == 0 ? 1 + random.below(8) : 64;
+  step.groups = device_groups(node_sizes(nodes), static_cast<std::uint32_t>(largest_degree));
+  step.cost.heads = heads[random.below(heads.size())];
+  step.cost.work = {.linear = 1 + random.below(1000), .quadratic = random.below(3)};
+  step.cost.bytes_per_head = random.below(3) == 0 ? 0 : random.below(200);
+  step.cost.within_node_bytes_per_second = 1 + 9 * random.below(100);
+  step.cost.between_nodes_bytes_per_second = 1 + random.below(100);
+  step.cost.units_per_second = 1 + random.below(100);
+  step.cost.latency = static_cast<cost_units>(random.below(3) * random.below(1000));
+  step.lengths = draw_family(static_cast<length_family>(random.below(5)),
+                             random.below(most_samples + 1), random);
+  tokens sum = 0;
+  for (tokens const length : step.lengths) { sum += length; }
+  tokens const mean = sum / static_cast<tokens>(step.groups.gpus()) + 1;
+  std::array<tokens, 4> const limits = {ballast::no_token_limit / 2, ballast::no_token_limit / 2,
+                                        2 * mean, mean + mean / 8 + 1};
+  step.limit = limits[random.below(limits.size())];
+  return step;
+}
+
+/// What a plan says of itself, worked out anew from its owners.
+void expect_true_plan(sharding_plan const& plan, sharding_step const& step)
+{
+  ASSERT_EQ(plan.owner.size(), step.lengths.size());
+  ASSERT_EQ(plan.samples.size(), step.groups.size());
+  ballast_test::sharding_loads loads(step.groups.gpus());
+  std::vector<tokens> held(step.groups.gpus(), 0);
+  for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+    std::size_t const group = ballast::to_index(plan.owner[sample]);
+    auto const time = step.time(sample, group);
+    ASSERT_TRUE(time.has_value()) << "sample " << sample << " may not go to group " << group;
+    ASSERT_EQ(plan.costs[sample], *time);
+    ASSERT_TRUE(std::ranges::binary_search(plan.samples[plan.owner[sample]],
+                                           ballast::to_id<ballast::sample_id>(sample)));
+    loads.add(step, sample, group, 1);
+    auto const where = step.groups[plan.owner[sample]];
+    for (std::uint32_t gpu = 0; gpu < where.gpus; ++gpu) {
+      held[ballast::to_index(where.first) + gpu] +=
+          ballast::chunk_of(step.lengths[sample], where.gpus, gpu).count;
+    }
+  }
+  EXPECT_EQ(plan.loads, loads.load);
+  EXPECT_EQ(plan.tokens_of, held);
+  EXPECT_LE(loads.most_held(), step.limit);
+  EXPECT_EQ(plan.makespan, loads.makespan());
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  EXPECT_EQ(plan.groups_digest, step.groups.digest());
+}
+
+TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against all plans
+{
+  ballast::random_source random(11);
+  int planned = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharding_step const step = draw_step(5, 4, random);
+    if (step.groups.size() > 14) { continue; }  // there are groups^samples plans
+    auto const optimum = ballast_test::best_sharding(step);
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    ASSERT_EQ(plan.has_value(), optimum.has_value());
+    if (!plan) {
+      EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+      continue;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
+    EXPECT_LE(plan->lower_bound, *optimum);
+    EXPECT_EQ(plan->makespan, *optimum);
+    ++planned;
+  }
+  EXPECT_GE(planned, ballast_test::trials_of(100) / 2);
+}
+
+TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
+{
+  ballast::random_source random(12);
+  for (int trial = 0; trial < ballast_test::trials_of(20); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharding_step const step = draw_step(30, 8, random);
+    auto const plain = ballast_test::search_from_best_uniform(step);
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    ASSERT_TRUE(plan.has_value() || !plain.has_value());
+    if (!plan) { continue; }
+    ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
+    if (plain) { EXPECT_LE(plan->makespan, *plain); }
+  }
+}
+
+sharding_step large_step(std::size_t gpus, std::size_t samples, std::uint64_t seed)
+{
+  auto const machines = value_or_throw(ballast::cluster_of(gpus));
+  sharding_step step;
+  for (auto const& model : ballast::known_models) {
+    if (model.name != "llama3-8b") { continue; }
+    ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+    step.cost = value_or_throw(sharding_cost_of(model.shape, fit, machines));
+  }
+  step.groups = device_groups(machines.nodes, 32);
+  ballast::random_source random(seed);
+  step.lengths = ballast::draw_lengths(
+      ballast::clamped_lengths{ballast::lognormal_lengths{.median = 2048, .sigma = 1.5}, 1, 131072},
+      samples, random);
+  step.limit = 65536;
+  return step;
+}
+
+TEST(HybridSharding, IsNearTheBoundOnManyGpus)
+{
+  sharding_step const step = large_step(1024, 8192, 3);
+  auto const plan = value_or_throw(hybrid_sharding(step.lengths, step.groups, step.cost, 65536));
+  expect_true_plan(plan, step);
+  EXPECT_LE(plan.gap(), 0.05);
+}
+
+TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3) (4)
+{
+  sharding_step const step = large_step(64, 300, 4);
+  sharding_plan plan;
+  ballast::workspace memory;
+  ASSERT_TRUE(hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536));
+  std::uint64_t const first = plan.digest();
+  auto const before = ballast_test::allocations();
+  ASSERT_TRUE(hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536));
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_EQ(plan.digest(), first);
+  EXPECT_EQ(hybrid_sharding(step.lengths, step.groups, step.cost, 65536)->digest(), first);
+}
+
+TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
+{
+  device_groups const one(node_sizes::equal(1, 1), 8);
+  sharding_cost const cost{.work = {.linear = 2}, .heads = 8};
+  auto const none = value_or_throw(hybrid_sharding({}, one, cost));
+  EXPECT_EQ(none.makespan, 0);
+  EXPECT_EQ(none.gap(), 0);
+  std::vector<tokens> const lengths{0, 5, 0, 3};
+  auto const alone = value_or_throw(hybrid_sharding(lengths, one, cost));
+  EXPECT_EQ(alone.makespan, 16);
+  EXPECT_TRUE(alone.proven_optimal());
+  std::vector<tokens> const zeros{0, 0, 0};
+  auto const empty =
+      value_or_throw(hybrid_sharding(zeros, device_groups(node_sizes::equal(1, 4), 4), cost, 0));
+  EXPECT_EQ(empty.makespan, 0);
+  for (auto const owner : empty.owner) { EXPECT_LT(ballast::to_index(owner), 4U); }  // degree 1
+}
+
+TEST(HybridSharding, SplitsFewSequencesOverAllGpus)
+{
+  // Two sequences on eight GPUs, whose parts are exactly even: no plan on one GPU each is close.
+  device_groups const groups(node_sizes::equal(1, 8), 8);
+  sharding_cost const cost{.work = {.linear = 1, .quadratic = 1}, .heads = 8};
+  auto const plan = value_or_throw(hybrid_sharding(std::vector<tokens>{800, 800}, groups, cost));
+  EXPECT_TRUE(plan.proven_optimal());
+  EXPECT_EQ(plan.makespan, 2 * (800 + 800 * 800) / 8);
+}
+
+TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
+{
+  device_groups const groups(node_sizes::equal(1, 4), 4);
+  sharding_cost const cost{.work = {.linear = 1}, .heads = 2};
+  auto const refused = [&](std::vector<tokens> const& lengths, tokens limit) {
+    auto const plan = hybrid_sharding(lengths, groups, cost, limit);
+    return plan ? ballast::error{} : plan.error();
+  };
+  auto const giant = refused({10, 300, 20}, 100);
+  EXPECT_EQ(giant.code, ballast::error_code::infeasible);
+  EXPECT_EQ(giant.position, 1U);
+  EXPECT_THAT(giant.message, HasSubstr("sequence 1 of 300 tokens needs more memory"));
+  EXPECT_THAT(giant.message, HasSubstr("allow more tokens per GPU"));
+
+  auto const together = refused({100, 100, 100, 100, 100}, 100);
+  EXPECT_EQ(together.code, ballast::error_code::infeasible);
+  EXPECT_THAT(together.message, HasSubstr("found no group with room"));
+
+  EXPECT_EQ(refused({10, -1}, 100).code, ballast::error_code::out_of_range);
+  EXPECT_EQ(refused({10, -1}, 100).position, 1U);
+  EXPECT_EQ(refused({ballast::longest_sample + 1}, 100).code, ballast::error_code::out_of_range);
+  EXPECT_THAT(refused({10}, -1).message, HasSubstr("a GPU may hold -1 tokens"));
+  auto const nowhere = hybrid_sharding(std::vector<tokens>{1}, device_groups{}, cost);
+  ASSERT_FALSE(nowhere);
+  EXPECT_THAT(nowhere.error().message, HasSubstr("there are no GPUs"));
+}
+
+TEST(HybridSharding, RefusesCostsThatDoNotFit)  // Errors
+{
+  device_groups const groups(node_sizes::equal(1, 2), 2);
+  sharding_cost const cost{.work = {.linear = 1, .quadratic = std::uint64_t{1} << 20}, .heads = 2};
+  std::vector<tokens> const one{3, tokens{1} << 30};
+  auto const unpriced = hybrid_sharding(one, groups, cost);
+  ASSERT_FALSE(unpriced);
+  EXPECT_EQ(unpriced.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(unpriced.error().position, 1U);
+  EXPECT_THAT(unpriced.error().message, HasSubstr("has no cost"));
+  std::vector<tokens> const many(9, 1'500'000);
+  auto const too_many = hybrid_sharding(many, groups, cost);
+  ASSERT_FALSE(too_many);
+  EXPECT_THAT(too_many.error().message, HasSubstr("brings the total time above 63 bits"));
+}
+
+}  // namespace

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/sharding_cost.hpp>  // first: proves it is self-contained
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/core/value_or_throw.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::device_group;
+using ballast::group_shape;
+using ballast::node_sizes;
+using ballast::quadratic_cost;
+using ballast::rank_id;
+using ballast::shape_of;
+using ballast::sharding_cost;
+using ballast::tokens;
+
+TEST(ShardingCost, KnowsHowGroupsLieOnNodes)
+{
+  std::vector<std::uint32_t> const sizes{6, 8, 5};
+  node_sizes const nodes(sizes);
+  EXPECT_EQ(shape_of(device_group{rank_id{2}, 2}, nodes), (group_shape{2, 2, 2}));
+  EXPECT_EQ(shape_of(device_group{rank_id{0}, 6}, nodes), (group_shape{6, 6, 6}));
+  EXPECT_EQ(shape_of(device_group{rank_id{0}, 14}, nodes), (group_shape{14, 6, 8}));
+  EXPECT_EQ(shape_of(device_group{rank_id{18}, 1}, nodes), (group_shape{1, 1, 1}));
+}
+
+TEST(ShardingCost, SplitsTokensEvenlyAndAttentionByHeads)
+{
+  sharding_cost const cost{.work = {.linear = 6, .quadratic = 12}, .heads = 12};
+  EXPECT_EQ(cost.at({1, 1, 1})(10), 60 + 1200);
+  EXPECT_EQ(cost.at({2, 2, 2})(10), 30 + 600);
+  EXPECT_EQ(cost.at({6, 6, 6})(10), 10 + 200);
+  EXPECT_EQ(cost.at({8, 8, 8})(10), 8 + 200);  // 7.5 rounded; two of twelve heads on most GPUs
+  EXPECT_EQ(cost.at({8, 8, 8})(0), 0);
+  EXPECT_EQ(cost.at({8, 8, 8})(-1), ballast::no_cost);
+}
+
+/// The formula in floating point, GPU by GPU.
+double exchange_seconds(sharding_cost const& cost, tokens length,
+                        std::vector<std::uint32_t> const& in_nodes)
+{
+  double gpus = 0;
+  for (std::uint32_t const here : in_nodes) { gpus += here; }
+  double const kv_heads = std::min<double>(cost.heads, std::max<double>(cost.kv_heads, gpus));
+  double const row = 2 * (cost.heads + kv_heads) * static_cast<double>(cost.bytes_per_head);
+  double const to_each = static_cast<double>(length) / gpus * row / gpus;
+  double longest = 0;
+  for (std::uint32_t const here : in_nodes) {
+    double const within = to_each * (here - 1);
+    double const between = to_each * (gpus - here);
+    longest = std::max({longest, within / static_cast<double>(cost.within_node_bytes_per_second),
+                        between / static_cast<double>(cost.between_nodes_bytes_per_second)});
+  }
+  return longest;
+}
+
+TEST(ShardingCost, AddsWhatTheSlowestGpuExchanges)  // Ensures (1)
+{
+  ballast::random_source random(3);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<std::uint32_t> sizes(1 + random.below(4));
+    for (auto& size : sizes) { size = 1 + static_cast<std::uint32_t>(random.below(8)); }
+    node_sizes const nodes(sizes);
+    auto const gpus = static_cast<std::uint32_t>(nodes.gpus());
+    sharding_cost cost;
+    cost.work = {
+        .linear = random.below(1 << 20), .quadratic = random.below(99), .fraction_bits = 4};
+    cost.heads = gpus + static_cast<std::uint32_t>(random.below(9));
+    cost.kv_heads = 1 + static_cast<std::uint32_t>(random.below(cost.heads));
+    cost.bytes_per_head = random.below(1 << 20);
+    cost.within_node_bytes_per_second = 1 + random.below(std::uint64_t{1} << 40);
+    cost.between_nodes_bytes_per_second = 1 + random.below(std::uint64_t{1} << 36);
+    cost.units_per_second = 1 + random.below(1'000'000'000'000);
+    cost.latency = random.between(0, 1000);
+    tokens const length = random.between(1, 100'000);
+    auto const l = static_cast<double>(length);
+    double expected = static_cast<double>(cost.work(length));
+    if (gpus > 1) {
+      double const share = std::ceil(static_cast<double>(cost.heads) / gpus) / cost.heads;
+      expected =
+          (static_cast<double>(cost.work.linear) * l / gpus +
+           static_cast<double>(cost.work.quadratic) * l * l * share) /
+              16 +
+          exchange_seconds(cost, length, sizes) * static_cast<double>(cost.units_per_second) +
+          static_cast<double>(cost.latency);
+    }
+    if (expected > 9e18) { continue; }
+    auto const found = cost.at(shape_of(device_group{rank_id{0}, gpus}, nodes))(length);
+    EXPECT_NEAR(static_cast<double>(found), expected, 2 + expected * 1e-12) << "trial " << trial;
+  }
+}
+
+TEST(ShardingCost, HasNoCostWhereItDoesNotFit)
+{
+  sharding_cost cost{.work = {.linear = 1}, .heads = 4};
+  cost.bytes_per_head = std::numeric_limits<std::uint64_t>::max();
+  cost.units_per_second = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(cost.at({2, 2, 2})(2), ballast::no_cost);
+  EXPECT_EQ(cost.at({1, 1, 1})(2), 2);
+}
+
+ballast::transformer_shape llama()
+{
+  return {.hidden = 4096,
+          .layers = 32,
+          .heads = 32,
+          .kv_heads = 8,
+          .head_dim = 128,
+          .ffn_hidden = 14336,
+          .gated_ffn = true,
+          .mask = ballast::attention_mask::causal};
+}
+
+TEST(ShardingCost, OfATransformerHasTheExchangesOfAllLayersInBothDirections)
+{
+  auto const machines = value_or_throw(ballast::cluster_of(16));
+  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto const cost = value_or_throw(sharding_cost_of(llama(), fit, machines));
+  EXPECT_EQ(cost.heads, 32U);
+  EXPECT_EQ(cost.kv_heads, 8U);
+  EXPECT_EQ(cost.bytes_per_head, 128U * 2 * 32 * 2);
+  EXPECT_EQ(cost.within_node_bytes_per_second, 450'000'000'000U);
+  EXPECT_EQ(cost.between_nodes_bytes_per_second, 50'000'000'000U);
+  EXPECT_EQ(cost.latency, 2 * 2 * 32 * 10'000'000);  // 10 us in picoseconds
+  auto const forward = value_or_throw(ballast::forward_flops(llama()));
+  auto const step = value_or_throw(ballast::step_flops(forward, {}));
+  EXPECT_EQ(cost.at({1, 1, 1})(4096), value_or_throw(ballast::latency_cost(fit, step))(4096));
+  auto const recomputed = value_or_throw(
+      sharding_cost_of(llama(), fit, machines, ballast::training_passes{.recompute = 1}, 4));
+  EXPECT_EQ(recomputed.bytes_per_head, 128U * 4 * 32 * 3);
+}
+
+TEST(ShardingCost, RefusesWhatIsNoModelOrCluster)  // Errors
+{
+  auto machines = value_or_throw(ballast::cluster_of(16));
+  ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  EXPECT_FALSE(sharding_cost_of({}, fit, machines));
+  EXPECT_FALSE(sharding_cost_of(llama(), {}, machines));
+  machines.latency_seconds = -1;
+  auto const late = sharding_cost_of(llama(), fit, machines);
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, testing::HasSubstr("latency of the cluster"));
+  machines.between_nodes_bytes_per_second = 0;
+  auto const slow = sharding_cost_of(llama(), fit, machines);
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().code, ballast::error_code::out_of_range);
+  EXPECT_THAT(slow.error().message, testing::HasSubstr("bandwidth"));
+}
+
+TEST(ShardingCostDeathTest, RefusesMoreGpusThanHeads)
+{
+  sharding_cost const cost{.work = {.linear = 1}, .heads = 4};
+  EXPECT_DEATH((void)cost.at({8, 8, 8}), "over 8 GPUs by its 4 heads");
+}
+
+}  // namespace

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
+#define BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
+
+#include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
+#include <ballast/parallelism/sharding_cost.hpp>
+#include <ballast/topology/device_groups.hpp>
+#include <ballast/topology/node_sizes.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ballast_test {
+
+/// A step of hybrid sharding in memory of its own.
+class shard_instance {
+ public:
+  shard_instance(std::vector<ballast::tokens> lengths, std::vector<std::uint32_t> const& nodes,
+                 ballast::sharding_cost const& cost, ballast::tokens limit)
+      : lengths_(std::move(lengths)),
+        groups_(ballast::node_sizes(nodes), 64),
+        scratch_(memory_.open()),
+        problem_(ballast::detail::make_shard_problem(lengths_, groups_, cost, limit, scratch_))
+  {}
+
+  [[nodiscard]] ballast::detail::shard_problem const& problem() const { return problem_; }
+  [[nodiscard]] ballast::device_groups const& groups() const { return groups_; }
+  [[nodiscard]] ballast::workspace::frame& scratch() { return scratch_; }
+
+ private:
+  std::vector<ballast::tokens> lengths_;
+  ballast::device_groups groups_;
+  ballast::workspace memory_;
+  ballast::workspace::frame scratch_;
+  ballast::detail::shard_problem problem_;
+};
+
+/// One unit for a token; groups of up to `heads` GPUs, and nothing for exchanges.
+inline ballast::sharding_cost cost_per_token(std::uint32_t heads)
+{
+  ballast::sharding_cost cost;
+  cost.work = {.linear = 1};
+  cost.heads = heads;
+  return cost;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
