@@ -55,7 +55,7 @@ struct conv_transformer_batches {
     auto scratch = memory.open();
     std::span<cost_units> const lengths = scratch.take<cost_units>(owner.size());
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-      lengths[sample] = problem.tokens_of(sample);
+      lengths[sample] = problem.lengths[sample];
     }
     std::span<priced_sample> const longest_first = scratch.take<priced_sample>(lengths.size());
     descending_order_into(longest_first, lengths, memory);
