@@ -16,7 +16,7 @@ TEST(JudgedBags, AreComparedWithTheFirst)
   auto const elements =
       markup::parse(judged_bags_table({{"g4n1+g1n4", 0.002, 0.004}, {"g8n1", 0.0025, 0.005}}));
   EXPECT_THAT(markup::texts(markup::named(elements, "td")),
-              ElementsAre("4\u00A0ms", "", "2 ms", "5 ms", "25\u00A0%", "2.5 ms"));
+              ElementsAre("4\u00A0ms", "", "2\u00A0ms", "5\u00A0ms", "25\u00A0%", "2.5\u00A0ms"));
   EXPECT_EQ(markup::named(elements, "tr").size(), 3U);
 }
 
