@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include "auto_bags.hpp"
 #include "machines.hpp"
 #include "out_of_memory.hpp"
 #include "pricing.hpp"
@@ -123,7 +124,8 @@ outcome<job_size> size_of(job_options const& options, std::vector<ballast::data_
     return size;
   }
   if (specs.empty()) { return usage("say with --gpus, --nodes or --bags how many GPUs there are"); }
-  return job_size{specs.front().gpus(), "--bags " + options.bags.front()};
+  auto const written = std::ranges::find_if_not(options.bags, are_chosen);
+  return job_size{specs.front().gpus(), "--bags " + *written};
 }
 
 /// The machines that the job runs on, and the network between them.
@@ -195,7 +197,7 @@ outcome<std::vector<ballast::tokens>> read_lengths(job const& work, std::string 
   });
 }
 
-outcome<job> prepare_job(job_options const& options)
+outcome<job> prepare_job(job_options const& options, progress& shown)
 {
   if (auto const checked = check_samples(options); !checked) {
     return tl::unexpected(checked.error());
@@ -223,6 +225,7 @@ outcome<job> prepare_job(job_options const& options)
   }
   std::vector<ballast::bag_spec> specs;
   for (std::string const& text : options.bags) {
+    if (are_chosen(text)) { continue; }
     auto const spec = ballast::parse_bags(text);
     if (!spec) { return usage("--bags", spec.error()); }
     specs.push_back(*spec);
@@ -234,10 +237,13 @@ outcome<job> prepare_job(job_options const& options)
   if (!machines) { return tl::unexpected(machines.error()); }
   work.machines = *machines;
 
-  for (std::size_t index = 0; index < specs.size(); ++index) {
-    auto layout = layout_of(options, options.bags[index], specs[index], *size, *machines);
+  auto next_spec = specs.begin();
+  for (std::string const& text : options.bags) {
+    named_layout& bags = work.layouts.emplace_back(named_layout{text, {}});
+    if (are_chosen(text)) { continue; }
+    auto layout = layout_of(options, text, *next_spec++, *size, *machines);
     if (!layout) { return tl::unexpected(layout.error()); }
-    work.layouts.push_back({options.bags[index], std::move(*layout)});
+    bags.layout = std::move(*layout);
   }
   if (work.layouts.empty()) {
     work.layouts.push_back({fmt::format("g1n{}", size->gpus),
@@ -263,6 +269,12 @@ outcome<job> prepare_job(job_options const& options)
       work.group_of_row = std::move(*groups);
     }
     work.source = options.trace.substr(options.trace.find_last_of('/') + 1);
+  }
+  for (named_layout& bags : work.layouts) {
+    if (!are_chosen(bags.bags)) { continue; }
+    auto chosen = choose_layout(work, shown);
+    if (!chosen) { return tl::unexpected(chosen.error()); }
+    bags = std::move(*chosen);
   }
   return work;
 }

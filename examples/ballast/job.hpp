@@ -4,11 +4,13 @@
 
 #include "outcome.hpp"
 #include "output_paths.hpp"
+#include "progress.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/report/judged_bags.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/data_code.hpp>
@@ -32,7 +34,7 @@ struct job_options {
   std::size_t gpus_per_node = 0;  ///< 0: 8, or as the nodes say
   std::string nodes;              ///< GPUs of every node, or empty
   std::string speeds;             ///< file with the speed of every GPU, or empty
-  std::vector<std::string> bags;  ///< empty: bags of one GPU
+  std::vector<std::string> bags;  ///< empty: bags of one GPU; auto: chosen
   bool largest_bags_first = false;       ///< where bags in the order written do not fit
   std::string short_samples = "refuse";  ///< or admit: those with fewer tokens than bags have GPUs
   std::string cost = "transformer:d=3072,gamma=0.405";
@@ -65,6 +67,7 @@ struct job_options {
 struct named_layout {
   std::string bags;
   ballast::bag_layout layout;
+  std::vector<ballast::report::judged_bags> judged = {};  ///< where chosen: these bags, then others
 };
 
 /// A job as its options describe it, with everything read that they name.
@@ -106,8 +109,14 @@ struct job {
                                                                  std::string const& expression,
                                                                  std::string_view option);
 
-/// Checks and reads all that the options name.
-[[nodiscard]] outcome<job> prepare_job(job_options const& options);
+/// Whether bags are to be chosen.
+[[nodiscard]] inline bool are_chosen(std::string_view bags)
+{
+  return bags == "auto";
+}
+
+/// Checks and reads all that the options name, and chooses bags where they say so.
+[[nodiscard]] outcome<job> prepare_job(job_options const& options, progress& shown);
 
 }  // namespace cli
 

@@ -108,7 +108,7 @@ void add_job(CLI::App& app, cli::job_options& options)
            "File with the speed of every GPU in rank order, one whole number on a line");
   app.add_option("--bags", options.bags,
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
-                 "several times to compare (default: bags of one GPU)")
+                 "several times to compare; auto chooses them (default: bags of one GPU)")
       ->type_name("SPEC")
       ->expected(1)
       ->allow_extra_args(false)

@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -52,8 +53,14 @@ outcome<void> check_outputs(plan_options const& options)
       !(options.picture.empty() && options.report.empty() && options.timeline.empty())) {
     return usage("--picture, --report and --timeline show one layout; give one --bags with them");
   }
+  bool const chosen = std::ranges::any_of(options.job.bags, are_chosen);
+  if (chosen && !options.stages.empty()) {
+    return usage(
+        "--bags auto: bags are chosen for steps without pipelines; write the bags with "
+        "--stages");
+  }
   std::string const unused = exchange_options(options.job);
-  if (options.report.empty() && !unused.empty()) {
+  if (options.report.empty() && !unused.empty() && !chosen) {
     return usage(unused +
                  ": plan shows what moving samples takes on the page of --report only; give "
                  "--report as well, or use ballast route");
@@ -75,6 +82,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   planned result;
   result.bags = bags.bags;
   result.layout = bags.layout;
+  result.judged = bags.judged;
   exchange_meter meter(work);
   double const seconds = work.seconds_at_speed_one();
   outcome<void> ordered;
@@ -144,7 +152,7 @@ outcome<plan_run> run_plan(plan_options const& options)
     return tl::unexpected(checked.error());
   }
   progress shown;
-  auto work = prepare_job(options.job);
+  auto work = prepare_job(options.job, shown);
   if (!work) { return tl::unexpected(work.error()); }
   if (!exchange_options(options.job).empty()) {
     if (auto const known = check_token_width(*work); !known) {

@@ -10,6 +10,7 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/report/gantt_bar.hpp>
+#include <ballast/report/judged_bags.hpp>
 #include <ballast/report/plan_page_step.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -37,6 +38,7 @@ struct planned {
 
   std::string bags;
   ballast::bag_layout layout;
+  std::vector<ballast::report::judged_bags> judged;  ///< where the bags were chosen
   std::vector<ballast::report::plan_page_step> steps;
   std::vector<double> moved_shares;  ///< of the tokens of each step, those that change bags
   std::size_t samples = 0;           ///< of all steps

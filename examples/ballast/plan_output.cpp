@@ -11,6 +11,7 @@
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/html_page.hpp>
+#include <ballast/report/judged_bags.hpp>
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/number_text.hpp>
@@ -138,6 +139,11 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
   if (run.job.admits_short_samples()) { json["short_samples"] = layout.short_samples; }
   if (run.pipelines) { add_pipelines(json, run, layout); }
+  for (report::judged_bags const& each : layout.judged) {
+    json["judged_bags"].push_back({{"bags", each.bags},
+                                   {"fitted_ms", each.fitted_seconds * 1e3},
+                                   {"scored_ms", each.scored_seconds * 1e3}});
+  }
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
   return json;
@@ -181,6 +187,21 @@ std::string pipeline_table_of(plan_run const& run)
   return out;
 }
 
+/// What a layout was chosen before: the next ones, and those of one size.
+std::string judged_table(planned const& layout)
+{
+  std::string out = fmt::format("\n{:<26}{:>20}{:>10}{:>20}\n", "bags chosen before others",
+                                "step, other batches", "longer", "batches chosen from");
+  for (report::judged_bags const& each : layout.judged) {
+    double const least = layout.judged.front().scored_seconds;
+    out +=
+        fmt::format("{:<26}{:>20}{:>8.2f} %{:>20}\n", each.bags, duration_text(each.scored_seconds),
+                    least > 0 ? 100 * (each.scored_seconds / least - 1) : 0.0,
+                    duration_text(each.fitted_seconds));
+  }
+  return out;
+}
+
 std::string table_of(plan_run const& run)
 {
   auto const& first = run.layouts.front();
@@ -203,6 +224,9 @@ std::string table_of(plan_run const& run)
     for (planned const& layout : run.layouts) {
       out += short_samples_text(layout.bags, layout.short_samples, layout.samples) + "\n";
     }
+  }
+  for (planned const& layout : run.layouts) {
+    if (!layout.judged.empty()) { out += judged_table(layout); }
   }
   if (run.pipelines) { out += pipeline_table_of(run); }
   if (prints_picture(run.options)) {
@@ -234,8 +258,8 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
                                     grouped(work.trace.size()),
                                     report::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in {}", grouped(work.gpus()), machines_text(work))},
-      {"Bags",
-       layout.bags + (options.largest_bags_first ? ", largest first where they do not fit" : "")},
+      {"Bags", layout.bags + (layout.judged.empty() ? "" : ", chosen") +
+                   (options.largest_bags_first ? ", largest first where they do not fit" : "")},
       {"Policy", policy_text(options)},
       {"Cost model", options.cost},
       {"Time",
@@ -293,6 +317,7 @@ report::plan_page_data page_of(plan_run const& run)
   page.moved_before = layout.first_moved_before;
   page.bytes_per_token = run.job.bytes_per_token;
   page.computed = run.job.compute;
+  page.judged = layout.judged;
   // The model prices what a sample costs beside others; a call of its own is launched as well.
   for (auto const& each : run.job.measured) {
     page.measured_costs.push_back(

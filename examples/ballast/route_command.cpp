@@ -131,7 +131,7 @@ outcome<route_run> run_route(job_options const& options)
     return tl::unexpected(checked.error());
   }
   progress shown;
-  auto work = prepare_job(options);
+  auto work = prepare_job(options, shown);
   if (!work) { return tl::unexpected(work.error()); }
   work->trace_text = std::string();  // all lengths are read
   if (auto const known = check_token_width(*work); !known) { return tl::unexpected(known.error()); }

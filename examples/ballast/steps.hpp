@@ -34,7 +34,8 @@ namespace cli {
 /// Where the samples of the steps come from; the same job gives the same steps again.
 class step_source {
  public:
-  explicit step_source(job const& work) : gpus_(work.gpus()), from_(start(work)) {}
+  explicit step_source(job const& work) : step_source(work, work.options.seed) {}
+  step_source(job const& work, std::uint64_t seed) : gpus_(work.gpus()), from_(start(work, seed)) {}
 
   [[nodiscard]] ballast::result<void> next_into(ballast::sample_batch& out)
   {
@@ -52,9 +53,8 @@ class step_source {
   };
   using kind = std::variant<from_codes, ballast::batch_sampler>;
 
-  static kind start(job const& work)
+  static kind start(job const& work, std::uint64_t seed)
   {
-    std::uint64_t const seed = work.options.seed;
     if (!work.codes.empty()) { return from_codes{work.codes, ballast::random_source(seed)}; }
     std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
     return ballast::batch_sampler(work.trace, batch, work.gpus(), seed);

@@ -4,6 +4,7 @@
 #include "output.hpp"
 #include "output_paths.hpp"
 #include "pricing.hpp"
+#include "progress.hpp"
 #include "shown_text.hpp"
 #include "steps.hpp"
 
@@ -210,7 +211,8 @@ outcome<units_run> run_units(units_options const& options)
   process_grid const grid = *process_grid::of(*sizes);
   auto const described = job_of(options, grid.ranks());
   if (!described) { return tl::unexpected(described.error()); }
-  auto work = prepare_job(*described);
+  progress shown;
+  auto work = prepare_job(*described, shown);
   if (!work) { return tl::unexpected(work.error()); }
   if (work->gpus() != grid.ranks()) {
     return usage(fmt::format("--units {} takes {} GPUs, and --nodes {} has {}; list as many",

@@ -12,6 +12,7 @@
 #include <ballast/report/histogram_chart.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
+#include <ballast/report/judged_bags.hpp>
 #include <ballast/report/layout_chart.hpp>
 #include <ballast/report/layout_page.hpp>
 #include <ballast/report/layout_steps_chart.hpp>

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,41 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
                  "--policy: at offset 11 of 'refine:lpt,wrok=5': 'wrok' is no parameter of refine");
   expect_refused(run("plan --codes g8b1i256f1s0 --policy refine:padded_batches"), 2,
                  "at offset 7 of");
+}
+
+TEST_F(BallastPlan, ChoosesBags)
+{
+  std::string const page = path("page.html");
+  auto const result =
+      run(std::string("plan ") + mixed + "--bags auto --steps 2 --format json --report " + page);
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const plan = json::parse(result.out);
+  auto const& judged = plan.at("judged_bags");
+  EXPECT_EQ(plan.at("bags"), judged.front().at("bags"));
+  std::set<std::string> names;
+  for (auto const& each : judged) {
+    names.insert(each.at("bags"));
+    EXPECT_GE(each.at("scored_ms"), judged.front().at("scored_ms"));
+    EXPECT_GT(each.at("fitted_ms"), 0);
+  }
+  for (char const* const uniform : {"g1n32", "g2n16", "g4n8", "g8n4"}) {
+    EXPECT_TRUE(names.contains(uniform)) << uniform;
+  }
+  EXPECT_THAT(content_of(page), testing::HasSubstr("<h2>Bags</h2>"));
+
+  auto const table =
+      run("plan --codes g13b4i256f1s0 --nodes 8,5 --bags g1n13 --bags auto --steps 1");
+  EXPECT_EQ(table.exit_code, 0) << table.error;
+  EXPECT_THAT(table.out, testing::HasSubstr("bags chosen before others"));
+}
+
+TEST_F(BallastPlan, SaysWhereItCannotChooseBags)
+{
+  expect_refused(run(std::string("plan ") + mixed + "--bags auto --stages 2"), 2,
+                 "--bags auto: bags are chosen for steps without pipelines");
+  std::string const speeds = file("speeds", "1\n1\n1\n2\n");
+  expect_refused(run("plan --codes g4b4i256f1s0 --bags auto --speeds " + speeds), 2,
+                 "--bags auto: the GPUs of the cluster differ in speed");
 }
 
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)

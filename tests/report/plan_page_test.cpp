@@ -62,6 +62,17 @@ TEST(PlanPage, HasItsSectionsInOrder)  // Ensures (1)
   }
 }
 
+TEST(PlanPage, ShowsTheBagsThatWereJudged)  // Ensures (1)
+{
+  plan_page_data data = two_gpus();
+  data.judged = {{"g2n1", 0.002, 0.004}, {"g1n2", 0.003, 0.005}};
+  auto const elements = markup::parse(plan_page(data));
+  EXPECT_THAT(markup::texts(markup::named(elements, "h2")),
+              ElementsAre("Work per GPU", "Step timeline", "Sample lengths", "Cost of a sample",
+                          "Bags", "Steps", "Settings"));
+  EXPECT_THAT(markup::texts(markup::named(elements, "th")), Contains("g1n2"));
+}
+
 TEST(PlanPage, ShowsTheBytesMovedWhereTheyAreKnown)  // Ensures (1)
 {
   plan_page_data data = two_gpus();

@@ -33,7 +33,7 @@ struct bag_search {
   std::uint32_t largest_bag = bag_mix::largest;       ///< at most the heads that the model has
   short_samples short_ones = short_samples::refused;  ///< what becomes of samples of few tokens
   std::size_t kept = 8;         ///< a mix is priced to the end if it may be among so many best ones
-  std::uint64_t most_work = 0;  ///< samples placed; 0: what 50 ms at 64 GPUs, 200 ms at 1,024 allow
+  std::uint64_t most_work = 0;  ///< samples placed; 0: 2^20 and 2^12 for each GPU, at most 2^24
 };
 
 /// A mix of bags and its mean step over some batches.
@@ -125,8 +125,10 @@ template <cost_model CostOf>
 
   constexpr std::size_t all_tried_up_to = 32;  // GPUs
   constexpr std::uint64_t most_candidates = 1000;
-  std::uint64_t work = search.most_work;
-  if (work == 0) { work = (std::uint64_t{1} << 20) + (std::uint64_t{1} << 12) * machines.gpus(); }
+  std::uint64_t const usual_work =
+      (std::uint64_t{1} << 20) + (std::uint64_t{1} << 12) * machines.gpus();
+  std::uint64_t work =
+      search.most_work != 0 ? search.most_work : std::min(usual_work, std::uint64_t{1} << 24);
   if (machines.gpus() <= all_tried_up_to) { work = std::numeric_limits<std::uint64_t>::max(); }
   detail::mix_search searcher(*data, places, search.short_ones == short_samples::admitted,
                               search.kept, work);

@@ -8,6 +8,7 @@
 #include <ballast/report/gantt_chart.hpp>
 #include <ballast/report/histogram_chart.hpp>
 #include <ballast/report/html_page.hpp>
+#include <ballast/report/judged_bags.hpp>
 #include <ballast/report/load_chart.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/report/plan_page_step.hpp>
@@ -43,7 +44,8 @@ struct plan_page_data {
   route_volume moved_before =
       {};                      ///< had equal bags not changed places; no ranks where they did not
   double bytes_per_token = 0;  ///< how many bytes of each token an exchange moves
-  std::string computed = {};   ///< what takes the steps' compute_seconds: "the forward pass"
+  std::vector<judged_bags> judged = {};  ///< the job's bags and those they were chosen before
+  std::string computed = {};  ///< what takes the steps' compute_seconds: "the forward pass"
 };
 
 /// A page that shows what a plan did: how uneven the work was, how even it is now, and why.
@@ -53,7 +55,8 @@ struct plan_page_data {
 ///             has.
 /// Ensures     (1) one self-contained HTML file with the sections Work per GPU, Step timeline,
 ///                 Sample lengths, Cost of a sample, Steps and Settings, and after Step timeline
-///                 Bytes moved, where `moved` has ranks; the same of `moved_before`
+///                 Bytes moved, where `moved` has ranks; the same of `moved_before`; before Steps
+///                 Bags, where there are judged ones
 ///             (2) equal data give equal bytes
 /// Complexity  O(n log n) in the size of the data; above 128 GPUs, 64 rows, or 100 steps the page
 ///             does not grow with them.
@@ -102,6 +105,15 @@ struct plan_page_data {
                  "What the plan assumes. Attention grows with the square of the length, so one "
                  "long sample costs more than many short ones with as many tokens.",
                  cost_chart(data.cost_model, data.measured_costs, data.length_marks, data.unit));
+
+  if (!data.judged.empty()) {
+    page.add_section(
+        "Bags",
+        "The mixes of bags that came nearest, and those of one size. A step is planned by longest "
+        "processing time first, and lasts as long as the slowest bag computes and exchanges. The "
+        "first row was chosen: its steps are shortest on batches that no mix was fitted to.",
+        judged_bags_table(data.judged));
+  }
 
   std::string steps = "Each step before and after balancing; ratios are of work per GPU.";
   if (data.steps.size() > most_step_rows) {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/cost_spec.hpp>
+#include <ballast/parallelism/bag_exchange_work.hpp>
+#include <ballast/parallelism/bag_mix.hpp>
+#include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/workload/data_code.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_mix;
+using ballast::sample_batch;
+
+// The mixes of KnapFormer's Table 1: one resolution, several, and images with videos.
+constexpr std::array knapformer_codes = {
+    "g32b32i256f1s0", "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0",
+    "g8b4i256f1s0,g2b5i512f1s0,g2b5i1024f1s0,g4b1i2048f1s0,g1b10i256f4s0,g3b1i512f4s0,"
+    "g8b2i256f85s1,g4b1i512f85s1"};
+
+struct bag_job {
+  ballast::cost_spec spec = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
+  ballast::cluster machines;
+  ballast::bag_exchange_work exchanges;
+
+  explicit bag_job(std::size_t gpus) : machines(ballast::cluster_of(gpus).value())
+  {
+    // A forward pass of one layer in bf16: q, k, v and out, and what is routed there and back.
+    ballast::bag_traffic const traffic{
+        .head_bytes_per_token = 4 * 3072 * 2,
+        .all_to_alls = 2,
+        .routed_bytes_per_token = 2 * 3072 * 2,
+        .routes = 2,
+        .units_per_second = 400e12 / std::ldexp(1.0, spec.log2_flops_per_unit)};
+    exchanges = ballast::price_bag_exchanges(traffic, machines).value();
+  }
+
+  // Data 0 to 2 are KnapFormer's; 3 has lognormal-like lengths with a long tail, eight per GPU.
+  [[nodiscard]] std::vector<sample_batch> draw(std::int64_t data, std::size_t batches,
+                                               std::uint64_t seed) const
+  {
+    ballast::random_source random(seed);
+    std::vector<sample_batch> drawn;
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      if (data < 3) {
+        auto const codes =
+            ballast::parse_data_codes(knapformer_codes[static_cast<std::size_t>(data)]).value();
+        drawn.push_back(ballast::draw_batch(codes, machines.gpus(), {}, random).value());
+        continue;
+      }
+      auto& lengths = drawn.emplace_back().lengths;
+      for (std::size_t sample = 0; sample < 8 * machines.gpus(); ++sample) {
+        double normal = -6;  // the sum of twelve uniform numbers, less its mean
+        for (int part = 0; part < 12; ++part) {
+          normal += static_cast<double>(random.below(1 << 20)) / (1 << 20);
+        }
+        lengths.push_back(
+            static_cast<std::int64_t>(std::clamp(2048 * std::exp(1.5 * normal), 8.0, 131'072.0)));
+      }
+    }
+    return drawn;
+  }
+};
+
+// `over_longer_search`: mean step / that of a search with 64 times the work. `over_uniform`: on 64
+// batches that nothing was fitted to, mean step / that of the best bags of one size.
+void choose(benchmark::State& state)
+{
+  bag_job const job(static_cast<std::size_t>(state.range(0)));
+  constexpr std::size_t draws = 4;
+  std::vector<std::vector<sample_batch>> fitted;
+  double over_longer = 0;
+  double over_uniform = 0;
+  double proven = 0;
+  for (std::uint64_t seed = 0; seed < draws; ++seed) {
+    fitted.push_back(job.draw(state.range(1), 8, 2 * seed + 1));
+    auto const found =
+        ballast::choose_bags(fitted.back(), job.machines, job.exchanges, job.spec.cost);
+    auto const longer =
+        ballast::choose_bags(fitted.back(), job.machines, job.exchanges, job.spec.cost,
+                             {.most_work = 64 * ((1U << 20) + 4096 * job.machines.gpus())});
+    proven += found->proven ? 1.0 / draws : 0;
+    over_longer = std::max(over_longer, found->mixes.front().mean_step.value() /
+                                            longer->mixes.front().mean_step.value());
+    std::vector<bag_mix> mixes = {found->mixes.front().mix};
+    for (auto const& [mix, step] : found->mixes) {
+      if (mix.is_uniform()) { mixes.push_back(mix); }
+    }
+    auto const priced = ballast::price_bags(mixes, job.draw(state.range(1), 64, 2 * seed + 2),
+                                            job.exchanges, job.spec.cost);
+    double uniform = std::numeric_limits<double>::max();
+    for (std::size_t mix = 1; mix < mixes.size(); ++mix) {
+      uniform = std::min(uniform, (*priced)[mix].mean_step.value());
+    }
+    over_uniform = std::max(over_uniform, priced->front().mean_step.value() / uniform);
+  }
+  state.counters["proven"] = proven;
+  state.counters["over_longer_search"] = over_longer;
+  state.counters["over_uniform"] = over_uniform;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    auto const found =
+        ballast::choose_bags(fitted[next++ % draws], job.machines, job.exchanges, job.spec.cost);
+    benchmark::DoNotOptimize(found);
+  }
+}
+BENCHMARK(choose)
+    ->Name("choose_bags/search")
+    ->ArgNames({"gpus", "data"})
+    ->ArgsProduct({{32, 64, 1024}, {0, 1, 2, 3}})
+    ->Unit(benchmark::kMillisecond);
+
+// The baseline: prices every mix to the end.
+void price_all_mixes(benchmark::State& state)
+{
+  bag_job const job(static_cast<std::size_t>(state.range(0)));
+  auto const batches = job.draw(state.range(1), 8, 1);
+  std::vector<bag_mix> mixes;
+  auto const gpus = static_cast<std::uint32_t>(state.range(0));
+  for (std::uint32_t eights = 0; 8 * eights <= gpus; ++eights) {
+    for (std::uint32_t fours = 0; 8 * eights + 4 * fours <= gpus; ++fours) {
+      for (std::uint32_t twos = 0; 8 * eights + 4 * fours + 2 * twos <= gpus; ++twos) {
+        mixes.push_back({{gpus - 8 * eights - 4 * fours - 2 * twos, twos, fours, eights}});
+      }
+    }
+  }
+  for (auto _ : state) {
+    auto const priced = ballast::price_bags(mixes, batches, job.exchanges, job.spec.cost);
+    benchmark::DoNotOptimize(priced);
+  }
+}
+BENCHMARK(price_all_mixes)
+    ->Name("choose_bags/price_all")
+    ->ArgNames({"gpus", "data"})
+    ->ArgsProduct({{32, 64}, {0, 1, 2, 3}})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace

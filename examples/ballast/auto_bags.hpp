@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_AUTO_BAGS_HPP
+#define BALLAST_EXAMPLES_AUTO_BAGS_HPP
+
+#include "job.hpp"
+#include "outcome.hpp"
+#include "progress.hpp"
+
+namespace cli {
+
+/// Chooses bags for a job: those that come nearest on some of its batches, and of these the ones whose
+/// steps are shortest on others. None of these batches is a step that is planned.
+///
+/// Expects     everything in `work` but its layouts.
+[[nodiscard]] outcome<named_layout> choose_layout(job const& work, progress& shown);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_AUTO_BAGS_HPP
