@@ -7,6 +7,7 @@
 #include "numbered_order.hpp"
 #include "random_schedules.hpp"
 #include "random_times.hpp"
+#include "trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
@@ -82,7 +83,7 @@ template <class Policy>
 void expect_valid_orders(Policy const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, tasks] = random_pipeline(random);
     auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
 #define BALLAST_TESTS_SUPPORT_PACKING_ORACLES_HPP
 
+#include "trials.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
@@ -83,7 +85,7 @@ template <class Policy>
 void expect_valid_packings(Policy const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = random_packing(random, 60);
     auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, policy);

@@ -5,6 +5,7 @@
 #include "counted_allocations.hpp"  // defines: ballast_test::allocations
 #include "direct_problem.hpp"       // defines: ballast_test::direct_problem
 #include "instances.hpp"            // defines: ballast_test::{random_instance, plan_instance}
+#include "trials.hpp"               // defines: ballast_test::trials_of
 
 #include <gtest/gtest.h>
 
@@ -95,7 +96,7 @@ void expect_valid_padded_plans(Policy const& policy, std::uint64_t seed)
   static_assert(ballast::batching_of(Policy{}) == ballast::batching::padded);
   static_assert(ballast::restricts_plans(Policy{}));
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     instance const step = random_instance(random, 40, 9, 8);
     auto const plan = plan_instance(step, policy);
@@ -140,7 +141,7 @@ template <class Policy>
 void expect_padded_starting_loads_counted(Policy const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 500; ++trial) {
+  for (int trial = 0; trial < trials_of(500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     direct_problem const problem(random_instance(random, 20, 6, 4));
     std::vector<ballast::cost_units> start(problem.step.gpus.size());

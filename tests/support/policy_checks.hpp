@@ -3,6 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_POLICY_CHECKS_HPP
 
 #include "instances.hpp"  // defines: ballast_test::{random_instance, plan_instance}
+#include "trials.hpp"     // defines: ballast_test::trials_of
 
 #include <gtest/gtest.h>
 
@@ -41,7 +42,7 @@ template <class Policy>
 void expect_valid_plans(Policy const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     instance const step = random_instance(random, 40, 9, 8);
     auto const plan = plan_instance(step, policy);

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_VECTOR_CHECKS_HPP
 #define BALLAST_TESTS_SUPPORT_VECTOR_CHECKS_HPP
 
+#include "trials.hpp"
+
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/partition/vectors/partition_vectors.hpp>
@@ -83,7 +85,7 @@ void expect_valid_vector_plans(Policy const& policy, std::uint64_t seed)
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_vector_plan(step, *plan);
   };
-  for (int trial = 0; trial < 1000 && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < trials_of(1000) && !testing::Test::HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     try_dimensions(random_vectors<1>(random, 40, 9));
     try_dimensions(random_vectors<2>(random, 40, 9));

@@ -2,6 +2,7 @@
 
 #include "../../support/counted_allocations.hpp"
 #include "../../support/packing_oracles.hpp"
+#include "../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
@@ -36,7 +37,7 @@ TEST(RefineBins, OverrunsNoBin)  // Ensures (1)
 TEST(RefineBins, IsNeverAboveTheOthers)  // Ensures (2)
 {
   ballast::random_source random(153);
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::near_parts_of_capacity(random, 100);
     auto const bins = [&](auto const& policy) {
@@ -114,7 +115,7 @@ TEST(RefineBins, FindsTheSamePackingWithAUsedWorkspace)  // Ensures (4)
   ballast::random_source random(156);
   ballast::packing_plan reused;
   ballast::workspace memory;
-  for (int trial = 0; trial < 50; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(50); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::near_parts_of_capacity(random, 200);
     auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);

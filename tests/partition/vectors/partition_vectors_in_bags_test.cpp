@@ -1,6 +1,7 @@
 #include "../../support/all_in_first_bin.hpp"
 #include "../../support/bag_vectors.hpp"
 #include "../../support/counted_allocations.hpp"
+#include "../../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,7 +81,8 @@ void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_op
   ballast::random_source random(seed);
   int planned = 0;
   int optima = 0;
-  for (int trial = 0; trial < 400 && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(400) && !testing::Test::HasFailure();
+       ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
     auto step = ballast_test::random_bag_vectors<D>(random, 7, 4);
     for (std::size_t sample = 0; keys && sample < step.costs.size(); ++sample) {
@@ -104,7 +106,7 @@ void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_op
     ++planned;
     optima += plan->makespan == *best ? 1 : 0;
   }
-  EXPECT_GE(optima, least_optima) << "of " << planned;
+  EXPECT_GE(optima, ballast_test::trials_of(least_optima)) << "of " << planned;
 }
 
 TEST(PartitionVectorsInBags, KeepsToEverythingWhereverThatIsPossible)  // Ensures (1) (2) (5)
@@ -123,7 +125,8 @@ TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2)
 {
   ballast::random_source random(505);
   int planned = 0;
-  for (int trial = 0; trial < 300 && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300) && !testing::Test::HasFailure();
+       ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto step = ballast_test::random_bag_vectors<2>(random, 80, 12);
     if (random.below(3) == 0) {
@@ -140,7 +143,7 @@ TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2)
       EXPECT_LE(plan->lower_bound, plan->makespan);
     }
   }
-  EXPECT_GE(planned, 450);
+  EXPECT_GE(planned, ballast_test::trials_of(450));
 }
 
 RC_GTEST_PROP(PartitionVectorsInBags, PlansEqualBagsAsEqualBins, ())
@@ -387,7 +390,8 @@ TEST(PartitionVectorsInBins, KeepsToWhatAMicrobatchHolds)
 {
   ballast::random_source random(507);
   int tight = 0;
-  for (int trial = 0; trial < 300 && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300) && !testing::Test::HasFailure();
+       ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto step = ballast_test::random_bag_vectors<2>(random, 7, 4);
     step.lengths.assign(step.costs.size(), 9);
