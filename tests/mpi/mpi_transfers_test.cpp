@@ -146,7 +146,7 @@ void expect_late(ballast::result<void> const& done, rank_id rank)
 
 TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
 {
-  auto comm = over_world({.deadline = 2s});
+  auto comm = over_world({.deadline = 1s});
   if (comm.size() < 2) { return; }
   rank_id const late{1};
   if (comm.rank() != late) { expect_late(pair_suite::exchange_with_all(comm, 5000), late); }
@@ -160,7 +160,7 @@ TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
 // The others wait for rank 0, rank 0 for the last; who has nothing to do with it waits in a barrier.
 TEST(MpiTransfersThatFail, NameTheRankForWhichAllWait)
 {
-  auto comm = over_world({.deadline = 2s});
+  auto comm = over_world({.deadline = 1s});
   std::size_t const size = comm.size();
   std::size_t const self = to_index(comm.rank());
   if (size < 3) { return; }

@@ -96,7 +96,7 @@ TEST(MpiUnitExchange, NamesADeadRankToAll)
   for (std::size_t const dead : ranks) {
     for (unit_strategy const strategy : ballast::all_unit_strategies) {
       SCOPED_TRACE(testing::Message() << name_of(strategy) << ", rank " << dead << " is dead");
-      auto comm = over_world({.deadline = 1s});
+      auto comm = over_world({.deadline = 500ms});
       if (to_index(comm.rank()) != dead) {
         auto const plan = plan_units(step.from, step.to, step.units(), strategy, comm.rank());
         std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));

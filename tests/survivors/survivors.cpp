@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,19 @@ std::vector<column> columns([[maybe_unused]] char const* program, [[maybe_unused
   list.push_back({"NCCL, 4 ranks", false, [](fault what) { return over_nccl(4, what, deadline); }});
 #endif
   return list;
+}
+
+// What all ranks say to each fault; nothing to those that only a process can have.
+using said_to_faults = std::vector<std::optional<answers>>;
+
+said_to_faults said_in(column const& each)
+{
+  said_to_faults said;
+  for (fault const what : survivors::all_faults) {
+    bool const possible = each.of_processes || !needs_process(what);
+    said.push_back(possible ? std::optional(each.run(what)) : std::nullopt);
+  }
+  return said;
 }
 
 // What the survivors say, each text once, and the longest time that one of them took.
@@ -98,16 +113,26 @@ int main(int argc, char** argv)
     head += " " + each.name + " |";
     rule += "---|";
   }
+  // Most of the time all wait for deadlines; processes do so beside the threads of this one.
+  std::vector<said_to_faults> said(list.size());
+  auto const ask = [&](bool processes) {
+    for (std::size_t index = 0; index < list.size(); ++index) {
+      if (list[index].of_processes == processes) { said[index] = said_in(list[index]); }
+    }
+  };
+  auto of_processes = std::async(std::launch::async, ask, true);
+  ask(false);
+  of_processes.get();
+
   std::printf("%s\n%s\n", head.c_str(), rule.c_str());
   bool sound = true;
-  for (fault const what : survivors::all_faults) {
+  for (std::size_t row = 0; row < survivors::all_faults.size(); ++row) {
+    fault const what = survivors::all_faults[row];
     std::printf("| %s |", name_of(what));
-    for (column const& each : list) {
-      std::string const text = needs_process(what) && !each.of_processes
-                                   ? "no process of its own"
-                                   : cell(each.run(what), what, sound);
+    for (said_to_faults const& each : said) {
+      std::string const text =
+          each[row] ? cell(*each[row], what, sound) : std::string("no process of its own");
       std::printf(" %s |", text.c_str());
-      std::fflush(stdout);
     }
     std::printf("\n");
   }
