@@ -5,6 +5,7 @@
 #include "../support/near_equal_steps.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -43,7 +44,7 @@ TEST(Exact, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 TEST(Exact, FindsAndProvesTheOptimum)  // Ensures (4)
 {
   ballast::random_source random(20240608);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 6);
     ratio const best = *ballast_test::optimum(step);
@@ -213,7 +214,7 @@ TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
 {
   ballast::random_source random(71);
   int proven = 0;
-  constexpr int trials = 60;
+  constexpr int trials = ballast_test::trials_of(60);
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const bags = 2 + random.below(9);
     auto const step = ballast_test::near_equal_step(

@@ -4,6 +4,7 @@
 #include "../support/near_equal_steps.hpp"
 #include "../support/plain_swaps.hpp"
 #include "../support/policy_checks.hpp"  // defines: ballast_test::{expect_valid_plans, ...}
+#include "../support/trials.hpp"
 
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -206,7 +207,7 @@ TEST(Refine, AllocatesNothingInTheSteadyState)
 TEST(Refine, IsNeverAbovePlainSwaps)
 {
   ballast::random_source random(60);
-  for (int trial = 0; trial < 250; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(250); ++trial) {
     std::size_t const bags = 2 + random.below(31);
     std::size_t const samples = bags * (1 + random.below(16)) + random.below(bags);
     auto const step = ballast_test::near_equal_step(random, samples, bags);
@@ -248,7 +249,7 @@ TEST(Refine, ProvesNearlyEqualCostsWithARemainder)
 TEST(Refine, IsNeverWorseWithMoreWork)  // Ensures (3)
 {
   ballast::random_source random(62);
-  for (int trial = 0; trial < 150; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
     std::size_t const bags = 2 + random.below(9);
     auto const step =
         trial % 2 == 0 ? ballast_test::random_instance(random, 60, 9, 8)

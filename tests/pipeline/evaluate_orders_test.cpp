@@ -6,6 +6,7 @@
 #include "../support/random_schedules.hpp"
 #include "../support/random_times.hpp"
 #include "../support/simd_levels.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -86,7 +87,7 @@ constexpr time_units longest_times[] = {
 TEST(OrderEvaluator, AgreesWithTheSimulatorOnAnySchedule)  // Ensures (1)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     auto const [stages, listed] = ballast_test::random_pipeline(random);
     auto const schedule = compiled_schedule::make(stages, listed).value();
     auto const longest = longest_times[random.below(std::size(longest_times))];

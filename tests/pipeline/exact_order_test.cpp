@@ -95,7 +95,7 @@ TEST(ExactOrder, KeepsTheInnerOrderOrABetterOneWithoutNodesToProveIt)  // Ensure
 {
   ballast::random_source random(8);
   auto const schedule = ballast_test::chain_schedule(4, 20);
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(20); ++trial) {
     auto const times = ballast_test::random_times(random, 20, 4, 1000);
     auto const inner = order_microbatches(schedule, times, ballast::insertion{}).value();
     auto const none = order_microbatches(schedule, times, exact_order{ballast::insertion{}, 0});

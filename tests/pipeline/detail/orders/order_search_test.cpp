@@ -5,6 +5,7 @@
 #include "../../../support/numbered_order.hpp"
 #include "../../../support/order_checks.hpp"
 #include "../../../support/random_times.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ found_order look(ballast::order_problem const& problem, time_units limit, std::u
 TEST(OrderSearch, FindsTheFirstOfTheBestOrders)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, tasks] = ballast_test::random_pipeline(random);
     auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();

@@ -4,6 +4,7 @@
 #include "../../../support/numbered_order.hpp"
 #include "../../../support/random_schedules.hpp"
 #include "../../../support/random_times.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
@@ -36,7 +37,7 @@ TEST(TotalTime, AddsAllPassesThatThereAre)
 TEST(PartialOrder, SimulatesAsIfWhatIsNotPlacedTookNoTime)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, tasks] = ballast_test::random_pipeline(random);
     auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();

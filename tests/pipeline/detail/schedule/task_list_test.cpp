@@ -3,6 +3,7 @@
 #include "../../../support/pipeline_tasks.hpp"
 #include "../../../support/random_schedules.hpp"
 #include "../../../support/schedule_checks.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ TEST(TaskList, FindsEveryTaskWhereItIsListed)
 TEST(TaskList, KnowsWhatTasksNeed)
 {
   ballast::random_source random(3);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
     auto const [stages, schedule] = ballast_test::random_pipeline(random);
     auto const list = list_tasks(stages, schedule).value();
     for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
@@ -164,7 +165,7 @@ TEST(SortTasks, PutsEveryTaskAfterWhatItNeedsOrProvesADeadlock)
   ballast::random_source random(20240607);
   int sound = 0;
   int refused = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, schedule] = disturbed_pipeline(random);
     auto const list = list_tasks(stages, schedule).value();
@@ -179,8 +180,8 @@ TEST(SortTasks, PutsEveryTaskAfterWhatItNeedsOrProvesADeadlock)
       for (auto const& need : list.needs_of(task)) { EXPECT_LT(turn[need.task], turn[task]); }
     }
   }
-  EXPECT_GT(sound, 300);
-  EXPECT_GT(refused, 300);
+  EXPECT_GT(sound, ballast_test::trials_of(300));
+  EXPECT_GT(refused, ballast_test::trials_of(300));
 }
 
 // What a message says of two tasks: the first "comes after" or "waits for" the second.
@@ -235,7 +236,7 @@ TEST(SortTasks, NamesTasksThatReallyNeedEachOther)
 {
   ballast::random_source random(20240608);
   int refused = 0;
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     auto const [stages, schedule] = disturbed_pipeline(random);
     auto const sorted = sort_tasks(stages, list_tasks(stages, schedule).value());
     if (sorted) { continue; }
@@ -248,7 +249,7 @@ TEST(SortTasks, NamesTasksThatReallyNeedEachOther)
     EXPECT_EQ(sorted.error().position, ballast::to_index(stages[claims.front().later.stage].rank));
     for (claim const& each : claims) { EXPECT_TRUE(holds(each, stages, schedule)); }
   }
-  EXPECT_GT(refused, 500);
+  EXPECT_GT(refused, ballast_test::trials_of(500));
 }
 
 std::string deadlock_of(stage_graph const& stages, pipeline_schedule const& schedule)
