@@ -37,6 +37,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
