@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -97,8 +97,8 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
   std::vector<std::size_t> owner(step.lengths.size());
   std::vector<std::size_t> order(owner.size());
   for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::size_t sample) { return step.lengths[sample]; });
+  std::ranges::sort(order, std::ranges::less{},
+                    [&](std::size_t sample) { return std::pair(-step.lengths[sample], sample); });
   sharding_loads loads(step.groups.gpus());
   for (std::size_t const sample : order) {
     std::optional<std::pair<ballast::cost_units, std::size_t>> best;

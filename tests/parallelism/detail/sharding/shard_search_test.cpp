@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace {
@@ -41,7 +42,7 @@ TEST(ShardSearch, FindsABetterPlanWithMoreSteps)
   cost.latency = 300;
   shard_instance step(lengths, {6, 5}, cost, 1'000'000);
   cost_units before = ballast::no_cost;
-  for (std::uint64_t const steps : {1, 100'000, 3'000'000}) {
+  for (std::uint64_t const steps : {1U, 100'000U, 3'000'000U}) {
     shard_search search(step.problem(), 1000, step.scratch());
     ASSERT_FALSE(search.run(work_budget(steps)));
     cost_units const most = largest_load(step.problem(), search.owner());

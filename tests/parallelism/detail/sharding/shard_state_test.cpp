@@ -74,7 +74,7 @@ TEST(ShardState, KeepsLoadsPeaksAndMembersThroughChanges)  // Ensures (1) (2) (3
   std::size_t const pair = problem.gpus + 1;
   ASSERT_EQ(problem.groups[pair], (ballast::device_group{ballast::rank_id{2}, 2}));
   shard_use most;
-  for (std::size_t const rank : {0, 1, 4, 5}) {
+  for (std::size_t const rank : {0U, 1U, 4U, 5U}) {
     most.load = std::max(most.load, uses[rank].load);
     most.held = std::max(most.held, uses[rank].held);
   }
