@@ -14,7 +14,12 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/hybrid_sharding.hpp>
+#include <ballast/parallelism/sharding_cost.hpp>
 #include <ballast/route/sharded_event.hpp>
+#include <ballast/route/sharded_packs.hpp>
+#include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
@@ -305,6 +310,58 @@ TEST(ShardedExchange, EndsItsTransfersWhereAttentionThrows)  // Ensures (4)
       EXPECT_EQ(ends[rank].error().ranks, std::vector{rank_id{0}});
     }
   }
+}
+
+// As a trainer calls it: a sequence of 60 tokens over four GPUs, one of 22 over two, and short ones.
+TEST(ShardedExchange, RunsALayerOfATrainer)
+{
+  std::vector<tokens> const lengths{60, 22, 9, 7, 11, 8};
+  ballast::sharding_cost cost;
+  cost.work = ballast::quadratic_cost{1, 1, 0};
+  cost.heads = 8;
+  cost.kv_heads = 2;
+  auto const attention = [](ballast::sharded_pack const& pack, std::uint32_t kv_heads) {
+    return ballast_test::linear_attention{pack.plan.lengths(), pack.plan.split(), pack.gpu,
+                                          kv_heads, 16};
+  };
+  ballast::run_ranks(4, [&](thread_communicator& comm) {
+    // [sharded]
+    ballast::device_groups const groups(ballast::node_sizes::equal(1, 4), 4);
+    auto const plan = ballast::hybrid_sharding(lengths, groups, cost).value();
+    ballast::sharded_packs packs;
+    packs.assign(lengths, plan.samples, groups, comm.rank(), 8);
+
+    auto const rows = static_cast<std::size_t>(packs.rows());
+    std::vector<double> q(rows * 8 * 16, 1), k(rows * 2 * 16, 1), v(k), out(q.size());
+    std::vector<double> q_whole(packs.heads_of_sequences(8) * 16), out_whole(q_whole);
+    std::vector<double> k_whole(packs.heads_of_sequences(2) * 16), v_whole(k_whole);
+    ballast::sharded_exchange exchange;  // one for all layers and steps
+    auto const done = exchange.forward(
+        comm, packs,
+        std::array{ballast::heads_of(q, q_whole, 8, 16), ballast::heads_of(k, k_whole, 2, 16),
+                   ballast::heads_of(v, v_whole, 2, 16)},
+        std::array{ballast::heads_of(out_whole, out, 8, 16)}, [&](std::size_t pack) {
+          auto const part = [&](auto& between, auto& whole, std::uint32_t heads) {
+            return packs.for_attention(pack, std::span(between), std::span(whole), heads, 16);
+          };
+          attention(packs[pack], 2)
+              .forward(part(q, q_whole, 8), part(k, k_whole, 2), part(v, v_whole, 2),
+                       part(out, out_whole, 8));
+        });
+    // [sharded]
+    EXPECT_TRUE(done);
+    EXPECT_EQ(groups[plan.owner[0]].gpus, 4);
+    EXPECT_EQ(out.size(), q.size());
+    for (std::size_t pack = 0; pack < packs.size(); ++pack) {
+      // Of ones, token t of a sequence gets 16 from itself and from each of the t before it.
+      packs[pack].plan.for_each_chunk(packs[pack].gpu, [&](ballast::bag_chunk const& chunk) {
+        auto const own = packs.between_attentions(pack, std::span(out), 8, 16);
+        auto const at = [&](tokens row) { return own[static_cast<std::size_t>(row) * 8 * 16]; };
+        EXPECT_EQ(at(chunk.own_row + chunk.count - 1) - at(chunk.own_row),
+                  16 * static_cast<double>(chunk.count - 1));
+      });
+    }
+  });
 }
 
 // One rank has another length than the others.
