@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cli {
@@ -74,6 +75,7 @@ outcome<std::vector<sample_batch>> draw_batches(step_source& source, std::size_t
 
 struct scored_mix {
   ballast::priced_mix fitted;
+  std::size_t place = 0;    ///< as fitted
   std::int64_t scored = 0;  ///< the sum of the other batches' steps, in eighths of a unit
 };
 
@@ -97,7 +99,7 @@ outcome<std::vector<scored_mix>> score(std::vector<ballast::priced_mix> const& f
     bool const takes_all = short_ones == ballast::short_samples::admitted ||
                            mix.spec().groups().back().gpus <= shortest;
     if (!takes_all || (place >= most_scored && !mix.is_uniform())) { continue; }
-    scored.push_back({fitted[place]});
+    scored.push_back({fitted[place], place});
     mixes.push_back(mix);
   }
   for (std::size_t batch = 0; batch < batches.size(); ++batch) {
@@ -111,7 +113,8 @@ outcome<std::vector<scored_mix>> score(std::vector<ballast::priced_mix> const& f
       scored[place].scored += (*priced)[place].mean_step.numerator;
     }
   }
-  std::ranges::stable_sort(scored, {}, &scored_mix::scored);  // ties as fitted
+  std::ranges::sort(scored, {},
+                    [](scored_mix const& each) { return std::pair(each.scored, each.place); });
   return scored;
 }
 

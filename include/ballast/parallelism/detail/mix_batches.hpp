@@ -130,7 +130,7 @@ template <cost_model CostOf>
     }
     // Every bag rounds its exchanges up by less than a unit.
     sum += ((token_sum * dearest) >> bag_exchange_work::fraction_bits) + gpus +
-           static_cast<std::uint64_t>(slowest) * bag_mix::largest;
+           uint128{bag_mix::largest} * static_cast<std::uint64_t>(slowest);
     if (sum >> 59 != 0) {
       return fail(error_code::out_of_range, batch,
                   "the costs and exchanges of the batches up to batch " + std::to_string(batch) +
