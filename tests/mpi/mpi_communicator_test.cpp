@@ -133,8 +133,7 @@ TEST(MpiCommunicator, GivesItsCommunicatorsBack)
   for (int round = 0; round < 10; ++round) {
     auto comm = over_world();
     auto part = comm.split(0);
-    ASSERT_TRUE(part) << part.error().message;
-    EXPECT_TRUE(part->barrier());
+    EXPECT_TRUE(part && part->barrier());
   }
   EXPECT_GE(copies.made, 10);
   EXPECT_EQ(copies.freed, copies.made);
