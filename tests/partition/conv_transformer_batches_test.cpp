@@ -1,6 +1,7 @@
 #include <ballast/partition/conv_transformer_batches.hpp>  // first: proves it is self-contained
 
 #include "../support/padded_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +69,7 @@ std::vector<bag_id> steps_on_lists(instance const& step)
 TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (4)
 {
   ballast::random_source random(5);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto step = ballast_test::random_instance(random, 40, 8, 1);
     step.gpu_speeds.clear();
