@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What takes longer than a developer waits: every header by itself under three compilers, sanitizers,
-# consumers, benchmarks, what needs nvcc or LibTorch, and the checks of style.
+# consumers, benchmarks, what needs nvcc or LibTorch, and the checks of style. COST has the longest begin
+# first, so that none is left over for one core at the end.
 
 add_subdirectory(headers)
 add_subdirectory(compile_fail)
@@ -18,6 +19,7 @@ if(TARGET ballast_bench)
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
+  set_tests_properties(bench PROPERTIES COST 100)
 endif()
 if(TARGET ballast_mpi_bench AND MPIEXEC_EXECUTABLE)
   add_test(NAME bench_mpi
@@ -142,6 +144,7 @@ if(BALLAST_CLANG_TIDY)
       ${CMAKE_CURRENT_BINARY_DIR}/tidy.cpp -- -std=c++20 -I${PROJECT_SOURCE_DIR}/include
       "-I$<JOIN:${expected_include},;-I>"
     COMMAND_EXPAND_LISTS)
+  set_tests_properties(tidy PROPERTIES COST 50)
 else()
   skipped_test(tidy "clang-tidy-19 not found")
 endif()

@@ -2,6 +2,7 @@
 
 #include "../support/attention_checks.hpp"
 #include "../support/counted_allocations.hpp"  // defines: ballast_test::allocations
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +72,7 @@ std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size
 TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
 {
   ballast::random_source random(5);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<tokens> lengths(random.below(41));
     tokens const longest = random.below(2) == 0 ? 5 : 1000;

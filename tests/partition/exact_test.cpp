@@ -59,7 +59,7 @@ TEST(Exact, FindsAndProvesTheOptimumWhereBagsHoldWork)  // Ensures (2) (4)
 {
   ballast::random_source random(9);
   ballast::workspace memory;
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 6);
     ballast_test::direct_problem const problem(step);
@@ -229,7 +229,7 @@ TEST(Exact, ProvesMostStepsOfNearlyEqualCosts)
 TEST(Exact, IsNeverWorseWithMoreNodes)  // Ensures (3)
 {
   ballast::random_source random(72);
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
     auto const step = trial % 2 == 0 ? ballast_test::random_instance(random, 30, 9, 4)
                                      : ballast_test::near_equal_step(random, 23, 5);
     ratio makespan{std::numeric_limits<ballast::cost_units>::max(), 1};

@@ -2,6 +2,7 @@
 
 #include "../support/list_sorting_knapsack.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ TEST(GreedyKnapsack, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
 TEST(GreedyKnapsack, AgreesWithTheListSortingPlanner)  // Ensures (3)
 {
   ballast::random_source random(7);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     auto const step = ballast_test::random_instance(random, 30, 8, 8);
     std::vector<std::uint32_t> speeds;
     for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {

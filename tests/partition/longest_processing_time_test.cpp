@@ -1,6 +1,7 @@
 #include <ballast/partition/longest_processing_time.hpp>  // first: proves it is self-contained
 
 #include "../support/policy_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +71,7 @@ std::vector<bag_id> scan_all_bags(ballast_test::instance const& step)
 TEST(LongestProcessingTime, AgreesWithAScanOfAllBags)  // Ensures (4)
 {
   ballast::random_source random(5);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     auto const step = ballast_test::random_instance(random, 30, 8, 8);
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const plan = ballast_test::plan_instance(step, longest_processing_time{});

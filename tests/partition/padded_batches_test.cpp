@@ -1,6 +1,7 @@
 #include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
 
 #include "../support/padded_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +62,7 @@ TEST(PaddedBatches, TakesNoTimeForPaddingThatCanBeAvoided)
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     instance step = unconstrained(random, 9, 4, 1);
     step.gpu_speeds.assign(step.gpus.size(), static_cast<std::uint32_t>(1 + random.below(3)));
@@ -75,7 +76,7 @@ TEST(PaddedBatches, FindsTheOptimumOfBagsOfOneKind)  // Ensures (3)
 TEST(PaddedBatches, FindsTheOptimumOfBagsOfSeveralKinds)  // Ensures (4)
 {
   ballast::random_source random(8);
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     direct_problem const problem(unconstrained(random, 8, 4, 5));
     std::vector<cost_units> start(problem.step.gpus.size(), 0);

@@ -2,6 +2,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ std::vector<bag_id> scan_all_bags(ballast_test::instance const& step, tokens tol
 TEST(QuadraticWithTolerance, AgreesWithAScanOfAllBags)  // Ensures (3)
 {
   ballast::random_source random(5);
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 30, 8, 8);
     auto const tolerance = static_cast<tokens>(1 + random.below(20));

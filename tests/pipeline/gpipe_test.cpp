@@ -3,6 +3,7 @@
 #include "../support/pipeline_tasks.hpp"
 #include "../support/random_schedules.hpp"
 #include "../support/schedule_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +57,7 @@ TEST(Gpipe, LeavesOutBackwardsThatStagesDoNotHave)
 TEST(Gpipe, NeverDeadlocks)  // Ensures (1)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const stages = ballast_test::random_stages(random, false);
     std::size_t const microbatches = random.below(12);

@@ -4,6 +4,7 @@
 
 #include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
@@ -78,7 +79,7 @@ TEST(MakespanFormulas, AreExactWhereStagesAndMicrobatchesAreAlike)  // Ensures (
 TEST(MakespanFormulas, BoundThe1F1BOfMicrobatchesThatAreAlike)  // dflop_makespan Ensures (2)
 {
   ballast::random_source random(13);
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const microbatches = 1 + random.below(24);
     std::vector<stage_time> stages(1 + random.below(8));

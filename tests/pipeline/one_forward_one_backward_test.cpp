@@ -2,6 +2,7 @@
 
 #include "../support/random_schedules.hpp"
 #include "../support/schedule_checks.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,7 +104,7 @@ TEST(OneForwardOneBackward, GivesFrozenStagesTheirForwardsOnly)
 TEST(OneForwardOneBackward, NeverDeadlocks)  // Ensures (2)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const stages = trial % 2 == 0 ? ballast_test::random_stages(random, true)
                                        : ballast_test::random_modules(random);

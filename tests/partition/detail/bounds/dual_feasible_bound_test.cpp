@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/brute_force.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -73,7 +74,7 @@ TEST(CannotPack, TakesEdges)
 TEST(DualFeasibleBound, IsTheLeastNumberThatIsNotRefuted)
 {
   ballast::random_source random(9);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     cost_units const room = random.between(1, 100);
     std::vector<cost_units> costs(1 + random.below(20));

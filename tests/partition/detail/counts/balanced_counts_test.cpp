@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/counts/balanced_counts.hpp>  // first: proves it is self-contained
 
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,7 +126,7 @@ std::uint64_t most_even(std::vector<tokens> const& lengths, std::vector<std::uin
 TEST(BalancedCounts, AreTheMostEvenThatAPlanCanHave)
 {
   ballast::random_source random(31);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 12, 4, 6);
     count_list const found = counts_of(step.lengths, {step.gpus});
@@ -139,7 +140,7 @@ TEST(BalancedCounts, AreTheMostEvenThatAPlanCanHave)
 TEST(BalancedCounts, KeepTheirPromisesForEveryMultiple)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(32);
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 60, 9, 8);
     auto const multiple = static_cast<std::uint32_t>(1 + random.below(9));

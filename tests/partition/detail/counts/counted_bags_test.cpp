@@ -2,6 +2,7 @@
 
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/partition/detail/counts/balanced_counts.hpp>
@@ -28,7 +29,7 @@ bool heaviest_first(std::span<priced_sample const> members)
 TEST(CountedBags, HoldWhatWasAskedOfSamplesThatFit)  // Ensures (1)
 {
   ballast::random_source random(51);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ballast_test::direct_problem const given(ballast_test::random_instance(random, 40, 9, 8));
     std::size_t const bags = given.step.gpus.size();
@@ -118,7 +119,7 @@ TEST(CountedBags, LeaveTheLightestSamplesToAGiant)
 TEST(CountedBags, AgreeWithAScanOfAllBags)  // Ensures (2)
 {
   ballast::random_source random(52);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ballast_test::direct_problem const given(ballast_test::random_instance(random, 30, 8, 1));
     std::vector<std::uint32_t> counts(given.step.gpus.size(), 0);

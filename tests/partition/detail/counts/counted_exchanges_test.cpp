@@ -2,6 +2,7 @@
 
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
@@ -149,7 +150,7 @@ TEST(CountedExchanges, FindTheLeastNetWorkThatIsEnough)
 TEST(SwapExtremes, EvensOutWithoutChangingCounts)  // Ensures (1) (2)
 {
   ballast::random_source random(62);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     uneven_bags bags(ballast_test::random_instance(random, 40, 8, 8));
     counted_bags const filled(bags.given.view(), bags.counts, bags.loads, bags.frame);

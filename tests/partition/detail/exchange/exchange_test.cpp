@@ -1,5 +1,7 @@
 #include <ballast/partition/detail/exchange/exchange.hpp>  // first: proves it is self-contained
 
+#include "../../../support/trials.hpp"
+
 #include <ballast/core/random.hpp>
 
 #include <gtest/gtest.h>
@@ -85,7 +87,7 @@ cost_list draw(ballast::random_source& random, std::size_t most, cost_units heav
 TEST(FindExchange, FindsWhatTryingAllPairsFinds)  // Ensures (1) (2)
 {
   ballast::random_source random(7);
-  for (int trial = 0; trial < 4000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
     cost_units const heaviest = trial % 3 == 0 ? 9 : 100'000;
     cost_list const giving = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);
     cost_list const taking = draw(random, trial % 50 == 0 ? 9 : 5, heaviest);

@@ -1,5 +1,7 @@
 #include <ballast/partition/detail/greedy/assign_in_rounds.hpp>  // first: proves it is self-contained
 
+#include "../../../support/trials.hpp"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
@@ -79,7 +81,7 @@ assignment by_queue(cost_list const& of, cost_list loads)
 TEST(AssignInRounds, AgreesWithAScanOfAllBags)  // Ensures (1)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     cost_list of(random.below(120));
     cost_list loads(1 + random.below(40));

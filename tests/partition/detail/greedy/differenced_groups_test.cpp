@@ -1,5 +1,7 @@
 #include <ballast/partition/detail/greedy/differenced_groups.hpp>  // first: proves it is self-contained
 
+#include "../../../support/trials.hpp"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
@@ -93,7 +95,7 @@ void expect_differenced(cost_list const& of, cost_list const& loads)
 TEST(DifferencedGroups, AgreeWithPartialPlansWrittenOutInFull)
 {
   ballast::random_source random(13);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     cost_list of(random.below(60));
     cost_list loads(2 + random.below(9));

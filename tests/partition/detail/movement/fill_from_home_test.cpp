@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/movement/fill_from_home.hpp>  // first: proves it is self-contained
 
 #include "../../../support/homed_steps.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ std::vector<bag_id> filled(ballast_test::homed_step const& homed,
 TEST(FillFromHome, PutsSamplesInBagsThatTheyFit)  // Ensures (1)
 {
   ballast::random_source random(6);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const homed = ballast_test::random_homed_step(random, 30, 5, 4);
     std::vector<cost_units> limits = homed.starting_loads;

@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/movement/relabel_bags.hpp>  // first: proves it is self-contained
 
 #include "../../../support/homed_steps.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ std::vector<bag_id> relabelled(ballast_test::homed_step const& homed, std::vecto
 TEST(RelabelBags, ExchangesWholeContentsOfLikeBags)  // Ensures (1)
 {
   ballast::random_source random(12);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const homed = ballast_test::random_homed_step(random, 30, 6, 2);
     std::vector<bag_id> owner;

@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/padding/finishing_times.hpp>  // first: proves it is self-contained
 
 #include "../../../support/direct_problem.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -23,7 +24,7 @@ using ballast_test::instance;
 TEST(FinishingTimes, AreInverseToTheWorkUntilThem)  // Ensures (1)
 {
   ballast::random_source random(2);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     std::size_t const bags = 1 + random.below(5);
     direct_problem problem(instance{{9}, {random.between(0, 50)}, std::vector(bags, 1U)});
     for (auto& speed : problem.speeds) { speed = static_cast<std::uint32_t>(1 + random.below(9)); }

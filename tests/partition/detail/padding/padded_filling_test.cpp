@@ -2,6 +2,7 @@
 
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -79,7 +80,7 @@ TEST(PaddedFilling, LeavesShortSamplesToSmallBags)
 TEST(PaddedFilling, IsTheSameFromFinishToBeforeNext)  // Ensures (1) (2)
 {
   ballast::random_source random(13);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     direct_problem const problem(ballast_test::random_instance(random, 20, 6, 5));
     std::vector<cost_units> const start(problem.step.gpus.size(), random.between(0, 10));

@@ -2,6 +2,7 @@
 
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
@@ -61,7 +62,7 @@ search_outcome search(ballast_test::instance const& step, std::vector<cost_units
 TEST(MakespanSearch, MeetsTheOptimumFromAnyBound)
 {
   ballast::random_source random(41);
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 5);
     std::vector<cost_units> starts(step.gpus.size(), 0);
@@ -86,7 +87,7 @@ TEST(MakespanSearch, MeetsTheOptimumFromAnyBound)
 TEST(MakespanSearch, StaysRightHoweverFewNodesItHas)
 {
   ballast::random_source random(42);
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 5);
     std::vector<cost_units> const starts(step.gpus.size(), 0);

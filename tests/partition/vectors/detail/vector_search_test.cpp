@@ -1,6 +1,7 @@
 #include <ballast/partition/vectors/detail/vector_search.hpp>  // first: proves it is self-contained
 
 #include "../../../support/bag_vectors.hpp"
+#include "../../../support/trials.hpp"
 #include "../../../support/vector_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ std::vector<cost_vector<D>> search(vector_instance<D> const& step, std::vector<b
 TEST(VectorSearch, KeepsLoadsAndOwnersTogether)  // Ensures (1)
 {
   ballast::random_source random(151);
-  for (int trial = 0; trial < 1000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_vectors<3>(random, 60, 8);
     std::vector<bin_id> owner(step.costs.size());

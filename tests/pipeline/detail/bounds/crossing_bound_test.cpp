@@ -4,6 +4,7 @@
 #include "../../../support/bound_cases.hpp"
 #include "../../../support/compiled_schedules.hpp"
 #include "../../../support/random_times.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ time_units crossing_bound_of(small_step const& step, time_units found = 0)
 TEST(CrossingBound, IsNotAboveAnyOrder)  // Ensures (1)
 {
   ballast::random_source random(14);
-  for (int trial = 0; trial < 4000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(4000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const microbatches = 1 + random.below(5);
     std::size_t const ranks = 1 + random.below(5);

@@ -3,6 +3,7 @@
 
 #include "../../../support/bound_cases.hpp"
 #include "../../../support/compiled_schedules.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ time_units rank_bound_of(small_step const& step, std::size_t rank, time_units* w
 TEST(RankBound, IsNotAboveAnyOrder)  // Ensures (1)
 {
   ballast::random_source random(7);
-  for (int trial = 0; trial < 2500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_small_step(random, 5);
     if (step.schedule.microbatches() == 0) { continue; }

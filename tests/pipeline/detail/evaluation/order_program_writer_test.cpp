@@ -3,6 +3,7 @@
 #include "../../../support/compiled_schedules.hpp"
 #include "../../../support/random_schedules.hpp"
 #include "../../../support/random_times.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -102,7 +103,7 @@ TEST(OrderProgramWriter, WritesWhatComputesTheMakespan)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(20240607);
   ballast::workspace memory;
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const [stages, listed] = ballast_test::random_pipeline(random);
     auto const schedule = compiled_schedule::make(stages, listed).value();
