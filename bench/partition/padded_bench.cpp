@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -137,23 +138,14 @@ void padded_grid(benchmark::internal::Benchmark* rows)
       ->Unit(benchmark::kMicrosecond);
 }
 
-// What encoders that pad are charged: count x longest, and count x longest x (1 + lambda longest)
-// with lambda = 1/1024, so that attention costs as much as the rest at the median length.
+// What encoders that pad are charged: count x longest.
 constexpr ballast::quadratic_cost longest{.linear = 1};
-constexpr ballast::quadratic_cost convolved{.linear = 1024, .quadratic = 1};
 
 BENCHMARK_CAPTURE(pad, as_read, ballast::round_robin{}, longest)->Apply(padded_grid);
 BENCHMARK_CAPTURE(pad, longest_processing_time, ballast::longest_processing_time{}, longest)
     ->Apply(padded_grid);
 BENCHMARK_CAPTURE(pad, grouped_by_length, bench::grouped_by_length{}, longest)->Apply(padded_grid);
 BENCHMARK_CAPTURE(pad, padded_batches, ballast::padded_batches{}, longest)->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, conv_grouped_by_length, bench::grouped_by_length{}, convolved)
-    ->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, conv_transformer_batches, ballast::conv_transformer_batches{}, convolved)
-    ->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, conv_padded_batches, ballast::padded_batches{}, convolved)
-    ->Apply(padded_grid);
-
 // Baseline: OrchMLLM's Algorithm 2 with the interval that it prints, from the shortest length to
 // ceil(n / d) times it, and with the batches of its last probe. It makes more batches than there
 // are ranks, so there is no makespan to compare: `batches_per_rank` should be 1.
@@ -193,6 +185,122 @@ void printed_interval(benchmark::State& state)
   state.counters["batches_per_rank"] = static_cast<double>(batches) / static_cast<double>(ranks);
 }
 BENCHMARK(printed_interval)->Apply(padded_grid);
+
+// The same with its interval corrected, from the longest length to ceil(n / d) times it, and with the
+// batches made again at the end: over_optimum is against padded_batches.
+void corrected_interval(benchmark::State& state)
+{
+  auto const ranks = static_cast<std::size_t>(state.range(1));
+  auto const sigma = static_cast<double>(state.range(2)) / 10;
+  steps data(static_cast<std::size_t>(state.range(0)), ranks, sigma, longest);
+  std::vector<tokens> lengths;
+  auto const batches_of = [&lengths](tokens bound, tokens& finish) {
+    std::size_t batches = 1;
+    tokens count = 0;
+    finish = 0;
+    for (tokens const length : lengths) {
+      if (count > 0 && (count + 1) * length > bound) {
+        ++batches;
+        count = 0;
+      }
+      ++count;
+      finish = std::max(finish, count * length);
+    }
+    return batches;
+  };
+  auto const search = [&](std::size_t step) {
+    lengths.clear();
+    for (auto const [cost, sample] : data.heaviest_first[step]) { lengths.push_back(cost); }
+    std::ranges::reverse(lengths);
+    tokens finish = 0;
+    tokens low = lengths.back();
+    tokens high = low * static_cast<tokens>((lengths.size() + ranks - 1) / ranks);
+    while (low < high) {
+      tokens const middle = low + (high - low) / 2;
+      if (batches_of(middle, finish) <= ranks) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    batches_of(high, finish);
+    return finish;
+  };
+  std::size_t step = 0;
+  for (auto _ : state) { benchmark::DoNotOptimize(search(step++ % data.costs.size())); }
+  planned best;
+  double over = 0;
+  for (step = 0; step < data.costs.size(); ++step) {
+    best.plan(data[step], ballast::padded_batches{}, data.memory);
+    over += static_cast<double>(search(step)) / best.padded_makespan(data[step]) - 1;
+  }
+  state.counters["over_optimum"] = over / static_cast<double>(data.costs.size());
+}
+BENCHMARK(corrected_interval)->Apply(padded_grid)->Unit(benchmark::kMicrosecond);
+
+// Batches that pad attention alone, sum l + lambda b max l^2. `gap` is how far the busiest bag is above
+// the certified bound of attention_padded_batches, in the mean over steps; lambda is 1 / linear.
+template <class Policy>
+void pad_attention(benchmark::State& state, Policy policy)
+{
+  auto const samples = static_cast<std::size_t>(state.range(0));
+  auto const bags = ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1)));
+  ballast::quadratic_cost const cost{static_cast<std::uint64_t>(state.range(3)), 1};
+  std::vector<std::vector<tokens>> steps_of;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    steps_of.push_back(
+        bench::lognormal_lengths(samples, static_cast<double>(state.range(2)) / 10, 42 + seed));
+  }
+  ballast::partition_plan plan;
+  workspace memory;
+  std::size_t step = 0;
+  bool planned_all = true;
+  for (auto _ : state) {
+    auto const done = ballast::partition_into(plan, memory, steps_of[step++ % steps_of.size()],
+                                              bags, policy, cost);
+    planned_all = planned_all && done.has_value();
+    benchmark::ClobberMemory();
+  }
+  if (!planned_all) { state.SkipWithError("a step could not be planned"); }
+  double gap = 0;
+  for (auto const& lengths : steps_of) {
+    auto const best =
+        ballast::partition(lengths, bags, ballast::attention_padded_batches{}, cost).value();
+    auto const of = ballast::partition(lengths, bags, policy, cost).value();
+    std::vector<cost_units> packed(bags.size(), 0);
+    std::vector<cost_units> largest(bags.size(), 0);
+    cost_units makespan = 0;
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      std::size_t const bag = to_index(of.owner[sample]);
+      packed[bag] += of.costs[sample] - best.attention[sample];
+      largest[bag] = std::max(largest[bag], best.attention[sample]);
+    }
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      auto const count =
+          static_cast<cost_units>(of.samples[ballast::to_id<ballast::bag_id>(bag)].size());
+      makespan = std::max(makespan, packed[bag] + count * largest[bag]);
+    }
+    gap += static_cast<double>(makespan) / best.lower_bound.value() - 1;
+  }
+  state.counters["gap"] = gap / static_cast<double>(steps_of.size());
+}
+
+void attention_grid(benchmark::internal::Benchmark* rows)
+{
+  rows->ArgNames({"samples", "bags", "tenths_of_sigma", "linear"})
+      ->Args({2048, 64, 5, 1024})
+      ->Args({2048, 64, 5, 7680})
+      ->Args({2048, 64, 10, 7680})
+      ->Args({65'536, 1024, 5, 7680})
+      ->Unit(benchmark::kMicrosecond);
+}
+BENCHMARK_CAPTURE(pad_attention, as_read, ballast::round_robin{})->Apply(attention_grid);
+BENCHMARK_CAPTURE(pad_attention, longest_processing_time, ballast::longest_processing_time{})
+    ->Apply(attention_grid);
+BENCHMARK_CAPTURE(pad_attention, conv_transformer_batches, ballast::conv_transformer_batches{})
+    ->Apply(attention_grid);
+BENCHMARK_CAPTURE(pad_attention, attention_padded_batches, ballast::attention_padded_batches{})
+    ->Apply(attention_grid);
 
 // Bags of two speeds in equal numbers. `orders` is 0 to fill the fastest first, or what it takes to
 // search for the best order; over_optimum is against the latter.

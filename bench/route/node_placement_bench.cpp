@@ -2,17 +2,23 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
+#include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/workload/length_distribution.hpp>
+#include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace {
@@ -100,6 +106,77 @@ BENCHMARK(place_by_node)
     ->Args({128, 25})
     ->Args({128, 75})
     ->Args({2560, 32})
+    ->Unit(benchmark::kMillisecond);
+
+// Half images of COCO (visual tokens), half speech of LibriSpeech (audio tokens), from the folder that
+// BALLAST_DATA names, in one phase: 0 the vision encoder, 1 the audio encoder, 2 the language model.
+// Counters are volumes of the rank with most over that of the plan as it is: after place_by_node, of
+// the certified bound, and of least_movement.
+void place_modalities(benchmark::State& state)
+{
+  constexpr std::size_t ranks = 128;
+  constexpr std::uint64_t draws = 10;
+  auto const samples = static_cast<std::size_t>(state.range(0)) * ranks;
+  auto const column_of = [](std::string const& file, char const* column) {
+    char const* const folder = std::getenv("BALLAST_DATA");
+    std::ifstream in(folder == nullptr ? file : folder + ("/" + file));
+    std::ostringstream text;
+    text << in.rdbuf();
+    return ballast::read_length_trace(text.str(), column);
+  };
+  auto const images = column_of("coco_val2017_images.csv", "visual_tokens_qwen2vl");
+  auto const speech = column_of("librispeech_mix_audio.csv", "audio_tokens_25hz");
+  if (!images || !speech) {
+    return state.SkipWithError("BALLAST_DATA names no folder with these traces");
+  }
+  auto const bags = ballast::one_gpu_bags(ranks);
+  auto const machines = ballast::cluster_of(ranks, gpus_per_node).value();
+  double by_node = 0;
+  double bound = 0;
+  double by_movement = 0;
+  auto const largest_of = [&](ballast::placement const& read, ballast::partition_plan plan) {
+    return ballast::place_by_node(plan, read, bags, machines).value();
+  };
+  auto const plan_all = [&] {
+    by_node = bound = by_movement = 0;
+    for (std::uint64_t seed = 1; seed <= draws; ++seed) {
+      ballast::random_source random(seed);
+      std::vector<tokens> lengths(samples);
+      std::vector<rank_id> source(samples);
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        bool const image = random.below(2) == 0;
+        tokens const length = image ? (*images)[random.below(images->size())]
+                                    : (*speech)[random.below(speech->size())];
+        bool const present = state.range(1) == 2 || image == (state.range(1) == 0);
+        lengths[sample] = present ? length : 0;
+        source[sample] = ballast::to_id<rank_id>(sample * ranks / samples);
+      }
+      ballast::placement read;
+      read.assign_whole(lengths, source, ranks);
+      auto const plan =
+          ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
+              .value();
+      auto const moving = ballast::partition(lengths, bags, ballast::least_movement{},
+                                             std::identity{}, {.home = source})
+                              .value();
+      auto const placed = largest_of(read, plan);
+      auto const before = static_cast<double>(placed.largest_before);
+      by_node += static_cast<double>(placed.largest) / before / draws;
+      bound += static_cast<double>(ballast::node_traffic_bound(plan, read, bags, machines)) /
+               before / draws;
+      by_movement += static_cast<double>(largest_of(read, moving).largest_before) / before / draws;
+    }
+  };
+  for (auto _ : state) { plan_all(); }
+  state.counters["by_node"] = by_node;
+  state.counters["bound"] = bound;
+  state.counters["least_movement"] = by_movement;
+}
+
+BENCHMARK(place_modalities)
+    ->ArgNames({"samples", "phase"})
+    ->ArgsProduct({{75, 50, 25}, {0, 1, 2}})
+    ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

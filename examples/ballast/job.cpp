@@ -202,7 +202,7 @@ outcome<job> prepare_job(job_options const& options)
   }
   auto const policy = ballast::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
-  if (!options.together.empty() && policy->batches() == ballast::batching::padded) {
+  if (!options.together.empty() && policy->batches() != ballast::batching::packed) {
     return usage(
         fmt::format("--together: {} pads samples to the longest and cannot keep some of "
                     "them together; choose another --policy",

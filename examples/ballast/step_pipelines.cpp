@@ -96,7 +96,7 @@ outcome<step_pipelines> step_pipelines::make(job const& work, std::string const&
 {
   auto modules = read_stages(stages, work);
   if (!modules) { return tl::unexpected(modules.error()); }
-  if (work.policy.batches() == ballast::batching::padded) {
+  if (work.policy.batches() != ballast::batching::packed) {
     return usage(
         fmt::format("--stages: {} pads the samples of a bag to one batch, and a microbatch "
                     "here is a sample; choose another --policy",

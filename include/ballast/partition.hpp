@@ -4,6 +4,7 @@
 
 /// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several dimensions at once.
 
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_of.hpp>
@@ -36,6 +37,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>

@@ -3,6 +3,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -68,6 +69,7 @@ TEST(AnyPolicy, PlansAsThePolicyThatItHolds)  // Ensures (1)
   expect_plans_alike(ballast::round_robin{});
   expect_plans_alike(ballast::equal_count{});
   expect_plans_alike(ballast::padded_batches{});
+  expect_plans_alike(ballast::attention_padded_batches{});
   expect_plans_alike(ballast::conv_transformer_batches{});
   expect_plans_alike(ballast::quadratic_with_tolerance{});
 }
@@ -84,8 +86,7 @@ void expect_short_samples_placed(Policy const& policy)
     auto const plan_on = [&](ballast::bag_layout const& bags,
                              ballast::partition_constraints const& constraints = {}) {
       return ballast::partition(
-          ballast_test::number_samples(step), bags, policy,
-          [&](ballast_test::numbered n) { return step.costs[n.sample]; },
+          ballast_test::number_samples(step), bags, policy, ballast_test::instance_cost{step},
           [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, constraints);
     };
     ballast::tokens const smallest = refusing.smallest_bag();
@@ -140,6 +141,7 @@ TEST(AnyPolicy, PlacesShortSamplesWhateverThePolicy)
   expect_short_samples_placed(ballast::least_movement{longest_processing_time{}});
   expect_short_samples_placed(ballast::equal_count{});
   expect_short_samples_placed(ballast::padded_batches{});
+  expect_short_samples_placed(ballast::attention_padded_batches{});
   expect_short_samples_placed(ballast::conv_transformer_batches{});
   expect_short_samples_placed(ballast::quadratic_with_tolerance{});
 }

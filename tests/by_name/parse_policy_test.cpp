@@ -35,6 +35,8 @@ TEST(ParsePolicy, KnowsEveryPolicyByItsName)
                 any_policy{ballast::equal_count{4, 7}});
   expect_parsed(parse_policy, "padded_batches:orders=100",
                 any_policy{ballast::padded_batches{100}});
+  expect_parsed(parse_policy, "attention_padded_batches:work=9",
+                any_policy{ballast::attention_padded_batches{9}});
   expect_parsed(parse_policy, "conv_transformer_batches",
                 any_policy{ballast::conv_transformer_batches{}});
   expect_parsed(parse_policy, "quadratic_with_tolerance:tolerance=9",

@@ -1,6 +1,5 @@
 // EXPECT: best_of compares plans of one kind
 #include <ballast/partition/best_of.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
@@ -73,8 +74,8 @@ TEST_P(OrchmllmBalancing, PadsSpeechShorterThanPublished)
   auto const speech = step_of("librispeech_mix_audio.csv", "audio_tokens_25hz");
   quadratic_cost const cost{.linear = 6 * 1280, .quadratic = 1};  // 24 l d^2 + 4 l^2 d, d = 1280
   auto const published = plan(speech, policy_for<batching_strategy::conv_transformer>{}, cost);
-  auto const best = plan(speech, ballast::padded_batches{}, cost);
-  EXPECT_TRUE(best.proven_optimal());
+  auto const best = plan(speech, ballast::attention_padded_batches{}, cost);
+  EXPECT_LT(best.gap(), 0.01);
   EXPECT_GT(published.makespan.value(), 1.1 * best.makespan.value());
 }
 

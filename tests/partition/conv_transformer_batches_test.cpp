@@ -1,17 +1,16 @@
 #include <ballast/partition/conv_transformer_batches.hpp>  // first: proves it is self-contained
 
-#include "../support/padded_checks.hpp"
+#include "../support/attention_checks.hpp"
+#include "../support/counted_allocations.hpp"  // defines: ballast_test::allocations
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace {
@@ -20,114 +19,125 @@ using ballast::bag_id;
 using ballast::conv_transformer_batches;
 using ballast::cost_units;
 using ballast::one_gpu_bags;
-using ballast::padded_batches;
+using ballast::quadratic_cost;
 using ballast::tokens;
-using ballast_test::instance;
 using testing::ElementsAre;
 
 static_assert(ballast::partition_policy<conv_transformer_batches>);
 
-TEST(ConvTransformerBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2)
+TEST(ConvTransformerBatches, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (4)
 {
-  ballast_test::expect_valid_padded_plans(conv_transformer_batches{}, 2);
-  ballast_test::expect_padded_starting_loads_counted(conv_transformer_batches{}, 3);
+  ballast_test::expect_valid_attention_plans(conv_transformer_batches{}, 2);
 }
 
 // Oracle: the steps on lists, for bags of one GPU.
-std::vector<bag_id> steps_on_lists(instance const& step)
+std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size_t ranks)
 {
   auto const without_padding =
-      ballast_test::plan_instance(step, ballast::longest_processing_time{});
-  cost_units const bound = std::ranges::max(without_padding->loads);
-  std::vector<std::size_t> order(step.costs.size());
+      ballast::partition(lengths, one_gpu_bags(ranks), ballast::longest_processing_time{},
+                         [](tokens length) { return length; });
+  tokens const bound = std::ranges::max(without_padding->loads);
+  std::vector<std::size_t> order(lengths.size());
   for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return step.costs[a] > step.costs[b] || (step.costs[a] == step.costs[b] && a < b);
-  });
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t of) { return lengths[of]; });
 
-  std::vector<ballast_test::padded_bag> bags(step.gpus.size());
+  struct list {
+    tokens count = 0;
+    tokens first = 0;
+    tokens sum = 0;
+  };
+  std::vector<list> bags(ranks);
   std::vector<bag_id> owner(order.size());
   std::size_t open = 0;
   for (std::size_t const sample : order) {
-    while (open < bags.size() && bags[open].count > 0 &&
-           (bags[open].count + 1) * bags[open].largest > bound) {
+    while (open < ranks && bags[open].count > 0 &&
+           (bags[open].count + 1) * bags[open].first > bound) {
       ++open;
     }
     std::size_t bag = open;
-    if (open == bags.size()) {
-      for (std::size_t other = bag = 0; other < bags.size(); ++other) {
-        if (bags[other].load() < bags[bag].load()) { bag = other; }
+    if (open == ranks) {
+      for (std::size_t other = bag = 0; other < ranks; ++other) {
+        if (bags[other].sum < bags[bag].sum) { bag = other; }
       }
     }
-    bags[bag].add(step.costs[sample]);
+    if (bags[bag].count == 0) { bags[bag].first = lengths[sample]; }
+    ++bags[bag].count;
+    bags[bag].sum += lengths[sample];
     owner[sample] = ballast::to_id<bag_id>(bag);
   }
   return owner;
 }
 
-TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (4)
+TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
 {
   ballast::random_source random(5);
   for (int trial = 0; trial < 2000; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto step = ballast_test::random_instance(random, 40, 8, 1);
-    step.gpu_speeds.clear();
-    auto const plan = ballast_test::plan_instance(step, conv_transformer_batches{});
+    std::vector<tokens> lengths(random.below(41));
+    tokens const longest = random.below(2) == 0 ? 5 : 1000;
+    for (tokens& length : lengths) { length = random.between(0, longest); }
+    std::size_t const ranks = 1 + random.below(8);
+    auto const plan = ballast::partition(lengths, one_gpu_bags(ranks), conv_transformer_batches{},
+                                         quadratic_cost{.linear = 64, .quadratic = 1});
     ASSERT_TRUE(plan);
-    ASSERT_EQ(plan->owner, steps_on_lists(step));
+    ASSERT_EQ(plan->owner, steps_on_lists(lengths, ranks));
   }
 }
 
-TEST(ConvTransformerBatches, AddsWhatIsLeftToTheShortestBag)  // Ensures (3)
+TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (3)
 {
-  // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left.
+  // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded, the
+  // second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
   std::vector<tokens> const lengths{16, 14, 8, 6};
   auto const plan = ballast::partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
-                                       ballast::quadratic_cost{1});
+                                       quadratic_cost{.linear = 1, .quadratic = 1});
   ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->loads, ElementsAre(32, 28));
   EXPECT_THAT(plan->owner, ElementsAre(bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}));
-}
-
-TEST(ConvTransformerBatches, IsNeverShorterThanPaddedBatches)
-{
-  ballast::random_source random(8);
-  std::size_t longer = 0;
-  for (int trial = 0; trial < 1000; ++trial) {
-    auto step = ballast_test::random_instance(random, 60, 8, 1);
-    step.gpu_speeds.clear();
-    auto const published = ballast_test::plan_instance(step, conv_transformer_batches{});
-    auto const best = ballast_test::plan_instance(step, padded_batches{});
-    ASSERT_LE(best->makespan, published->makespan) << "trial " << trial;
-    longer += best->makespan < published->makespan ? 1 : 0;
-  }
-  EXPECT_GT(longer, 500U);
+  EXPECT_THAT(plan->loads, ElementsAre(22 + 2 * 256, 22 + 2 * 196));
 }
 
 TEST(ConvTransformerBatches, AcceptsTheEdges)
 {
   auto const loads_of = [](std::vector<tokens> const& lengths, std::size_t bags) {
     return ballast::partition(lengths, one_gpu_bags(bags), conv_transformer_batches{},
-                              [](tokens length) { return length; })
+                              quadratic_cost{.linear = 1, .quadratic = 1})
         ->loads;
   };
   EXPECT_THAT(loads_of({}, 2), ElementsAre(0, 0));
-  EXPECT_THAT(loads_of({7}, 3), ElementsAre(7, 0, 0));
-  EXPECT_THAT(loads_of({3, 5}, 1), ElementsAre(10));
+  EXPECT_THAT(loads_of({7}, 3), ElementsAre(56, 0, 0));
+  EXPECT_THAT(loads_of({3, 5}, 1), ElementsAre(8 + 2 * 25));
   EXPECT_THAT(loads_of({0, 0, 0}, 2), ElementsAre(0, 0));
-  EXPECT_THAT(loads_of({4, 4, 4}, 3), ElementsAre(4, 4, 4));
+  EXPECT_THAT(loads_of({4, 4, 4}, 3), ElementsAre(20, 20, 20));
 }
 
 TEST(ConvTransformerBatches, AllocatesNothingInTheSteadyState)
 {
-  ballast_test::expect_no_allocation(conv_transformer_batches{});
+  ballast::random_source random(3);
+  auto const bags = ballast_test::consecutive_bags({1, 1, 2, 2, 4});
+  std::vector<tokens> lengths(1000);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 4; ++step) {
+    for (auto& length : lengths) { length = random.between(4, 9000); }
+    std::size_t const before = ballast_test::allocations();
+    auto const done =
+        ballast::partition_into(plan, memory, lengths, bags, conv_transformer_batches{},
+                                quadratic_cost{.linear = 1024, .quadratic = 1});
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+    lengths.pop_back();
+  }
 }
 
-TEST(ConvTransformerBatchesDeathTest, RefusesMismatchedSpans)
+TEST(ConvTransformerBatchesDeathTest, RefusesAProblemWithoutAttention)
 {
-  ballast_test::direct_problem const problem(instance{{1}, {1}, {1}});
-  EXPECT_DEATH(ballast_test::plan_directly(problem, conv_transformer_batches{}, {}),
-               "`loads` is empty");
+  ballast_test::direct_problem const problem(ballast_test::instance{{1}, {1}, {1}});
+  std::vector<cost_units> loads(1);
+  std::vector<bag_id> owner(1);
+  ballast::workspace memory;
+  EXPECT_DEATH(conv_transformer_batches{}(problem.view(), loads, owner, memory),
+               "attention parts of 0 samples for a problem of 1");
 }
 
 }  // namespace

@@ -168,13 +168,11 @@ TEST(PaddedBatches, AcceptsTheEdges)
 
 TEST(PaddedBatches, ChargesConvolutionAndAttentionOfPaddedSamples)
 {
-  // [conv]
   // A padded sample of l tokens costs l (1 + lambda l), here with lambda = 1/1000.
   ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
   std::vector<ballast::tokens> const frames{2000, 1500, 400, 300, 300, 200};
   auto const plan =
       ballast::partition(frames, ballast::one_gpu_bags(3), ballast::padded_batches{}, cost);
-  // [conv]
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->makespan, (ratio{2000 * 1000 + 2000 * 2000, 1}));
   EXPECT_TRUE(plan->proven_optimal());

@@ -63,14 +63,24 @@ inline std::vector<numbered> number_samples(instance const& step)
   return samples;
 }
 
+/// The cost of such a sample, half of which is attention.
+struct instance_cost {
+  instance const& step;
+
+  ballast::cost_units operator()(numbered n) const { return step.costs[n.sample]; }
+  [[nodiscard]] ballast::cost_units attention_part(numbered n) const
+  {
+    return step.costs[n.sample] / 2;
+  }
+};
+
 /// Plans an instance through the front door.
 template <class Policy>
 auto plan_instance(instance const& step, Policy const& policy)
 {
-  return ballast::partition(
-      number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds), policy,
-      [&](numbered n) { return step.costs[n.sample]; },
-      [&](numbered n) { return step.lengths[n.sample]; });
+  return ballast::partition(number_samples(step), consecutive_bags(step.gpus, step.gpu_speeds),
+                            policy, instance_cost{step},
+                            [&](numbered n) { return step.lengths[n.sample]; });
 }
 
 }  // namespace ballast_test

@@ -7,6 +7,7 @@
 #include <ballast/by_name/detail/policy_reader.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
@@ -95,6 +96,12 @@ inline constexpr std::array named_policies = {
                  [](policy_reader& read) {
                    padded_batches policy;
                    read.number("orders", policy.orders, std::size_t{0}, std::size_t{1} << 24);
+                   return any_policy(policy);
+                 }},
+    named_policy{"attention_padded_batches", "", "work=N",
+                 [](policy_reader& read) {
+                   attention_padded_batches policy;
+                   read.number("work", policy.work);
                    return any_policy(policy);
                  }},
     named_policy{"conv_transformer_batches", "", "",

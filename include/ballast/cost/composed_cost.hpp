@@ -9,6 +9,7 @@
 #include <ballast/cost/saturating_sum.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -40,6 +41,15 @@ struct cost_of {
     } else {
       return detail::price(model, projection(sample));
     }
+  }
+
+  /// What of the cost is attention, where the model says so.
+  template <class Sample>
+    requires attention_cost_model<
+        Model, std::decay_t<std::invoke_result_t<Projection const&, Sample const&>>>
+  [[nodiscard]] constexpr cost_units attention_part(Sample const& sample) const
+  {
+    return model.attention_part(std::invoke(projection, sample));
   }
 
   friend bool operator==(cost_of const&, cost_of const&) = default;

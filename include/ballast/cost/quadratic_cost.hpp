@@ -45,6 +45,13 @@ struct quadratic_cost {
     return cost < static_cast<uint128>(no_cost) ? static_cast<cost_units>(cost) : no_cost;
   }
 
+  /// What of the cost is attention, for batches that pad this part alone: the part per token^2. It
+  /// is rounded like the cost and never above it.
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units attention_part(tokens length) const
+  {
+    return quadratic_cost{0, quadratic, fraction_bits}(length);
+  }
+
   friend bool operator==(quadratic_cost const&, quadratic_cost const&) = default;
 };
 

@@ -12,6 +12,9 @@ namespace ballast::inline v0 {
 enum class batching : std::uint8_t {
   packed,  ///< one after the other: the sum of their costs
   padded,  ///< all as long as the longest: their number times the largest cost
+  /// Packed but for attention: the sum of what else they cost, and their number times the largest
+  /// attention part of their costs.
+  attention_padded,
 };
 
 }  // namespace ballast::inline v0

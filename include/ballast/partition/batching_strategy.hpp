@@ -17,7 +17,7 @@ enum class batching_strategy : std::uint8_t {
   no_padding,  ///< samples end to end: time grows with the sum of lengths
   padding,     ///< all as long as the longest: with count x longest
   quadratic,   ///< end to end, with costly attention: with the sums of lengths and of their squares
-  /// Padded through convolution and attention: with count x longest x (1 + lambda longest).
+  /// End to end but for attention, which pads: with the sum of lengths + lambda count x longest^2.
   conv_transformer,
 };
 

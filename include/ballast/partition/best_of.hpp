@@ -29,7 +29,7 @@ namespace ballast::inline v0 {
 /// A plan that overruns a capacity or leaves a sample out is kept only if all do. Once a plan meets
 /// the bound, the policies that are left do not run.
 ///
-/// Expects     either all policies pad or none does, and either all restrict plans or none does.
+/// Expects     all policies batch samples alike, and either all restrict plans or none does.
 /// Ensures     (1) the plan is one policy's, and no policy's is better
 ///             (2) it returns the largest of the lower bound and what the policies prove; where they
 ///                 restrict plans, only the least of what they prove holds for all
@@ -40,6 +40,12 @@ struct best_of {
                   (detail::known_to_pack<First> || ... || detail::known_to_pack<Others>)),
                 "best_of compares plans of one kind, and some of its policies pad their batches "
                 "while others pack them: take the best of those that pad or of those that do not");
+  static_assert(
+      !((detail::known_to_pad_attention<First> || ... || detail::known_to_pad_attention<Others>) &&
+        ((detail::known_to_pad<First> && !detail::known_to_pad_attention<First>) || ... ||
+         (detail::known_to_pad<Others> && !detail::known_to_pad_attention<Others>))),
+      "best_of compares plans of one kind, and some of its policies pad whole samples while others "
+      "pad their attention alone");
   static_assert(
       !((detail::known_to_restrict<First> || ... || detail::known_to_restrict<Others>) &&
         (detail::known_to_be_free<First> || ... || detail::known_to_be_free<Others>)),
@@ -62,7 +68,7 @@ struct best_of {
         [&](auto const&... each) {
           BALLAST_EXPECTS(((batching_of(each) == batches()) && ...),
                           "best_of compares plans of one kind, and some of its policies pad their "
-                          "batches while others pack them");
+                          "batches while others pack them or pad less of them");
           BALLAST_EXPECTS(
               ((restricts_plans(each) == restricted) && ...),
               "best_of compares plans of one kind, and some of its policies restrict their "
@@ -106,7 +112,7 @@ struct best_of {
   [[nodiscard]] static constexpr batching batches()
     requires detail::known_to_pad<First>
   {
-    return batching::padded;
+    return First::batches();
   }
   [[nodiscard]] constexpr batching batches() const { return batching_of(std::get<0>(policies)); }
   [[nodiscard]] static constexpr bool restricts()

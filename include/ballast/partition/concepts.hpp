@@ -26,7 +26,7 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
 ///             weights[n], capacities[m] and joint_lengths[n] are empty where the caller asked for
-///             nothing of the kind. first_part[n + 1] and parts, of sample i from first_part[i] to
+///             nothing of the kind; attention[n] is there for policies that pad attention alone. first_part[n + 1] and parts, of sample i from first_part[i] to
 ///             first_part[i + 1] and in the order of bags, are empty where each sample has one home.
 /// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
 ///             and where all GPUs are equally fast, s is their number.
@@ -36,6 +36,7 @@ namespace ballast::inline v0 {
 ///             (d) speeds are at least 1; there are weights exactly if there are capacities;
 ///                 weights are not negative and add up to less than 2^63
 ///             (e) no plan has a makespan below lower_bound
+///             (f) attention[i] is from 0 to costs[i]
 struct partition_problem {
   /// Samples joined to one can lie in several bags: this many of their tokens in this one.
   struct part {
@@ -56,6 +57,7 @@ struct partition_problem {
   std::span<tokens const> joint_lengths = {};
   std::span<std::uint32_t const> first_part = {};
   std::span<part const> parts = {};
+  std::span<cost_units const> attention = {};  ///< what of each cost is attention
   /// What `makespan_lower_bound` says of this problem, or 0 where it is not computed yet; then a
   /// policy that needs it computes it.
   ratio lower_bound = {};
@@ -130,13 +132,16 @@ namespace detail {
 // as those of any_policy, only its value does. (bool_constant: what is no constant is no error here.)
 template <class P>
 concept known_to_pad =
-    requires { requires std::bool_constant<P::batches() == batching::padded>::value; };
+    requires { requires std::bool_constant<P::batches() != batching::packed>::value; };
 template <class P>
 concept known_to_pack = !requires(P const policy) { policy.batches(); } || requires {
   requires std::bool_constant<P::batches() == batching::packed>::value;
 };
 template <class P>
 concept known_to_restrict = requires { requires std::bool_constant<P::restricts()>::value; };
+template <class P>
+concept known_to_pad_attention =
+    requires { requires std::bool_constant<P::batches() == batching::attention_padded>::value; };
 template <class P>
 concept known_to_be_free = !requires(P const policy) { policy.restricts(); } ||
                            requires { requires std::bool_constant<!P::restricts()>::value; };

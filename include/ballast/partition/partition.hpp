@@ -48,11 +48,12 @@ namespace ballast::inline v0 {
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
 ///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
-///             cost or no cost, a home outside the job, or the costs or weights overflow; or weights
-///             have no most_per_gpu;
+///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
+///             the job, or the costs or weights overflow; or weights have no most_per_gpu;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
 ///             refuse short samples; or it found no bag with room, or there is no bag, or the policy
-///             pads and samples have to stay together. The plan is then unspecified.
+///             pads and samples have to stay together, or it pads attention and cost_of is no
+///             attention_cost_model. The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound; with
 ///             samples to keep together O(n log n).
 template <std::ranges::forward_range Samples, partition_policy Policy,
@@ -67,15 +68,22 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
 
   auto scratch = memory.open();
+  plan.batches = batching_of(policy);
+  bool const pads_attention = plan.batches == batching::attention_padded;
+  if (pads_attention && !detail::knows_attention<CostOf, Samples>) {
+    return fail(error_code::infeasible, 0,
+                "the policy pads attention alone, and the cost model does not say what part of a "
+                "cost that is; use one with attention_part, as quadratic_cost");
+  }
   plan.costs.resize(count);
+  plan.attention.resize(pads_attention ? count : 0);
   auto const lengths =
       detail::read_samples(samples, count, bags, length_of, scratch,
-                           detail::sample_prices<CostOf>{cost_of, std::span(plan.costs)});
+                           detail::sample_prices<CostOf>{cost_of, plan.costs, plan.attention});
   if (!lengths) { return tl::unexpected(lengths.error()); }
   plan.short_samples = lengths->short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
   plan.loads.assign(bags.size(), 0);
-  plan.batches = batching_of(policy);
   plan.bags_digest = bags.digest();
 
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
@@ -86,11 +94,12 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     weights = constraints.weights.empty() ? lengths->own : constraints.weights;
   }
   detail::planned_items items{plan.costs, lengths->fitting, weights, home};
+  items.attention = plan.attention;
   if (plan.short_samples > 0) { items.joint_lengths = lengths->own; }
   std::span<bag_id> owner = plan.owner;
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {
-    if (batching_of(policy) == batching::padded) {
+    if (plan.batches != batching::packed) {
       return fail(error_code::infeasible, 0,
                   "a policy that pads samples to the longest cannot keep some of them together; "
                   "use another policy or leave out what is to stay together");

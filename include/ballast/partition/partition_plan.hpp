@@ -18,12 +18,15 @@ namespace ballast::inline v0 {
 
 /// Which bag computes which samples, and how good that is.
 ///
-/// Shapes      owner[n], costs[n], loads[m], samples: m groups.
-/// Units       costs and loads in the cost model's unit; makespan and bound in that unit per GPU,
+/// Shapes      owner[n], costs[n], loads[m], samples: m groups; attention[n] of plans that pad attention
+///             alone, otherwise empty.
+/// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit per GPU,
 ///             or per unit of speed where GPUs differ.
 /// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
-///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], or of a
-///                 padded batch their number times the largest of them
+///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], of a padded
+///                 batch their number times the largest of them, and of one that pads attention
+///                 alone the sum of costs[i] - attention[i] and their number times the largest
+///                 attention[i]
 ///             (3) makespan is the largest load per speed, exactly
 ///             (4) lower_bound: no plan has a smaller makespan among those that keep the constraints
 ///                 and what the policy restricts itself to (equal counts, padded batches). So this
@@ -35,6 +38,7 @@ namespace ballast::inline v0 {
 struct partition_plan {
   std::vector<bag_id> owner;
   std::vector<cost_units> costs;
+  std::vector<cost_units> attention;  ///< what of each cost is attention
   std::vector<cost_units> loads;
   groups<bag_id, sample_id> samples;
   ratio makespan;

@@ -88,7 +88,7 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / speed of
 ///                 the bag, so that faster GPUs wait inside it for the slowest; the bars of a GPU
 ///                 follow each other in sample order without gaps. In a padded batch every sample
-///                 takes the time of the longest one
+///                 takes the time of the longest one, and where attention alone is padded, its attention does
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,
@@ -99,6 +99,11 @@ namespace ballast::inline v0::report {
                   " samples for a plan of ", plan.owner.size());
   BALLAST_EXPECTS(plan.loads.size() == bags.size(), "the plan is for ", plan.loads.size(),
                   " bags, and the layout has ", bags.size());
+  std::vector<cost_units> largest_attention(bags.size(), 0);
+  for (std::size_t sample = 0; sample < plan.attention.size(); ++sample) {
+    cost_units& largest = largest_attention[to_index(plan.owner[sample])];
+    largest = std::max(largest, plan.attention[sample]);
+  }
   detail::bar_stacker stack(bags.gpus(), time_per_unit);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     bag const owner = bags[plan.owner[sample]];
@@ -107,6 +112,8 @@ namespace ballast::inline v0::report {
     if (plan.batches == batching::padded) {
       cost = plan.loads[to_index(plan.owner[sample])] /
              static_cast<cost_units>(plan.samples[plan.owner[sample]].size());
+    } else if (plan.batches == batching::attention_padded) {
+      cost += largest_attention[to_index(plan.owner[sample])] - plan.attention[sample];
     }
     for (std::size_t gpu = 0; gpu < owner.gpus; ++gpu) {
       stack.add(to_index(owner.first) + gpu, sample, lengths[sample], cost, owner.gpus, speed);

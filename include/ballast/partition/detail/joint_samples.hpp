@@ -21,7 +21,7 @@ namespace ballast::inline v0::detail {
 /// Shapes      costs[k], lengths[k]; weights[k] and home[k] or empty; first_sample[k] and
 ///             joint_lengths[k], or empty where items are samples; joint_lengths[k] also where some
 ///             of these are short; first_part[k + 1] and parts, or empty where no item lies in
-///             several bags.
+///             several bags; attention[k] for policies that pad attention alone, which join none.
 struct planned_items {
   std::span<cost_units const> costs;
   std::span<tokens const> lengths;
@@ -31,6 +31,7 @@ struct planned_items {
   std::span<tokens const> joint_lengths = {};
   std::span<std::uint32_t const> first_part = {};
   std::span<partition_problem::part const> parts = {};
+  std::span<cost_units const> attention = {};
 
   /// How many tokens go where the item goes.
   [[nodiscard]] tokens tokens_of(std::size_t item) const noexcept

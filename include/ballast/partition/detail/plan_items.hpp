@@ -13,6 +13,7 @@
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/detail/padding/padded_sum.hpp>
 #include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -37,10 +39,9 @@ namespace ballast::inline v0::detail {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
   std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
-  std::span<cost_units> const heaviest = scratch.take<cost_units>(bags);
+  std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
   std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
-  std::fill(recomputed.begin(), recomputed.end(), 0);
-  std::fill(heaviest.begin(), heaviest.end(), 0);
+  std::fill(batch.begin(), batch.end(), padded_sum{});
   std::fill(held.begin(), held.end(), 0);
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
@@ -54,20 +55,39 @@ namespace ballast::inline v0::detail {
                     problem.lengths[sample], " tokens in bag ", bag, " of ", problem.gpus[bag],
                     " GPUs");
     cost_units const cost = problem.costs[sample];
-    heaviest[bag] = std::max(heaviest[bag], cost);
-    recomputed[bag] += batches == batching::padded ? 1 : cost;
+    cost_units const padded = batches == batching::packed   ? 0
+                              : batches == batching::padded ? cost
+                                                            : problem.attention[sample];
+    batch[bag].add(cost - padded, padded);
     if (!held.empty()) {
       held[bag] += problem.weights[sample];
       if (held[bag] > problem.capacities[bag]) { return out_of_capacity(problem, items, sample); }
     }
   }
-  if (batches == batching::padded) {
-    for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] *= heaviest[bag]; }
-  }
+  for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] = batch[bag].load(); }
   auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());
   BALLAST_EXPECTS(said == loads.end(), "the policy says that bag ", said - loads.begin(),
                   " has a load of ", *said, ", and its samples make it ", *is);
   return {};
+}
+
+/// The sample that makes the load of one batch of all overflow when it is padded, if so.
+[[nodiscard]] inline std::optional<std::size_t> overflows_padded(
+    batching batches, planned_items const& items, std::span<priced_sample const> heaviest_first)
+{
+  if (batches == batching::packed || items.costs.empty()) { return {}; }
+  auto const count = static_cast<cost_units>(items.costs.size());
+  if (batches == batching::padded) {
+    if (heaviest_first.front().cost <= (no_cost - 1) / count) { return {}; }
+    return to_index(heaviest_first.front().sample);
+  }
+  cost_units packed = 0;
+  for (std::size_t item = 0; item < items.costs.size(); ++item) {
+    packed += items.costs[item] - items.attention[item];
+  }
+  auto const largest = std::max_element(items.attention.begin(), items.attention.end());
+  if (*largest <= (no_cost - 1 - packed) / count) { return {}; }
+  return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
 /// Runs a policy on items, checks what it did, and returns the best lower bound that is known.
@@ -85,9 +105,8 @@ template <partition_policy Policy>
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
   descending_order_into(heaviest_first, items.costs, memory);
   batching const batches = batching_of(policy);
-  if (batches == batching::padded && !items.costs.empty() &&
-      heaviest_first.front().cost > (no_cost - 1) / static_cast<cost_units>(items.costs.size())) {
-    return fail(error_code::out_of_range, to_index(heaviest_first.front().sample),
+  if (auto const sample = overflows_padded(batches, items, heaviest_first); sample) {
+    return fail(error_code::out_of_range, *sample,
                 "all samples padded to the longest would cost more than 63 bits hold; use a cost "
                 "model with a coarser unit or plan fewer samples at once");
   }
@@ -101,6 +120,7 @@ template <partition_policy Policy>
   partition_problem problem{items.costs,         items.lengths,    heaviest_first, bags.sizes(),
                             bags.speeds(),       items.home,       items.weights,  capacities,
                             items.joint_lengths, items.first_part, items.parts};
+  problem.attention = items.attention;
   problem.lower_bound = makespan_lower_bound(problem, memory);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {

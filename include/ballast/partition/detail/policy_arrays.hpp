@@ -22,6 +22,14 @@ inline void expect_policy_arrays(partition_problem const& problem,
                   owner.size(), " samples for a problem of ", problem.costs.size());
 }
 
+/// What policies that pad attention alone expect besides.
+inline void expect_attention(partition_problem const& problem)
+{
+  BALLAST_EXPECTS(problem.attention.size() == problem.costs.size(),
+                  "a policy that pads attention was run with attention parts of ",
+                  problem.attention.size(), " samples for a problem of ", problem.costs.size());
+}
+
 }  // namespace ballast::inline v0::detail
 
 #endif  // BALLAST_PARTITION_DETAIL_POLICY_ARRAYS_HPP

@@ -5,6 +5,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cost/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -101,10 +102,14 @@ struct named_sample {
 
 /// Prices the samples that read_samples reads. (A lambda's names would be seen to hide those of a
 /// program that includes it, under g++.)
+///
+/// Shapes      costs[n]; attention[n], or empty where nothing asks what of a cost is attention. A
+///             cost model that cannot say has none.
 template <class CostOf>
 struct sample_prices {
   CostOf const& cost_of;
   std::span<cost_units> costs;
+  std::span<cost_units> attention;
   cost_units total = 0;  ///< of the samples so far
 
   template <class Sample>
@@ -112,8 +117,19 @@ struct sample_prices {
   {
     costs[at] = saturated(std::invoke(cost_of, sample));
     auto checked = check_cost({at, length}, costs[at], total);
-    if (checked) { total += costs[at]; }
-    return checked;
+    if (!checked) { return checked; }
+    total += costs[at];
+    if constexpr (attention_cost_model<CostOf, Sample>) {
+      if (attention.empty()) { return {}; }
+      attention[at] = saturated(cost_of.attention_part(sample));
+      if (attention[at] < 0 || attention[at] > costs[at]) {
+        return named_sample{at, length}.refuse(
+            error_code::out_of_range,
+            "has an attention part of its cost that is not from 0 to that "
+            "cost; correct the cost model");
+      }
+    }
+    return {};
   }
 };
 

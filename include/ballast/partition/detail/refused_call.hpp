@@ -4,6 +4,7 @@
 
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/concepts.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -28,6 +29,10 @@ struct the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ;
 struct samples_that_are_no_integers_need_length_of;
 struct length_of_must_take_a_sample;
 struct the_length_of_a_sample_must_be_an_integer;
+
+template <class CostOf, class Samples>
+concept knows_attention =
+    attention_cost_model<CostOf, std::remove_cvref_t<std::ranges::range_reference_t<Samples>>>;
 
 template <class Samples, class Bags, class Policy, class CostOf, class LengthOf>
 concept partition_arguments =

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_PADDING_FINISHING_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -76,6 +77,30 @@ class finishing_times {
     uint128 const work = speed == unit_ ? time : time * speed / unit_;
     uint128 const load = unsigned_of(loads_[bag]);
     return work <= load ? 0 : static_cast<cost_units>(std::min<uint128>(work - load, no_cost));
+  }
+
+  /// When every bag could finish what it has and this work besides.
+  [[nodiscard]] uint128 finish_anywhere(cost_units work) const noexcept
+  {
+    uint128 latest = 0;
+    for (std::size_t bag = 0; bag < loads_.size(); ++bag) {
+      latest = std::max(latest, finish(bag, work));
+    }
+    return latest;
+  }
+
+  /// What a bag of this speed does in this time, rounded up.
+  [[nodiscard]] uint128 work_of_speed(uint128 time, std::uint32_t speed) const noexcept
+  {
+    return (time * speed + unit_ - 1) / unit_;
+  }
+
+  /// A time as the makespan of a plan is stated; 0 where 63 bits do not hold it.
+  [[nodiscard]] ratio makespan(uint128 time) const noexcept
+  {
+    constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
+    if (time > most) { return {}; }
+    return {static_cast<std::int64_t>(time), static_cast<std::int64_t>(unit_)};
   }
 
   [[nodiscard]] uint128 least() const noexcept { return least_; }
