@@ -280,10 +280,31 @@ void show_bytes(model const& each, orchestrated_step const& step)
       gathered, two, one);
 }
 
+// How many samples, and how many ranks, have nothing for the vision encoder.
+void show_without_image(std::vector<multimodal_samples> const& read)
+{
+  std::size_t samples = 0;
+  std::size_t idle = 0;
+  for (multimodal_samples const& own : read) {
+    std::size_t with = 0;
+    bool seen = true;  // an image of the sample that was begun last
+    for (auto const& [modality, length] : own.entries()) {
+      if (modality == image && !seen) { ++with; }
+      seen = modality == image || (seen && modality != multimodal_samples::begins_sample);
+    }
+    samples += own.size() - with;
+    idle += with == 0 ? 1 : 0;
+  }
+  std::printf("%zu of %zu samples and %zu of %zu ranks have read no image\n", samples,
+              ranks * samples_of_rank, idle, ranks);
+}
+
 bool compare(multimodal_data::source const& data)
 {
   bool shorter = true;
-  auto const all = gather(multimodal_data::deal(data, ranks, samples_of_rank, 0));
+  auto const read = multimodal_data::deal(data, ranks, samples_of_rank, 0);
+  show_without_image(read);
+  auto const all = gather(read);
   longest_processing_time const packed;
   padded_batches const padded;
   for (model const& each : models) {
