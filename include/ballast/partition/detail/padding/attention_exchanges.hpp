@@ -88,7 +88,7 @@ class attention_exchanges {
                 });
       bool relieved = false;
       for (std::uint32_t const to : lightest_first_) {
-        if (bags_[to].finish == bags_[from].finish) { break; }
+        if (to == from) { continue; }
         exchange const best = best_exchange(from, to, work);
         if (best.out != none) {
           apply(best, from, to);

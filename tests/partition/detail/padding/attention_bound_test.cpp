@@ -1,0 +1,56 @@
+#include <ballast/partition/detail/padding/attention_bound.hpp>  // first: proves it is self-contained
+
+#include "../../../support/attention_checks.hpp"
+
+#include <gtest/gtest.h>
+#include <ballast/core/workspace.hpp>
+
+#include <algorithm>
+
+namespace {
+
+using ballast::ratio;
+using ballast_test::attention_instance;
+using ballast_test::attention_problem;
+
+ratio bound_of(attention_problem const& problem)
+{
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  auto const view = problem.view();
+  ballast::detail::finishing_times const times(view, problem.starts, scratch);
+  auto const items = ballast::detail::sorted_attention_items(view, scratch);
+  ballast::detail::attention_bound const bound(items, view, problem.starts, times, scratch);
+  return times.makespan(bound.least_time());
+}
+
+TEST(AttentionBound, IsNeverAboveTheOptimum)
+{
+  ballast::random_source random(3);
+  double sum = 0;
+  constexpr int cases = 600;
+  for (int trial = 0; trial < cases; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    attention_problem const problem(attention_instance(random, 7, 4, trial % 3 == 0 ? 4 : 1),
+                                    trial % 4 == 0);
+    ratio const optimum = problem.optimum();
+    ratio const bound = bound_of(problem);
+    ASSERT_LE(bound, optimum);
+    sum += gap_above(optimum, bound);
+  }
+  EXPECT_LT(sum / cases, 0.15);
+}
+
+TEST(AttentionBound, IsTheOptimumWhereNothingIsPacked)
+{
+  ballast::random_source random(4);
+  for (int trial = 0; trial < 300; ++trial) {
+    attention_instance step(random, 8, 4, 1);
+    step.step.gpu_speeds.clear();
+    step.attention = step.step.costs;
+    attention_problem const problem(step);
+    ASSERT_EQ(bound_of(problem), problem.optimum()) << "trial " << trial;
+  }
+}
+
+}  // namespace
