@@ -11,6 +11,7 @@
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/route/chunking.hpp>
+#include <ballast/topology/cluster.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
@@ -18,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <vector>
 
 namespace {
@@ -211,6 +213,31 @@ TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
       value_or_throw(hybrid_sharding(zeros, device_groups(node_sizes::equal(1, 4), 4), cost, 0));
   EXPECT_EQ(empty.makespan, 0);
   for (auto const owner : empty.owner) { EXPECT_LT(ballast::to_index(owner), 4U); }  // degree 1
+}
+
+TEST(HybridSharding, PlansAStepOnNodesOfDifferentSizes)
+{
+  std::vector<tokens> const lengths{60'000, 9000, 4000, 2500, 2500, 1800, 700, 300};
+  // [shard]
+  auto const machines = value_or_throw(ballast::cluster_of({8, 6}));
+  auto const model = value_or_throw(ballast::find_known_model("llama3-8b")).shape;
+  ballast::gamma_fit const measured{.seconds_per_flop = 1 / 400e12, .gamma = 1};  // or fit_latency
+  auto const cost = value_or_throw(ballast::sharding_cost_of(model, measured, machines));
+  ballast::device_groups const groups(machines.nodes, cost.heads);  // 1, 2, 4, 6, 8 and 14 GPUs
+
+  ballast::sharding_plan plan;
+  ballast::workspace memory;  // keep both for the next step
+  value_or_throw(hybrid_sharding_into(plan, memory, lengths, groups, cost, 16'384));
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    auto const [first, gpus] = groups[plan.owner[sample]];
+    std::printf("%6ld tokens on %2u GPUs from rank %zu on\n", lengths[sample], gpus,
+                to_index(first));
+  }
+  std::printf("at most %.1f %% above the best plan there is\n", 100 * plan.gap());
+  // [shard]
+  EXPECT_EQ(plan.owner.size(), lengths.size());
+  EXPECT_LE(plan.gap(), 0.05);
+  EXPECT_LE(*std::ranges::max_element(plan.tokens_of), 16'384);
 }
 
 TEST(HybridSharding, SplitsFewSequencesOverAllGpus)

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_SEARCH_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
