@@ -3,7 +3,8 @@
 
 #include <gmock/gmock.h>
 #include "../comm/transfer_checks.hpp"  // defines: ballast_test::transfer_checks
-#include "../route/unit_steps.hpp"      // defines: ballast_test::{unit_step, random_unit_step, ...}
+#include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, random_delays, ...}
+#include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 #include "../support/time_limits.hpp"
 #include "nccl_ranks.hpp"
 
@@ -11,6 +12,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
+#include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/unit_exchange.hpp>
 
 #include <chrono>
@@ -152,6 +154,24 @@ TEST(NcclUnitExchange, MovesEveryByteAndBackBetweenRandomUnits)
     ranks.run(patient, [&](pair_communicator& comm) {
       ballast::unit_exchange<ballast::pinned_allocator<std::byte>> exchange;
       expect_unit_exchange(comm, step, arrays, exchange);
+    });
+  }
+}
+
+// Exchanges of packs are queued one behind the other: a circle of ranks would never end.
+TEST(NcclShardedExchange, EqualsTheUnshardedStepBitForBit)
+{
+  ballast::random_source random(817);
+  for (int trial = 0; trial < 25; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_sharded_step(random, 8);
+    nccl_ranks ranks(8);
+    ranks.run(patient, [&](pair_communicator& comm) {
+      ballast::sharded_exchange<ballast::pinned_allocator<std::byte>> exchange(
+          1 + static_cast<std::size_t>(trial) % 2);
+      ballast_test::random_delays const delays(to_index(comm.rank()));
+      auto const done = expect_unsharded_step(comm, step, exchange, delays);
+      ASSERT_TRUE(done) << done.error().message;
     });
   }
 }

@@ -25,7 +25,6 @@ using ballast::group_id;
 using ballast::sharded_phase;
 using ballast::report::exchange_overlap;
 using ballast::report::sharded_moment;
-using enum ballast::sharded_phase;
 
 using moment_list = std::vector<sharded_moment>;
 
@@ -40,6 +39,7 @@ void add_phase(moment_list& to, sharded_phase phase, group_id group, std::int64_
 /// Two ranks share a pack (group 2), and each has sequences of its own. Rank 1 is late: it has sent at 150.
 std::vector<moment_list> two_ranks()
 {
+  using enum sharded_phase;
   std::vector<moment_list> ranks(2);
   add_phase(ranks[0], begin_to_heads, group_id{2}, 100, 110);
   add_phase(ranks[0], compute, group_id{0}, 110, 140);

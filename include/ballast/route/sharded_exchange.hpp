@@ -4,12 +4,12 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/head_messages.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_packs.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
 
 #include <algorithm>
 #include <concepts>

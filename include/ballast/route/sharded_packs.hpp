@@ -6,7 +6,6 @@
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/route/head_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/device_groups.hpp>
 
