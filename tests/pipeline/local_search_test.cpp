@@ -132,6 +132,28 @@ TEST(LocalSearch, IsNotAboveHillClimbsOfAsManyEvaluations)
   compare(chain_schedule(8, 16), ballast_test::near_equal_times(16, 8, 1));
 }
 
+// So few that searches are kept for the whole run only where microbatches are ranked.
+TEST(LocalSearch, IsNotAboveHillClimbsOfFewEvaluationsWhereMicrobatchesAreRanked)
+{
+  using ballast_test::time_family;
+  constexpr std::size_t microbatches = 32;
+  constexpr std::uint64_t evaluations = 24 * microbatches * microbatches;
+  int compared = ballast_test::trials_of(4);
+  for (auto const family : {time_family::first_stage, time_family::proportional}) {
+    for (std::size_t const chunks : {1U, 2U}) {
+      if (compared-- <= 0) { return; }
+      SCOPED_TRACE(testing::Message() << static_cast<int>(family) << ", " << chunks << " chunks");
+      auto const schedule = chain_schedule(4, microbatches, chunks);
+      auto const times = ballast_test::times_of(family, microbatches, 4 * chunks, 1);
+      auto const plan =
+          order_microbatches(schedule, times, local_search<>{.evaluations = evaluations}).value();
+      auto climbs = ballast_test::hill_climbs(schedule, times, evaluations);
+      std::ranges::sort(climbs);
+      EXPECT_LE(plan.makespan * 10'000, climbs[3] * 10'010);  // of eight
+    }
+  }
+}
+
 TEST(LocalSearch, TriesNothingWhereAllMicrobatchesAreEqual)
 {
   auto const schedule = chain_schedule(4, 12);

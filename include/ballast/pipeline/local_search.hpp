@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/orders/mostly_ranked.hpp>
 #include <ballast/pipeline/detail/orders/order_walkers.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/interval_filling.hpp>
@@ -31,8 +32,11 @@ namespace ballast::inline v0 {
 /// further ones follow from random orders: of l microbatches in all the square root of
 /// evaluations / 16 l^2, rounded down, since one search of twice the length finds better orders than
 /// two, up to a point. With less than 32 l^2, four searches start from the best of the eight orders,
-/// and with less than 4 l^2 two or one. It ends at the lower bound or when its evaluations are used
-/// up. Where all microbatches are equal there is nothing to try.
+/// and with less than 4 l^2 two or one. But eight it stays down to 16 l^2 where three of four pairs
+/// of microbatches, or more, have one that takes no longer than the other on any stage: there
+/// searches that end early end in orders that the last ones cannot improve. It ends at the lower
+/// bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
+/// try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
@@ -75,6 +79,7 @@ struct local_search {
     if (walkers.kinds().count < 2) { return proven; }
     random_source random(seed);
     std::uint64_t const runs = runs_of(count);
+    std::size_t const started = walkers_of(problem, count);
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
       for (std::size_t each = 0; each < walkers.most; ++each) {
         std::copy(given.begin(), given.end(), walkers.start(each).begin());
@@ -86,7 +91,7 @@ struct local_search {
         std::copy(walkers.start(2).rbegin(), walkers.start(2).rend(), walkers.start(3).begin());
         interval_filling{}(problem, walkers.start(4), memory);
       }
-      walkers.run(walkers_of(count), budget.left() / (runs - run), random, budget);
+      walkers.run(started, budget.left() / (runs - run), random, budget);
     }
     return proven;
   }
@@ -103,12 +108,13 @@ struct local_search {
     return runs;
   }
 
-  [[nodiscard]] constexpr std::size_t walkers_of(std::uint64_t count) const
+  [[nodiscard]] std::size_t walkers_of(order_problem const& problem, std::uint64_t count) const
   {
     std::uint64_t const squares = evaluations / (count * count);
-    return squares >= 32
-               ? detail::order_walkers::most
-               : static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
+    if (squares >= 32 || (squares >= 16 && detail::mostly_ranked(problem))) {
+      return detail::order_walkers::most;
+    }
+    return static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
   }
 };
 

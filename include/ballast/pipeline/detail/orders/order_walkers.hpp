@@ -50,10 +50,11 @@ namespace ballast::inline v0::detail {
 /// Every round evaluates eight orders at once, a group of 8 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
 /// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
-/// from a fifth of what a move changes on average to a 128th of that. After each of the first three
-/// eighths of a run the best walker's order replaces the worst's, and after the fourth, the sixth
-/// and the seventh the worse half of the walkers ends. In a run of less than 32 l^2 evaluations for
-/// l microbatches half of them end after the first, the second and the fourth.
+/// from a fifth of what a move changes on average to a 128th of that, and in a run of eight walkers
+/// and less than 32 l^2 evaluations for l microbatches from a seventh. After each of the first three
+/// eighths of a run of eight walkers the best one's order replaces the worst's, and after the
+/// fourth, the sixth and the seventh the worse half of them ends. Where fewer begin, half of them
+/// end after the first eighth, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them
@@ -100,12 +101,13 @@ class order_walkers {
     budget.spend(walkers_);
     for (std::size_t walker = 0; walker < walkers_; ++walker) { note(now_[walker], start(walker)); }
     keep_best(std::min<std::size_t>(walkers, std::bit_floor(walkers_)));
-    time_units const widest = measured_change(random, end, budget) / 5;
+    bool const early = walkers < most;
+    bool const brief = evaluations < 32 * std::uint64_t{count_} * count_;
+    time_units const widest = measured_change(random, end, budget) / (brief && !early ? 7 : 5);
     std::uint64_t const total = budget.left() - std::min(budget.left(), end);
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
     time_units scale = widest;
     std::uint64_t cooled_until = 0;
-    bool const early = total < 32 * std::uint64_t{count_} * count_;
     std::uint64_t eighth = 1;
     while (budget.left() > end && !ended(budget)) {
       std::uint64_t const done = total - (budget.left() - end);
