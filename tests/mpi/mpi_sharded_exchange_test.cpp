@@ -3,7 +3,7 @@
 #include <ballast/route/sharded_exchange.hpp>
 
 #include <gtest/gtest.h>
-#include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_step, random_delays, ...}
+#include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_delays, ...}
 #include "../support/trials.hpp"
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_barrier, world_size}
 
@@ -27,7 +27,7 @@ using ballast::error_code;
 using ballast::sharded_exchange;
 using ballast_test::over_world;
 using ballast_test::sharded_arrays;
-using ballast_test::sharded_step;
+using ballast_test::sharded_case;
 using ballast_test::world_barrier;
 using ballast_test::world_size;
 
@@ -71,7 +71,7 @@ TEST(MpiShardedExchange, MovesLargeMessages)
   for (std::size_t id = 0; id < all.size(); ++id) {
     owner.push_back(ballast::to_id<ballast::group_id>(id));
   }
-  sharded_step const step(all, std::vector<ballast::tokens>(owner.size(), 48), owner, 16, 4, 32,
+  sharded_case const step(all, std::vector<ballast::tokens>(owner.size(), 48), owner, 16, 4, 32,
                           random);
   sharded_exchange exchange;
   auto const done = expect_unsharded_step(comm, step, exchange, ballast::ignore_sharded_events{});
@@ -88,7 +88,7 @@ TEST(MpiShardedExchange, NamesADeadRankToAll)
   ballast::device_groups const all(ballast::node_sizes::equal(1, size), size);
   std::vector const owner{*all.group_of(ballast::rank_id{0}, 2), ballast::group_id{0},
                           *all.group_of(ballast::rank_id{size - 1}, 1)};
-  sharded_step const step(all, {20, 5, 5}, owner, 8, 4, 2, random);
+  sharded_case const step(all, {20, 5, 5}, owner, 8, 4, 2, random);
   for (std::size_t const dead : {std::size_t{0}, world_size() - 1}) {
     SCOPED_TRACE(testing::Message() << "rank " << dead << " is dead");
     auto comm = over_world({.deadline = 1s});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/report/sharded_timeline.hpp>
 
-#include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_step, sharded_arrays, ...}
+#include "../route/sharded_steps.hpp"  // defines: ballast_test::{sharded_case, sharded_arrays, ...}
 
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>

@@ -3,7 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
-#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_step, random_sharded_step, ...}
+#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step, ...}
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,12 +51,12 @@ using ballast::tokens;
 using ballast::transfer_id;
 using ballast_test::random_delays;
 using ballast_test::sharded_arrays;
-using ballast_test::sharded_step;
+using ballast_test::sharded_case;
 
-std::vector<sharded_step> random_sharded_steps(int count, std::size_t gpus, std::uint64_t seed)
+std::vector<sharded_case> random_sharded_steps(int count, std::size_t gpus, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  std::vector<sharded_step> steps;
+  std::vector<sharded_case> steps;
   for (int each = 0; each < count; ++each) {
     steps.push_back(ballast_test::random_sharded_step(random, gpus));
   }
@@ -104,7 +104,7 @@ TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
         for (std::size_t trial = 0; trial < steps.size(); ++trial) {
           SCOPED_TRACE(testing::Message()
                        << "step " << trial << ", rank " << to_index(comm.rank()));
-          sharded_step const& step = steps[trial];
+          sharded_case const& step = steps[trial];
           random_delays delay(trial * 8 + to_index(comm.rank()));
           std::vector<std::optional<thread_communicator>> group_comms(step.all.size());
           for (std::uint32_t const degree : step.all.degrees()) {
@@ -142,7 +142,7 @@ TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
 
 /// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one of
 /// its own.
-sharded_step step_of_four_packs(tokens length = 16)
+sharded_case step_of_four_packs(tokens length = 16)
 {
   ballast::random_source random(3);
   ballast::device_groups const all(ballast::node_sizes::equal(2, 4), 8);
@@ -370,7 +370,7 @@ TEST(ShardedExchange, TellsOfUnequalPlans)
   ballast::random_source random(4);
   ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
   std::vector const owner{*all.group_of(rank_id{0}, 2)};
-  std::vector<sharded_step> steps;
+  std::vector<sharded_case> steps;
   for (tokens const length : {8, 10}) { steps.push_back({all, {length}, owner, 4, 4, 2, random}); }
   auto const ends = ballast::run_ranks(2, [&](thread_communicator& comm) {
     sharded_arrays arrays(steps[to_index(comm.rank())], comm.rank());
@@ -429,7 +429,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereTheCommunicatorFails)  // Ensures (4)
 {
   ballast::random_source random(5);
   ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
-  sharded_step const step(all, {8, 3}, {*all.group_of(rank_id{0}, 2), group_id{0}}, 4, 4, 2,
+  sharded_case const step(all, {8, 3}, {*all.group_of(rank_id{0}, 2), group_id{0}}, 4, 4, 2,
                           random);
   for (std::size_t at = 0; at < 4; ++at) {  // a receive and a send, in both directions
     for (bool const throws : {true, false}) {
@@ -463,7 +463,7 @@ TEST(ShardedExchangeDeathTest, RejectsPacksAndArraysOfOthers)
                "the packs are those of rank 0 of 8");
   ballast::random_source random(6);
   ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
-  sharded_step const step(all, {5}, {group_id{2}}, 4, 4, 2, random);
+  sharded_case const step(all, {5}, {group_id{2}}, 4, 4, 2, random);
   sharded_arrays arrays(step, rank_id{0});
   arrays.o.pop_back();
   EXPECT_DEATH((void)sharded_exchange<>().forward(comm, arrays.packs, arrays.inputs(),

@@ -2,7 +2,7 @@
 #include <ballast/route/sharded_packs.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_step, random_sharded_step}
+#include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
@@ -26,10 +26,10 @@ using ballast::sharded_pack;
 using ballast::sharded_packs;
 using ballast::to_id;
 using ballast::tokens;
-using ballast_test::sharded_step;
+using ballast_test::sharded_case;
 
 /// The packs of all ranks.
-std::vector<sharded_packs> packs_of_all(sharded_step const& step)
+std::vector<sharded_packs> packs_of_all(sharded_case const& step)
 {
   std::vector<sharded_packs> all;
   for (std::size_t rank = 0; rank < step.all.gpus(); ++rank) {

@@ -106,7 +106,7 @@ struct linear_attention {
 };
 
 /// A step of hybrid sharding, and what attention makes of it on one GPU, sequence by sequence.
-struct sharded_step {
+struct sharded_case {
   ballast::device_groups all;
   std::vector<ballast::tokens> lengths;
   std::vector<ballast::group_id> owner;
@@ -122,7 +122,7 @@ struct sharded_step {
   };
   std::vector<sequence> unsharded;
 
-  sharded_step(ballast::device_groups family, std::vector<ballast::tokens> sequence_lengths,
+  sharded_case(ballast::device_groups family, std::vector<ballast::tokens> sequence_lengths,
                std::vector<ballast::group_id> owners, std::uint32_t queries, std::uint32_t keys,
                std::size_t head_dim, ballast::random_source& random)
       : all(std::move(family)),
@@ -200,7 +200,7 @@ inline ballast::device_groups random_groups(ballast::random_source& random, std:
 /// Groups, sequences of 0 to 3 tokens for each GPU of the group that owns them, and heads: fewer than
 /// GPUs, not divisible by them, shared by several queries. Some steps have no sequences, some only
 /// unsharded ones or only shared ones.
-inline sharded_step random_sharded_step(ballast::random_source& random, std::size_t gpus)
+inline sharded_case random_sharded_step(ballast::random_source& random, std::size_t gpus)
 {
   auto family = random_groups(random, gpus);
   std::vector<ballast::tokens> lengths(random.below(3) == 0 ? random.below(4) : random.below(14));
@@ -246,7 +246,7 @@ class random_delays {
 
 /// A rank's arrays of a step, in whose attention nothing has been written yet.
 struct sharded_arrays {
-  sharded_step const& step;
+  sharded_case const& step;
   ballast::rank_id rank;
   ballast::sharded_packs packs;
   head_numbers q, k, v, d_o;                                   // between attentions
@@ -254,15 +254,15 @@ struct sharded_arrays {
   head_numbers q_whole, k_whole, v_whole, o_whole, d_o_whole;  // in attention
   head_numbers d_q_whole, d_k_whole, d_v_whole;
 
-  sharded_arrays(sharded_step const& of, ballast::rank_id of_rank)
+  sharded_arrays(sharded_case const& of, ballast::rank_id of_rank)
       : step(of), rank(of_rank), packs(of.packs_of(of_rank))
   {
     auto const queries = step.query_heads;
     auto const keys = step.kv_heads;
-    q = step.of_rank(rank, &sharded_step::sequence::q, queries);
-    k = step.of_rank(rank, &sharded_step::sequence::k, keys);
-    v = step.of_rank(rank, &sharded_step::sequence::v, keys);
-    d_o = step.of_rank(rank, &sharded_step::sequence::d_o, queries);
+    q = step.of_rank(rank, &sharded_case::sequence::q, queries);
+    k = step.of_rank(rank, &sharded_case::sequence::k, keys);
+    v = step.of_rank(rank, &sharded_case::sequence::v, keys);
+    d_o = step.of_rank(rank, &sharded_case::sequence::d_o, queries);
     for (auto* const array : {&o, &d_q}) { array->assign(q.size(), unwritten); }
     for (auto* const array : {&d_k, &d_v}) { array->assign(k.size(), unwritten); }
     for (auto* const array : {&q_whole, &o_whole, &d_o_whole, &d_q_whole}) {
@@ -312,14 +312,14 @@ struct sharded_arrays {
 
   void expect_unsharded_output() const
   {
-    EXPECT_EQ(o, step.of_rank(rank, &sharded_step::sequence::o, step.query_heads));
+    EXPECT_EQ(o, step.of_rank(rank, &sharded_case::sequence::o, step.query_heads));
   }
 
   void expect_unsharded_gradients() const
   {
-    EXPECT_EQ(d_q, step.of_rank(rank, &sharded_step::sequence::d_q, step.query_heads));
-    EXPECT_EQ(d_k, step.of_rank(rank, &sharded_step::sequence::d_k, step.kv_heads));
-    EXPECT_EQ(d_v, step.of_rank(rank, &sharded_step::sequence::d_v, step.kv_heads));
+    EXPECT_EQ(d_q, step.of_rank(rank, &sharded_case::sequence::d_q, step.query_heads));
+    EXPECT_EQ(d_k, step.of_rank(rank, &sharded_case::sequence::d_k, step.kv_heads));
+    EXPECT_EQ(d_v, step.of_rank(rank, &sharded_case::sequence::d_v, step.kv_heads));
   }
 
  private:
@@ -345,7 +345,7 @@ struct sharded_arrays {
 
 /// Two layers of a rank, forward and backward, equal those of one GPU bit for bit.
 template <ballast::point_to_point C, class Exchange, class Watch>
-ballast::result<void> expect_unsharded_step(C& comm, sharded_step const& step, Exchange& exchange,
+ballast::result<void> expect_unsharded_step(C& comm, sharded_case const& step, Exchange& exchange,
                                             Watch watch)
 {
   sharded_arrays arrays(step, comm.rank());
