@@ -49,8 +49,8 @@ class stage_choices {
         if (tp > problem.gpus || problem.gpus_per_node % tp != 0) { continue; }
         stage_choice choice{degree, tp, 0, {stage_choice::never}};
         for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
-          std::uint64_t const parts = memory.least_parts(
-              module, memory.largest_size(module, degree, pp, pp + stages_after));
+          auto const largest = memory.largest_size(module, degree, pp, pp + stages_after);
+          std::uint64_t const parts = memory.least_parts(module, largest);
           choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
           if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
         }
