@@ -21,16 +21,16 @@ using ballast::bag_traffic;
 using testing::HasSubstr;
 
 // A token of 10 kB in heads and 4 kB in routes; a unit is a nanosecond.
-constexpr bag_traffic traffic{.head_bytes_per_token = 10'000,
-                              .all_to_alls = 4,
-                              .routed_bytes_per_token = 4'000,
-                              .routes = 2,
-                              .units_per_second = 1e9};
+constexpr bag_traffic sent_per_token{.head_bytes_per_token = 10'000,
+                                     .all_to_alls = 4,
+                                     .routed_bytes_per_token = 4'000,
+                                     .routes = 2,
+                                     .units_per_second = 1e9};
 
 TEST(BagExchangeWork, IsWhatTheLinksTake)
 {
   auto machines = ballast::cluster_of({8, 4}).value();
-  auto const priced = ballast::price_bag_exchanges(traffic, machines);
+  auto const priced = ballast::price_bag_exchanges(sent_per_token, machines);
   ASSERT_TRUE(priced) << priced.error().message;
   // Of 144 pairs of GPUs 64 + 16 are in one node, 12 of these one GPU with itself.
   double const inside = 4'000.0 * 68 / 144 / 450e9;
@@ -46,7 +46,7 @@ TEST(BagExchangeWork, IsWhatTheLinksTake)
 
 TEST(BagExchangeWork, DoesNotFallWithTheSize)  // Ensures (2)
 {
-  auto const priced = ballast::price_bag_exchanges(traffic, ballast::cluster_of(64).value());
+  auto const priced = ballast::price_bag_exchanges(sent_per_token, ballast::cluster_of(64).value());
   ASSERT_TRUE(priced);
   EXPECT_TRUE(std::ranges::is_sorted(priced->per_token));
 }
@@ -70,16 +70,17 @@ TEST(BagExchangeWork, RefusesWhatIsNoSpeed)  // Errors
   auto const machines = ballast::cluster_of(8).value();
   auto other = machines;
   other.between_nodes_bytes_per_second = 0.25;
-  EXPECT_THAT(refused(traffic, other), HasSubstr("a bandwidth of the cluster is not from 1"));
+  EXPECT_THAT(refused(sent_per_token, other),
+              HasSubstr("a bandwidth of the cluster is not from 1"));
   other = machines;
   other.latency_seconds = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(refused(traffic, other), HasSubstr("have to be numbers from 0 on"));
-  auto sent = traffic;
+  EXPECT_THAT(refused(sent_per_token, other), HasSubstr("have to be numbers from 0 on"));
+  auto sent = sent_per_token;
   sent.units_per_second = -1;
   EXPECT_THAT(refused(sent, machines), HasSubstr("have to be numbers from 0 on"));
   sent.units_per_second = 1e22;
   EXPECT_THAT(refused(sent, machines), HasSubstr("takes 2^40 cost units or more"));
-  sent = traffic;
+  sent = sent_per_token;
   sent.head_bytes_per_token = std::uint64_t{1} << 32;
   EXPECT_THAT(refused(sent, machines), HasSubstr("2^32 bytes or more"));
   EXPECT_EQ(refused({}, machines), "none");
