@@ -55,6 +55,7 @@ struct bag_mix {
     return written;
   }
 
+  friend constexpr bool operator==(bag_mix const&, bag_mix const&) = default;
   friend constexpr std::strong_ordering operator<=>(bag_mix const&, bag_mix const&) = default;
 };
 

@@ -24,6 +24,7 @@ struct module_layout {
     return std::uint64_t{tp} * pp * dp;
   }
 
+  friend bool operator==(module_layout const&, module_layout const&) = default;
   friend std::strong_ordering operator<=>(module_layout const&, module_layout const&) = default;
 };
 
