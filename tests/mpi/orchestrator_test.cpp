@@ -8,16 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include <mpi.h>
-
 namespace {
 
 TEST(MpiThreads, MayPlanTheNextStepOfAnOrchestrator)
 {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Query_thread(&level);
-  if (level < MPI_THREAD_MULTIPLE) { GTEST_SKIP() << "MPI serves a single thread here"; }
   auto comm = ballast_test::over_world();
+  if (!comm.serves_threads()) { GTEST_SKIP() << "MPI serves a single thread here"; }
   EXPECT_EQ(ballast_test::wrong_arrays_of_jobs(comm, /*seed=*/20240607, /*jobs=*/4, /*steps=*/25),
             0U);
   ballast_test::world_barrier();

@@ -23,11 +23,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -145,7 +148,7 @@ TEST(Orchestrator, TellsEveryRankWhyAStepCannotBePlanned)
   for (auto const& bad :
        {bad_entry{0, -3, 1, "a subsequence of -3 tokens of modality 0"},
         bad_entry{2, 3, 1, "a subsequence of modality 2, and there are 1 encoders"},
-        bad_entry{1, 1, 9, "rank 1 has"}}) {
+        bad_entry{1, 1, 9, "together: options.most_entries"}}) {
     SCOPED_TRACE(bad.said);
     auto const told = ballast::run_ranks(3, [&](thread_communicator& comm) {
       orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3), {.most_entries = 8});
@@ -212,6 +215,113 @@ TEST(Orchestrator, ThrowsWhatPlanningThrowsOnceTheOthersKnow)
     EXPECT_EQ(told[rank].error().code, error_code::mismatch);
     EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
   }
+}
+
+/// A communicator of threads whose parts run out of memory once, at one of these calls.
+class forgetful_communicator {
+ public:
+  enum class call : std::uint8_t { none, scratch, wait };
+
+  explicit forgetful_communicator(thread_communicator& all, call fails_at) : fails_at_(fails_at)
+  {
+    own_.emplace(std::move(all.split(0).value()));
+  }
+
+  [[nodiscard]] rank_id rank() const { return own_->rank(); }
+  [[nodiscard]] std::size_t size() const { return own_->size(); }
+  [[nodiscard]] ballast::result<void> all_gather(std::span<std::byte const> send,
+                                                 std::span<std::byte> receive)
+  {
+    return own_->all_gather(send, receive);
+  }
+  [[nodiscard]] ballast::result<void> all_to_all_v(std::span<std::byte const> send,
+                                                   std::span<std::size_t const> send_bytes,
+                                                   std::span<std::byte> receive,
+                                                   std::span<std::size_t const> receive_bytes)
+  {
+    return own_->all_to_all_v(send, send_bytes, receive, receive_bytes);
+  }
+  [[nodiscard]] ballast::result<void> wait()
+  {
+    fail_once(call::wait);
+    return own_->wait();
+  }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
+  {
+    fail_once(call::scratch);
+    return own_->scratch(bytes);
+  }
+  [[nodiscard]] ballast::result<forgetful_communicator> split(std::uint32_t)
+  {
+    return forgetful_communicator(*own_, fails_at_);
+  }
+
+ private:
+  void fail_once(call at)
+  {
+    if (at == std::exchange(fails_at_, at == fails_at_ ? call::none : fails_at_)) {
+      throw std::bad_alloc();
+    }
+  }
+
+  std::optional<thread_communicator> own_;
+  call fails_at_;
+};
+
+TEST(Orchestrator, PlansTheSameStepOnAllRanksOnceOneHadNoMemoryToGather)  // Ensures (3)
+{
+  using call = forgetful_communicator::call;
+  for (call const at : {call::scratch, call::wait}) {
+    auto const told = ballast::run_ranks(
+        3,
+        [at](thread_communicator& all) {
+          bool const forgets = all.rank() == rank_id{1};
+          forgetful_communicator comm(all, forgets ? at : call::none);
+          orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
+          EXPECT_TRUE(job.submit(captioned(7, 5)));
+          ballast::result<void> refused;
+          bool threw = false;
+          try {
+            refused = job.next();
+          } catch (std::bad_alloc const&) {
+            threw = true;
+          }
+          EXPECT_EQ(threw, forgets);
+          EXPECT_TRUE(job.submit(captioned(4, 5)));
+          auto const after = job.next();
+          EXPECT_TRUE(after);
+          return refused;
+        },
+        ballast_test::time_bound);
+    for (std::size_t const rank : {0U, 2U}) {
+      ASSERT_FALSE(told[rank]);
+      EXPECT_EQ(told[rank].error().code, error_code::mismatch);
+      EXPECT_THAT(told[rank].error().ranks, ElementsAre(rank_id{1}));
+    }
+  }
+}
+
+/// A communicator that only one thread may use, like that of MPI where it serves no more.
+struct communicator_of_one_thread : forgetful_communicator {
+  using forgetful_communicator::forgetful_communicator;
+  [[nodiscard]] static bool serves_threads() { return false; }
+  [[nodiscard]] ballast::result<communicator_of_one_thread> split(std::uint32_t)
+  {
+    return ballast::fail(error_code::mismatch, 0, "it was split");
+  }
+};
+
+TEST(Orchestrator, RefusesACommunicatorThatServesOneThread)
+{
+  ballast::run_ranks(1, [](thread_communicator& all) {
+    communicator_of_one_thread comm(all, communicator_of_one_thread::call::none);
+    orchestrator job(comm, std::tuple{}, plain_phase(1));
+    auto const refused = job.submit({});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, error_code::transport);
+    EXPECT_THAT(refused.error().message, HasSubstr("MPI_THREAD_MULTIPLE"));
+    EXPECT_EQ(job.next().error().code, error_code::out_of_range);
+  });
 }
 
 // ---- Ranks that are missing: Ensures (4) (5) -----------------------------------------------------

@@ -36,6 +36,8 @@ namespace ballast::inline v0 {
 ///   barrier()                             no rank returns before every rank has called it
 ///   split(colour)                         returns a new group, of the ranks that gave the same
 ///                                         colour, in rank order; the old group stays usable
+///   serves_threads()                      (MPI, NCCL) whether a thread may use a group while
+///                                         another uses a part of it; threads' groups always may
 ///
 /// Expects     spans of the sizes above: send.size() is the sum of send_bytes, and so on. send and
 ///             receive do not overlap. They lie in memory that the communicator reaches: the host's

@@ -82,6 +82,14 @@ class mpi_communicator {
     return detail::mpi_group::over(borrowed, options).map(wrap);
   }
 
+  /// Whether a thread may use one of these while another thread uses another.
+  [[nodiscard]] static bool serves_threads()
+  {
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    return level >= MPI_THREAD_MULTIPLE;
+  }
+
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(group_->rank()); }
   [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
 

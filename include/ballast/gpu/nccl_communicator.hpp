@@ -103,6 +103,9 @@ class nccl_communicator {
                              allocator);
   }
 
+  /// Whether a thread may use one of these while another uses a part of it: they share a stream.
+  [[nodiscard]] static constexpr bool serves_threads() noexcept { return false; }
+
   [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(state_->rank); }
   [[nodiscard]] std::size_t size() const noexcept { return state_->ranks; }
 

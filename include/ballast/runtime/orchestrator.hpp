@@ -58,8 +58,8 @@ struct orchestrator_options {
 /// call is its reverse_ call.
 ///
 /// Expects     every rank makes it with the same phases and options, and calls its functions in the
-///             same order; comm outlives it. One thread at a time calls it. Where communicators may
-///             be used by one thread only (MPI without MPI_THREAD_MULTIPLE), it cannot be used.
+///             same order; comm outlives it. One thread at a time calls it. A thread may use comm
+///             while another uses a part of it.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of phase_planner
 ///                 over the gathered samples
 ///             (2) outputs go from where they are encoded to where the language model needs them in
@@ -70,11 +70,14 @@ struct orchestrator_options {
 ///             (5) the destructor ends the thread after the plan that it is at, which waits no longer
 ///                 than the communicator's deadline for ranks that have not submitted it
 ///             (6) once two steps as large were planned and moved, nothing is allocated
-/// Errors      submit, the first time: those of split. submit: out_of_range, if the step before has
-///             not been taken. next: those of gather_samples_into and phase_planner; mismatch, on a
-///             rank that has a plan, if others have a different one or none; out_of_range if no step
-///             was submitted. An exception while a step is planned is thrown again by next() on the
-///             rank where it occurred, after the others have been told. All else: those of route.
+/// Errors      submit: out_of_range, if the step before has not been taken; the first time those of
+///             split, and transport if the communicator says that it does not serve several threads
+///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: out_of_range, if no step was submitted,
+///             and on every rank if rank `position` has read more than most_entries; those of
+///             phase_planner and of the communicator; mismatch, on a rank that has a plan, if others
+///             have a different one or none. An exception while a step is gathered or planned is
+///             thrown again by next() on the rank where it occurred, after the others have been
+///             told. All else: those of route.
 /// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
 ///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
 ///             all_to_all_v, all arrays of a call together.
@@ -97,7 +100,8 @@ class orchestrator {
   orchestrator& operator=(orchestrator const&) = delete;
 
   /// Has the thread gather and plan the step for which this rank has read these samples; returns at
-  /// once. Collective: the thread waits until all ranks have submitted the step.
+  /// once, but the first call, which splits the communicator, when all ranks have made it.
+  /// Collective: the thread waits until all ranks have submitted the step.
   [[nodiscard]] result<void> submit(multimodal_samples const& read)
   {
     if (submitted_) {
@@ -106,6 +110,11 @@ class orchestrator {
                   "submitted");
     }
     if (!planning_) {
+      if (!serves_threads()) {
+        return fail(error_code::transport, 0,
+                    "the communicator serves one thread, and an orchestrator plans in another; "
+                    "initialise MPI with MPI_THREAD_MULTIPLE");
+      }
       auto own = comm_.split(0);
       if (!own) { return tl::unexpected(own.error()); }
       planning_.emplace(*std::move(own));
@@ -208,14 +217,32 @@ class orchestrator {
     void operator()() const { self->plan(); }
   };
 
+  [[nodiscard]] static bool serves_threads()
+  {
+    if constexpr (requires { Communicator::serves_threads(); }) {
+      return Communicator::serves_threads();
+    } else {
+      return true;
+    }
+  }
+
+  /// Tells all ranks what each has read.
+  [[nodiscard]] result<void> gather(Communicator& comm)
+  {
+    auto gathered = gather_samples_into(all_, comm, read_.entries(), options_.most_entries);
+    if (!gathered && gathered.error().code == error_code::out_of_range) {
+      gathered.error().message += " (here samples and subsequences together: options.most_entries)";
+    }
+    return gathered;
+  }
+
   void plan()
   {
-    made_ = gather_samples_into(all_, *planning_, read_.entries(), options_.most_entries);
-    if (!made_) { return; }
     orchestrated_step& next = steps_[1 - present_];
+    Communicator& comm = *planning_;  // its ranks are those of comm_, which is the caller's now
     made_ = detail::plan_together(
-        *planning_,
-        [&] { return planner_(next, planning_memory_, all_, comm_.size(), comm_.rank()); },
+        comm, [&] { return gather(comm); },
+        [&] { return planner_(next, planning_memory_, all_, comm.size(), comm.rank()); },
         [&] { return next.digest(); });
   }
 

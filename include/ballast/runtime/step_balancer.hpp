@@ -104,9 +104,9 @@ struct step_options {
 ///             have not as many GPUs as the job has ranks. mismatch, on a rank that has a plan, if
 ///             others have a different one or none; a rank that could not plan has its own error.
 ///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
-///             on the rank where it occurred after the others have been told; std::bad_alloc while
-///             it gathers leaves the others to their deadline. The first plan() that succeeds splits
-///             the communicator, with its errors. All else: those of the communicator.
+///             on the rank where it occurred after the others have been told. The first plan() that
+///             succeeds splits the communicator, with its errors. All else: those of the
+///             communicator.
 /// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of 8;
 ///             the policy; O(samples + pieces + ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
@@ -133,11 +133,9 @@ class step_balancer {
   [[nodiscard]] result<void> plan(std::span<Sample const> read)
   {
     is_planned_ = false;
-    if (auto told = gather_samples_into(all_, comm_, read, options_.most_samples); !told) {
-      return told;
-    }
     if (auto made = detail::plan_together(
-            comm_, [this] { return make_plan(); }, [this] { return word_of_plan(); });
+            comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
+            [this] { return make_plan(); }, [this] { return word_of_plan(); });
         !made) {
       return made;
     }

@@ -13,14 +13,18 @@ namespace ballast::inline v0::detail {
 
 /// Makes a plan on every rank, and tells all of them where they have not the same one.
 ///
-/// make() returns result<void>; word_of_plan() one word of what it made.
+/// gather() is collective and tells all ranks what to plan; make() plans it. Both return result<void>;
+/// word_of_plan() returns one word of what make() made.
 ///
-/// Errors      mismatch, on a rank that has a plan, if others have a different one or none; a rank
-///             that could not plan has its own error. An exception of make() is thrown again after the
-///             others have been told. Also the errors of the communicator.
-/// Complexity  one all_gather of 8 bytes a rank.
-template <communicator C, class Make, class WordOf>
-[[nodiscard]] result<void> plan_together(C& comm, Make const& make, WordOf const& word_of_plan)
+/// Expects     an error of gather() is one on every rank.
+/// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different one
+///             or none; a rank that could not plan has its own error. An exception of gather() or
+///             make() is thrown again after the others have been told. Also the errors of the
+///             communicator.
+/// Complexity  gather(), make() and one all_gather of 8 bytes a rank.
+template <communicator C, class Gather, class Make, class WordOf>
+[[nodiscard]] result<void> plan_together(C& comm, Gather const& gather, Make const& make,
+                                         WordOf const& word_of_plan)
 {
   auto const word_of = [](error const& why) {
     constexpr std::uint64_t no_plan = 0x6e6f20706c616e21U;
@@ -32,9 +36,12 @@ template <communicator C, class Make, class WordOf>
   };
   result<void> made;
   try {
+    if (auto gathered = gather(); !gathered) { return gathered; }
     made = make();
   } catch (...) {
-    static_cast<void>(compare(word_of(error{})));  // so that no rank waits for this one
+    // So that no rank waits for this one: the others are in this comparison too, or still in the
+    // gather, where this other call is a mismatch.
+    static_cast<void>(compare(word_of(error{})));
     throw;
   }
   auto same = compare(made ? word_of_plan() : word_of(made.error()));
