@@ -145,7 +145,10 @@ TEST(ChooseBags, JudgesTheBestAndThoseOfOneSizeOnOtherBatches)  // Ensures (2) (
       EXPECT_EQ(alone->mixes[place], (judged_mix{mix, step, step}));
       expected.push_back({mix, step, scored[place].mean_step});
     }
-    std::ranges::stable_sort(expected, {}, &judged_mix::judged_step);
+    std::ranges::sort(expected, [](judged_mix const& a, judged_mix const& b) {
+      if (a.judged_step != b.judged_step) { return a.judged_step < b.judged_step; }
+      return a.fitted_step != b.fitted_step ? a.fitted_step < b.fitted_step : a.mix > b.mix;
+    });
     EXPECT_EQ(judged->mixes, expected);
 
     auto const mixes = mixes_of(*judged);
