@@ -72,52 +72,67 @@ struct bag_job {
   }
 };
 
-// `over_longer_search`: mean step / that of a search with 64 times the work. `over_uniform`: on 64
-// batches that nothing was fitted to, mean step / that of the best bags of one size.
+// On 64 batches that nothing was fitted to or judged on: mean step / that of the best bags of one size.
+double over_uniform(bag_job const& job, bag_mix const& mix, std::vector<sample_batch> const& later)
+{
+  auto const gpus = static_cast<std::uint32_t>(job.machines.gpus());
+  std::vector<bag_mix> const mixes = {
+      mix, {{gpus, 0, 0, 0}}, {{0, gpus / 2, 0, 0}}, {{0, 0, gpus / 4, 0}}, {{0, 0, 0, gpus / 8}}};
+  auto const priced = ballast::price_bags(mixes, later, job.exchanges, job.spec.cost);
+  double uniform = std::numeric_limits<double>::max();
+  for (std::size_t size = 1; size < mixes.size(); ++size) {
+    uniform = std::min(uniform, (*priced)[size].mean_step.value());
+  }
+  return priced->front().mean_step.value() / uniform;
+}
+
+// Fitted to eight batches and, with `judged`, judged on as many others as the command line takes.
+// `over_uniform` is that of the worst of four draws; `over_longer_search`, where nothing is judged: mean
+// step on the eight / that of a search with 64 times the work.
 void choose(benchmark::State& state)
 {
   bag_job const job(static_cast<std::size_t>(state.range(0)));
+  bool const judged = state.range(2) != 0;
   constexpr std::size_t draws = 4;
   std::vector<std::vector<sample_batch>> fitted;
+  std::vector<std::vector<sample_batch>> others(draws);
   double over_longer = 0;
-  double over_uniform = 0;
+  double over = 0;
   double proven = 0;
-  for (std::uint64_t seed = 0; seed < draws; ++seed) {
-    fitted.push_back(job.draw(state.range(1), 8, 2 * seed + 1));
-    auto const found =
-        ballast::choose_bags(fitted.back(), job.machines, job.exchanges, job.spec.cost);
-    auto const longer =
-        ballast::choose_bags(fitted.back(), job.machines, job.exchanges, job.spec.cost,
-                             {.most_work = 64 * ((1U << 20) + 4096 * job.machines.gpus())});
-    proven += found->proven ? 1.0 / draws : 0;
-    over_longer = std::max(over_longer, found->mixes.front().mean_step.value() /
-                                            longer->mixes.front().mean_step.value());
-    std::vector<bag_mix> mixes = {found->mixes.front().mix};
-    for (auto const& [mix, step] : found->mixes) {
-      if (mix.is_uniform()) { mixes.push_back(mix); }
+  auto const chosen = [&](std::size_t draw, std::uint64_t work) {
+    return ballast::choose_bags(fitted[draw], job.machines, job.exchanges, job.spec.cost,
+                                {.judged_on = others[draw], .most_work = work})
+        .value();
+  };
+  for (std::uint64_t draw = 0; draw < draws; ++draw) {
+    fitted.push_back(job.draw(state.range(1), 8, 3 * draw + 1));
+    if (judged) {
+      auto const batches = std::clamp<std::size_t>(4096 / job.machines.gpus(), 32, 256);
+      others[draw] = job.draw(state.range(1), batches, 3 * draw + 3);
     }
-    auto const priced = ballast::price_bags(mixes, job.draw(state.range(1), 64, 2 * seed + 2),
-                                            job.exchanges, job.spec.cost);
-    double uniform = std::numeric_limits<double>::max();
-    for (std::size_t mix = 1; mix < mixes.size(); ++mix) {
-      uniform = std::min(uniform, (*priced)[mix].mean_step.value());
+    auto const found = chosen(draw, 0);
+    proven += found.proven ? 1.0 / draws : 0;
+    auto const& [mix, fitted_step, judged_step] = found.mixes.front();
+    over = std::max(over, over_uniform(job, mix, job.draw(state.range(1), 64, 3 * draw + 2)));
+    if (!judged) {
+      auto const longer = chosen(draw, 64 * ((1U << 20) + 4096 * job.machines.gpus()));
+      over_longer =
+          std::max(over_longer, fitted_step.value() / longer.mixes.front().fitted_step.value());
     }
-    over_uniform = std::max(over_uniform, priced->front().mean_step.value() / uniform);
   }
   state.counters["proven"] = proven;
-  state.counters["over_longer_search"] = over_longer;
-  state.counters["over_uniform"] = over_uniform;
+  state.counters["over_uniform"] = over;
+  if (!judged) { state.counters["over_longer_search"] = over_longer; }
   std::size_t next = 0;
   for (auto _ : state) {
-    auto const found =
-        ballast::choose_bags(fitted[next++ % draws], job.machines, job.exchanges, job.spec.cost);
+    auto const found = chosen(next++ % draws, 0);
     benchmark::DoNotOptimize(found);
   }
 }
 BENCHMARK(choose)
     ->Name("choose_bags/search")
-    ->ArgNames({"gpus", "data"})
-    ->ArgsProduct({{32, 64, 1024}, {0, 1, 2, 3}})
+    ->ArgNames({"gpus", "data", "judged"})
+    ->ArgsProduct({{32, 64, 1024}, {0, 1, 2, 3}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
 // The baseline: prices every mix to the end.

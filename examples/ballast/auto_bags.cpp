@@ -3,7 +3,6 @@
 
 #include "steps.hpp"
 
-#include <ballast/core/units.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
@@ -16,11 +15,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace cli {
@@ -30,8 +28,21 @@ using ballast::bag_mix;
 using ballast::sample_batch;
 
 constexpr std::size_t fitted_batches = 8;
-constexpr std::size_t scored_batches = 32;
-constexpr std::size_t most_scored = 12;  // mixes, and besides those of one size
+
+/// How many batches the finalists are judged on. A batch of a small job has few of the giants that
+/// decide, so small jobs are judged on more.
+std::size_t judged_batches(std::size_t gpus)
+{
+  return std::clamp<std::size_t>(4096 / gpus, 32, 256);
+}
+
+/// The largest bags whose GPUs all have heads, where the cost model says how many there are.
+std::uint32_t largest_bag(job const& work)
+{
+  auto const spec = ballast::parse_cost_spec(work.options.cost);
+  std::uint32_t const heads = spec ? spec->shape.heads : 1;
+  return heads > 1 ? std::bit_floor(std::min(heads, bag_mix::largest)) : bag_mix::largest;
+}
 
 std::string text_of(bag_mix const& mix)
 {
@@ -73,51 +84,6 @@ outcome<std::vector<sample_batch>> draw_batches(step_source& source, std::size_t
   return batches;
 }
 
-struct scored_mix {
-  ballast::priced_mix fitted;
-  std::size_t place = 0;    ///< as fitted
-  std::int64_t scored = 0;  ///< the sum of the other batches' steps, in eighths of a unit
-};
-
-/// The mixes that came nearest and those of one size, the one with the shortest steps on the batches
-/// first. Left out are mixes without a bag small enough for a sample of these batches.
-outcome<std::vector<scored_mix>> score(std::vector<ballast::priced_mix> const& fitted,
-                                       std::vector<sample_batch> const& batches,
-                                       ballast::bag_exchange_work const& exchanges, job const& work,
-                                       ballast::short_samples short_ones, progress& shown)
-{
-  std::vector<scored_mix> scored;
-  std::vector<bag_mix> mixes;
-  std::int64_t shortest = ballast::longest_sample;
-  for (sample_batch const& batch : batches) {
-    for (auto const length : batch.lengths) {
-      if (length > 0) { shortest = std::min(shortest, length); }
-    }
-  }
-  for (std::size_t place = 0; place < fitted.size(); ++place) {
-    bag_mix const& mix = fitted[place].mix;
-    bool const takes_all = short_ones == ballast::short_samples::admitted ||
-                           mix.spec().groups().back().gpus <= shortest;
-    if (!takes_all || (place >= most_scored && !mix.is_uniform())) { continue; }
-    scored.push_back({fitted[place], place});
-    mixes.push_back(mix);
-  }
-  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
-    shown.update([&] {
-      return fmt::format("choosing bags, scoring on batch {} of {}", batch + 1, batches.size());
-    });
-    auto const priced =
-        ballast::price_bags(mixes, std::span(&batches[batch], 1), exchanges, work.cost, short_ones);
-    if (!priced) { return bad_data(fmt::format("--bags auto: {}", priced.error().message)); }
-    for (std::size_t place = 0; place < mixes.size(); ++place) {
-      scored[place].scored += (*priced)[place].mean_step.numerator;
-    }
-  }
-  std::ranges::sort(scored, {},
-                    [](scored_mix const& each) { return std::pair(each.scored, each.place); });
-  return scored;
-}
-
 }  // namespace
 
 outcome<named_layout> choose_layout(job const& work, progress& shown)
@@ -128,28 +94,25 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
   step_source source(work, ~work.options.seed);
   auto const fitted = draw_batches(source, fitted_batches, shown);
   if (!fitted) { return tl::unexpected(fitted.error()); }
-  auto const others = draw_batches(source, scored_batches, shown);
+  auto const others = draw_batches(source, judged_batches(work.machines.gpus()), shown);
   if (!others) { return tl::unexpected(others.error()); }
 
   auto const short_ones = work.admits_short_samples() ? ballast::short_samples::admitted
                                                       : ballast::short_samples::refused;
   shown.update([] { return std::string("choosing bags, searching"); });
-  auto const found = ballast::choose_bags(*fitted, work.machines, *exchanges, work.cost,
-                                          {.short_ones = short_ones});
+  auto const found = ballast::choose_bags(
+      *fitted, work.machines, *exchanges, work.cost,
+      {.largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others});
   if (!found) { return usage("--bags auto", found.error()); }
-  auto const scored = score(found->mixes, *others, *exchanges, work, short_ones, shown);
-  if (!scored) { return tl::unexpected(scored.error()); }
 
-  bag_mix const& best = scored->front().fitted.mix;
+  bag_mix const& best = found->mixes.front().mix;
   auto layout =
       ballast::lay_out(best.spec(), work.machines, ballast::misplaced_bags::largest_first);
   if (!layout) { return usage("--bags auto", layout.error()); }
   named_layout chosen{text_of(best), layout->with_short_samples(short_ones)};
-  for (scored_mix const& each : *scored) {
-    constexpr double eighths = 8.0 * scored_batches;
-    chosen.judged.push_back({text_of(each.fitted.mix),
-                             each.fitted.mean_step.value() * work.seconds_per_unit,
-                             static_cast<double>(each.scored) / eighths * work.seconds_per_unit});
+  for (ballast::judged_mix const& each : found->mixes) {
+    chosen.judged.push_back({text_of(each.mix), each.fitted_step.value() * work.seconds_per_unit,
+                             each.judged_step.value() * work.seconds_per_unit});
   }
   return chosen;
 }

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_CHOOSE_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/concepts.hpp>
@@ -17,6 +18,7 @@
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -26,13 +28,14 @@
 
 namespace ballast::inline v0 {
 
-/// How choose_bags() searches.
+/// How choose_bags() searches, and what decides between the mixes that it finds.
 ///
-/// Expects     largest_bag is 1, 2, 4 or 8.
+/// Expects     largest_bag is 1, 2, 4 or 8; finalists >= 1. The batches of judged_on outlive the call.
 struct bag_search {
   std::uint32_t largest_bag = bag_mix::largest;       ///< at most the heads that the model has
   short_samples short_ones = short_samples::refused;  ///< what becomes of samples of few tokens
-  std::size_t kept = 8;         ///< a mix is priced to the end if it may be among so many best ones
+  std::span<sample_batch const> judged_on = {};  ///< other batches; none: those that are fitted
+  std::size_t finalists = 8;    ///< so many that are best on the fitted batches are judged
   std::uint64_t most_work = 0;  ///< samples placed; 0: 2^20 and 2^12 for each GPU, at most 2^24
 };
 
@@ -46,11 +49,22 @@ struct priced_mix {
   friend bool operator==(priced_mix const&, priced_mix const&) = default;
 };
 
+/// A mix that came to the last round of choose_bags().
+///
+/// Units       steps: cost units that one GPU does in that time.
+struct judged_mix {
+  bag_mix mix;
+  ratio fitted_step;  ///< mean over the batches that mixes were fitted to
+  ratio judged_step;  ///< mean over bag_search::judged_on, or the same where that is empty
+
+  friend bool operator==(judged_mix const&, judged_mix const&) = default;
+};
+
 /// What choose_bags() found.
 struct bag_choice {
-  std::vector<priced_mix> mixes;  ///< all that were priced to the end, best first
-  bool proven = false;            ///< whether no mix at all is better than the first
-  std::uint64_t placed = 0;       ///< samples, over all plans
+  std::vector<judged_mix> mixes;  ///< the chosen one, then the others of the last round, best first
+  bool proven = false;       ///< whether no mix that is left out is better on the fitted batches
+  std::uint64_t placed = 0;  ///< samples, over all plans
 };
 
 namespace detail {
@@ -71,6 +85,36 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
   }
 }
 
+/// The best mixes of a search and, of every size, the one with the most bags: judged on batches that
+/// they were not fitted to.
+///
+/// Expects     found: best first, with places.most_of(size) for each size that is not left out.
+[[nodiscard]] inline std::vector<judged_mix> judge_mixes(
+    std::span<summed_mix const> found, std::size_t finalists, bag_places const& places,
+    mix_batches const& fitted, mix_batches const& others, std::uint64_t& placed)
+{
+  std::array<bag_mix, bag_mix::sizes> uniform;
+  for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
+    uniform[size] = places.most_of(size);
+  }
+  mix_steps steps(others.exchanges);
+  std::vector<judged_mix> judged;
+  for (std::size_t place = 0; place < found.size(); ++place) {
+    auto const& [sum, mix] = found[place];
+    bool const is_uniform = std::find(uniform.begin(), uniform.end(), mix) != uniform.end();
+    if (place >= finalists && !is_uniform) { continue; }
+    step_eighths const on_others =
+        others.batches.empty() ? sum : steps.sum(mix, others.batches, placed);
+    judged.push_back(
+        {mix, mean_step(sum, fitted.batches.size()),
+         mean_step(on_others, (others.batches.empty() ? fitted : others).batches.size())});
+  }
+  std::sort(judged.begin(), judged.end(), [](judged_mix const& a, judged_mix const& b) {
+    return precedes(a.judged_step, b.judged_step, a.fitted_step, b.fitted_step, b.mix, a.mix);
+  });
+  return judged;
+}
+
 }  // namespace detail
 
 /// The mix of bags of 1, 2, 4 and 8 GPUs under which steps like these are shortest.
@@ -80,26 +124,34 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///
 ///     max over bags b of (load(b) + exchanges.work(T(b))) / G(b) + exchanges.once
 ///
-/// with T(b) the tokens of its samples. Chosen is the mix with the least mean over the batches. With
-/// up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32 GPUs none is left out, so
-/// the result is that of trying all. Beyond that the search ends when its work is used up.
+/// with T(b) the tokens of its samples. Mixes are fitted to the batches: sought are those with the
+/// least mean step. With up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32 GPUs
+/// none is left out, so the result is that of trying all. Beyond that the search ends when its work is
+/// used up. Of the best ones, and those with as many bags of one size as fit, the one is chosen that
+/// has the least mean step on search.judged_on.
 ///
-/// Give batches as the job will see them, eight for example, and judge the result on others with
-/// price_bags(). A mix may have no bag that takes a sample which comes later: admit short samples, or
-/// give batches that have the shortest ones. Call it once, when the job starts; it allocates.
+/// Give batches as the job will see them: eight to fit and 32 to judge on, for example. Where
+/// judged_on is empty, the fitted batches decide alone. That is enough where lengths are spread alike
+/// in all batches; where a few giants decide, what is best for eight batches can be 5 % slower on
+/// others than bags of one size. A mix may have no bag that takes a sample which comes later: admit
+/// short samples, or give batches that have the shortest ones. Call it once, when the job starts; it
+/// allocates.
 ///
 /// Expects     exchanges: once >= 0, and per_token does not decrease with the size.
 /// Ensures     (1) all mixes use all GPUs, fit the nodes where larger bags are laid first
 ///                 (misplaced_bags::largest_first), have no bag larger than largest_bag, and where
-///                 short samples are refused, no batch has any
-///             (2) mean_step is that of the plans of partition() with longest_processing_time
-///             (3) those with as many bags of one size as fit are always priced, for each size
-///             (4) of equal means, the mix with more of the smaller bags comes first
+///                 short samples are refused, no batch of either kind has any
+///             (2) steps are those of the plans of partition() with longest_processing_time
+///             (3) those with as many bags of one size as fit are always judged, for each size: on
+///                 judged_on, none of them has shorter steps than the first
+///             (4) of equal means on judged_on, the mix with the lesser one on the fitted batches
+///                 comes first, and of these the one with more of the smaller bags
 ///             (5) the same on every machine: nothing depends on time
 /// Errors      out_of_range: there is no batch, the cluster has GPUs of several speeds, or batch
 ///             `position` has a sample without a length or a cost, or the batches up to it cost 2^59
-///             units or more.
-/// Complexity  O(most_work) placements in bags, each O(sizes + log bags), after sorting.
+///             units or more. Batches of judged_on are counted on from the fitted ones.
+/// Complexity  O(most_work + (finalists + sizes) samples of judged_on) placements in bags, each
+///             O(sizes + log bags), after sorting.
 /// Source      the objective is that of the layouts in K. Zhang et al., "KnapFormer", arXiv
 ///             2508.06001, 2025, which leaves their choice as future work.
 template <cost_model CostOf>
@@ -109,6 +161,7 @@ template <cost_model CostOf>
                                              CostOf const& cost_of, bag_search const& search = {})
 {
   detail::expect_exchanges(exchanges);
+  BALLAST_EXPECTS(search.finalists >= 1, "no finalist was asked for, and one is the least");
   BALLAST_EXPECTS(search.largest_bag >= 1 && search.largest_bag <= bag_mix::largest &&
                       (search.largest_bag & (search.largest_bag - 1)) == 0,
                   "bags of at most ", search.largest_bag,
@@ -119,8 +172,16 @@ template <cost_model CostOf>
         "the GPUs of the cluster differ in speed, and bags are chosen for equal ones; write "
         "the bags yourself");
   }
-  auto const data = detail::read_mix_batches(batches, exchanges, machines.gpus(), cost_of);
-  if (!data) { return tl::unexpected(data.error()); }
+  if (batches.empty()) {
+    return fail(error_code::out_of_range, 0,
+                "there is no batch to choose bags for; give some, for example eight");
+  }
+  auto fitted = detail::read_mix_batches(batches, 0, exchanges, machines.gpus(), cost_of);
+  if (!fitted) { return tl::unexpected(fitted.error()); }
+  auto const others = detail::read_mix_batches(search.judged_on, batches.size(), exchanges,
+                                               machines.gpus(), cost_of);
+  if (!others) { return tl::unexpected(others.error()); }
+  fitted->shortest = std::min(fitted->shortest, others->shortest);
   detail::bag_places const places(machines.nodes, search.largest_bag);
 
   constexpr std::size_t all_tried_up_to = 32;  // GPUs
@@ -130,19 +191,19 @@ template <cost_model CostOf>
   std::uint64_t work =
       search.most_work != 0 ? search.most_work : std::min(usual_work, std::uint64_t{1} << 24);
   if (machines.gpus() <= all_tried_up_to) { work = std::numeric_limits<std::uint64_t>::max(); }
-  detail::mix_search searcher(*data, places, search.short_ones == short_samples::admitted,
-                              search.kept, work);
+  detail::mix_search searcher(*fitted, places, search.short_ones == short_samples::admitted,
+                              search.finalists, work);
+  auto const found = searcher.run(most_candidates);
   bag_choice choice;
-  for (auto const& [sum, mix] : searcher.run(most_candidates)) {
-    choice.mixes.push_back({mix, detail::mean_step(sum, batches.size())});
-  }
-  choice.proven = searcher.proven();
   choice.placed = searcher.placed();
+  choice.mixes =
+      detail::judge_mixes(found, search.finalists, places, *fitted, *others, choice.placed);
+  choice.proven = searcher.proven();
   return choice;
 }
 
-/// The mean step of mixes on batches, priced as choose_bags() prices them: on batches that the mixes
-/// were not chosen for, it says how good the choice is.
+/// The mean step of mixes on batches, priced as choose_bags() prices them. On batches that the mixes
+/// were neither fitted to nor judged on, it says how good a choice is.
 ///
 /// Expects     exchanges as for choose_bags; every mix has a bag.
 /// Ensures     (1) one mean for each mix, in the order given
@@ -158,9 +219,13 @@ template <cost_model CostOf>
   detail::expect_exchanges(exchanges);
   std::size_t gpus = 0;
   for (bag_mix const& mix : mixes) { gpus = std::max(gpus, mix.gpus()); }
-  auto const data = detail::read_mix_batches(batches, exchanges, gpus, cost_of);
+  if (batches.empty()) {
+    return fail(error_code::out_of_range, 0, "there is no batch to price bags on; give some");
+  }
+  auto const data = detail::read_mix_batches(batches, 0, exchanges, gpus, cost_of);
   if (!data) { return tl::unexpected(data.error()); }
   detail::mix_steps steps(exchanges);
+  std::uint64_t placed = 0;
   std::vector<priced_mix> priced;
   for (bag_mix const& mix : mixes) {
     BALLAST_EXPECTS(mix.gpus() > 0, "mix ", priced.size(), " has no bag");
@@ -171,12 +236,8 @@ template <cost_model CostOf>
                       " tokens is shorter than the smallest bag, which has " +
                       std::to_string(smallest) + " GPUs; use smaller bags or admit short samples");
     }
-    detail::step_eighths sum = 0;
-    std::uint64_t placed = 0;
-    for (detail::mix_batch const& batch : data->batches) {
-      sum += steps.plan(mix, batch, detail::over_the_limit, placed);
-    }
-    priced.push_back({mix, detail::mean_step(sum, batches.size())});
+    priced.push_back(
+        {mix, detail::mean_step(steps.sum(mix, data->batches, placed), batches.size())});
   }
   return priced;
 }

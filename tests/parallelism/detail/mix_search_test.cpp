@@ -43,7 +43,7 @@ ballast::detail::mix_batches batches_to_search(std::size_t gpus, std::uint64_t s
   exchanges.once = {0, 500, 500, 500};
   exchanges.per_token = {1 << 20, 90 << 20, 130 << 20, 150 << 20};
   ballast::quadratic_cost const cost{.linear = 1000, .quadratic = 1};
-  return ballast::detail::read_mix_batches(std::span(batches), exchanges, gpus, cost).value();
+  return ballast::detail::read_mix_batches(std::span(batches), 0, exchanges, gpus, cost).value();
 }
 
 // Oracle: prices every mix to the end.
@@ -52,12 +52,8 @@ std::vector<summed_mix> all_summed(ballast::detail::mix_batches const& data, std
   std::vector<summed_mix> all;
   ballast::detail::mix_steps steps(data.exchanges);
   for (bag_mix const& mix : ballast_test::all_mixes(gpus)) {
-    summed_mix each{0, mix};
     std::uint64_t placed = 0;
-    for (auto const& batch : data.batches) {
-      each.sum += steps.plan(mix, batch, ballast::detail::over_the_limit, placed);
-    }
-    all.push_back(each);
+    all.push_back({steps.sum(mix, data.batches, placed), mix});
   }
   std::sort(all.begin(), all.end());
   return all;

@@ -68,7 +68,7 @@ TEST(MixSteps, AreThoseOfPartitionAndNotBelowTheBound)
     quadratic_cost const cost{.linear = random.below(16), .quadratic = random.below(3)};
     ballast::sample_batch const batch{draw_mix_lengths(random)};
     auto const read =
-        ballast::detail::read_mix_batches(std::span(&batch, 1), exchanges, gpus, cost);
+        ballast::detail::read_mix_batches(std::span(&batch, 1), 0, exchanges, gpus, cost);
     ASSERT_TRUE(read) << read.error().message;
 
     mix_steps steps(exchanges);
@@ -92,7 +92,7 @@ TEST(MixSteps, AreTheSameWhereLoadAndNumberDoNotFitOneWord)
     batch.lengths.push_back(random.between(8, 1 << 10));
   }
   auto const step_of = [&batch](std::uint64_t cost_of_token) {
-    auto const read = ballast::detail::read_mix_batches(std::span(&batch, 1), {}, 80,
+    auto const read = ballast::detail::read_mix_batches(std::span(&batch, 1), 0, {}, 80,
                                                         quadratic_cost{.linear = cost_of_token});
     std::uint64_t placed = 0;
     return mix_steps({}).plan({{60, 2, 2, 1}}, read->batches.front(), over_the_limit, placed);
@@ -105,7 +105,7 @@ TEST(StepBound, KnowsSamplesThatFitNoSmallBag)
   // Four giants on two bags of 4 GPUs: they alone are 2 * 800 / 4 per bag.
   std::vector<ballast::sample_batch> const batches = {{{800, 800, 800, 800, 1, 1, 1, 1}}};
   auto const read =
-      ballast::detail::read_mix_batches(std::span(batches), {}, 16, quadratic_cost{.linear = 1});
+      ballast::detail::read_mix_batches(std::span(batches), 0, {}, 16, quadratic_cost{.linear = 1});
   ASSERT_TRUE(read);
   bag_mix const mix{{8, 0, 2, 0}};
   EXPECT_EQ(step_bound(mix, read->batches.front(), {}), 8U * 400);

@@ -82,22 +82,19 @@ inline void add_batch(mix_batches& all, std::span<tokens const> lengths,
   all.samples += order.size();
 }
 
-/// Prices and sorts batches for a job of so many GPUs.
+/// Prices and sorts batches for a job of so many GPUs. Errors count them from `first`.
 ///
 /// Ensures     (1) no step of any mix, in eighths of a cost unit, and no sum of one step for each
 ///                 batch is 2^62 or more
-/// Errors      out_of_range: there is no batch, or batch `position` has a sample whose length is not
-///             in [0, longest_sample] or that has no cost, or costs and exchanges of the batches up to
-///             it add up to 2^59 or more.
+/// Errors      out_of_range: batch `position` has a sample whose length is not in [0, longest_sample]
+///             or that has no cost, or costs and exchanges of the batches up to it add up to 2^59 or
+///             more.
 template <cost_model CostOf>
 [[nodiscard]] result<mix_batches> read_mix_batches(std::span<sample_batch const> batches,
+                                                   std::size_t first,
                                                    bag_exchange_work const& exchanges,
                                                    std::size_t gpus, CostOf const& cost_of)
 {
-  if (batches.empty()) {
-    return fail(error_code::out_of_range, 0,
-                "there is no batch to choose bags for; give some, for example eight");
-  }
   mix_batches all;
   all.exchanges = exchanges;
   all.batches.reserve(batches.size());
@@ -107,8 +104,8 @@ template <cost_model CostOf>
   workspace memory;
   std::vector<cost_units> costs;
   uint128 sum = 0;
-  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
-    auto const& lengths = batches[batch].lengths;
+  for (std::size_t batch = first; batch < first + batches.size(); ++batch) {
+    auto const& lengths = batches[batch - first].lengths;
     costs.clear();
     uint128 token_sum = 0;
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {

@@ -33,14 +33,16 @@ struct summed_mix {
 
 /// Looks for the mix with the least sum of steps.
 ///
-/// Uniform mixes are priced first. Where there are few mixes all are candidates; where there are many,
+/// Of every size, the mix with as many bags of it as fit is priced first. Where there are few mixes all are candidates; where there are many,
 /// those in which every size has a multiple of `grid` GPUs. Candidates are priced in the order of a
 /// bound, each only until it is seen to be longer than the best so far, and not at all where the bound
 /// says so. Where not all were candidates, GPUs are then moved between sizes of the best mixes, half as
 /// many each time that this does not help.
 ///
-/// Ensures     (1) every uniform mix that fits the nodes is priced completely
-///             (2) without a limit on the work, and with all mixes as candidates, the first is the best
+/// Expects     kept >= 1.
+/// Ensures     (1) of every size, the mix with the most bags is priced completely, if it is allowed
+///             (2) without a limit on the work, and with all mixes as candidates, the first `kept` are
+///                 the best ones
 /// Complexity  `work` placements of a sample, and a few mixes more.
 class mix_search {
  public:

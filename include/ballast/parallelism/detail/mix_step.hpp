@@ -60,6 +60,15 @@ class mix_steps {
     return plan_with(mix, batch, limit, placed, wide_, wide_bags{});
   }
 
+  /// The sum of the steps on some batches.
+  [[nodiscard]] step_eighths sum(bag_mix const& mix, std::span<mix_batch const> batches,
+                                 std::uint64_t& placed)
+  {
+    step_eighths steps = 0;
+    for (mix_batch const& batch : batches) { steps += plan(mix, batch, over_the_limit, placed); }
+    return steps;
+  }
+
  private:
   struct word_bags {
     int number_bits;
