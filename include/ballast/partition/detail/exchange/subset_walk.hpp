@@ -54,13 +54,13 @@ class subset_walk {
   /// Runs the pass and returns how many steps it took.
   std::size_t operator()()
   {
-    constexpr std::size_t stretches = merge_stretches;
-    std::array<std::size_t, stretches> give{};
-    std::array<std::size_t, stretches> take{};
-    std::array<std::uint64_t, stretches> reached{};
+    // Not a constant of this function: nvcc 13 writes it in place of every other that is as large.
+    std::array<std::size_t, merge_stretches> give{};
+    std::array<std::size_t, merge_stretches> take{};
+    std::array<std::uint64_t, merge_stretches> reached{};
     std::size_t const steps = given_.size() + taken_.size();
-    std::size_t const length = (steps + stretches - 1) / stretches;
-    for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+    std::size_t const length = (steps + merge_stretches - 1) / merge_stretches;
+    for (std::size_t stretch = 0; stretch < merge_stretches; ++stretch) {
       std::size_t const start = std::min(stretch * length, steps);
       give[stretch] = merged_from_first(
           given_, [this](std::size_t place) { return target(place); }, taken_.size(), start);
@@ -69,7 +69,7 @@ class subset_walk {
     std::size_t step = 0;
     for (; step < length && !found_; ++step) {
       bool improves = false;
-      for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+      for (std::size_t stretch = 0; stretch < merge_stretches; ++stretch) {
         std::uint64_t const* const sums = given_.data() + give[stretch];
         std::uint64_t const sum = target(take[stretch]);
         reached[stretch] = sums[0] >= sum ? 1 : 0;
@@ -78,16 +78,16 @@ class subset_walk {
         improves |= ((sum - sums[-1] - 1) | (reached[stretch] - 1)) < under_;
       }
       if (improves) [[unlikely]] {
-        for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+        for (std::size_t stretch = 0; stretch < merge_stretches; ++stretch) {
           if (reached[stretch] != 0) { improve(give[stretch], take[stretch]); }
         }
       }
-      for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+      for (std::size_t stretch = 0; stretch < merge_stretches; ++stretch) {
         give[stretch] += 1 - reached[stretch];
         take[stretch] += reached[stretch];
       }
     }
-    return stretches * step + refusals_;
+    return merge_stretches * step + refusals_;
   }
 
   [[nodiscard]] std::uint32_t given() const noexcept { return best_given_; }
