@@ -20,9 +20,9 @@ namespace ballast::inline v0::detail {
 
 /// When bags of several speeds finish, in whole numbers, for searches over the finishing time.
 ///
-/// Units       in the time t, a bag of speed s does floor(t * s / unit). The unit is the least common
-///             multiple of the speeds, so that no finishing time has a fraction; where that takes
-///             more than 32 bits it is the largest speed, and finishing times are rounded up.
+/// Units       in the time t, a bag of speed s does floor(t * s / unit). The unit is the least
+///             common multiple of the speeds, so that no finishing time has a fraction; where that
+///             takes more than 32 bits it is the largest speed, and finishing times are rounded up.
 /// Expects     loads and work are not negative; times are at most enough().
 /// Ensures     (1) work_until(t, b) is the largest w for which finish(b, w) <= t; 0 where the bag
 ///                 does not even finish what it has
