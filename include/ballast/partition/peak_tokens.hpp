@@ -61,8 +61,9 @@ namespace ballast::inline v0 {
 ///
 /// Expects     fits(samples) says whether so many fit; 0 samples fit.
 /// Ensures     (1) fits(returned), and returned == most or !fits(returned + 1)
-///             (2) where more samples never fit after fewer did not, no larger number fits. A
-///                 balancer can break that by little: one sample more can make a better plan
+///             (2) no larger number fits, where a number that does not fit means that no larger one
+///                 does. With a balancer that can fail by little: one sample more may make a better
+///                 plan
 /// Complexity  O(log most) calls.
 template <std::predicate<std::size_t> Fits>
 [[nodiscard]] std::size_t largest_mini_batch(std::size_t most, Fits const& fits)
