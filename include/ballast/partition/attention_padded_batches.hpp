@@ -44,7 +44,8 @@ namespace ballast::inline v0 {
 ///             (2) loads have grown by what attention_padded batches of the samples cost that each
 ///                 bag now owns
 ///             (3) the makespan is at most that of conv_transformer_batches
-///             (4) no plan of such batches has a makespan below the one returned
+///             (4) no plan of such batches has a makespan below the one returned, which is 0 where
+///                 the least common multiple of the speeds takes more than 32 bits
 ///             (5) no move of one sample from the bag that finishes last, and no swap for another,
 ///                 has both bags finish earlier than that, unless `work` is used up; where the
 ///                 search of all plans ends, this one is an optimum, and proven
@@ -109,7 +110,7 @@ struct attention_padded_batches {
       detail::attention_search search(items, problem, times, scratch);
       std::uint64_t bags_to_look_at = std::min(left, search_work);
       search.improve(best, bags_to_look_at, owner);
-      if (bags_to_look_at > 0 && times.exact()) { proven = best; }
+      if (bags_to_look_at > 0) { proven = best; }
     }
 
     batches.load(owner);

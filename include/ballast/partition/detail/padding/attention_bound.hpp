@@ -79,7 +79,7 @@ class attention_bound {
       uint128 const middle = low + (high - low) / 2;
       (places_all(middle) ? high : low) = middle;
     }
-    return times_.exact() ? low + 1 : low;  // a finishing time that is rounded up can be above low
+    return high;
   }
 
  private:
