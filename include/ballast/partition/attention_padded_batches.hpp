@@ -35,8 +35,8 @@ namespace ballast::inline v0 {
 /// Bags are filled in descending order of attention up to a finishing time, the least one that
 /// bisection finds. Exchanges then relieve the bag that finishes last, there and in the plans of
 /// conv_transformer_batches and longest_processing_time. The best of the three is shaken three
-/// hundred times, by samples that move to random bags, and relieved again. Of at most 24 samples,
-/// all plans are searched at last, as far as 100,000 bags go.
+/// hundred times, by samples that move to random bags, and relieved again. At last, where there are
+/// at most 24 samples, a search goes through all plans, until it has looked at 100,000 bags.
 ///
 /// Expects     the problem has attention parts: the front door reads them from an
 ///             attention_cost_model, as quadratic_cost.
@@ -47,9 +47,12 @@ namespace ballast::inline v0 {
 ///             (4) no plan of such batches has a makespan below the one returned, which is 0 where
 ///                 the least common multiple of the speeds takes more than 32 bits
 ///             (5) no move of one sample from the bag that finishes last, and no swap for another,
-///                 has both bags finish earlier than that, unless `work` is used up; where the
-///                 search of all plans ends, this one is an optimum, and proven
-/// Complexity  O(n log n + m log m) and for every time tried O(n + m log n), and O(work).
+///                 has both bags finish earlier than that, unless `work` is used up. Where the
+///                 search of all plans comes to its end, the plan is an optimum, and proven, but
+///                 for such speeds
+/// Complexity  O(n log n + m log m); for every time tried that of `detail::attention_filling`,
+///             O(n + m log n) where packed work falls with attention; and O(work), with
+///             O(m log m) for every exchange that is made.
 /// Source      the objective is that of Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM:
 ///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
 ///             Language Model Training", arXiv 2503.23830, 2025; filling by bisection follows E. G.
@@ -114,6 +117,10 @@ struct attention_padded_batches {
     }
 
     batches.load(owner);
+    if (best > proven) {  // a search that was cut short may end with a plan that exchanges improve
+      batches.relieve(proven, left);
+      batches.store(owner);
+    }
     for (std::size_t bag = 0; bag < loads.size(); ++bag) { loads[bag] += batches.work(bag); }
     return times.makespan(proven);
   }
