@@ -2,7 +2,8 @@
 #ifndef BALLAST_PARTITION_HPP
 #define BALLAST_PARTITION_HPP
 
-/// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several dimensions at once.
+/// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several
+/// dimensions at once.
 
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>

@@ -73,6 +73,37 @@ TEST(SumOf, OverflowsRatherThanWraps)  // Ensures (1)
   EXPECT_EQ((sum_of{quadratic_cost{}, length_itself{}}(no_cost)), no_cost);
 }
 
+// A cost model whose cost is attention alone.
+struct attention_alone {
+  constexpr cost_units operator()(tokens length) const { return length; }
+  [[nodiscard]] constexpr cost_units attention_part(tokens length) const { return length; }
+};
+
+TEST(CostOf, SaysWhatOfACostIsAttention)
+{
+  constexpr sample s{.patches = 10, .text = 3};
+  static_assert(cost_of{quadratic_cost{1, 2, 0}, &sample::patches}.attention_part(s) == 200);
+  EXPECT_EQ((cost_of{quadratic_cost{1, 2, 0}, all_tokens{}}.attention_part(s)), 2 * 13 * 13);
+  auto const twice = [](sample const& x) { return 2 * x.text; };
+  EXPECT_EQ((cost_of{quadratic_cost{1, 2, 0}, twice}.attention_part(s)), 2 * 6 * 6);
+  static_assert(ballast::attention_cost_model<cost_of<quadratic_cost, tokens sample::*>, sample>);
+  static_assert(!ballast::attention_cost_model<cost_of<length_itself, all_tokens>, sample>);
+}
+
+TEST(SumOf, AddsTheAttentionOfEveryModel)  // Ensures (2)
+{
+  constexpr sample s{.patches = 10, .text = 3};
+  constexpr sum_of cost{cost_of{quadratic_cost{1, 2, 0}, &sample::patches},
+                        cost_of{quadratic_cost{5, 1, 0}, &sample::text}};
+  static_assert(cost.attention_part(s) == 200 + 9);
+  static_assert(cost(s) == 210 + 24);
+  static_assert(!ballast::attention_cost_model<composed, sample>);  // one model does not say
+  static_assert(ballast::attention_cost_model<sum_of<quadratic_cost>>);
+  constexpr cost_units half = cost_units{1} << 62;
+  EXPECT_EQ((sum_of{attention_alone{}, attention_alone{}}.attention_part(half)), no_cost);
+  EXPECT_EQ((sum_of{attention_alone{}, attention_alone{}}.attention_part(half - 1)), no_cost - 1);
+}
+
 TEST(SumOf, IsEqualWhereItsModelsAre)
 {
   sum_of const a{quadratic_cost{1}, quadratic_cost{2}};

@@ -22,6 +22,7 @@ using ballast_test::cpp_int;
 using ballast_test::cpp_rational;
 
 static_assert(ballast::cost_model<quadratic_cost>);
+static_assert(ballast::attention_cost_model<quadratic_cost>);
 static_assert(std::regular<quadratic_cost>);
 
 template <quadratic_cost Cost>
@@ -63,6 +64,16 @@ RC_GTEST_PROP(QuadraticCost, GrowsWithLength, ())  // Ensures (3)
   quadratic_cost const cost = any_cost();
   tokens const length = any_length();
   RC_ASSERT(cost(length) <= cost(length + *rc::gen::inRange<tokens>(0, 1000)));
+}
+
+RC_GTEST_PROP(QuadraticCost, HasAnAttentionPartFromZeroToTheCost, ())
+{
+  quadratic_cost const cost = any_cost();
+  tokens const length = any_length();
+  cost_units const part = cost.attention_part(length);
+  RC_ASSERT(part == oracle({0, cost.quadratic, cost.fraction_bits}, length));
+  RC_ASSERT(part >= 0);
+  RC_ASSERT(part <= cost(length));
 }
 
 TEST(QuadraticCost, RoundsHalvesUp)  // Ensures (1)

@@ -40,7 +40,9 @@ std::vector<bag_id> steps_on_lists(std::vector<tokens> const& lengths, std::size
   tokens const bound = std::ranges::max(without_padding->loads);
   std::vector<std::size_t> order(lengths.size());
   for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t of) { return lengths[of]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return lengths[a] > lengths[b] || (lengths[a] == lengths[b] && a < b);
+  });
 
   struct list {
     tokens count = 0;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/round_robin.hpp>
@@ -138,6 +140,22 @@ TEST(BarsAsPlanned, MakeSamplesOfAPaddedBatchAsLongAsTheLongest)
   EXPECT_THAT(bars, ElementsAre(a_bar(1, 0, 20, "sample 0, 10 tokens"),
                                 a_bar(1, 20, 20, "sample 1, 20 tokens"),
                                 a_bar(0, 0, 30, "sample 2, 30 tokens")));
+}
+
+TEST(BarsAsPlanned, GiveSamplesThatPadAttentionTheLargestPartOfTheirBatch)
+{
+  // 60 is alone on two GPUs. 20 and 30 cost 50 + 2 x 900, of which 20 + 900 are the former's.
+  std::vector<ballast::tokens> const lengths{20, 60, 30};
+  ballast::bag_layout const bags(std::vector<ballast::bag>{{rank_id{0}, 1}, {rank_id{1}, 2}});
+  auto const plan = ballast::partition(lengths, bags, ballast::attention_padded_batches{},
+                                       ballast::quadratic_cost{.linear = 1, .quadratic = 1});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->loads, ElementsAre(1850, 3660));
+  auto const bars = ballast::report::bars_as_planned(*plan, bags, lengths, 1.0);
+  EXPECT_THAT(bars, ElementsAre(a_bar(0, 0, 920, "sample 0, 20 tokens"),
+                                a_bar(1, 0, 1830, "sample 1, 60 tokens over 2 GPUs"),
+                                a_bar(2, 0, 1830, "sample 1, 60 tokens over 2 GPUs"),
+                                a_bar(0, 920, 930, "sample 2, 30 tokens")));
 }
 
 TEST(StepBars, MayBeNone)

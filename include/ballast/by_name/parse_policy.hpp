@@ -143,9 +143,9 @@ namespace detail {
 /// `least_movement:(exact:nodes=1000),eps=0.01`. Parameters that are not written have the
 /// defaults of the policy's type.
 ///
-/// Errors      syntax, unknown_name or out_of_range with a byte offset: a name or parameter that does
-///             not exist, a value that the parameter cannot have, a policy that cannot work with
-///             another.
+/// Errors      syntax, unknown_name or out_of_range with a byte offset: a name or parameter that
+///             does not exist, a value that the parameter cannot have, a policy that cannot work
+///             with another.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<any_policy> parse_policy(std::string_view text)
 {

@@ -17,8 +17,9 @@ namespace ballast::inline v0 {
 template <class Model, class Sample = tokens>
 concept cost_model = integer_function<Model, Sample const&>;
 
-/// A cost model that says what part of a sample's cost is attention, for encoders that pack the rest
-/// of their work but pad attention to the longest sample of a batch. The part is from 0 to the cost.
+/// A cost model that says what part of a sample's cost is attention, for encoders that pack the
+/// rest of their work but pad attention to the longest sample of a batch. The part is from 0 to the
+/// cost.
 template <class Model, class Sample = tokens>
 concept attention_cost_model =
     cost_model<Model, Sample> && requires(Model const& model, Sample const& sample) {

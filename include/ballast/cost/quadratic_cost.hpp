@@ -15,8 +15,8 @@ namespace ballast::inline v0 {
 /// The cost of a sample in a transformer: a part per token and a part per pair of tokens.
 ///
 /// The coefficients are fixed-point numbers, so that every rank, compiler, flag and device computes
-/// the same cost to the bit. `gamma_corrected` and `latency_cost` compute them. Without fraction bits
-/// they are plain integers: under `quadratic_cost{1}` a sample costs its number of tokens.
+/// the same cost to the bit. `gamma_corrected` and `latency_cost` compute them. Without fraction
+/// bits they are plain integers: under `quadratic_cost{1}` a sample costs its number of tokens.
 ///
 /// Units       linear and quadratic count 2^-fraction_bits units, per token and per token^2.
 /// Expects     fraction_bits <= 127.

@@ -21,17 +21,18 @@
 
 namespace ballast::inline v0 {
 
-/// The fewest tokens that all ranks together send to other nodes, however the bags of one size and
-/// speed exchange what a plan gives them, by Boost's minimum-cost flow.
+/// The fewest tokens that all ranks together send to other nodes, over all orders of the bags of one
+/// size and speed, by Boost's minimum-cost flow.
 ///
-/// place_by_node makes the rank that sends most send little, which is another aim, and NP-hard. This
-/// judges it: its plans send no fewer tokens in total, and no order of bags has a rank that sends less
-/// than this total divided by the ranks. Where all batches have one size and the links between nodes are
-/// shared, the total itself is what counts.
+/// place_by_node has another aim, which is NP-hard: that the rank that sends most sends little. This
+/// judges its plans: in total they send no fewer tokens than this, and in any order the rank that
+/// sends most sends at least this total divided by the number of ranks. Where all batches have one
+/// size and ranks share the links between nodes, the total itself is what counts.
 ///
-/// Expects     a plan for these bags, of the samples of `from`, over the GPUs of `machines`. Samples of
-///             bags with GPUs of several nodes do not count, since these bags keep what they have.
-/// Complexity  O(m (m nodes + m log m)) for m bags: for small jobs.
+/// Expects     a plan for these bags, of the samples of `from`, over the GPUs of `machines`.
+/// Ensures     (1) no order of bags sends fewer tokens to other nodes. Samples of bags with GPUs of
+///                 several nodes do not count, since these bags keep what they have
+/// Complexity  O(m^2 k log m) for m bags and k nodes, so for small jobs; allocates its network.
 [[nodiscard]] inline tokens least_node_traffic(partition_plan const& plan, placement const& from,
                                                bag_layout const& bags, cluster const& machines)
 {

@@ -27,15 +27,16 @@
 
 namespace ballast::inline v0 {
 
-/// Batches whose attention is padded to their longest sample while the rest of their work is packed,
-/// with a small makespan and a certificate: b samples cost the sum of what else they cost and b
-/// times the largest attention part, as sum l + lambda b max l^2 with `quadratic_cost{1, lambda}`.
+/// Batches whose attention is padded to their longest sample while the rest of their work is
+/// packed, with a small makespan and a certificate: b samples cost the sum of what else they cost
+/// and b times the largest attention part. With `quadratic_cost{1, lambda}` that is
+/// sum l + lambda b max l^2.
 ///
 /// Bags are filled in descending order of attention up to a finishing time, the least one that
 /// bisection finds. Exchanges then relieve the bag that finishes last, there and in the plans of
-/// conv_transformer_batches and longest_processing_time. The best of the three is shaken three hundred times,
-/// by samples that move to random bags, and relieved again. Of at most 24 samples, all plans are
-/// searched at last, as far as 100,000 bags go.
+/// conv_transformer_batches and longest_processing_time. The best of the three is shaken three
+/// hundred times, by samples that move to random bags, and relieved again. At last, where there are
+/// at most 24 samples, a search goes through all plans, until it has looked at 100,000 bags.
 ///
 /// Expects     the problem has attention parts: the front door reads them from an
 ///             attention_cost_model, as quadratic_cost.
@@ -43,11 +44,15 @@ namespace ballast::inline v0 {
 ///             (2) loads have grown by what attention_padded batches of the samples cost that each
 ///                 bag now owns
 ///             (3) the makespan is at most that of conv_transformer_batches
-///             (4) no plan of such batches has a makespan below the one returned
+///             (4) no plan of such batches has a makespan below the one returned, which is 0 where
+///                 the least common multiple of the speeds takes more than 32 bits
 ///             (5) no move of one sample from the bag that finishes last, and no swap for another,
-///                 has both bags finish earlier than that, unless `work` is used up; where the search of all plans ends, this one is an optimum,
-///                 and proven
-/// Complexity  O(n log n + m log m) and for every time tried O(n + m log n), and O(work).
+///                 has both bags finish earlier than that, unless `work` is used up. Where the
+///                 search of all plans comes to its end, the plan is an optimum, and proven, but
+///                 for such speeds
+/// Complexity  O(n log n + m log m); for every time tried that of `detail::attention_filling`,
+///             O(n + m log n) where packed work falls with attention; and O(work), with
+///             O(m log m) for every exchange that is made.
 /// Source      the objective is that of Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM:
 ///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
 ///             Language Model Training", arXiv 2503.23830, 2025; filling by bisection follows E. G.
@@ -108,10 +113,14 @@ struct attention_padded_batches {
       detail::attention_search search(items, problem, times, scratch);
       std::uint64_t bags_to_look_at = std::min(left, search_work);
       search.improve(best, bags_to_look_at, owner);
-      if (bags_to_look_at > 0 && times.exact()) { proven = best; }
+      if (bags_to_look_at > 0) { proven = best; }
     }
 
     batches.load(owner);
+    if (best > proven) {  // a search that was cut short may end with a plan that exchanges improve
+      batches.relieve(proven, left);
+      batches.store(owner);
+    }
     for (std::size_t bag = 0; bag < loads.size(); ++bag) { loads[bag] += batches.work(bag); }
     return times.makespan(proven);
   }
@@ -122,9 +131,8 @@ struct attention_padded_batches {
   friend bool operator==(attention_padded_batches, attention_padded_batches) = default;
 
  private:
-  static constexpr int kicks = 300;  // shaken plans to exchange from
-  static constexpr std::size_t search_up_to =
-      24;  // samples; of more, too few plans can be looked at
+  static constexpr int kicks = 300;                // shaken plans to exchange from
+  static constexpr std::size_t search_up_to = 24;  // samples: of more, the search does not end
   static constexpr std::uint64_t search_work = 100'000;
 
   /// Looks for the least time up to 1/16384 of it: exchanges do the rest.

@@ -31,8 +31,8 @@ namespace ballast::inline v0 {
 ///
 /// Expects     all policies batch samples alike, and either all restrict plans or none does.
 /// Ensures     (1) the plan is one policy's, and no policy's is better
-///             (2) it returns the largest of the lower bound and what the policies prove; where they
-///                 restrict plans, only the least of what they prove holds for all
+///             (2) it returns the largest of the lower bound and what the policies prove; where
+///                 they restrict plans, only the least of what they prove holds for all
 /// Complexity  the policies, one after the other, and the bound; 4 n + 24 m bytes of scratch.
 template <partition_policy First, partition_policy... Others>
 struct best_of {

@@ -26,8 +26,9 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
 ///             weights[n], capacities[m] and joint_lengths[n] are empty where the caller asked for
-///             nothing of the kind; attention[n] is there for policies that pad attention alone. first_part[n + 1] and parts, of sample i from first_part[i] to
-///             first_part[i + 1] and in the order of bags, are empty where each sample has one home.
+///             nothing of the kind; attention[n] is there for policies that pad attention alone.
+///             first_part[n + 1] and parts, of sample i from first_part[i] to first_part[i + 1] and
+///             in the order of bags, are empty where each sample has one home.
 /// Units       costs in the cost model's unit; a bag of speed s does s of them per unit of time,
 ///             and where all GPUs are equally fast, s is their number.
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
@@ -89,9 +90,9 @@ struct partition_problem {
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than the bag has GPUs does not fit. A sequence of no tokens fits every bag.
   ///
-  /// Where the bags admit short samples, these come with as many tokens as the smallest bag has GPUs:
-  /// the least that fits. So every policy puts them into smallest bags, also one that was written
-  /// without a thought of them, and by the same rule.
+  /// Where the bags admit short samples, these come with as many tokens as the smallest bag has
+  /// GPUs: the least that fits. So every policy puts them into smallest bags, also one that was
+  /// written without a thought of them, and by the same rule.
   [[nodiscard]] static constexpr bool fits(tokens length, std::uint32_t gpus) noexcept
   {
     return length == 0 || length >= static_cast<tokens>(gpus);
@@ -128,8 +129,9 @@ concept partition_policy =
 
 namespace detail {
 
-// What the type of a policy says. Where batches() and restricts() are no static and constexpr members,
-// as those of any_policy, only its value does. (bool_constant: what is no constant is no error here.)
+// What the type of a policy says. Where batches() and restricts() are no static and constexpr
+// members, as those of any_policy, only its value does. (bool_constant: what is no constant is no
+// error here.)
 template <class P>
 concept known_to_pad =
     requires { requires std::bool_constant<P::batches() != batching::packed>::value; };
@@ -157,8 +159,8 @@ concept packed_policy = partition_policy<P> && !detail::known_to_pad<P>;
 template <class P>
 concept unrestricted_policy = partition_policy<P> && !detail::known_to_restrict<P>;
 
-/// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0 where
-/// it proves nothing.
+/// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0
+/// where it proves nothing.
 template <partition_policy Policy>
 ratio run_policy(Policy const& policy, partition_problem const& problem,
                  std::span<cost_units> loads, std::span<bag_id> owner, workspace& memory)

@@ -29,8 +29,8 @@ namespace ballast::inline v0 {
 /// first of them, up to the makespan of a plan of lengths without padding, and gives the samples
 /// that are left one by one to the bag with the least sum of lengths.
 ///
-/// It reads lengths, not costs, and is here for comparison: `attention_padded_batches` balances what
-/// the bags will really do and is never worse.
+/// It reads lengths, not costs, and is here for comparison: `attention_padded_batches` balances
+/// what the bags will really do and is never worse.
 ///
 /// Expects     the problem has attention parts.
 /// Ensures     (1) every sample has one bag, which it fits

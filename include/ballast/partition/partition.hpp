@@ -39,10 +39,10 @@ namespace ballast::inline v0 {
 ///             zero. Both return integers. A sample that is a number is its own length. The policy
 ///             does what partition_policy says.
 /// Ensures     (1) those of partition_plan
-///             (2) every sample is in a bag that takes it (bag_layout::takes): one with no more GPUs
-///                 than the sample has tokens or, for a short sample where the bags admit it, a
-///                 smallest one. Its cost, its weight and the tokens that move are its own; what a
-///                 policy reads as its length is the number of GPUs of that bag
+///             (2) every sample is in a bag that takes it (bag_layout::takes): one with no more
+///                 GPUs than the sample has tokens or, for a short sample where the bags admit it,
+///                 a smallest one. Its cost, its weight and the tokens that move are its own; what
+///                 a policy reads as its length is the number of GPUs of that bag
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 ///             (5) samples with one key in constraints.together have one bag, and no bag holds more
@@ -51,11 +51,11 @@ namespace ballast::inline v0 {
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
 ///             the job, or the costs or weights overflow; or weights have no most_per_gpu;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
-///             refuse short samples; or it found no bag with room, or there is no bag, or the policy
-///             pads and samples have to stay together, or it pads attention and cost_of is no
-///             attention_cost_model. The plan is then unspecified.
-/// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound; with
-///             samples to keep together O(n log n).
+///             refuse short samples; or it found no bag with room, or there is no bag, or the
+///             policy pads and samples have to stay together, or it pads attention and cost_of is
+///             no attention_cost_model. The plan is then unspecified.
+/// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound;
+///             with samples to keep together O(n log n).
 template <std::ranges::forward_range Samples, partition_policy Policy,
           integer_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
 [[nodiscard]] result<void> partition_into(partition_plan& plan, workspace& memory,

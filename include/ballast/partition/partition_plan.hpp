@@ -18,21 +18,21 @@ namespace ballast::inline v0 {
 
 /// Which bag computes which samples, and how good that is.
 ///
-/// Shapes      owner[n], costs[n], loads[m], samples: m groups; attention[n] of plans that pad attention
-///             alone, otherwise empty.
-/// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit per GPU,
-///             or per unit of speed where GPUs differ.
+/// Shapes      owner[n], costs[n], loads[m], samples: m groups; attention[n] of plans that pad
+///             attention alone, otherwise empty.
+/// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit
+///             per GPU, or per unit of speed where GPUs differ.
 /// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
 ///             (2) loads[b] is what bag b computes: the sum of the costs of samples[b], of a padded
 ///                 batch their number times the largest of them, and of one that pads attention
 ///                 alone the sum of costs[i] - attention[i] and their number times the largest
 ///                 attention[i]
 ///             (3) makespan is the largest load per speed, exactly
-///             (4) lower_bound: no plan has a smaller makespan among those that keep the constraints
-///                 and what the policy restricts itself to (equal counts, padded batches). So this
-///                 plan is at most gap() above the optimum
-///             (5) short_samples counts samples that leave GPUs of their bag without a token; 0 where
-///                 the bags do not admit such
+///             (4) lower_bound: no plan has a smaller makespan among those that keep the
+///                 constraints and what the policy restricts itself to (equal counts, padded
+///                 batches). So this plan is at most gap() above the optimum
+///             (5) short_samples counts samples that leave GPUs of their bag without a token; 0
+///                 where the bags do not admit such
 ///             (6) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the constraints give no home
 struct partition_plan {

@@ -16,15 +16,15 @@
 
 namespace ballast::inline v0 {
 
-/// Tokens that the GPU with most holds in a phase, padding included: what its activations, and so its
-/// memory, grow with.
+/// Tokens that the GPU with most holds in a phase, padding included: what its activations, and so
+/// its memory, grow with.
 ///
 /// With `plan.owner` it is that of a plan; with the bags that samples were read on, that of a job
 /// that does not balance.
 ///
 /// Shapes      lengths[n], owner[n].
-/// Expects     owner.size() == lengths.size(); lengths are from 0 to longest_sample, owners are bags
-///             of the layout.
+/// Expects     owner.size() == lengths.size(); lengths are from 0 to longest_sample, owners are
+///             bags of the layout.
 /// Ensures     (1) the largest, over bags, of the sum of the lengths of its samples, or of a padded
 ///                 batch their number times the longest, each divided by the GPUs of the bag and
 ///                 rounded up. Padded attention needs no memory that grows with its padding, since
@@ -61,8 +61,9 @@ namespace ballast::inline v0 {
 ///
 /// Expects     fits(samples) says whether so many fit; 0 samples fit.
 /// Ensures     (1) fits(returned), and returned == most or !fits(returned + 1)
-///             (2) where more samples never fit after fewer did not, no larger number fits. A
-///                 balancer can break that by little: one sample more can make a better plan
+///             (2) no larger number fits, where a number that does not fit means that no larger one
+///                 does. With a balancer that can fail by little: one sample more may make a better
+///                 plan
 /// Complexity  O(log most) calls.
 template <std::predicate<std::size_t> Fits>
 [[nodiscard]] std::size_t largest_mini_batch(std::size_t most, Fits const& fits)

@@ -11,6 +11,7 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -88,7 +89,8 @@ namespace ballast::inline v0::report {
 /// Ensures     (1) one bar per sample and GPU of its bag, which lasts the sample's time / speed of
 ///                 the bag, so that faster GPUs wait inside it for the slowest; the bars of a GPU
 ///                 follow each other in sample order without gaps. In a padded batch every sample
-///                 takes the time of the longest one, and where attention alone is padded, its attention does
+///                 takes the time of the longest one; where a batch pads attention alone, every
+///                 sample has the largest attention part beside the rest of its own cost
 /// Complexity  O(n * GPUs of a bag).
 [[nodiscard]] inline std::vector<gantt_bar> bars_as_planned(partition_plan const& plan,
                                                             bag_layout const& bags,

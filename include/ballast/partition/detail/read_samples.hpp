@@ -136,8 +136,8 @@ struct sample_prices {
 /// The lengths of a step's samples.
 struct sample_lengths {
   std::span<tokens> own;
-  /// What policies look at: where the bags admit short samples, such a one has a token for every GPU
-  /// of a smallest bag.
+  /// What policies look at: where the bags admit short samples, such a one has a token for every
+  /// GPU of a smallest bag.
   std::span<tokens> fitting;
   std::size_t short_samples = 0;
 };

@@ -16,8 +16,9 @@
 /// What is wrong with a call of `partition` or `partition_into` that cannot compile.
 ///
 /// These types are never defined. A function that returns one cannot be called, and the first line
-/// that a compiler prints names it; for a `requires` expression there is no such call. (A static_assert
-/// in a function that takes anything would have a `requires` expression find that function.)
+/// that a compiler prints names it; for a `requires` expression there is no such call. (A
+/// static_assert in a function that takes anything would have a `requires` expression find that
+/// function.)
 namespace ballast::inline v0::detail {
 
 struct samples_must_be_a_range_that_can_be_read_twice;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
 
 #include <algorithm>
 
@@ -50,6 +51,22 @@ TEST(AttentionBound, IsTheOptimumWhereNothingIsPacked)
     step.attention = step.step.costs;
     attention_problem const problem(step);
     ASSERT_EQ(bound_of(problem), problem.optimum()) << "trial " << trial;
+  }
+}
+
+// Finishing times are then rounded up, and a bound in them may be above the optimum.
+TEST(AttentionBound, ProvesNothingWhereSpeedsHaveNoCommonMultiple)
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < 200; ++trial) {
+    attention_instance step(random, 6, 3, 1);
+    step.step.gpu_speeds.assign(step.step.gpus.size(), 4294967279);
+    step.step.gpu_speeds.back() = 4294967291;
+    bool const common = step.step.gpus.size() == 1;
+    attention_problem const problem(step, trial % 2 == 0);
+    ASSERT_LE(bound_of(problem), problem.optimum()) << "trial " << trial;
+    if (!common) { ASSERT_EQ(bound_of(problem), ratio{}) << "trial " << trial; }
+    ASSERT_LE(problem.run(ballast::attention_padded_batches{}).proven, problem.optimum());
   }
 }
 

@@ -100,6 +100,58 @@ TEST(FinishingTimes, AreRoundedUpWhereSpeedsHaveNoCommonMultiple)
   EXPECT_EQ(times.work_until(11, 1), 10);
 }
 
+TEST(FinishingTimes, KnowWhenEveryBagIsDoneWithAnyWork)
+{
+  ballast::random_source random(11);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::size_t const bags = 1 + random.below(5);
+    direct_problem problem(instance{{9}, {random.between(0, 50)}, std::vector(bags, 1U)});
+    for (auto& speed : problem.speeds) { speed = static_cast<std::uint32_t>(1 + random.below(9)); }
+    std::vector<cost_units> start(bags);
+    for (auto& load : start) { load = random.between(0, 20); }
+    ballast::workspace memory;
+    auto scratch = memory.open();
+    finishing_times const times(problem.view(), start, scratch);
+    cost_units const work = random.between(0, 1000);
+    ratio latest;
+    for (std::size_t bag = 0; bag < bags; ++bag) {
+      latest = std::max(latest, ratio{start[bag] + work, problem.speeds[bag]});
+    }
+    ASSERT_EQ(times.makespan(times.finish_anywhere(work)), latest) << "trial " << trial;
+  }
+}
+
+TEST(FinishingTimes, RoundUpWhatASpeedDoes)
+{
+  direct_problem problem(instance{{9}, {7}, {1, 1}});
+  problem.speeds = {4, 6};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  finishing_times const times(problem.view(), std::vector<cost_units>{0, 0}, scratch);
+  EXPECT_TRUE(times.work_of_speed(12, 4) == 4);  // times are in twelfths
+  EXPECT_TRUE(times.work_of_speed(13, 4) == 5);
+  EXPECT_TRUE(times.work_of_speed(13, 2) == 3);
+  EXPECT_TRUE(times.work_of_speed(0, 6) == 0);
+}
+
+TEST(FinishingTimes, StateMakespansThatAreExactAndFit)
+{
+  direct_problem problem(instance{{9}, {7}, {1, 1}});
+  problem.speeds = {4, 6};
+  std::vector<cost_units> const idle{0, 0};
+  ballast::workspace memory;
+  auto scratch = memory.open();
+  finishing_times const times(problem.view(), idle, scratch);
+  EXPECT_EQ(times.makespan(21), (ratio{7, 4}));
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(times.makespan(static_cast<uint128>(most)), (ratio{most, 12}));
+  EXPECT_EQ(times.makespan(static_cast<uint128>(most) + 1), ratio{});
+
+  problem.speeds = {4294967291, 4294967279};
+  finishing_times const rounded(problem.view(), idle, scratch);
+  EXPECT_EQ(rounded.makespan(11), ratio{});
+}
+
 TEST(FinishingTimes, HoldTheLargestLoads)
 {
   constexpr auto most = std::numeric_limits<cost_units>::max() - 1;

@@ -22,18 +22,19 @@ namespace ballast::inline v0::detail {
 /// before.
 ///
 /// Let bags of one capacity V have the largest attention parts M_1 >= M_2 >= ... in some plan. Fill
-/// bags with samples in descending order instead, each up to V, and split the sample that crosses the
-/// end of a bag. Then no bag begins with more attention than M_j, since by induction the first j bags
-/// have got no less far than the plan's, which hold all samples with more attention than M_(j+1):
-/// with these or smaller attention parts to pad to, no order gets further than the descending one,
-/// because of two samples the one with more packed work does less harm where padding is expensive. So
-/// where this filling leaves something, no plan meets V. A bag holds a whole number of samples, so the
-/// filling also stops where the bags so far hold no more: an exchange of samples between two of them
-/// that puts the one with more packed work first never has the first bags hold more.
+/// bags with samples in descending order instead, each up to V, and split the sample that crosses
+/// the end of a bag. Then no bag begins with more attention than M_j, since by induction the first
+/// j bags have got no less far than the plan's, which hold all samples with more attention than
+/// M_(j+1): with these or smaller attention parts to pad to, no order gets further than the
+/// descending one, because of two samples the one with more packed work does less harm where
+/// padding is expensive. So where this filling leaves something, no plan meets V. A bag holds a
+/// whole number of samples, so the filling also stops where the bags so far hold no more: an
+/// exchange of samples between two of them that puts the one with more packed work first never has
+/// the first bags hold more.
 ///
-/// Where packed parts do not fall with attention, each counts as the least of those before it. A bag
-/// of s times the speed counts as s bags, and bags with work to start with as bags that have the least
-/// such work; each of these only lowers the bound. Fractions of units are rounded down.
+/// Where packed parts do not fall with attention, each counts as the least of those before it. A
+/// bag of s times the speed counts as s bags, and bags with work to start with as bags that have
+/// the least such work; each of these only lowers the bound. Fractions of units are rounded down.
 ///
 /// Complexity  O(n + m) to build, 8 n bytes of scratch; a filling takes O(pieces x log n), where a
 ///             piece is a bag of the greatest common divisor of all speeds.
@@ -78,7 +79,7 @@ class attention_bound {
       uint128 const middle = low + (high - low) / 2;
       (places_all(middle) ? high : low) = middle;
     }
-    return times_.exact() ? low + 1 : low;  // a finishing time that is rounded up can be above low
+    return high;
   }
 
  private:

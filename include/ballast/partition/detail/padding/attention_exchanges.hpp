@@ -68,8 +68,8 @@ class attention_exchanges {
   [[nodiscard]] uint128 finish() const noexcept { return bags_[last()].finish; }
 
   /// Moves one sample from the bag that finishes last to another bag, or swaps it for one there, as
-  /// long as both then finish earlier than that, until the last one finishes by `enough`: the best such
-  /// exchange with the first bag that has one, of those that finish earliest first.
+  /// long as both then finish earlier than that, until the last one finishes by `enough`: the best
+  /// such exchange with the first bag that has one, of those that finish earliest first.
   ///
   /// In, out     work is how many exchanges to look at, and leaves as what is left of it.
   void relieve(uint128 enough, std::uint64_t& work)

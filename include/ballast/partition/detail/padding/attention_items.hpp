@@ -16,7 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// A sample whose attention is padded to the largest of its batch while the rest of its work is not.
+/// A sample whose attention is padded to the largest of its batch while the rest of its work is
+/// not.
 struct attention_item {
   cost_units padded;
   cost_units packed;
@@ -31,7 +32,8 @@ struct attention_item {
 /// The samples of a problem in descending order of attention, then of the rest of their work.
 ///
 /// Complexity  O(n) where costs are in the order of their attention parts, as those of
-///             `quadratic_cost` are; otherwise O(n log n). 24 n bytes that the caller's frame keeps.
+///             `quadratic_cost` are; otherwise O(n log n). 24 n bytes that the caller's frame
+///             keeps.
 [[nodiscard]] inline std::span<attention_item const> sorted_attention_items(
     partition_problem const& problem, workspace::frame& scratch)
 {

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Looks through the plans of a few samples whose batches pad attention alone, depth first: samples in
-/// descending order of attention, each in every bag where it can still lead to a better plan.
+/// Looks through the plans of a few samples whose batches pad attention alone, depth first: samples
+/// in descending order of attention, each in every bag where it can still lead to a better plan.
 ///
 /// Of bags that are alike and empty, only the first is tried.
 ///
@@ -37,9 +37,9 @@ class attention_search {
     std::fill(bags_.begin(), bags_.end(), batch{});
   }
 
-  /// In, out     best is when the plan in `owner` finishes, and leaves smaller where a better plan is
-  ///             found, which owner then holds. work is how many bags to look at, and leaves as what is
-  ///             left of it.
+  /// In, out     best is when the plan in `owner` finishes, and leaves smaller where a better plan
+  ///             is found, which owner then holds. work is how many bags to look at, and leaves as
+  ///             what is left of it.
   void improve(uint128& best, std::uint64_t& work, std::span<bag_id> owner)
   {
     uint128 unplaced = 0;

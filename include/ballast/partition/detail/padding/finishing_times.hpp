@@ -20,13 +20,14 @@ namespace ballast::inline v0::detail {
 
 /// When bags of several speeds finish, in whole numbers, for searches over the finishing time.
 ///
-/// Units       in the time t, a bag of speed s does floor(t * s / unit). The unit is the least common
-///             multiple of the speeds, so that no finishing time has a fraction; where that takes
-///             more than 32 bits it is the largest speed, and finishing times are rounded up.
+/// Units       in the time t, a bag of speed s does floor(t * s / unit). The unit is the least
+///             common multiple of the speeds, so that no finishing time has a fraction; where that
+///             takes more than 32 bits it is the largest speed, and finishing times are rounded up.
 /// Expects     loads and work are not negative; times are at most enough().
 /// Ensures     (1) work_until(t, b) is the largest w for which finish(b, w) <= t; 0 where the bag
 ///                 does not even finish what it has
-///             (2) no plan finishes before least(): the mean, the heaviest sample, what bags have
+///             (2) no plan finishes before least(): the mean, the heaviest sample, what bags have;
+///                 of finishing times that are rounded up, as these are
 ///             (3) by enough() every bag can do n times the heaviest sample
 /// Complexity  O(n + m) to build, 8 m bytes of scratch; O(1) to ask.
 class finishing_times {
@@ -95,11 +96,12 @@ class finishing_times {
     return (time * speed + unit_ - 1) / unit_;
   }
 
-  /// A time as the makespan of a plan is stated; 0 where 63 bits do not hold it.
+  /// A time before which no plan finishes, as policies state what they prove; 0, which proves nothing,
+  /// where finishing times are rounded up or 63 bits do not hold it.
   [[nodiscard]] ratio makespan(uint128 time) const noexcept
   {
     constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
-    if (time > most) { return {}; }
+    if (!exact_ || time > most) { return {}; }
     return {static_cast<std::int64_t>(time), static_cast<std::int64_t>(unit_)};
   }
 
