@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../tests/support/random_shardings.hpp"  // defines: ballast_test::draw_sharding
+#include "../../tests/support/sharding_oracles.hpp"  // defines: ballast_test::search_from_best_uniform
+
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
@@ -165,5 +168,50 @@ void bucketing(benchmark::State& state)
   }
 }
 BENCHMARK(bucketing)->Name("hybrid_sharding/bucketing")->Unit(benchmark::kMillisecond);
+
+// Plain local search from the best uniform degree, on small steps of all families: how often it ends
+// below the plan, and by how much at worst.
+void beside_plain(benchmark::State& state)
+{
+  constexpr int small_steps = 400;
+  auto const most_samples = static_cast<std::size_t>(state.range(0));
+  double planned = 0;
+  double worse = 0;
+  double better = 0;
+  double worst = 0;
+  double unplanned = 0;
+  for (auto _ : state) {
+    ballast::random_source random(most_samples);
+    for (int drawn = 0; drawn < small_steps; ++drawn) {
+      auto const step = ballast_test::draw_sharding(most_samples, 8, random);
+      auto const plain = ballast_test::search_from_best_uniform(step);
+      if (!plain) { continue; }
+      auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+      if (!plan) {
+        ++unplanned;
+        continue;
+      }
+      ++planned;
+      worse += plan->makespan > *plain ? 1 : 0;
+      better += plan->makespan < *plain ? 1 : 0;
+      if (*plain > 0) {
+        worst = std::max(worst, static_cast<double>(plan->makespan) / static_cast<double>(*plain));
+      }
+    }
+  }
+  state.counters["steps"] = planned;
+  state.counters["unplanned"] = unplanned;
+  state.counters["worse_than_plain"] = worse;
+  state.counters["better_than_plain"] = better;
+  state.counters["worst_ratio"] = worst;
+}
+BENCHMARK(beside_plain)
+    ->Name("hybrid_sharding/plain_search")
+    ->ArgName("most_sequences")
+    ->Arg(16)
+    ->Arg(30)
+    ->Arg(60)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

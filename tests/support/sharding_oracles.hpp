@@ -43,19 +43,34 @@ struct sharding_step {
   }
 };
 
-/// Loads and tokens of every GPU under some owners.
+/// Loads and tokens of every GPU under some owners, and a table of the times.
 struct sharding_loads {
   std::vector<ballast::cost_units> load;
   std::vector<ballast::tokens> held;
+  std::vector<std::optional<ballast::cost_units>> times;
 
-  explicit sharding_loads(std::size_t gpus) : load(gpus), held(gpus) {}
+  explicit sharding_loads(sharding_step const& step)
+      : load(step.groups.gpus()), held(step.groups.gpus())
+  {
+    for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+      for (std::size_t group = 0; group < step.groups.size(); ++group) {
+        times.push_back(step.time(sample, group));
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<ballast::cost_units> time(sharding_step const& step,
+                                                        std::size_t sample, std::size_t group) const
+  {
+    return times[sample * step.groups.size() + group];
+  }
 
   void add(sharding_step const& step, std::size_t sample, std::size_t group, int sign)
   {
     auto const where = step.groups[ballast::to_id<ballast::group_id>(group)];
     std::size_t const first = ballast::to_index(where.first);
     for (std::size_t rank = first; rank < first + where.gpus; ++rank) {
-      load[rank] += sign * *step.time(sample, group);
+      load[rank] += sign * *time(step, sample, group);
       held[rank] += sign * step.share(sample, group);
     }
   }
@@ -74,7 +89,7 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
     return;
   }
   for (std::size_t group = 0; group < step.groups.size(); ++group) {
-    if (!step.time(next, group)) { continue; }
+    if (!so_far.time(step, next, group)) { continue; }
     so_far.add(step, next, group, 1);
     try_all_shardings(step, so_far, next + 1, best);
     so_far.add(step, next, group, -1);
@@ -83,7 +98,7 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
 
 [[nodiscard]] inline std::optional<ballast::cost_units> best_sharding(sharding_step const& step)
 {
-  sharding_loads none(step.groups.gpus());
+  sharding_loads none(step);
   std::optional<ballast::cost_units> best;
   try_all_shardings(step, none, 0, best);
   return best;
@@ -99,13 +114,13 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
   for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
   std::ranges::sort(order, std::ranges::less{},
                     [&](std::size_t sample) { return std::pair(-step.lengths[sample], sample); });
-  sharding_loads loads(step.groups.gpus());
+  sharding_loads loads(step);
   for (std::size_t const sample : order) {
     std::optional<std::pair<ballast::cost_units, std::size_t>> best;
     for (std::size_t k = degree; k > 0 && !best; --k) {
       for (auto const id : step.groups.of_degree(static_cast<std::uint32_t>(k))) {
         std::size_t const group = ballast::to_index(id);
-        auto const time = step.time(sample, group);
+        auto const time = loads.time(step, sample, group);
         if (!time) { continue; }
         std::size_t const first = ballast::to_index(step.groups[id].first);
         ballast::cost_units most = 0;
@@ -131,7 +146,7 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
 [[nodiscard]] inline ballast::cost_units plain_sharding_search(sharding_step const& step,
                                                                std::vector<std::size_t> owner)
 {
-  sharding_loads loads(step.groups.gpus());
+  sharding_loads loads(step);
   for (std::size_t each = 0; each < owner.size(); ++each) { loads.add(step, each, owner[each], 1); }
   auto const worth = [&] {
     return std::pair(loads.makespan(), std::ranges::count(loads.load, loads.makespan()));
@@ -144,14 +159,14 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
     better = false;
     for (std::size_t a = 0; a < owner.size(); ++a) {
       for (std::size_t group = 0; group < step.groups.size(); ++group) {
-        if (group == owner[a] || !step.time(a, group)) { continue; }
+        if (group == owner[a] || !loads.time(step, a, group)) { continue; }
         auto const before = std::pair(worth(), owner[a]);
         change(a, group);
         bool const wins = loads.most_held() <= step.limit && worth() < before.first;
         wins ? void(better = true) : change(a, before.second);
       }
       for (std::size_t b = 0; b < a; ++b) {
-        if (!step.time(a, owner[b]) || !step.time(b, owner[a])) { continue; }
+        if (!loads.time(step, a, owner[b]) || !loads.time(step, b, owner[a])) { continue; }
         auto const before = worth();
         auto const swap = [&, from = owner[a], to = owner[b]](bool there) {
           change(a, there ? to : from);
@@ -174,7 +189,7 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
   for (std::uint32_t const degree : step.groups.degrees()) {
     auto owner = uniform_sharding(step, degree);
     if (!owner) { continue; }
-    sharding_loads loads(step.groups.gpus());
+    sharding_loads loads(step);
     for (std::size_t each = 0; each < owner->size(); ++each) {
       loads.add(step, each, (*owner)[each], 1);
     }

@@ -75,7 +75,7 @@ class shard_greedy {
   }
 
   /// The same with one degree for all: each sequence goes to groups of the largest degree up to
-  /// `degree` that has room for it, or else to any.
+  /// `degree` that has room for it, or else to any. A limit of 0 leaves tokens out of how full they are.
   ///
   /// Complexity  O(n groups).
   [[nodiscard]] std::optional<std::uint32_t> plan_uniform(shard_state& state, std::uint32_t degree,
@@ -85,10 +85,16 @@ class shard_greedy {
     find_weight(limit);
     for (std::uint32_t const sample : problem_.by_length) {
       std::optional<std::uint32_t> group;
-      for (std::size_t at = problem_.classes.size(); at > 0 && !group; --at) {
-        shard_class const& each = problem_.classes[at - 1];
-        if (each.shape.gpus > degree || problem_.time(sample, at - 1) == no_cost) { continue; }
-        group = least_full_group(state, sample, each.first_group, each.end_group);
+      std::size_t end = problem_.classes.size();
+      while (end > 0 && !group) {
+        std::uint32_t const gpus = problem_.classes[end - 1].shape.gpus;
+        std::uint32_t first_group = no_shard_group;
+        std::uint32_t end_group = 0;
+        for (; end > 0 && problem_.classes[end - 1].shape.gpus == gpus; --end) {
+          first_group = std::min(first_group, problem_.classes[end - 1].first_group);
+          end_group = std::max(end_group, problem_.classes[end - 1].end_group);
+        }
+        if (gpus <= degree) { group = least_full_group(state, sample, first_group, end_group); }
       }
       if (!group) { group = least_full_group(state, sample, 0, problem_.groups.size()); }
       if (!group) { return sample; }

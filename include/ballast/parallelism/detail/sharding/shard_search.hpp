@@ -43,6 +43,7 @@ class shard_search {
   {
     std::optional<std::uint32_t> stranded;
     std::uint64_t const all = budget.left();
+    start_plainly(budget);
     auto const start = [&](std::uint64_t steps, auto plan) {
       if (has_plan_ && (most_ == bound_ || budget.left() < all / 4 + steps)) { return; }
       state_.clear();
@@ -67,13 +68,9 @@ class shard_search {
       start_greedy({.longest_time = scaled(share)});
     }
     if (!has_plan_) { start_greedy({.longest_time = 0, .by_tokens = true}); }
-    std::uint32_t degree = 0;
-    for (shard_class const& each : problem_.classes) {
-      if (each.shape.gpus == degree) { continue; }
-      degree = each.shape.gpus;
-      start(2 * problem_.samples() * groups,
-            [&] { return greedy_.plan_uniform(state_, degree, bound_); });
-    }
+    for_each_degree([&](std::uint32_t degree) {
+      start(uniform_steps(), [&] { return greedy_.plan_uniform(state_, degree, bound_); });
+    });
     if (!has_plan_) { return stranded; }
     perturb(budget);
     return std::nullopt;
@@ -83,10 +80,57 @@ class shard_search {
 
  private:
   static constexpr std::uint64_t greedy_steps = 24;  ///< for a sequence
+  static constexpr std::uint64_t in_turn_every = 4;  ///< improvements of a small step
 
   [[nodiscard]] cost_units scaled(std::int64_t share) const
   {
     return bound_ / share * 4 + bound_ % share * 4 / share;
+  }
+
+  [[nodiscard]] std::uint64_t uniform_steps() const
+  {
+    return 2 * static_cast<std::uint64_t>(problem_.samples()) * problem_.groups.size();
+  }
+
+  template <class Visit>
+  void for_each_degree(Visit visit) const
+  {
+    std::uint32_t degree = 0;
+    for (shard_class const& each : problem_.classes) {
+      if (each.shape.gpus != degree) { visit(degree = each.shape.gpus); }
+    }
+  }
+
+  /// Plain local search from the best uniform degree, where that is cheap: what anybody would write
+  /// first, so that no plan is worse.
+  void start_plainly(work_budget& budget)
+  {
+    std::uint64_t const all = budget.left();
+    std::uint64_t degrees = 0;
+    for_each_degree([&](std::uint32_t) { ++degrees; });
+    is_small_ = degrees * uniform_steps() <= all / 4;
+    if (!is_small_) { return; }
+    cost_units least = no_cost;
+    for_each_degree([&](std::uint32_t degree) {
+      state_.clear();
+      budget.spend(uniform_steps());
+      if (greedy_.plan_uniform(state_, degree, 0)) { return; }
+      cost_units most = 0;
+      for (shard_use const use : state_.of_gpu) { most = std::max(most, use.load); }
+      if (most >= least) { return; }
+      least = most;
+      std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
+    });
+    if (least == no_cost) { return; }
+    for (bool const in_turn : {true, false}) {
+      state_.assign(problem_, from_owner_);
+      work_budget slice(all / 4);
+      std::uint64_t const given = slice.left();
+      cost_units const most =
+          in_turn ? moves_.descend_in_turn(state_, slice) : moves_.descend(state_, slice);
+      budget.spend(given - slice.left());
+      keep(most);
+    }
   }
 
   void keep(cost_units most)
@@ -114,7 +158,7 @@ class shard_search {
       for (std::uint64_t thrown = 1 + random_.below(3); thrown > 0; --thrown) { throw_some(); }
       budget.spend(problem_.gpus + problem_.groups.size());
       state_.refresh(problem_);
-      cost_units const most = moves_.descend(state_, budget);
+      cost_units const most = improve(budget);
       keep(most);
       bool const is_much_worse = most > from_most_ && most - from_most_ > from_most_ / 64;
       if (most < from_most_) {
@@ -127,15 +171,21 @@ class shard_search {
     }
   }
 
+  /// Improves the state by one of the two descents, which end at different plans.
+  [[nodiscard]] cost_units improve(work_budget& budget)
+  {
+    bool const is_in_turn = is_small_ && random_.below(in_turn_every) == 0;
+    return is_in_turn ? moves_.descend_in_turn(state_, budget) : moves_.descend(state_, budget);
+  }
+
   void restart(work_budget& budget)
   {
     state_.clear();
     budget.spend(greedy_steps * problem_.samples() + problem_.groups.size());
     auto const share = static_cast<std::int64_t>(2 + random_.below(30));
     auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
-    std::uint64_t const uniform_steps = 2 * problem_.samples() * problem_.groups.size();
-    bool const is_uniform = random_.below(2) == 0 && uniform_steps < budget.left() / 16;
-    if (is_uniform) { budget.spend(uniform_steps); }
+    bool const is_uniform = random_.below(2) == 0 && uniform_steps() < budget.left() / 16;
+    if (is_uniform) { budget.spend(uniform_steps()); }
     auto const stranded =
         is_uniform ? greedy_.plan_uniform(state_, problem_.classes[at].shape.gpus, bound_)
                    : greedy_.plan(state_, {.longest_time = scaled(share)}, bound_);
@@ -144,7 +194,7 @@ class shard_search {
       begin_from(most_);
       return;
     }
-    cost_units const most = moves_.descend(state_, budget);
+    cost_units const most = improve(budget);
     keep(most);
     begin_from(most);
   }
@@ -210,6 +260,7 @@ class shard_search {
   cost_units most_ = no_cost;       ///< of best_owner_
   cost_units from_most_ = no_cost;  ///< of from_owner_
   bool has_plan_ = false;
+  bool is_small_ = false;  ///< so that plain local search is cheap
 };
 
 }  // namespace ballast::inline v0::detail
