@@ -94,6 +94,16 @@ TEST_F(BallastPlan, ChoosesBags)
       run("plan --codes g13b4i256f1s0 --nodes 8,5 --bags g1n13 --bags auto --steps 1");
   EXPECT_EQ(table.exit_code, 0) << table.error;
   EXPECT_THAT(table.out, testing::HasSubstr("bags chosen before others"));
+
+  // No bag has more GPUs than the model has heads.
+  auto const two_heads =
+      run(std::string("plan ") + mixed +
+          "--bags auto --steps 1 --cost transformer:d=3072,heads=2 --format json");
+  ASSERT_EQ(two_heads.exit_code, 0) << two_heads.error;
+  for (auto const& each : json::parse(two_heads.out).at("judged_bags")) {
+    std::string const bags = each.at("bags");
+    EXPECT_TRUE(bags.starts_with("g2") || bags.starts_with("g1")) << bags;
+  }
 }
 
 TEST_F(BallastPlan, SaysWhereItCannotChooseBags)
