@@ -197,7 +197,7 @@ TEST(OnlineScheduler, EndsWhateverItIsAt)  // Ensures (3)
   }
   {
     online_scheduler next(summing_planner{});
-    EXPECT_TRUE(next.submit({}));  // planned or not, and not taken
+    EXPECT_TRUE(next.submit({}));  // planned, and not taken
   }
   for (int trial = 0; trial < 50; ++trial) {
     online_scheduler next(scheduler_of_small_setup());

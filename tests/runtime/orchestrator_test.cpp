@@ -114,25 +114,36 @@ TEST(Orchestrator, IsTakenAndSubmittedInTurn)
 
 TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (6)
 {
-  ballast::run_ranks(1, [](thread_communicator& comm) {
-    orchestrator job(comm, std::tuple{plain_phase(1, 4)}, plain_phase(1));
-    auto const read = captioned(40, 5);
-    std::vector<int> const x(40);
-    std::vector<int> x_there(40);
-    std::vector<int> encoded(10);
-    std::vector<int> sequence(15);
-    ASSERT_TRUE(job.submit(read));
-    std::size_t before = 0;
-    for (int step = 0; step < 6; ++step) {
-      if (step == 3) { before = ballast_test::allocations(); }
-      ASSERT_TRUE(job.next());  // the thread is idle now, and has been counted
-      if (step == 5) { EXPECT_EQ(ballast_test::allocations(), before); }
+  for (std::size_t const ranks : {1U, 3U}) {
+    ballast::run_ranks(ranks, [ranks](thread_communicator& comm) {
+      orchestrator job(comm, std::tuple{plain_phase(ranks, 4)}, plain_phase(ranks));
+      multimodal_samples read;
+      for (tokens sample = 0; sample < 8; ++sample) {
+        read.start_sample();
+        read.add(0, 40 * (sample + 1));
+        read.add(1, 5 + 100 * static_cast<tokens>(to_index(comm.rank())));
+      }
+      std::vector<int> const read_rows(40 * 36);
+      std::vector<int> rows(40 * 36 * ranks * 8);
+      std::span const all(rows);
       ASSERT_TRUE(job.submit(read));
-      ASSERT_TRUE(job.to_encoder(0, ballast::rows_of(x, x_there)));
-      ASSERT_TRUE(job.to_model(0, ballast::rows_of(encoded, sequence)));
-      ASSERT_TRUE(job.reverse_to_model(0, ballast::rows_of(sequence, encoded)));
-    }
-  });
+      std::size_t before = 0;
+      for (int step = 0; step < 6; ++step) {
+        ASSERT_TRUE(job.next());
+        ASSERT_TRUE(comm.barrier());  // all threads are idle until the next barrier
+        if (step == 3) { before = ballast_test::allocations(); }
+        if (step == 5) { EXPECT_EQ(ballast_test::allocations(), before); }
+        ASSERT_TRUE(comm.barrier());
+        ASSERT_TRUE(job.submit(read));
+        auto const x_there = all.first(job.rows_computed(0));
+        auto const encoded = all.subspan(x_there.size(), job.rows_encoded(0));
+        auto const sequences = all.subspan(x_there.size() + encoded.size(), job.rows_in_model());
+        ASSERT_TRUE(job.to_encoder(0, ballast::rows_of(read_rows, x_there)));
+        ASSERT_TRUE(job.to_model(0, ballast::rows_of(encoded, sequences)));
+        ASSERT_TRUE(job.reverse_to_model(0, ballast::rows_of(sequences, encoded)));
+      }
+    });
+  }
 }
 
 // ---- Steps that cannot be planned: Ensures (3) ---------------------------------------------------
@@ -387,6 +398,18 @@ TEST(Orchestrator, EndsWithAPlanUnderWay)
     });
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, ballast_test::time_bound);
+}
+
+TEST(Orchestrator, PlansAStepThatARankSubmitsAndDoesNotTake)  // Ensures (5)
+{
+  for (int trial = 0; trial < ballast_test::trials_of(20); ++trial) {
+    ballast::run_ranks(3, [](thread_communicator& comm) {
+      orchestrator job(comm, std::tuple{plain_phase(3)}, plain_phase(3));
+      ASSERT_TRUE(job.submit(captioned(4, 5)));
+      if (comm.rank() == rank_id{0}) { return; }
+      EXPECT_TRUE(job.next());
+    });
+  }
 }
 
 using OrchestratorDeathTest = testing::Test;

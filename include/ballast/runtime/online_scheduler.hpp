@@ -49,7 +49,8 @@ concept step_planner =
 /// Ensures     (1) a plan is the planner's for its step; step numbers count submitted steps
 ///             (2) what the planner refuses or throws is the error of take(), and the next step can be
 ///                 submitted
-///             (3) the destructor ends the thread after the plan that it is at, taken or not
+///             (3) the destructor ends the thread after the step that was submitted last is planned,
+///                 taken or not
 ///             (4) once two steps as large were planned, nothing is allocated
 ///             (5) restored from save(), with the same planner and sizes, all further plans are the same
 /// Complexity  submit: O(sizes) to copy them; take: O(1) where the plan is there.

@@ -67,8 +67,9 @@ struct orchestrator_options {
 ///             (3) a step that cannot be planned is an error of next() on every rank, also where only
 ///                 one could not plan it; the next step can be submitted
 ///             (4) a rank that is missing when a step is gathered is named by next() of that step
-///             (5) the destructor ends the thread after the plan that it is at, which waits no longer
-///                 than the communicator's deadline for ranks that have not submitted it
+///             (5) the destructor ends the thread after the step that was submitted last is planned,
+///                 taken or not, which waits no longer than the communicator's deadline for ranks
+///                 that have not submitted it
 ///             (6) once two steps as large were planned and moved, nothing is allocated
 /// Errors      submit: out_of_range, if the step before has not been taken; the first time those of
 ///             split, and transport if the communicator says that it does not serve several threads
@@ -181,7 +182,8 @@ class orchestrator {
 
   // What follows is of the step that next() took last.
 
-  /// The plan of all phases; overwritten while the step after the next one is planned.
+  /// The plan of all phases. It and the lengths below stay as they are until the step after the next
+  /// one is submitted.
   [[nodiscard]] orchestrated_step const& step() const
   {
     BALLAST_EXPECTS(is_planned_, "there is no plan: next() was not called, or it failed");

@@ -42,6 +42,7 @@ namespace ballast::inline v0 {
 ///
 /// In, out     step is overwritten; its memory is used again in the next step.
 /// Expects     the phases are the same on every rank, their rates at least 1, the language model's 1.
+///             all is what gather_samples makes of every rank's multimodal_samples::entries().
 /// Ensures     (1) those of orchestrated_step
 ///             (2) each phase's plan is that of partition() over its sequences as they are read, and
 ///                 depends on nothing but the phase and them

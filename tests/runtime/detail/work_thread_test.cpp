@@ -87,6 +87,19 @@ TEST(WorkThread, EndsAfterTheCallThatItIsAt)  // Ensures (3)
   EXPECT_TRUE(done);
 }
 
+TEST(WorkThread, MakesACallThatHadNotBegunWhenItEnds)  // Ensures (3)
+{
+  int calls = 0;
+  for (int trial = 1; trial <= 100; ++trial) {
+    {
+      auto const work = [&calls] { ++calls; };
+      work_thread thread(work);
+      thread.start();
+    }
+    EXPECT_EQ(calls, trial);
+  }
+}
+
 TEST(WorkThread, AllocatesNothing)  // Ensures (4)
 {
   auto const work = [] {};

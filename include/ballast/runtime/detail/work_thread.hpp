@@ -20,7 +20,8 @@ namespace ballast::inline v0::detail {
 /// Ensures     (1) what the owner wrote before start() the function sees, and what it wrote the owner
 ///                 sees after wait()
 ///             (2) what the function throws is thrown() after wait()
-///             (3) the destructor ends the thread after the call that it is at
+///             (3) each start() makes one call: the destructor ends the thread after the last one, also
+///                 where that had not begun, since threads of other ranks may wait for it
 ///             (4) start() and wait() allocate nothing
 template <std::invocable Work>
 class work_thread {
@@ -81,7 +82,7 @@ class work_thread {
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return ending_ || state_ == state::asked; });
-      if (ending_) { return; }
+      if (state_ != state::asked) { return; }
       lock.unlock();
       try {
         work_();
