@@ -70,7 +70,7 @@ TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against a
 {
   ballast::random_source random(11);
   int planned = 0;
-  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     sharding_step const step = draw_sharding(5, 4, random);
     if (step.groups.size() > 14) { continue; }  // there are groups^samples plans
@@ -86,7 +86,7 @@ TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against a
     EXPECT_EQ(plan->makespan, *optimum);
     ++planned;
   }
-  EXPECT_GE(planned, ballast_test::trials_of(60) / 2);
+  EXPECT_GE(planned, ballast_test::trials_of(100) / 2);
 }
 
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
