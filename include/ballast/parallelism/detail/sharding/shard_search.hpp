@@ -23,7 +23,8 @@ namespace ballast::inline v0::detail {
 
 /// Searches for the plan of a step: greedy plans for several limits on the time of one sequence and
 /// for uniform degrees, each improved by changes of one or two sequences; then the best of them,
-/// again and again with a few sequences thrown elsewhere and improved anew.
+/// again and again with a few sequences thrown elsewhere and improved anew. A small step starts with
+/// plain local search from the best uniform degree, so that it ends no worse than that.
 class shard_search {
  public:
   shard_search(shard_problem const& problem, cost_units bound, workspace::frame& scratch)
@@ -79,8 +80,8 @@ class shard_search {
   [[nodiscard]] std::span<std::uint32_t const> owner() const noexcept { return best_owner_; }
 
  private:
-  static constexpr std::uint64_t greedy_steps = 24;  ///< for a sequence
-  static constexpr std::uint64_t in_turn_every = 4;  ///< improvements of a small step
+  static constexpr std::uint64_t greedy_steps = 24;   ///< for a sequence
+  static constexpr std::uint64_t in_turn_every = 16;  ///< improvements of a small step
 
   [[nodiscard]] cost_units scaled(std::int64_t share) const
   {
