@@ -6,7 +6,6 @@
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,10 +53,9 @@ class subset_walk {
   /// Runs the pass and returns how many steps it took.
   std::size_t operator()()
   {
-    // Not a constant of this function: nvcc 13 writes it in place of every other that is as large.
-    std::array<std::size_t, merge_stretches> give{};
-    std::array<std::size_t, merge_stretches> take{};
-    std::array<std::uint64_t, merge_stretches> reached{};
+    stretch_counts give{};
+    stretch_counts take{};
+    stretch_counts reached{};
     std::size_t const steps = given_.size() + taken_.size();
     std::size_t const length = (steps + merge_stretches - 1) / merge_stretches;
     for (std::size_t stretch = 0; stretch < merge_stretches; ++stretch) {
