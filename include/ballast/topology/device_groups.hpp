@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -54,10 +53,13 @@ class device_groups {
     BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
                     nodes.gpus(), " GPUs, and the most is 16777216");
     BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
-    find_groups(nodes, largest_degree);
-    std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
-      return std::tuple(a.gpus, a.first) < std::tuple(b.gpus, b.first);
-    });
+    // As numbers, by degree and first rank: partition() sorts such too, so that includes cost no more.
+    std::vector<std::uint64_t> keys = find_groups(nodes, largest_degree);
+    std::span<std::uint64_t> const ascending = keys;
+    std::sort(ascending.begin(), ascending.end());
+    for (std::uint64_t const key : keys) {
+      groups_.push_back({to_id<rank_id>(key & first_rank), static_cast<std::uint32_t>(key >> 32)});
+    }
     index_degrees();
     index_ranks(nodes.gpus());
     nodes_ = nodes;
@@ -128,8 +130,15 @@ class device_groups {
   }
 
  private:
-  void find_groups(node_sizes const& nodes, std::uint32_t largest_degree)
+  static constexpr std::uint64_t first_rank = 0xffffffff;
+
+  [[nodiscard]] static std::vector<std::uint64_t> find_groups(node_sizes const& nodes,
+                                                              std::uint32_t largest_degree)
   {
+    std::vector<std::uint64_t> keys;
+    auto const add = [&keys](std::size_t first, std::size_t gpus) {
+      keys.push_back(std::uint64_t{gpus} << 32 | first);
+    };
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       auto const id = to_id<node_id>(node);
       std::size_t const gpus = nodes[id];
@@ -150,11 +159,7 @@ class device_groups {
         if (gpus <= largest_degree) { add(first, gpus); }
       }
     }
-  }
-
-  void add(std::size_t first, std::size_t gpus)
-  {
-    groups_.push_back({to_id<rank_id>(first), static_cast<std::uint32_t>(gpus)});
+    return keys;
   }
 
   void index_degrees()
