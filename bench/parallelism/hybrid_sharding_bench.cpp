@@ -28,7 +28,7 @@ namespace {
 
 using ballast::tokens;
 
-constexpr std::size_t drawn_steps = 8;
+constexpr std::size_t sharded_steps = 8;
 constexpr tokens tokens_that_fit = 65'536;
 
 // Llama-3 8B at 400 TFLOP/s on nodes of eight, with 450 GB/s inside them and 50 GB/s between them;
@@ -48,7 +48,7 @@ struct sharded_llama {
       cost = ballast::sharding_cost_of(model.shape, fit, machines).value();
     }
     ballast::random_source random(22);
-    for (std::size_t step = 0; step < drawn_steps; ++step) {
+    for (std::size_t step = 0; step < sharded_steps; ++step) {
       steps.push_back(ballast::draw_lengths(
           ballast::clamped_lengths{ballast::lognormal_lengths{.median = 2048, .sigma = 1.5}, 1,
                                    131'072},
@@ -84,7 +84,7 @@ void hybrid(benchmark::State& state)
   state.counters["most_tokens"] = worst_tokens;
   std::size_t next = 0;
   for (auto _ : state) {
-    (void)hybrid_sharding_into(plan, memory, step.steps[next++ % drawn_steps], step.groups,
+    (void)hybrid_sharding_into(plan, memory, step.steps[next++ % sharded_steps], step.groups,
                                step.cost, tokens_that_fit);
     benchmark::DoNotOptimize(plan.makespan);
   }

@@ -139,13 +139,14 @@ void padded_grid(benchmark::internal::Benchmark* rows)
 }
 
 // What encoders that pad are charged: count x longest.
-constexpr ballast::quadratic_cost longest{.linear = 1};
+constexpr ballast::quadratic_cost by_longest{.linear = 1};
 
-BENCHMARK_CAPTURE(pad, as_read, ballast::round_robin{}, longest)->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, longest_processing_time, ballast::longest_processing_time{}, longest)
+BENCHMARK_CAPTURE(pad, as_read, ballast::round_robin{}, by_longest)->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, longest_processing_time, ballast::longest_processing_time{}, by_longest)
     ->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, grouped_by_length, bench::grouped_by_length{}, longest)->Apply(padded_grid);
-BENCHMARK_CAPTURE(pad, padded_batches, ballast::padded_batches{}, longest)->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, grouped_by_length, bench::grouped_by_length{}, by_longest)
+    ->Apply(padded_grid);
+BENCHMARK_CAPTURE(pad, padded_batches, ballast::padded_batches{}, by_longest)->Apply(padded_grid);
 // Baseline: OrchMLLM's Algorithm 2 with the interval that it prints, from the shortest length to
 // ceil(n / d) times it, and with the batches of its last probe. It makes more batches than there
 // are ranks, so there is no makespan to compare: `batches_per_rank` should be 1.
@@ -192,7 +193,7 @@ void corrected_interval(benchmark::State& state)
 {
   auto const ranks = static_cast<std::size_t>(state.range(1));
   auto const sigma = static_cast<double>(state.range(2)) / 10;
-  steps data(static_cast<std::size_t>(state.range(0)), ranks, sigma, longest);
+  steps data(static_cast<std::size_t>(state.range(0)), ranks, sigma, by_longest);
   std::vector<tokens> lengths;
   auto const batches_of = [&lengths](tokens bound, tokens& finish) {
     std::size_t batches = 1;
@@ -307,7 +308,7 @@ BENCHMARK_CAPTURE(pad_attention, attention_padded_batches, ballast::attention_pa
 void pad_two_speeds(benchmark::State& state)
 {
   auto const bags = static_cast<std::size_t>(state.range(1));
-  steps data(static_cast<std::size_t>(state.range(0)), bags, 0.5, longest);
+  steps data(static_cast<std::size_t>(state.range(0)), bags, 0.5, by_longest);
   std::vector<std::uint32_t> speeds(bags, 2);
   std::fill_n(speeds.begin(), bags / 2, 3U);
   auto const problem = [&](std::size_t step) {

@@ -38,20 +38,20 @@ using ballast::sharded_packs;
 using ballast::thread_communicator;
 using ballast::tokens;
 
-constexpr std::uint32_t ranks = 8;
-constexpr std::uint32_t heads = 8;
+constexpr std::uint32_t gpus_of_step = 8;
+constexpr std::uint32_t heads_of_step = 8;
 constexpr std::size_t dim = 16;
 constexpr double step_seconds = 20e-3;  // of attention, if all GPUs are busy
 
 /// A step of 32 sequences over 8 GPUs, computed as a plan says. A GPU's attention is a sleep of the
 /// time that it is planned to take: the host is as free meanwhile as beside a kernel, and eight threads
 /// need no eight cores for it. What is exchanged is exchanged.
-struct layer {
-  ballast::device_groups groups{ballast::node_sizes::equal(1, ranks), ranks};
+struct sharded_layer {
+  ballast::device_groups groups{ballast::node_sizes::equal(1, gpus_of_step), gpus_of_step};
   std::vector<tokens> lengths = bench::lognormal_lengths(32, 1.2, 42);
   ballast::sharding_cost cost{.work = "transformer:d=512,gamma=1"_cost,
-                              .heads = heads,
-                              .kv_heads = heads,
+                              .heads = heads_of_step,
+                              .kv_heads = heads_of_step,
                               .bytes_per_head = dim * sizeof(float),
                               .within_node_bytes_per_second = 1'000'000'000,
                               .between_nodes_bytes_per_second = 1'000'000'000};
@@ -65,29 +65,29 @@ struct layer {
     ballast::workspace memory;
     std::vector<ballast::report::sharded_moment> moments;
   };
-  std::vector<arrays> of_ranks = std::vector<arrays>(ranks);
+  std::vector<arrays> of_ranks = std::vector<arrays>(gpus_of_step);
 
-  explicit layer(std::uint32_t smallest_degree)
+  explicit sharded_layer(std::uint32_t smallest_degree)
   {
     double work = 0;
     for (tokens& each : lengths) {
-      each = std::max<tokens>(each / 8, ranks);
+      each = std::max<tokens>(each / 8, gpus_of_step);
       work += static_cast<double>(cost.work(each));
     }
-    seconds_per_unit = step_seconds * ranks / work;
+    seconds_per_unit = step_seconds * gpus_of_step / work;
     cost.units_per_second = static_cast<std::uint64_t>(1 / seconds_per_unit);
     plan = value_or_throw(ballast::hybrid_sharding(lengths, groups, cost));
     if (smallest_degree > 1) {
       std::ranges::fill(plan.owner, groups.of_degree(smallest_degree).front());
       plan.samples.regroup(plan.owner, groups.size());
     }
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t rank = 0; rank < gpus_of_step; ++rank) {
       auto& [packs, between, whole, memory, moments] = of_ranks[rank];
-      packs.assign(lengths, plan.samples, groups, ballast::to_id<rank_id>(rank), heads);
+      packs.assign(lengths, plan.samples, groups, ballast::to_id<rank_id>(rank), heads_of_step);
       for (auto& array : between) {
-        array.assign(static_cast<std::size_t>(packs.rows()) * heads * dim, 1);
+        array.assign(static_cast<std::size_t>(packs.rows()) * heads_of_step * dim, 1);
       }
-      for (auto& array : whole) { array.assign(packs.heads_of_sequences(heads) * dim, 1); }
+      for (auto& array : whole) { array.assign(packs.heads_of_sequences(heads_of_step) * dim, 1); }
     }
   }
 
@@ -104,13 +104,13 @@ struct layer {
 
   [[nodiscard]] static std::array<head_array, 3> inputs(arrays& own)
   {
-    return {heads_of(own.between[0], own.whole[0], heads, dim),
-            heads_of(own.between[1], own.whole[1], heads, dim),
-            heads_of(own.between[2], own.whole[2], heads, dim)};
+    return {heads_of(own.between[0], own.whole[0], heads_of_step, dim),
+            heads_of(own.between[1], own.whole[1], heads_of_step, dim),
+            heads_of(own.between[2], own.whole[2], heads_of_step, dim)};
   }
   [[nodiscard]] static std::array<head_array, 1> outputs(arrays& own)
   {
-    return {heads_of(own.whole[3], own.between[3], heads, dim)};
+    return {heads_of(own.whole[3], own.between[3], heads_of_step, dim)};
   }
 
   void count(benchmark::State& state) const
@@ -118,7 +118,7 @@ struct layer {
     std::uint64_t bytes = 0;
     for (arrays const& own : of_ranks) {
       for (std::size_t pack = 0; pack < own.packs.shared(); ++pack) {
-        ballast::head_shape const shape{heads, dim * sizeof(float)};
+        ballast::head_shape const shape{heads_of_step, dim * sizeof(float)};
         bytes +=
             own.packs[pack]
                 .plan.to_heads_volume(own.packs[pack].gpu, std::array{shape, shape, shape, shape})
@@ -132,34 +132,34 @@ struct layer {
 // Baseline: every sequence over all GPUs, by collectives, as Ulysses runs it.
 void uniform_step(benchmark::State& state)
 {
-  layer step(ranks);
+  sharded_layer step(gpus_of_step);
   for (auto _ : state) {
-    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+    ballast::run_ranks(gpus_of_step, [&](thread_communicator& comm) {
       auto& own = step.of_ranks[to_index(comm.rank())];
-      auto const [q, k, v] = layer::inputs(own);
+      auto const [q, k, v] = sharded_layer::inputs(own);
       auto const& plan = own.packs[0].plan;
       value_or_throw(to_heads(comm, plan, own.memory, q, k, v));
       step.compute(own, 0);
-      value_or_throw(to_tokens(comm, plan, own.memory, layer::outputs(own)[0]));
+      value_or_throw(to_tokens(comm, plan, own.memory, sharded_layer::outputs(own)[0]));
     });
   }
   step.count(state);
 }
 
-// How much of the exchanges lay under computation, from times that all ranks recorded.
+// How much of the exchanges lay under computation, from times that all gpus_of_step recorded.
 void hybrid_step(benchmark::State& state)
 {
-  layer step(1);
+  sharded_layer step(1);
   std::vector<sharded_exchange<>> exchanges;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
+  for (std::size_t rank = 0; rank < gpus_of_step; ++rank) {
     exchanges.emplace_back(static_cast<std::size_t>(state.range(0)));
   }
   for (auto _ : state) {
-    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+    ballast::run_ranks(gpus_of_step, [&](thread_communicator& comm) {
       auto& own = step.of_ranks[to_index(comm.rank())];
       own.moments.clear();
       value_or_throw(exchanges[to_index(comm.rank())].forward(
-          comm, own.packs, layer::inputs(own), layer::outputs(own),
+          comm, own.packs, sharded_layer::inputs(own), sharded_layer::outputs(own),
           [&](std::size_t pack) { step.compute(own, pack); },
           ballast::report::sharded_recorder{own.moments}));
     });
