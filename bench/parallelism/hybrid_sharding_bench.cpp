@@ -57,7 +57,7 @@ struct sharded_llama {
   }
 };
 
-void two_sizes(benchmark::internal::Benchmark* row)
+void few_gpus_and_many(benchmark::internal::Benchmark* row)
 {
   row->ArgNames({"gpus", "sequences"})
       ->Args({64, 512})
@@ -89,7 +89,7 @@ void hybrid(benchmark::State& state)
     benchmark::DoNotOptimize(plan.makespan);
   }
 }
-BENCHMARK(hybrid)->Name("hybrid_sharding")->Apply(two_sizes);
+BENCHMARK(hybrid)->Name("hybrid_sharding")->Apply(few_gpus_and_many);
 
 // What users have today: one degree for all sequences, in descending order on the least loaded group
 // with room. Degrees at which a step does not fit the memory count as failed. A sequence with fewer
