@@ -56,7 +56,7 @@ template <class Candidate>
 /// A place for each of the stretches into which merges and passes are cut, which a processor runs side
 /// by side.
 using stretch_counts = std::array<std::uint64_t, 4>;
-inline constexpr std::size_t merge_stretches = std::tuple_size_v<stretch_counts>;
+inline constexpr std::size_t merge_stretches = stretch_counts{}.size();
 
 /// How many of the first `taken` words of two merged ascending lists come from the first list,
 /// where `second(j)` is word j of the second and no word of one list equals one of the other.
