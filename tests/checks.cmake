@@ -15,7 +15,8 @@ if(TARGET ballast_bench)
   set(dear_arguments
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
     "(local_search|_long)/.*slack_permille:(2|10)" work:3000000 tokens_per_gpu:4096 steps:1000
-    "evaluations:[0-9]{7}" "climb/([a-m13]|.*schedule:[1-4])")
+    "evaluations:[0-9]{7}" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700))"
+    "plain_search/.*:(30|60)")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
