@@ -47,7 +47,8 @@ std::uint32_t largest_bag(job const& work)
 std::string text_of(bag_mix const& mix)
 {
   std::string text;
-  for (ballast::bag_group const group : mix.spec().groups()) {
+  ballast::bag_spec const spec = mix.spec();  // groups() refers to it
+  for (ballast::bag_group const group : spec.groups()) {
     text += fmt::format("{}g{}n{}", text.empty() ? "" : "+", group.gpus, group.bags);
   }
   return text;
