@@ -100,7 +100,8 @@ TEST_F(BallastPlan, ChoosesBags)
       run(std::string("plan ") + mixed +
           "--bags auto --steps 1 --cost transformer:d=3072,heads=2 --format json");
   ASSERT_EQ(two_heads.exit_code, 0) << two_heads.error;
-  for (auto const& each : json::parse(two_heads.out).at("judged_bags")) {
+  json const judged_for_two = json::parse(two_heads.out).at("judged_bags");
+  for (auto const& each : judged_for_two) {
     std::string const bags = each.at("bags");
     EXPECT_TRUE(bags.starts_with("g2") || bags.starts_with("g1")) << bags;
   }
