@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/detail/sharding/shard_change.hpp>
 #include <ballast/parallelism/detail/sharding/shard_problem.hpp>
 #include <ballast/parallelism/detail/sharding/shard_state.hpp>
 
@@ -16,20 +17,14 @@
 
 namespace ballast::inline v0::detail {
 
-/// A sequence that goes to another group, alone or in exchange for one of that group.
-struct shard_change {
-  cost_units load = no_cost;  ///< the largest of a GPU that it touches, afterwards
-  std::uint32_t sample = 0;
-  std::uint32_t group = no_shard_group;
-  std::uint32_t partner = no_shard_group;
-};
-
 /// Improves a plan by changes of one or two sequences, as long as a GPU with the largest load gets
 /// less and no other as much.
 class shard_moves {
  public:
   shard_moves(shard_problem const& problem, workspace::frame& scratch)
-      : problem_(problem), least_(scratch.take<std::uint32_t>(problem.classes.size()))
+      : problem_(problem),
+        changes_(problem),
+        least_(scratch.take<std::uint32_t>(problem.classes.size()))
   {}
 
   /// Takes the best change of the first busiest GPU that has one.
@@ -55,7 +50,7 @@ class shard_moves {
         tried = lowest;
       }
       if (best.load == most) { return most; }
-      apply(state, best);
+      changes_.apply(state, best);
     }
   }
 
@@ -81,7 +76,7 @@ class shard_moves {
           if (problem_.time_in(sample, group) == no_cost) { continue; }
           budget.spend(1);
           shard_change change{most + 1};
-          try_move(state, sample, group, change);
+          changes_.try_move(state, sample, group, change);
           is_better = apply_if_better(state, change, most, budget) || is_better;
         }
         for (std::uint32_t partner = 0; partner < sample; ++partner) {
@@ -90,7 +85,7 @@ class shard_moves {
           if (!may_help) { continue; }
           budget.spend(1);
           shard_change change{most + 1};
-          try_swap(state, sample, partner, change);
+          changes_.try_swap(state, sample, partner, change);
           is_better = apply_if_better(state, change, most, budget) || is_better;
         }
       }
@@ -122,7 +117,7 @@ class shard_moves {
     std::size_t const idle = least_loaded(state);
     for_each_of(state, rank, [&](std::uint32_t sample) {
       for_each_of(state, idle, [&](std::uint32_t partner) {
-        try_swap(state, sample, partner, best);
+        changes_.try_swap(state, sample, partner, best);
         budget.spend(1);
       });
     });
@@ -131,7 +126,7 @@ class shard_moves {
       if (best.load < most || budget.spent()) { return; }
       budget.spend(problem_.samples());
       for (std::uint32_t partner = 0; partner < problem_.samples(); ++partner) {
-        try_swap(state, sample, partner, best);
+        changes_.try_swap(state, sample, partner, best);
       }
     });
   }
@@ -149,10 +144,10 @@ class shard_moves {
     budget.spend(problem_.gpus + problem_.groups.size());
     auto const before = busiest();
     std::uint32_t const home = state.owner[change.sample];
-    apply(state, change);
+    changes_.apply(state, change);
     auto const after = busiest();
     if (after >= before) {
-      apply(state, {0, change.sample, home, change.partner});
+      changes_.apply(state, {0, change.sample, home, change.partner});
       return false;
     }
     if (after == 0) { most = largest_load(state); }
@@ -196,14 +191,6 @@ class shard_moves {
     }
   }
 
-  [[nodiscard]] bool are_disjoint(std::size_t a, std::size_t b) const
-  {
-    auto const [first_a, gpus_a] = problem_.groups[a];
-    auto const [first_b, gpus_b] = problem_.groups[b];
-    return to_index(first_a) + gpus_a <= to_index(first_b) ||
-           to_index(first_b) + gpus_b <= to_index(first_a);
-  }
-
   void try_groups(shard_state const& state, std::uint32_t sample, shard_change& best,
                   work_budget& budget) const
   {
@@ -216,110 +203,23 @@ class shard_moves {
       shard_class const& candidates = problem_.classes[at];
       std::uint32_t const least = least_[at];
       if (state.peak[least].load + time - leaves >= best.load) { continue; }
-      if (are_disjoint(least, home) && state.peak[least].load + time < best.load) {
+      if (changes_.are_disjoint(least, home) && state.peak[least].load + time < best.load) {
         // No other group that is disjoint from the home is better, if this one has room.
         cost_units const before = best.load;
-        try_move(state, sample, least, best);
+        changes_.try_move(state, sample, least, best);
         budget.spend(1);
         if (best.load < before && candidates.shape.gpus >= problem_.groups[home].gpus) { continue; }
       }
       // With a group inside the home, the home's load counts but for this sequence.
       budget.spend(candidates.end_group - candidates.first_group);
       for (std::uint32_t group = candidates.first_group; group < candidates.end_group; ++group) {
-        if (problem_.class_of[group] == at) { try_move(state, sample, group, best); }
+        if (problem_.class_of[group] == at) { changes_.try_move(state, sample, group, best); }
       }
     }
-  }
-
-  void try_move(shard_state const& state, std::uint32_t sample, std::uint32_t group,
-                shard_change& best) const
-  {
-    std::uint32_t const home = state.owner[sample];
-    if (group == home) { return; }
-    cost_units const leaves = problem_.time_in(sample, home);
-    cost_units const comes = problem_.time_in(sample, group);
-    if (state.peak[group].load + comes - leaves >= best.load) { return; }
-    shard_use there = state.peak[group];  // where the sequence is afterwards and was not before
-    cost_units load = state.peak[home].load - leaves;
-    bool const is_disjoint = are_disjoint(home, group);
-    if (is_disjoint && std::max(load, there.load + comes) >= best.load) { return; }
-    tokens const share_leaves = problem_.share_in(sample, home);
-    tokens const share_comes = problem_.share_in(sample, group);
-    if (!is_disjoint) {
-      if (problem_.groups[group].gpus < problem_.groups[home].gpus) {
-        there = {there.load - leaves, there.held - share_leaves};
-      } else {
-        there = state.peak_outside(problem_, group, home);
-        load += comes;
-        if (state.peak[home].held - share_leaves + share_comes > problem_.most_tokens) { return; }
-      }
-    }
-    if (there.held + share_comes > problem_.most_tokens) { return; }
-    load = std::max(load, there.load + comes);
-    if (load < best.load) { best = {load, sample, group, no_shard_group}; }
-  }
-
-  void try_swap(shard_state const& state, std::uint32_t sample, std::uint32_t partner,
-                shard_change& best) const
-  {
-    std::uint32_t const home = state.owner[sample];
-    std::uint32_t const other = state.owner[partner];
-    if (home == other) { return; }
-    cost_units const in_home = problem_.time_in(partner, home);
-    cost_units const in_other = problem_.time_in(sample, other);
-    if (in_home == no_cost || in_other == no_cost) { return; }
-    cost_units const at_home = in_home - problem_.time_in(sample, home);
-    cost_units const at_other = in_other - problem_.time_in(partner, other);
-    shard_use a = state.peak[home];
-    shard_use b = state.peak[other];
-    if (are_disjoint(home, other)) {
-      cost_units const load = std::max(a.load + at_home, b.load + at_other);
-      if (load >= best.load || !has_room(state, sample, partner, a.held, b.held)) { return; }
-      best = {load, sample, other, partner};
-      return;
-    }
-    // The GPUs of the smaller group have both changes.
-    bool const home_is_inside = problem_.groups[home].gpus < problem_.groups[other].gpus;
-    if ((home_is_inside ? a : b).load + at_home + at_other >= best.load) { return; }
-    tokens const moved = problem_.share_in(sample, other) - problem_.share_in(partner, other);
-    tokens const came = problem_.share_in(partner, home) - problem_.share_in(sample, home);
-    if (home_is_inside) {
-      b = state.peak_outside(problem_, other, home);
-      a = {a.load + at_other, a.held + moved};
-    } else {
-      a = state.peak_outside(problem_, home, other);
-      b = {b.load + at_home, b.held + came};
-    }
-    cost_units const load = std::max(a.load + at_home, b.load + at_other);
-    if (load >= best.load || !has_room(state, sample, partner, a.held, b.held)) { return; }
-    best = {load, sample, other, partner};
-  }
-
-  /// Whether two sequences may exchange their groups, in which GPUs hold so many tokens.
-  [[nodiscard]] bool has_room(shard_state const& state, std::uint32_t sample, std::uint32_t partner,
-                              tokens held_at_home, tokens held_at_other) const
-  {
-    std::uint32_t const home = state.owner[sample];
-    std::uint32_t const other = state.owner[partner];
-    tokens const came = problem_.share_in(partner, home) - problem_.share_in(sample, home);
-    tokens const moved = problem_.share_in(sample, other) - problem_.share_in(partner, other);
-    return held_at_home + came <= problem_.most_tokens &&
-           held_at_other + moved <= problem_.most_tokens;
-  }
-
-  void apply(shard_state& state, shard_change const& change) const
-  {
-    std::uint32_t const home = state.owner[change.sample];
-    state.remove(problem_, change.sample);
-    if (change.partner != no_shard_group) {
-      state.remove(problem_, change.partner);
-      state.insert(problem_, change.partner, home);
-    }
-    state.insert(problem_, change.sample, change.group);
-    state.refresh(problem_);
   }
 
   shard_problem const& problem_;
+  shard_changes changes_;
   std::span<std::uint32_t> least_;
 };
 
