@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/detail/sharding/shard_change.hpp>
