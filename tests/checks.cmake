@@ -14,8 +14,9 @@ if(TARGET ballast_bench)
   # Every benchmark, without those of its arguments that take longest.
   set(dear_arguments
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
-    "(local_search|_long)/.*slack_permille:(2|10)" work:3000000 tokens_per_gpu:4096 steps:1000
-    "evaluations:[0-9]{7}" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700))"
+    "samples:64000/capacity:(2048|32768)" "(local_search|_long)/.*slack_permille:(2|10)"
+    work:3000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
+    "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700))"
     "plain_search/.*:(30|60)")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
