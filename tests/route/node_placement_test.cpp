@@ -3,6 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "detail/nodes/node_job.hpp"
+#include "support/trials.hpp"
 
 #include <ballast/route/node_traffic_bound.hpp>
 
@@ -124,7 +125,8 @@ TEST(PlaceByNode, ReachesTheBestOrderOfBagsInSmallJobs)  // Ensures (1), largest
   std::size_t optimal = 0;
   std::size_t all = 0;
   for (shape const& each : small_shapes()) {
-    for (int trial = 0; trial < 8; ++trial) {
+    int const trials = 1 + ballast_test::trials_of(7);
+    for (int trial = 0; trial < trials; ++trial) {
       bool const received = trial % 2 == 1 && std::ranges::max(each.bags) == 1;
       node_job const job = random_node_job(each.nodes, layout_of(each), random.below(40), random);
       SCOPED_TRACE(testing::Message() << each.nodes.size() << " nodes, " << each.bags.size()
@@ -177,7 +179,8 @@ TEST(PlaceByNode, IsNeverAbovePlainExchangesOrFarAboveTheBound)
 {
   ballast::random_source random(11);
   std::vector<std::uint32_t> const nodes{4, 4, 4, 4};
-  for (int trial = 0; trial < 8; ++trial) {
+  int const trials = 1 + ballast_test::trials_of(7);
+  for (int trial = 0; trial < trials; ++trial) {
     node_job const job =
         random_node_job(nodes, ballast::one_gpu_bags(16), 40 + random.below(300), random);
     SCOPED_TRACE(testing::Message() << "trial " << trial << " of " << job.lengths.size());

@@ -2,7 +2,8 @@
 #include <ballast/route/unit_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "instances.hpp"   // defines: ballast_test::named_rows
+#include "instances.hpp"  // defines: ballast_test::named_rows
+#include "support/trials.hpp"
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 
 #include <gmock/gmock.h>
@@ -55,7 +56,8 @@ void expect_exchanged(unit_step const& step, ballast::random_source& random)
 TEST(UnitExchange, MovesEveryByteAndBackBetweenRandomUnits)  // Ensures (1) (2)
 {
   ballast::random_source random(1919);
-  for (int trial = 0; trial < 1000; ++trial) {
+  int const trials = ballast_test::trials_of(1000);
+  for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     expect_exchanged(ballast_test::random_unit_step(random, 12), random);
     if (testing::Test::HasFailure()) { return; }

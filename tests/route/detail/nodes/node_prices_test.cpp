@@ -2,6 +2,7 @@
 #include <ballast/route/detail/nodes/node_prices.hpp>
 
 #include "node_job.hpp"
+#include "support/trials.hpp"
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/node_placement.hpp>
@@ -23,7 +24,8 @@ TEST(NodePrices, AreNearAndNeverAboveWhatIsReached)
 {
   ballast::random_source random(13);
   std::vector<std::uint32_t> const nodes{4, 4, 4, 4};
-  for (int trial = 0; trial < 12; ++trial) {
+  int const trials = 1 + ballast_test::trials_of(11);
+  for (int trial = 0; trial < trials; ++trial) {
     bool const received = trial % 2 == 1;
     auto const job = ballast_test::random_node_job(nodes, ballast::one_gpu_bags(16), 800, random);
     ballast::workspace memory;
