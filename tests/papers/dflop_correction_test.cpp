@@ -4,14 +4,17 @@
 // its switch, beside whether a corrected step with tracking is really shorter, and beside the paper's.
 
 #include "../runtime/late_shapes.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 namespace {
@@ -40,7 +43,9 @@ TEST(DflopCorrection, IsOnWhereItPays)
 {
   constexpr std::uint32_t interval = 8;
   std::printf("late shapes  by    gain of a step   net   switch   paper\n");
-  for (std::uint32_t const percent : {1U, 3U, 5U}) {
+  std::array<std::uint32_t, 3> const percents{1, 3, 5};
+  for (std::uint32_t const percent :
+       std::span(percents).first(static_cast<std::size_t>(ballast_test::trials_of(3)))) {
     for (std::int64_t const late_by : {0, 25, 50, 75, 100}) {
       SCOPED_TRACE(testing::Message() << percent << " % of shapes late by " << late_by << " %");
       late_cluster cluster(percent, late_by);

@@ -5,6 +5,7 @@
 
 #include "../support/pipeline_families.hpp"
 #include "../support/random_times.hpp"
+#include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/pipeline/interval_filling.hpp>
@@ -127,7 +128,7 @@ std::vector<microbatch_id> inter_reorder(one_pipeline const& pipeline,
 TEST(DistTrainReordering, IntervalFillingIsAlgorithm2)
 {
   ballast::random_source random(20240607);
-  for (int trial = 0; trial < 600; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(600); ++trial) {
     std::size_t const p = 1 + random.below(9);
     std::size_t const l = 1 + random.below(24);
     SCOPED_TRACE(testing::Message() << "trial " << trial << ", p " << p << ", l " << l);
