@@ -4,7 +4,7 @@
 #include "../support/all_orchestrations.hpp"
 #include "../support/random_orchestrations.hpp"
 #include "../support/small_orchestration.hpp"
-#include "support/trials.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

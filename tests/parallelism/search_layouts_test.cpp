@@ -3,7 +3,7 @@
 
 #include "../support/all_layouts.hpp"
 #include "../support/random_modules.hpp"
-#include "support/trials.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,6 @@
 #include "../support/policy_checks.hpp"
 #include "../support/quadratic_work.hpp"
 #include "../support/trials.hpp"
-#include "support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

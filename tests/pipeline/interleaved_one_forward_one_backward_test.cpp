@@ -1,7 +1,7 @@
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>  // first: proves it is self-contained
 
 #include "../support/schedule_checks.hpp"
-#include "support/trials.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

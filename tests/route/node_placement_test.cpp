@@ -2,8 +2,8 @@
 #include <ballast/route/node_placement.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/trials.hpp"
 #include "detail/nodes/node_job.hpp"
-#include "support/trials.hpp"
 
 #include <ballast/route/node_traffic_bound.hpp>
 

@@ -2,8 +2,8 @@
 #include <ballast/route/unit_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "instances.hpp"  // defines: ballast_test::named_rows
-#include "support/trials.hpp"
+#include "../support/trials.hpp"
+#include "instances.hpp"   // defines: ballast_test::named_rows
 #include "unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/detail/nodes/node_prices.hpp>
 
+#include "../../../support/trials.hpp"
 #include "node_job.hpp"
-#include "support/trials.hpp"
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/node_placement.hpp>
