@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/counting_sort.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 
 #include <cstddef>
@@ -38,7 +39,7 @@ class groups {
       ++offsets_[to_index(key) + 1];
     }
     detail::counting_sort(
-        offsets_, owner.size(), [owner](std::size_t member) { return to_index(owner[member]); },
+        detail::span_of(offsets_), owner.size(), [owner](std::size_t member) { return to_index(owner[member]); },
         [this](std::size_t member, std::size_t position) {
           members_[position] = to_id<Member>(member);
         });
@@ -51,11 +52,11 @@ class groups {
   {
     BALLAST_EXPECTS(to_index(key) < size(), "group ", key, " of ", size(), " groups");
     std::size_t const first = offsets_[to_index(key)];
-    return std::span(members_).subspan(first, offsets_[to_index(key) + 1] - first);
+    return detail::span_of(members_, first, offsets_[to_index(key) + 1] - first);
   }
 
   /// Members of all groups, group after group.
-  [[nodiscard]] std::span<Member const> members() const noexcept { return members_; }
+  [[nodiscard]] std::span<Member const> members() const noexcept { return detail::span_of(members_); }
 
   /// Walks over the groups as spans, in key order.
   class iterator {

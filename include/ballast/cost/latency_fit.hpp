@@ -3,6 +3,7 @@
 #define BALLAST_COST_LATENCY_FIT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/detail/nonnegative_fit.hpp>
@@ -139,7 +140,7 @@ struct gamma_fit {
   }
 
   auto const [per_flop, per_attention_flop, per_call] =
-      detail::fit_robustly(rows, {true, true, different > 2}).c;
+      detail::fit_robustly(detail::span_of(rows), {true, true, different > 2}).c;
   if (per_attention_flop == 0 && !(per_flop > 0)) {
     return fail(error_code::infeasible, 0,
                 "the times do not grow with the length, so they tell of launches only; measure "

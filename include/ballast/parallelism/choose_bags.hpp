@@ -90,7 +90,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///
 /// Expects     found: best first, with places.most_of(size) for each size that is not left out.
 [[nodiscard]] inline std::vector<judged_mix> judge_mixes(
-    std::span<summed_mix const> found, std::size_t finalists, bag_places const& places,
+    std::vector<summed_mix> const& found, std::size_t finalists, bag_places const& places,
     mix_batches const& fitted, mix_batches const& others, std::uint64_t& placed)
 {
   std::array<bag_mix, bag_mix::sizes> uniform;

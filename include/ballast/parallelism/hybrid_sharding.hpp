@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -131,7 +132,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
       plan.tokens_of[to_index(first) + gpu] += each + (gpu < longer ? 1 : 0);
     }
   }
-  plan.samples.regroup(plan.owner, groups.size());
+  plan.samples.regroup(detail::span_of(plan.owner), groups.size());
   plan.makespan = *std::max_element(plan.loads.begin(), plan.loads.end());
   plan.groups_digest = groups.digest();
 }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 #define BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
@@ -90,7 +91,7 @@ namespace ballast::inline v0 {
                            std::to_string(problem.kinds[kind].gpus));
     }
   }
-  priced.step = disttrain_makespan(times, priced.microbatches);
+  priced.step = disttrain_makespan(detail::span_of(times), priced.microbatches);
   if (priced.step == no_cost) {
     return refuse(0, "a step takes 2^63 picoseconds or more; check the times");
   }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SHARDING_PLAN_HPP
 #define BALLAST_PARALLELISM_SHARDING_PLAN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -60,9 +61,9 @@ struct sharding_plan {
   {
     return ballast::digest{}
         .add(groups_digest)
-        .add(std::span(owner))
-        .add(std::span(costs))
-        .add(std::span(loads))
+        .add(detail::span_of(owner))
+        .add(detail::span_of(costs))
+        .add(detail::span_of(loads))
         .value();
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -50,7 +51,7 @@ namespace ballast::inline v0 {
                                                         model_layout const& layout,
                                                         std::span<tokens const> batches)
 {
-  auto const priced = price_layout(problem, layout.modules, layout.microbatches);
+  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
   std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   if (batches.empty() || batches.size() % of_batch != 0) {
@@ -90,7 +91,7 @@ namespace ballast::inline v0 {
       if (auto checked = check_times(times, *compiled); !checked) {
         return tl::unexpected(checked.error());
       }
-      step = std::max(step, makespan_of(*compiled, times, order, memory));
+      step = std::max(step, makespan_of(*compiled, times, detail::span_of(order), memory));
     }
     total += static_cast<uint128>(step);
   }

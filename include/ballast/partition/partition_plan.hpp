@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PARTITION_PLAN_HPP
 #define BALLAST_PARTITION_PARTITION_PLAN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -65,9 +66,9 @@ struct partition_plan {
   {
     return ballast::digest{}
         .add(bags_digest)
-        .add(std::span(owner))
-        .add(std::span(costs))
-        .add(std::span(loads))
+        .add(detail::span_of(owner))
+        .add(detail::span_of(costs))
+        .add(detail::span_of(loads))
         .value();
   }
 };

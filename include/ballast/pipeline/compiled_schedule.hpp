@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_COMPILED_SCHEDULE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -90,14 +91,14 @@ class compiled_schedule {
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
 
   /// Every task after those that it waits for.
-  [[nodiscard]] std::span<pipeline_task const> tasks() const noexcept { return tasks_; }
+  [[nodiscard]] std::span<pipeline_task const> tasks() const noexcept { return detail::span_of(tasks_); }
 
   /// First the task before it on its rank, if there is one, with no transfer.
   [[nodiscard]] std::span<wait const> waits_for(std::size_t task) const
   {
     BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ", tasks_.size(),
                     " tasks");
-    return std::span(waits_).subspan(first_wait_[task], first_wait_[task + 1] - first_wait_[task]);
+    return detail::span_of(waits_, first_wait_[task], first_wait_[task + 1] - first_wait_[task]);
   }
 
   /// How many of tasks() depend on the first `positions` microbatches of an order only.
@@ -114,7 +115,7 @@ class compiled_schedule {
     BALLAST_EXPECTS(to_index(rank) < stages_.ranks(), "rank ", rank, " of a schedule of ",
                     stages_.ranks(), " ranks");
     std::size_t const first = first_of_rank_[to_index(rank)];
-    return std::span(of_ranks_).subspan(first, first_of_rank_[to_index(rank) + 1] - first);
+    return detail::span_of(of_ranks_, first, first_of_rank_[to_index(rank) + 1] - first);
   }
 
   friend bool operator==(compiled_schedule const&, compiled_schedule const&) = default;

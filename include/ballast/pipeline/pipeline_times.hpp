@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_PIPELINE_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 
@@ -44,13 +45,13 @@ struct pipeline_times {
   {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
                     " of times of ", microbatches(), " microbatches");
-    return std::span(rows).subspan(to_index(microbatch) * stages, stages);
+    return detail::span_of(rows, to_index(microbatch) * stages, stages);
   }
   [[nodiscard]] std::span<stage_time> operator[](microbatch_id microbatch)
   {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
                     " of times of ", microbatches(), " microbatches");
-    return std::span(rows).subspan(to_index(microbatch) * stages, stages);
+    return detail::span_of(rows, to_index(microbatch) * stages, stages);
   }
 
   friend bool operator==(pipeline_times const&, pipeline_times const&) = default;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -91,18 +92,18 @@ class stage_graph {
   }
 
   /// All links, by the stage that each leaves, then by the one that it enters.
-  [[nodiscard]] std::span<stage_link const> links() const noexcept { return by_source_; }
+  [[nodiscard]] std::span<stage_link const> links() const noexcept { return detail::span_of(by_source_); }
 
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
   {
-    return sorted_links(by_target_, &stage_link::to, stage);
+    return sorted_links(detail::span_of(by_target_), &stage_link::to, stage);
   }
 
   /// The links that a stage feeds, by the stage that they enter.
   [[nodiscard]] std::span<stage_link const> links_out_of(stage_id stage) const
   {
-    return sorted_links(by_source_, &stage_link::from, stage);
+    return sorted_links(detail::span_of(by_source_), &stage_link::from, stage);
   }
 
   friend bool operator==(stage_graph const&, stage_graph const&) = default;
@@ -156,7 +157,7 @@ class stage_graph {
         links.begin(), links.end(), [&](stage_link const& link) { return link.*end < stage; });
     auto const last = std::partition_point(
         first, links.end(), [&](stage_link const& link) { return link.*end == stage; });
-    return {first, last};
+    return {first, static_cast<std::size_t>(last - first)};
   }
 
   [[nodiscard]] result<void> sort_links(std::vector<stage_link> const& links)
@@ -203,7 +204,7 @@ class stage_graph {
                   "pipeline rank " + std::to_string(unused) +
                       " has no stage; number the ranks without gaps");
     }
-    of_rank_.regroup(rank_of, ranks);
+    of_rank_.regroup(detail::span_of(rank_of), ranks);
     return {};
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_BAG_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -136,18 +137,18 @@ class bag_layout {
   }
 
   /// GPUs of every bag, in bag order.
-  [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return sizes_; }
+  [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return detail::span_of(sizes_); }
 
   /// Speed of every bag, in bag order: what a partition policy balances over.
-  [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept { return speeds_; }
+  [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept { return detail::span_of(speeds_); }
 
   /// One word that differs where any bag does, or what becomes of short samples. O(bags).
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;
-    all.add(std::span<rank_id const>(first_))
-        .add(std::span<std::uint32_t const>(sizes_))
-        .add(std::span<std::uint32_t const>(speeds_));
+    all.add(detail::span_of(first_))
+        .add(detail::span_of(sizes_))
+        .add(detail::span_of(speeds_));
     if (admits_short_samples()) { all.add(1); }
     return all.value();
   }
@@ -186,7 +187,7 @@ class bag_layout {
 {
   std::vector<bag> bags(gpus);
   for (std::size_t rank = 0; rank < gpus; ++rank) { bags[rank].first = to_id<rank_id>(rank); }
-  return bag_layout(bags);
+  return bag_layout(detail::span_of(bags));
 }
 
 }  // namespace ballast::inline v0

@@ -52,7 +52,7 @@ class bag_spec {
 
   [[nodiscard]] constexpr std::span<bag_group const> groups() const noexcept
   {
-    return std::span(groups_).first(count_);
+    return {groups_.data(), count_};
   }
 
   /// GPUs of one replica.

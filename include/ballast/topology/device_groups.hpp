@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/topology/node_sizes.hpp>
@@ -55,7 +56,7 @@ class device_groups {
     BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
     // As numbers, by degree and first rank: partition() sorts such too, so that includes cost no more.
     std::vector<std::uint64_t> keys = find_groups(nodes, largest_degree);
-    std::span<std::uint64_t> const ascending = keys;
+    std::span<std::uint64_t> const ascending = detail::span_of(keys);
     std::sort(ascending.begin(), ascending.end());
     for (std::uint64_t const key : keys) {
       groups_.push_back({to_id<rank_id>(key & first_rank), static_cast<std::uint32_t>(key >> 32)});
@@ -84,7 +85,7 @@ class device_groups {
   }
 
   /// The sizes that groups have, ascending.
-  [[nodiscard]] std::span<std::uint32_t const> degrees() const noexcept { return degrees_; }
+  [[nodiscard]] std::span<std::uint32_t const> degrees() const noexcept { return detail::span_of(degrees_); }
 
   /// The groups of so many GPUs, by first rank; none where no group has that degree.
   [[nodiscard]] std::span<group_id const> of_degree(std::uint32_t degree) const
@@ -92,8 +93,8 @@ class device_groups {
     auto const found = std::lower_bound(degrees_.begin(), degrees_.end(), degree);
     if (found == degrees_.end() || *found != degree) { return {}; }
     auto const place = static_cast<std::size_t>(found - degrees_.begin());
-    return std::span(ids_).subspan(degree_offsets_[place],
-                                   degree_offsets_[place + 1] - degree_offsets_[place]);
+    return detail::span_of(ids_, degree_offsets_[place],
+                           degree_offsets_[place + 1] - degree_offsets_[place]);
   }
 
   /// The groups that contain a rank, by ascending degree: each contains the one before it.
@@ -101,7 +102,7 @@ class device_groups {
   {
     BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of groups over ", gpus(), " GPUs");
     std::size_t const first = rank_offsets_[to_index(rank)];
-    return std::span(groups_of_ranks_).subspan(first, rank_offsets_[to_index(rank) + 1] - first);
+    return detail::span_of(groups_of_ranks_, first, rank_offsets_[to_index(rank) + 1] - first);
   }
 
   /// The group of so many GPUs that contains a rank.

@@ -2,6 +2,7 @@
 #ifndef BALLAST_COST_DETAIL_ROBUST_FIT_HPP
 #define BALLAST_COST_DETAIL_ROBUST_FIT_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/detail/nonnegative_fit.hpp>
 
@@ -65,7 +66,7 @@ struct robust_coefficients {
       for (std::size_t j = 0; j < i; ++j) { distinct = distinct && drawn[j] != drawn[i]; }
     }
     if (!distinct) { continue; }
-    candidates.push_back(fit_nonnegative(std::span(set).first(unknowns), chosen, scratch).c);
+    candidates.push_back(fit_nonnegative({set.data(), unknowns}, chosen, scratch).c);
   }
 
   // The error that more than half of the rows stay within, where that is smallest.
@@ -104,7 +105,7 @@ struct robust_coefficients {
       double const error = rows[row].error(best);
       weighted[row] = rows[row] * std::max(0.0, 1 - error * error / (limit * limit));
     }
-    coefficients const next = fit_nonnegative(weighted, chosen, scratch).c;
+    coefficients const next = fit_nonnegative(span_of(weighted), chosen, scratch).c;
     double const of_next = loss(next);
     if (!(of_next < least)) { break; }
     least = of_next;

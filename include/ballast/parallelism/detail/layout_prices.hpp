@@ -33,7 +33,7 @@ class layout_prices {
   {}
 
   /// The step's time, as the mean over the samples that stand for the data, rounded up.
-  [[nodiscard]] time_units step(std::span<chosen_layout const> chosen, std::uint32_t microbatches)
+  [[nodiscard]] time_units step(std::vector<chosen_layout> const& chosen, std::uint32_t microbatches)
   {
     std::uint64_t stages = 0;
     for (std::size_t module = 0; module < chosen.size(); ++module) {
@@ -59,7 +59,7 @@ class layout_prices {
   }
 
   /// What the fullest GPU of all holds.
-  [[nodiscard]] std::uint64_t bytes(std::span<chosen_layout const> chosen,
+  [[nodiscard]] std::uint64_t bytes(std::vector<chosen_layout> const& chosen,
                                     std::uint32_t microbatches)
   {
     std::uint64_t most = 0;

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
@@ -165,7 +166,7 @@ class layout_search {
     model_layout layout{{}, microbatches_, prices_.step(chosen_, microbatches_), 0};
     if (layout.step > limit()) { return; }
     for (chosen_layout const& each : chosen_) { layout.modules.push_back(each.layout); }
-    if (!fits_nodes(layout.modules, problem_.gpus, problem_.gpus_per_node)) { return; }
+    if (!fits_nodes(span_of(layout.modules), problem_.gpus, problem_.gpus_per_node)) { return; }
     auto const same = std::find_if(best_.begin(), best_.end(), [&](model_layout const& each) {
       return each.modules == layout.modules;
     });

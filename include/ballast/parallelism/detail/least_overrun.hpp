@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 #define BALLAST_PARALLELISM_DETAIL_LEAST_OVERRUN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
@@ -51,7 +52,7 @@ class least_overrun {
              std::uint64_t worst_bytes, std::size_t worst)
   {
     if (end == 0) {
-      if (left == 0 && fits_nodes(layout_, problem_.gpus, problem_.gpus_per_node)) {
+      if (left == 0 && fits_nodes(span_of(layout_), problem_.gpus, problem_.gpus_per_node)) {
         best_ = {worst_bytes, worst, layout_};
       }
       return;

@@ -61,7 +61,7 @@ class mix_steps {
   }
 
   /// The sum of the steps on some batches.
-  [[nodiscard]] step_eighths sum(bag_mix const& mix, std::span<mix_batch const> batches,
+  [[nodiscard]] step_eighths sum(bag_mix const& mix, std::vector<mix_batch> const& batches,
                                  std::uint64_t& placed)
   {
     step_eighths steps = 0;

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
@@ -183,7 +184,7 @@ class orchestration_search {
       offered.memory_bytes = std::max(offered.memory_bytes, each->bytes);
       times.push_back(each->time);
     }
-    offered.step = disttrain_makespan(times, microbatches_);
+    offered.step = disttrain_makespan(span_of(times), microbatches_);
     if (has_found() &&
         !precedes(offered.step, best_.step, gpus, gpus_, offered.modules, best_.modules)) {
       return;

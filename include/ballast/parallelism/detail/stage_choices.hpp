@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
 #define BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
@@ -66,7 +67,7 @@ class stage_choices {
 
   [[nodiscard]] std::span<stage_choice const> of(std::size_t module) const noexcept
   {
-    return choices_[module];
+    return span_of(choices_[module]);
   }
 
   [[nodiscard]] std::uint32_t fewest_stages_before(std::size_t module) const noexcept
@@ -94,8 +95,8 @@ class stage_choices {
   /// The divisors of a number of GPUs that can be numbers of stages, ascending.
   [[nodiscard]] std::span<std::uint32_t const> divisors(std::uint64_t number) const noexcept
   {
-    return std::span(divisors_).subspan(first_divisor_[number],
-                                        first_divisor_[number + 1] - first_divisor_[number]);
+    return span_of(divisors_, first_divisor_[number],
+                   first_divisor_[number + 1] - first_divisor_[number]);
   }
 
  private:

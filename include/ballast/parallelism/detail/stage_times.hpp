@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
 #define BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
@@ -124,7 +125,7 @@ class stage_times {
       free_rows_ = rows_of_block;
     }
     --free_rows_;
-    return std::span(blocks_.back()).subspan(free_rows_ * samples_, samples_);
+    return span_of(blocks_.back(), free_rows_ * samples_, samples_);
   }
 
   [[nodiscard]] tokens microbatch_size(tokens size, std::uint64_t parts) const noexcept

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 
 #include <ballast/core/detail/counting_sort.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -50,7 +51,7 @@ struct task_list {
   /// schedule without deadlock since its rank has done it; then what it waits for.
   [[nodiscard]] std::span<task_need const> needs_of(std::uint32_t task) const
   {
-    return std::span(needs).subspan(first_need[task], first_need[task + 1] - first_need[task]);
+    return span_of(needs, first_need[task], first_need[task + 1] - first_need[task]);
   }
   /// What a task waits for: first the one before it on its rank, if there is one.
   [[nodiscard]] std::span<task_need const> waits_for(std::uint32_t task) const
@@ -220,7 +221,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   std::vector<std::uint32_t> dependents(list.needs.size());
   std::uint32_t task = 0;
   counting_sort(
-      first, list.needs.size(), [&](std::size_t need) { return list.needs[need].task; },
+      span_of(first), list.needs.size(), [&](std::size_t need) { return list.needs[need].task; },
       [&](std::size_t need, std::size_t at) {
         while (list.first_need[task + 1] <= need) { ++task; }
         dependents[at] = task;
