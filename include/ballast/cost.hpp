@@ -10,6 +10,7 @@
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_correction.hpp>
+#include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/known_models.hpp>

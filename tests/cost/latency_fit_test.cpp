@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/latency_fit.hpp>  // first: proves it is self-contained
 
-#include "exact.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -22,19 +19,13 @@
 namespace {
 
 using ballast::classic_transformer;
-using ballast::cost_units;
 using ballast::error_code;
 using ballast::fit_latency;
 using ballast::flop_polynomial;
 using ballast::forward_flops;
 using ballast::gamma_fit;
-using ballast::latency_cost;
 using ballast::latency_measurement;
-using ballast::no_cost;
 using ballast::tokens;
-using ballast_test::cpp_rational;
-using ballast_test::exact;
-using ballast_test::power_of_two;
 using testing::HasSubstr;
 
 using measurements = std::vector<latency_measurement>;
@@ -281,29 +272,7 @@ TEST(LatencyFitDeathTest, RejectsAModuleWithoutAttention)
   EXPECT_DEATH((void)fitted_seconds(gamma_fit{}, width_3072, -1), "a sample of -1 tokens");
 }
 
-RC_GTEST_PROP(LatencyCost, IsCloseToTheFittedTime, ())  // Ensures (1)
-{
-  double const k = *rc::gen::inRange(1, 1 << 20) * 0x1p-70;
-  double const gamma = *rc::gen::inRange(0, 1 << 20) * 0x1p-18;
-  auto const length =
-      *rc::gen::inRange<tokens>(0, (ballast::longest_sample >> *rc::gen::inRange(0, 31)) + 1);
-  cpp_rational const l = length;
-  cpp_rational const true_cost =
-      exact(k) * 1'000'000'000'000 *
-      (width_3072.linear * l + exact(gamma) * width_3072.quadratic * l * l);
-
-  auto const cost = latency_cost({.seconds_per_flop = k, .gamma = gamma}, width_3072).value();
-  cpp_rational const bound =
-      cpp_rational(1, 2) + l * l * power_of_two(3 - static_cast<int>(cost.fraction_bits));
-  cost_units const found = cost(length);
-  if (found == no_cost) {
-    RC_ASSERT(true_cost + bound >= no_cost);
-  } else {
-    RC_ASSERT(abs(true_cost - found) <= bound);
-  }
-}
-
-TEST(LatencyCost, IsInPicoseconds)
+TEST(LatencyFit, GivesACostInPicoseconds)
 {
   // [fit]
   // Say these are one layer's forward passes in seconds, timed on one rank.
@@ -317,20 +286,6 @@ TEST(LatencyCost, IsInPicoseconds)
   auto const cost = value_or_throw(ballast::latency_cost(fit, layer));  // in picoseconds
   EXPECT_NEAR(static_cast<double>(cost(4488)) * 1e-12, 0.002802, 0.00003);
   // [fit]
-}
-
-TEST(LatencyCost, RefusesNumbersThatNoFitHas)
-{
-  using limits = std::numeric_limits<double>;
-  for (double const bad : {limits::quiet_NaN(), limits::infinity(), -1.0}) {
-    EXPECT_EQ(latency_cost({.seconds_per_flop = bad, .gamma = 1}, width_3072).error().code,
-              error_code::out_of_range);
-    EXPECT_EQ(latency_cost({.seconds_per_flop = 1e-15, .gamma = bad}, width_3072).error().code,
-              error_code::out_of_range);
-  }
-  EXPECT_FALSE(latency_cost(gamma_fit{}, width_3072).has_value());
-  EXPECT_THAT(latency_cost({.seconds_per_flop = 1}, width_3072).error().message,
-              HasSubstr("check the unit of seconds_per_flop"));
 }
 
 }  // namespace

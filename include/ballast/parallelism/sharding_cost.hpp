@@ -8,7 +8,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/detail/quantise.hpp>
-#include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/training_passes.hpp>

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -61,7 +62,7 @@ inline void add_batch(mix_batches& all, std::span<tokens const> lengths,
                       std::span<cost_units const> costs, workspace& memory)
 {
   std::vector<priced_sample> order(costs.size());
-  descending_order_into(order, costs, memory);
+  descending_order_into(span_of(order), costs, memory);
   mix_batch& added = all.batches.emplace_back();
   added.samples.reserve(order.size());
   added.cost_before.reserve(order.size() + 1);
@@ -105,7 +106,7 @@ template <cost_model CostOf>
   std::vector<cost_units> costs;
   uint128 sum = 0;
   for (std::size_t batch = first; batch < first + batches.size(); ++batch) {
-    auto const& lengths = batches[batch - first].lengths;
+    std::span<tokens const> const lengths = span_of(batches[batch - first].lengths);
     costs.clear();
     uint128 token_sum = 0;
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
@@ -133,7 +134,7 @@ template <cost_model CostOf>
                   "the costs and exchanges of the batches up to batch " + std::to_string(batch) +
                       " add up to 2^59 units or more; give fewer batches or use a coarser unit");
     }
-    add_batch(all, lengths, costs, memory);
+    add_batch(all, lengths, span_of(costs), memory);
   }
   return all;
 }

@@ -2,13 +2,14 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/mix_batches.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/loaded_bag.hpp>
 
 #include <algorithm>
 #include <array>
@@ -128,7 +129,7 @@ class mix_steps {
       auto const once = bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[size]);
       if (once > limit) { return over_the_limit; }
       kinds[count++] = {size, bag_mix::gpus_of(size), eighths_of(size), limit - once,
-                        std::span(memory).subspan(first, mix.bags[size])};
+                        span_of(memory, first, mix.bags[size])};
       for (std::size_t bag = 0; bag < mix.bags[size]; ++bag) {
         memory[first + bag] = Bags::empty(first + bag);
       }
@@ -162,7 +163,8 @@ class mix_steps {
     placed += done;
 
     step_eighths step = 0;
-    for (auto const& kind : std::span(kinds).first(count)) {
+    for (std::size_t at = 0; at < count; ++at) {
+      bags_of_size<Bag> const& kind = kinds[at];
       step_eighths busiest = 0;
       for (Bag const bag : kind.heap) {
         auto const exchanged =

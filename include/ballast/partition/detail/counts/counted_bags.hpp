@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/loaded_bag.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>

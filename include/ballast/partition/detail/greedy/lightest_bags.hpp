@@ -5,13 +5,13 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/detail/greedy/loaded_bag.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
-#include <type_traits>
 
 namespace ballast::inline v0::detail {
 
@@ -23,45 +23,6 @@ namespace ballast::inline v0::detail {
     return std::count(values.begin(), values.end(), values.front()) == std::ssize(values);
   };
   return all_like_the_first(problem.gpus) && all_like_the_first(problem.speeds);
-}
-
-/// A bag as greedy policies see it: ordered by load, then by number.
-struct loaded_bag {
-  cost_units load;
-  std::uint32_t index;
-
-  friend constexpr bool operator<(loaded_bag a, loaded_bag b) noexcept
-  {
-    // Bitwise: which side is less is random, and a branch would be mispredicted half of the time.
-    return static_cast<bool>(
-        static_cast<int>(a.load < b.load) |
-        (static_cast<int>(a.load == b.load) & static_cast<int>(a.index < b.index)));
-  }
-};
-
-/// Puts another item in the place of the least one of a binary heap: O(log n).
-///
-/// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make
-/// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
-/// on loads (R. W. Floyd's variant of heapsort's sift).
-template <class Item>
-void replace_front(std::span<Item> heap, std::type_identity_t<Item> item) noexcept
-{
-  std::size_t hole = 0;
-  for (std::size_t child = 1; child + 1 < heap.size(); child = 2 * hole + 1) {
-    child += heap[child + 1] < heap[child] ? 1 : 0;
-    heap[hole] = heap[child];
-    hole = child;
-  }
-  if (2 * hole + 1 < heap.size()) {  // a last child without a sibling
-    heap[hole] = heap[2 * hole + 1];
-    hole = 2 * hole + 1;
-  }
-  while (hole > 0 && item < heap[(hole - 1) / 2]) {
-    heap[hole] = heap[(hole - 1) / 2];
-    hole = (hole - 1) / 2;
-  }
-  heap[hole] = item;
 }
 
 /// The bags of one size and speed, as a binary heap with the lightest in front.
