@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_BY_FLOPS_HPP
 #define BALLAST_PARALLELISM_BY_FLOPS_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -71,7 +72,7 @@ struct by_flops {
       left -= shares[module].gpus;
       remainders.emplace_back(product % total, module);
     }
-    std::sort(remainders.begin(), remainders.end(), [](auto const& a, auto const& b) {
+    detail::heap_sort(remainders, [](auto const& a, auto const& b) {
       return detail::precedes(b.first, a.first, a.second, b.second);
     });
     for (std::size_t each = 0; each < left; ++each) { ++shares[remainders[each].second].gpus; }

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_CHOOSE_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
@@ -109,7 +110,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
         {mix, mean_step(sum, fitted.batches.size()),
          mean_step(on_others, (others.batches.empty() ? fitted : others).batches.size())});
   }
-  std::sort(judged.begin(), judged.end(), [](judged_mix const& a, judged_mix const& b) {
+  heap_sort(judged, [](judged_mix const& a, judged_mix const& b) {
     return precedes(a.judged_step, b.judged_step, a.fitted_step, b.fitted_step, b.mix, a.mix);
   });
   return judged;

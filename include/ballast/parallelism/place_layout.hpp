@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -43,7 +44,7 @@ namespace ballast::inline v0 {
   }
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
+  detail::heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
     return detail::precedes(modules[b].tp, modules[a].tp, a, b);
   });
 
@@ -58,7 +59,7 @@ namespace ballast::inline v0 {
   std::vector<grid_place> places(gpus);
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
-    std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {
+    detail::heap_sort(nodes, [](node const& a, node const& b) {
       return detail::precedes(a.free, b.free, a.next, b.next);
     });
     auto at = nodes.begin();

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
@@ -113,7 +114,7 @@ namespace ballast::inline v0 {
     if (!simulated) { return tl::unexpected(simulated.error()); }
     ranked.push_back({layout, *simulated});
   }
-  std::sort(ranked.begin(), ranked.end(), [](simulated_layout const& a, simulated_layout const& b) {
+  detail::heap_sort(ranked, [](simulated_layout const& a, simulated_layout const& b) {
     return detail::precedes(a.simulated, b.simulated, a.layout.step, b.layout.step,
                             a.layout.modules, b.layout.modules, a.layout.microbatches,
                             b.layout.microbatches);

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_STAGE_GRAPH_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/groups.hpp>
@@ -164,7 +165,7 @@ class stage_graph {
   {
     std::vector<std::size_t> sorted(links.size());
     std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-    std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+    detail::heap_sort(sorted, [&](std::size_t a, std::size_t b) {
       return detail::precedes(links[a].from, links[b].from, links[a].to, links[b].to, a, b);
     });
     std::size_t repeat = links.size();
@@ -180,7 +181,7 @@ class stage_graph {
                   name_of(links[repeat], repeat) + " repeats another; leave one out");
     }
     by_target_ = by_source_;
-    std::sort(by_target_.begin(), by_target_.end(), [](stage_link const& a, stage_link const& b) {
+    detail::heap_sort(by_target_, [](stage_link const& a, stage_link const& b) {
       return detail::precedes(a.to, b.to, a.from, b.from);
     });
     return {};

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 #define BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
@@ -49,10 +50,9 @@ namespace ballast::inline v0::detail {
   for (module_layout const& each : modules) {
     groups.emplace_back(each.tp, std::uint64_t{each.pp} * each.dp);
   }
-  std::sort(groups.begin(), groups.end(), [](auto const& a, auto const& b) { return b < a; });
+  heap_sort(groups, [](auto const& a, auto const& b) { return b < a; });
   for (auto [size, left] : groups) {
-    std::sort(all.begin(), all.end(),
-              [](nodes const& a, nodes const& b) { return a.free < b.free; });
+    heap_sort(all, [](nodes const& a, nodes const& b) { return a.free < b.free; });
     for (std::size_t place = 0; place < all.size() && left > 0; ++place) {
       std::uint64_t const in_each = all[place].free / size;
       if (in_each == 0) { continue; }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_GPU_TIME_BOUNDS_HPP
 #define BALLAST_PARALLELISM_DETAIL_GPU_TIME_BOUNDS_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
@@ -211,7 +212,7 @@ class gpu_time_bounds {
   /// By stages, of which more take less time.
   [[nodiscard]] static std::vector<point> only_best(std::vector<point> all)
   {
-    std::sort(all.begin(), all.end(), [](point const& a, point const& b) {
+    heap_sort(all, [](point const& a, point const& b) {
       return precedes(a.stages, b.stages, a.value, b.value);
     });
     std::vector<point> best;

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
@@ -76,7 +77,7 @@ class layout_search {
     for (std::uint32_t const count : counts) {
       starts.push_back({bounds_.least_step(count), count});
     }
-    std::sort(starts.begin(), starts.end(), [](start const& a, start const& b) {
+    heap_sort(starts, [](start const& a, start const& b) {
       return precedes(a.bound, b.bound, a.microbatches, b.microbatches);
     });
     bool is_last = best_.size() == wanted_;

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
@@ -124,7 +125,7 @@ class mix_search {
   /// that could be kept were.
   bool price(std::vector<summed_mix>& candidates, std::uint64_t work_left)
   {
-    std::sort(candidates.begin(), candidates.end());
+    heap_sort(candidates, [](summed_mix const& a, summed_mix const& b) { return a < b; });
     for (summed_mix const& candidate : candidates) {
       if (!(candidate < worst_kept())) { return true; }
       if (budget_.left() <= work_left) { return false; }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
@@ -50,7 +51,7 @@ class orchestration_search {
       uint128 const bound = bound_of_llm(cases[number]);
       if (bound < static_cast<uint128>(no_cost)) { order.push_back({bound, number}); }
     }
-    std::sort(order.begin(), order.end(), [](bounded const& a, bounded const& b) {
+    heap_sort(order, [](bounded const& a, bounded const& b) {
       return precedes(a.bound, b.bound, a.number, b.number);
     });
     for (auto const& [bound, number] : order) {

@@ -65,9 +65,9 @@ class stage_choices {
     list_divisors(problem.gpus, most_layers);
   }
 
-  [[nodiscard]] std::span<stage_choice const> of(std::size_t module) const noexcept
+  [[nodiscard]] std::vector<stage_choice> const& of(std::size_t module) const noexcept
   {
-    return span_of(choices_[module]);
+    return choices_[module];
   }
 
   [[nodiscard]] std::uint32_t fewest_stages_before(std::size_t module) const noexcept

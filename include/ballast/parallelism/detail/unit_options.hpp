@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 #define BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
@@ -162,7 +163,7 @@ class unit_options {
 /// Complexity  O(n log n + n k) for k that are kept.
 inline void keep_front(std::vector<unit_option>& options)
 {
-  std::sort(options.begin(), options.end(), [](unit_option const& a, unit_option const& b) {
+  heap_sort(options, [](unit_option const& a, unit_option const& b) {
     return precedes(a.time.once, b.time.once, a.gpus, b.gpus, a.layout, b.layout);
   });
   struct step {

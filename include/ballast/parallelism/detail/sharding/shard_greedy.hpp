@@ -198,7 +198,9 @@ class shard_greedy {
       queue[at] = {fullness(use_of(state, groups[at])), groups[at]};
       one_class = one_class && problem_.class_of[groups[at]] == problem_.class_of[groups[0]];
     }
-    if (one_class) { std::sort(queue.begin(), queue.end()); }  // a sorted array is a heap
+    if (one_class) {
+      for (std::size_t at = queue.size() / 2; at > 0; --at) { sift_down(queue, at - 1); }
+    }
     for (std::uint32_t const sample : samples) {
       std::size_t at = 0;
       if (!one_class || !fits(state, sample, queue[0].group)) {
