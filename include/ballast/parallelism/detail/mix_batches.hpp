@@ -57,13 +57,14 @@ struct mix_batches {
               "sample " + std::to_string(sample) + " of batch " + std::to_string(batch) + why);
 }
 
-/// Adds a batch whose samples are priced.
-inline void add_batch(mix_batches& all, std::span<tokens const> lengths,
+/// Fills batch `number`, whose samples are priced.
+inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens const> lengths,
                       std::span<cost_units const> costs, workspace& memory)
 {
-  std::vector<priced_sample> order(costs.size());
-  descending_order_into(span_of(order), costs, memory);
-  mix_batch& added = all.batches.emplace_back();
+  auto scratch = memory.open();
+  std::span<priced_sample> const order = scratch.take<priced_sample>(costs.size());
+  descending_order_into(order, costs, memory);
+  mix_batch& added = all.batches[number];
   added.samples.reserve(order.size());
   added.cost_before.reserve(order.size() + 1);
   added.tokens_before.reserve(order.size() + 1);
@@ -98,7 +99,7 @@ template <cost_model CostOf>
 {
   mix_batches all;
   all.exchanges = exchanges;
-  all.batches.reserve(batches.size());
+  all.batches = std::vector<mix_batch>(batches.size());
   cost_units const slowest = *std::max_element(exchanges.once.begin(), exchanges.once.end());
   std::uint64_t const dearest =
       *std::max_element(exchanges.per_token.begin(), exchanges.per_token.end());
@@ -134,7 +135,7 @@ template <cost_model CostOf>
                   "the costs and exchanges of the batches up to batch " + std::to_string(batch) +
                       " add up to 2^59 units or more; give fewer batches or use a coarser unit");
     }
-    add_batch(all, lengths, span_of(costs), memory);
+    fill_batch(all, batch - first, lengths, span_of(costs), memory);
   }
   return all;
 }

@@ -2,9 +2,9 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
+#include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
@@ -55,10 +55,11 @@ class mix_steps {
     auto const number_bits = static_cast<int>(std::bit_width(bags));
     auto const cost_bits = static_cast<int>(std::bit_width(batch.cost_before.back()));
     if (cost_bits + number_bits <= 64) {
-      return plan_with(mix, batch, limit, placed, words_,
-                       word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
+      return plan_with<std::uint64_t>(
+          mix, batch, limit, placed,
+          word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
     }
-    return plan_with(mix, batch, limit, placed, wide_, wide_bags{});
+    return plan_with<loaded_bag>(mix, batch, limit, placed, wide_bags{});
   }
 
   /// The sum of the steps on some batches.
@@ -115,23 +116,25 @@ class mix_steps {
   template <class Bag, class Bags>
   [[nodiscard]] step_eighths plan_with(bag_mix const& mix, mix_batch const& batch,
                                        step_eighths limit, std::uint64_t& placed,
-                                       std::vector<Bag>& memory, Bags const bags)
+                                       Bags const bags)
   {
     std::array<bags_of_size<Bag>, bag_mix::sizes> kinds;
     std::size_t count = 0;
     std::size_t first = 0;
     for (std::size_t size = 0; size < bag_mix::sizes; ++size) { first += mix.bags[size]; }
-    memory.resize(std::max(memory.size(), first));
-    tokens_.assign(first, 0);
+    auto scratch = memory_.open();
+    std::span<Bag> const all = scratch.take<Bag>(first);
+    std::span<tokens> const tokens_of = scratch.take<tokens>(first);
+    std::fill(tokens_of.begin(), tokens_of.end(), tokens{0});
     first = 0;
     for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
       if (mix.bags[size] == 0) { continue; }
       auto const once = bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[size]);
       if (once > limit) { return over_the_limit; }
       kinds[count++] = {size, bag_mix::gpus_of(size), eighths_of(size), limit - once,
-                        span_of(memory, first, mix.bags[size])};
+                        all.subspan(first, mix.bags[size])};
       for (std::size_t bag = 0; bag < mix.bags[size]; ++bag) {
-        memory[first + bag] = Bags::empty(first + bag);
+        all[first + bag] = Bags::empty(first + bag);
       }
       first += mix.bags[size];
     }
@@ -157,7 +160,7 @@ class mix_steps {
         return over_the_limit;
       }
       Bag const lightest = best->heap.front();
-      tokens_[bags.number(lightest)] += length;
+      tokens_of[bags.number(lightest)] += length;
       replace_front(best->heap, bags.with(lightest, units));
     }
     placed += done;
@@ -168,7 +171,7 @@ class mix_steps {
       step_eighths busiest = 0;
       for (Bag const bag : kind.heap) {
         auto const exchanged =
-            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_[bags.number(bag)]));
+            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_of[bags.number(bag)]));
         busiest = std::max(busiest, bags.load(bag) + exchanged);
       }
       step = std::max(
@@ -179,9 +182,7 @@ class mix_steps {
   }
 
   bag_exchange_work exchanges_;
-  std::vector<std::uint64_t> words_;
-  std::vector<loaded_bag> wide_;
-  std::vector<tokens> tokens_;
+  workspace memory_;
 };
 
 /// A step that no plan of the batch over these bags gets below.
