@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -41,24 +40,24 @@ namespace ballast::inline v0::detail {
       });
   if (chain) { return true; }
 
-  struct nodes {
-    std::uint32_t free;  // GPUs of each
+  struct alike {
+    std::uint32_t gpus;  // of each: those of a group, or those that a node has left
     std::uint64_t count;
   };
-  std::vector<nodes> all{{per_node, gpus / per_node}, {gpus % per_node, 1}};
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> groups;  // GPUs of each, how many
+  std::vector<alike> all{{per_node, gpus / per_node}, {gpus % per_node, 1}};
+  std::vector<alike> groups;
   for (module_layout const& each : modules) {
-    groups.emplace_back(each.tp, std::uint64_t{each.pp} * each.dp);
+    groups.push_back({each.tp, std::uint64_t{each.pp} * each.dp});
   }
-  heap_sort(groups, [](auto const& a, auto const& b) { return b < a; });
+  heap_sort(groups, [](alike const& a, alike const& b) { return b.gpus < a.gpus; });
   for (auto [size, left] : groups) {
-    heap_sort(all, [](nodes const& a, nodes const& b) { return a.free < b.free; });
+    heap_sort(all, [](alike const& a, alike const& b) { return a.gpus < b.gpus; });
     for (std::size_t place = 0; place < all.size() && left > 0; ++place) {
-      std::uint64_t const in_each = all[place].free / size;
+      std::uint64_t const in_each = all[place].gpus / size;
       if (in_each == 0) { continue; }
       std::uint64_t const full = std::min(all[place].count, left / in_each);
       auto const taken = static_cast<std::uint32_t>(in_each * size);
-      std::uint32_t const free = all[place].free;
+      std::uint32_t const free = all[place].gpus;
       all[place].count -= full;
       left -= full * in_each;
       all.push_back({free - taken, full});

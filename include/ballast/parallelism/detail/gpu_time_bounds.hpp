@@ -32,16 +32,20 @@ class gpu_time_bounds {
  public:
   gpu_time_bounds(layout_problem const& problem, stage_choices const& choices,
                   stage_times const& times)
-      : gpus_(problem.gpus), batch_(problem.global_batch), choices_(choices)
+      : gpus_(problem.gpus),
+        batch_(problem.global_batch),
+        choices_(choices),
+        modules_(problem.modules.size())
   {
     // Times grow with the parts, so the time of fewer is a bound too: a few counts are enough.
     for (std::uint64_t parts = 1; parts <= problem.global_batch; parts += parts / 8 + 1) {
       parts_.push_back(parts);
     }
-    bounds_.assign(parts_.size(), {{{0, 0.0}}, {}});
+    bounds_ = std::vector<bound_of>(parts_.size());
+    for (bound_of& bounds : bounds_) { bounds.all_modules.push_back({0, 0.0}); }
     std::vector<double> before(parts_.size());
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      of_module& bounds = modules_.emplace_back();
+      of_module& bounds = modules_[module];
       bounds.fewest_gpus = choices.fewest_gpus(module);
       bounds.before = before;
       bounds.of_degree.resize(problem.modules[module].degrees.size());

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -176,12 +177,13 @@ class layout_search {
       best_.erase(same);
     }
     layout.memory_bytes = prices_.bytes(chosen_, microbatches_);
-    best_.insert(std::upper_bound(best_.begin(), best_.end(), layout,
-                                  [](model_layout const& a, model_layout const& b) {
-                                    return precedes(a.step, b.step, a.modules, b.modules,
-                                                    a.microbatches, b.microbatches);
-                                  }),
-                 layout);
+    auto const before = [](model_layout const& a, model_layout const& b) {
+      return precedes(a.step, b.step, a.modules, b.modules, a.microbatches, b.microbatches);
+    };
+    best_.push_back(std::move(layout));
+    for (std::size_t at = best_.size() - 1; at > 0 && before(best_[at], best_[at - 1]); --at) {
+      std::swap(best_[at], best_[at - 1]);
+    }
     if (best_.size() > wanted_) { best_.pop_back(); }
   }
 

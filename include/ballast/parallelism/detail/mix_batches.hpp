@@ -59,20 +59,21 @@ struct mix_batches {
 
 /// Fills batch `number`, whose samples are priced.
 inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens const> lengths,
-                      std::span<cost_units const> costs, workspace& memory)
+                       std::span<cost_units const> costs, workspace& memory)
 {
   auto scratch = memory.open();
   std::span<priced_sample> const order = scratch.take<priced_sample>(costs.size());
   descending_order_into(order, costs, memory);
   mix_batch& added = all.batches[number];
-  added.samples.reserve(order.size());
+  added.samples = std::vector<mix_sample>(order.size());
   added.cost_before.reserve(order.size() + 1);
   added.tokens_before.reserve(order.size() + 1);
   std::uint64_t cost_sum = 0;
   std::uint64_t token_sum = 0;
-  for (auto const [cost, sample] : order) {
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    auto const [cost, sample] = order[place];
     tokens const length = lengths[to_index(sample)];
-    added.samples.push_back({cost, length});
+    added.samples[place] = {cost, length};
     added.cost_before.push_back(cost_sum);
     added.tokens_before.push_back(token_sum);
     cost_sum += static_cast<std::uint64_t>(cost);

@@ -152,13 +152,16 @@ class mix_search {
       budget_.spend(placed_ - placed_before);
       if (step == over_the_limit) {
         // What is too long for one mix is often too long for the next: that batch goes first.
-        std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(place),
-                    order_.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+        for (; place > 0; --place) { order_[place] = order_[place - 1]; }
+        order_[0] = batch;
         return;
       }
       tried.sum += step;
     }
-    priced_.insert(std::upper_bound(priced_.begin(), priced_.end(), tried), tried);
+    priced_.push_back(tried);
+    for (std::size_t place = priced_.size() - 1; place > 0 && tried < priced_[place - 1]; --place) {
+      std::swap(priced_[place], priced_[place - 1]);
+    }
   }
 
   /// Moves GPUs between sizes, from the best mix; where that helps no more, from the next best.

@@ -45,16 +45,14 @@ struct batch_work {
 class stage_times {
  public:
   explicit stage_times(layout_problem const& problem)
-      : modules_(problem.modules),
-        batch_(problem.global_batch),
-        rows_(problem.modules.size()),
-        overflow_(problem.modules.size())
+      : modules_(problem.modules), batch_(problem.global_batch), overflow_(problem.modules.size())
   {
     std::size_t const modules = modules_.size();
     std::size_t const samples = problem.samples();
     bool const mean = problem.estimate == step_estimate::mean_sample;
     samples_ = mean ? 1 : samples;
     sizes_.resize(modules);
+    std::size_t degrees = 0;
     for (std::size_t module = 0; module < modules; ++module) {
       uint128 total = 0;
       for (std::size_t sample = 0; sample < samples; ++sample) {
@@ -63,8 +61,10 @@ class stage_times {
         if (!mean) { sizes_[module].push_back(size); }
       }
       if (mean) { sizes_[module].push_back(static_cast<tokens>(divided_up(total, samples))); }
-      rows_[module].resize(modules_[module].degrees.size());
+      first_degree_.push_back(degrees);
+      degrees += modules_[module].degrees.size();
     }
+    rows_ = std::vector<std::vector<stored>>(degrees);
   }
 
   /// Of how many samples steps are priced.
@@ -78,7 +78,7 @@ class stage_times {
 
   [[nodiscard]] row of(std::size_t module, std::size_t degree, std::uint64_t parts)
   {
-    auto& known = rows_[module][degree];
+    auto& known = rows_[first_degree_[module] + degree];
     if (parts >= most_known) {
       overflow_[module].resize(samples_);
       return {overflow_[module], compute(overflow_[module], module, degree, parts)};
@@ -153,9 +153,10 @@ class stage_times {
   std::span<module_profile const> modules_;
   std::uint32_t batch_;
   std::size_t samples_ = 1;
-  std::vector<std::vector<tokens>> sizes_;              // of each module
-  std::vector<std::vector<std::vector<stored>>> rows_;  // of each module, degree and parts
-  std::vector<std::vector<cost_units>> overflow_;       // of each module
+  std::vector<std::vector<tokens>> sizes_;         // of each module
+  std::vector<std::size_t> first_degree_;          // of each module, in rows_
+  std::vector<std::vector<stored>> rows_;          // of each degree and parts
+  std::vector<std::vector<cost_units>> overflow_;  // of each module
   std::vector<std::vector<cost_units>> blocks_;
   std::size_t free_rows_ = 0;  // of the last block
 };
