@@ -39,7 +39,8 @@ class groups {
       ++offsets_[to_index(key) + 1];
     }
     detail::counting_sort(
-        detail::span_of(offsets_), owner.size(), [owner](std::size_t member) { return to_index(owner[member]); },
+        detail::span_of(offsets_), owner.size(),
+        [owner](std::size_t member) { return to_index(owner[member]); },
         [this](std::size_t member, std::size_t position) {
           members_[position] = to_id<Member>(member);
         });
@@ -56,7 +57,10 @@ class groups {
   }
 
   /// Members of all groups, group after group.
-  [[nodiscard]] std::span<Member const> members() const noexcept { return detail::span_of(members_); }
+  [[nodiscard]] std::span<Member const> members() const noexcept
+  {
+    return detail::span_of(members_);
+  }
 
   /// Walks over the groups as spans, in key order.
   class iterator {

@@ -91,7 +91,10 @@ class compiled_schedule {
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
 
   /// Every task after those that it waits for.
-  [[nodiscard]] std::span<pipeline_task const> tasks() const noexcept { return detail::span_of(tasks_); }
+  [[nodiscard]] std::span<pipeline_task const> tasks() const noexcept
+  {
+    return detail::span_of(tasks_);
+  }
 
   /// First the task before it on its rank, if there is one, with no transfer.
   [[nodiscard]] std::span<wait const> waits_for(std::size_t task) const

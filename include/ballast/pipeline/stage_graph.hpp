@@ -93,7 +93,10 @@ class stage_graph {
   }
 
   /// All links, by the stage that each leaves, then by the one that it enters.
-  [[nodiscard]] std::span<stage_link const> links() const noexcept { return detail::span_of(by_source_); }
+  [[nodiscard]] std::span<stage_link const> links() const noexcept
+  {
+    return detail::span_of(by_source_);
+  }
 
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const

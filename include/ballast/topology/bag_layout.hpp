@@ -137,18 +137,22 @@ class bag_layout {
   }
 
   /// GPUs of every bag, in bag order.
-  [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept { return detail::span_of(sizes_); }
+  [[nodiscard]] std::span<std::uint32_t const> sizes() const noexcept
+  {
+    return detail::span_of(sizes_);
+  }
 
   /// Speed of every bag, in bag order: what a partition policy balances over.
-  [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept { return detail::span_of(speeds_); }
+  [[nodiscard]] std::span<std::uint32_t const> speeds() const noexcept
+  {
+    return detail::span_of(speeds_);
+  }
 
   /// One word that differs where any bag does, or what becomes of short samples. O(bags).
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;
-    all.add(detail::span_of(first_))
-        .add(detail::span_of(sizes_))
-        .add(detail::span_of(speeds_));
+    all.add(detail::span_of(first_)).add(detail::span_of(sizes_)).add(detail::span_of(speeds_));
     if (admits_short_samples()) { all.add(1); }
     return all.value();
   }

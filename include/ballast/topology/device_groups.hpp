@@ -85,7 +85,10 @@ class device_groups {
   }
 
   /// The sizes that groups have, ascending.
-  [[nodiscard]] std::span<std::uint32_t const> degrees() const noexcept { return detail::span_of(degrees_); }
+  [[nodiscard]] std::span<std::uint32_t const> degrees() const noexcept
+  {
+    return detail::span_of(degrees_);
+  }
 
   /// The groups of so many GPUs, by first rank; none where no group has that degree.
   [[nodiscard]] std::span<group_id const> of_degree(std::uint32_t degree) const

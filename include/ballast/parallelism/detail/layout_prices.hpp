@@ -33,7 +33,8 @@ class layout_prices {
   {}
 
   /// The step's time, as the mean over the samples that stand for the data, rounded up.
-  [[nodiscard]] time_units step(std::vector<chosen_layout> const& chosen, std::uint32_t microbatches)
+  [[nodiscard]] time_units step(std::vector<chosen_layout> const& chosen,
+                                std::uint32_t microbatches)
   {
     std::uint64_t stages = 0;
     for (std::size_t module = 0; module < chosen.size(); ++module) {

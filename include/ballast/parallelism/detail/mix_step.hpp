@@ -56,8 +56,7 @@ class mix_steps {
     auto const cost_bits = static_cast<int>(std::bit_width(batch.cost_before.back()));
     if (cost_bits + number_bits <= 64) {
       return plan_with<std::uint64_t>(
-          mix, batch, limit, placed,
-          word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
+          mix, batch, limit, placed, word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
     }
     return plan_with<loaded_bag>(mix, batch, limit, placed, wide_bags{});
   }
@@ -115,8 +114,7 @@ class mix_steps {
 
   template <class Bag, class Bags>
   [[nodiscard]] step_eighths plan_with(bag_mix const& mix, mix_batch const& batch,
-                                       step_eighths limit, std::uint64_t& placed,
-                                       Bags const bags)
+                                       step_eighths limit, std::uint64_t& placed, Bags const bags)
   {
     std::array<bags_of_size<Bag>, bag_mix::sizes> kinds;
     std::size_t count = 0;
