@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -239,7 +240,7 @@ class placement {
     BALLAST_EXPECTS(to_index(sample) < size(), "sample ", sample, " of a placement of ", size(),
                     " samples");
     std::size_t const first = offsets_[to_index(sample)];
-    return std::span(pieces_).subspan(first, offsets_[to_index(sample) + 1] - first);
+    return detail::span_of(pieces_, first, offsets_[to_index(sample) + 1] - first);
   }
 
   /// The pieces of all samples, sample after sample.

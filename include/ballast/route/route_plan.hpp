@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/counting_sort.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/route/detail/overlaps.hpp>
@@ -60,7 +61,7 @@ class route_table {
     BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ", rows_.size(),
                     " ranks");
     std::size_t const first = offsets_[to_index(peer)];
-    return std::span(ranges_).subspan(first, offsets_[to_index(peer) + 1] - first);
+    return detail::span_of(ranges_, first, offsets_[to_index(peer) + 1] - first);
   }
 
   /// Rows to or from each peer; 0 for the rank itself.

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
@@ -101,7 +102,7 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
   packing_problem const problem{plan.weights, heaviest_first, capacity};
   plan.lower_bound = packing_lower_bound(problem);
   plan.owner.resize(count);
-  auto const [bins, proven] = run_policy(policy, problem, std::span(plan.owner), memory);
+  auto const [bins, proven] = run_policy(policy, problem, detail::span_of(plan.owner), memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
 
   // A policy that is wrong ends the program here: its bins would be taken for safe.

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_PACKING_PLAN_HPP
 #define BALLAST_PARTITION_PACKING_PACKING_PLAN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -40,9 +41,9 @@ struct packing_plan {
   {
     return ballast::digest{}
         .add(static_cast<std::uint64_t>(capacity))
-        .add(std::span(owner))
-        .add(std::span(weights))
-        .add(std::span(loads))
+        .add(detail::span_of(owner))
+        .add(detail::span_of(weights))
+        .add(detail::span_of(loads))
         .value();
   }
 };

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_PARTITION_VECTORS_HPP
 #define BALLAST_PARTITION_VECTORS_PARTITION_VECTORS_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/ratio.hpp>
@@ -84,7 +85,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
     return checked;
   }
   plan.costs.resize(count);
-  detail::vector_prices<D, CostsOf> price{costs_of, std::span(plan.costs)};
+  detail::vector_prices<D, CostsOf> price{costs_of, detail::span_of(plan.costs)};
   std::size_t next = 0;
   for (auto&& sample : samples) {
     if (auto checked = price(next, sample); !checked) { return checked; }
@@ -97,7 +98,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   auto const bound = detail::plan_vectors(
       vector_problem<D>{plan.costs}, {},
       limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
-      std::span(plan.loads), std::span(plan.owner), memory);
+      detail::span_of(plan.loads), detail::span_of(plan.owner), memory);
   if (!bound) { return tl::unexpected(bound.error()); }
   plan.samples.regroup(plan.owner, bins);
   plan.makespan = 0;
@@ -162,9 +163,9 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
   auto scratch = memory.open();
   plan.costs.resize(count);
-  auto const lengths =
-      detail::read_samples(samples, count, bags, length_of, scratch,
-                           detail::vector_prices<D, CostsOf>{costs_of, std::span(plan.costs)});
+  auto const lengths = detail::read_samples(
+      samples, count, bags, length_of, scratch,
+      detail::vector_prices<D, CostsOf>{costs_of, detail::span_of(plan.costs)});
   if (!lengths) { return tl::unexpected(lengths.error()); }
   plan.short_samples = lengths->short_samples;
 
@@ -178,7 +179,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   std::span<tokens const> own = lengths->own;
   if (plan.short_samples == 0) { own = {}; }
   auto const bound = detail::plan_vectors(problem, own, weights, constraints, policy,
-                                          std::span(plan.loads), owner, memory);
+                                          detail::span_of(plan.loads), owner, memory);
   if (!bound) { return tl::unexpected(bound.error()); }
 
   plan.owner.resize(count);

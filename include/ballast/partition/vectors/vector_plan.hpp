@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_VECTOR_PLAN_HPP
 #define BALLAST_PARTITION_VECTORS_VECTOR_PLAN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -48,7 +49,7 @@ struct vector_plan {
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest words;
-    words.add(std::span(owner));
+    words.add(detail::span_of(owner));
     detail::add_vectors<D>(words, costs, loads);
     return words.value();
   }
