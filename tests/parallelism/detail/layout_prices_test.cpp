@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace {
 
@@ -23,7 +24,7 @@ TEST(LayoutPrices, TakeTheSlowestStageOfEachSample)
   problem.sizes = sizes;
   problem.global_batch = 6;
   problem.estimate = ballast::step_estimate::mean_step;
-  std::array<chosen_layout, 2> const chosen{{{0, {1, 2, 1}}, {0, {1, 1, 3}}}};
+  std::vector<chosen_layout> const chosen{{0, {1, 2, 1}}, {0, {1, 1, 3}}};
   // Two microbatches: of 3 samples in the first module, whose two stages take 15 and 2, and of 1 in
   // the second, which takes 3 and 8; four times the slowest.
   EXPECT_EQ(ballast::detail::layout_prices(problem).step(chosen, 2), (4 * 15 + 4 * 8) / 2);
