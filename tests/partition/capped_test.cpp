@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ballast/partition/capped.hpp>  // first: proves it is self-contained
 
 #include "../support/constrained_optimum.hpp"
