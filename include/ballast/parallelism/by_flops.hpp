@@ -10,7 +10,6 @@
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
