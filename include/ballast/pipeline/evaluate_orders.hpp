@@ -142,7 +142,8 @@ class order_evaluator {
       put(program_.columns[2 * stage], at / times.stages, times.rows[at].forward);
       put(program_.columns[2 * stage + 1], at / times.stages, times.rows[at].backward);
     }
-    return {table, take_aligned<T>(program_.slots * at_once, scratch), nullptr, positions_};
+    return {table, take_aligned<T>(program_.slots * (at_once / detail::fewest_lanes), scratch),
+            nullptr, positions_};
   }
 
   template <std::size_t Lanes, class T>
@@ -164,7 +165,7 @@ class order_evaluator {
     }
     std::fill_n(memory.slots, Lanes, T{0});  // no_time
     detail::run_program<Lanes>(level_, program_, memory);
-    T const* const last = memory.slots + program_.makespan * Lanes;
+    T const* const last = memory.slots + program_.makespan * (Lanes / detail::fewest_lanes);
     for (std::size_t order = 0; order < makespans.size(); ++order) {
       makespans[order] = last[order];
     }

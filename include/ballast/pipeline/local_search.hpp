@@ -31,7 +31,7 @@ namespace ballast::inline v0 {
 /// one, that of interval filling and three random ones. Where there are evaluations for more,
 /// further ones follow from random orders: of l microbatches in all the square root of
 /// evaluations / 16 l^2, rounded down, since one search of twice the length finds better orders than
-/// two, up to a point. With less than 32 l^2, four searches start from the best of the eight orders,
+/// two, up to a point. With less than 48 l^2, four searches start from the best of the eight orders,
 /// and with less than 4 l^2 two or one. But eight it stays down to 16 l^2 where three of four pairs
 /// of microbatches, or more, have one that takes no longer than the other on any stage: there
 /// searches that end early end in orders that the last ones cannot improve. It ends at the lower
@@ -43,7 +43,7 @@ namespace ballast::inline v0 {
 ///             (3) no more than `evaluations` orders are evaluated, beside these two and those that
 ///                 `inner` evaluates
 ///             (4) what `inner` has proven is returned
-/// Complexity  O(evaluations x tasks), of which order_evaluator does eight at a time.
+/// Complexity  O(evaluations x tasks), of which order_evaluator does sixteen at a time.
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
 ///             appearing superior to simulated annealing", Journal of Computational Physics 90(1),
 ///             1990. Random thresholds make it S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi,
@@ -52,7 +52,7 @@ namespace ballast::inline v0 {
 template <order_policy Inner = insertion>
 struct local_search {
   [[no_unique_address]] Inner inner{};
-  std::uint64_t evaluations = 128'000;
+  std::uint64_t evaluations = 192'000;
   std::uint64_t seed = 1;
 
   time_units operator()(order_problem const& problem, std::span<microbatch_id> order,
@@ -111,7 +111,7 @@ struct local_search {
   [[nodiscard]] std::size_t walkers_of(order_problem const& problem, std::uint64_t count) const
   {
     std::uint64_t const squares = evaluations / (count * count);
-    if (squares >= 32 || (squares >= 16 && detail::mostly_ranked(problem))) {
+    if (squares >= 48 || (squares >= 16 && detail::mostly_ranked(problem))) {
       return detail::order_walkers::most;
     }
     return static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));

@@ -28,6 +28,11 @@ constexpr std::size_t program_slots = 24;
 constexpr std::size_t loaded_slots = 12;  // from 1 on; steps end in the others
 constexpr std::int64_t most_steps = 72;
 
+constexpr detail::time_slot slot(std::uint32_t number)
+{
+  return number * detail::fewest_lanes;
+}
+
 // Any steps and loads that keep to the rules, whether or not they come from a schedule. Durations
 // are what was loaded, so that times grow by no more than one of them per step.
 struct random_program {
@@ -45,15 +50,16 @@ struct random_program {
     for (int beat = 0; beat < 6; ++beat) {
       for (auto left = random.below(4); left > 0; --left) {
         std::array<std::uint32_t, loaded_slots> to{};
-        for (std::uint32_t i = 0; i < loaded_slots; ++i) { to[i] = 1 + i; }
+        for (std::uint32_t i = 0; i < loaded_slots; ++i) { to[i] = slot(1 + i); }
         random.shuffle(std::span<std::uint32_t>(to));
         loads.push_back(
             {any(program_positions), any(program_groups), {to[0], to[1], to[2], to[3]}});
       }
       for (auto left = random.below(12); left > 0; --left) {
-        detail::order_step step{any(program_slots), any(program_slots), any(1 + loaded_slots), 0};
+        detail::order_step step{slot(any(program_slots)), slot(any(program_slots)),
+                                slot(any(1 + loaded_slots)), 0};
         do {
-          step.end = 1 + loaded_slots + any(program_slots - loaded_slots - 1);
+          step.end = slot(1 + loaded_slots + any(program_slots - loaded_slots - 1));
         } while (step.end == step.first || step.end == step.second);
         steps.push_back(step);
         if (!is_free) { transfers.push_back(random.between(0, 3)); }
@@ -70,7 +76,7 @@ struct random_program {
     program.steps = steps;
     program.transfers = transfers;
     program.groups = program_groups;
-    program.slots = program_slots;
+    program.slots = slot(program_slots);
     return program;
   }
 };
@@ -78,8 +84,11 @@ struct random_program {
 // Oracle: one lane, by the definitions of load and step.
 template <class T>
 void run_lane(random_program const& program, std::vector<T> const& table, std::size_t lanes,
-              std::size_t lane, std::vector<microbatch_id> const& orders, std::vector<T>& of)
+              std::size_t lane, std::vector<microbatch_id> const& orders, std::vector<T>& memory)
 {
+  auto const of = [&](detail::time_slot slot) -> T& {
+    return memory[slot / detail::fewest_lanes * lanes + lane];
+  };
   std::size_t loaded = 0;
   std::size_t done = 0;
   for (auto const& beat : program.beats) {
@@ -87,16 +96,14 @@ void run_lane(random_program const& program, std::vector<T> const& table, std::s
       auto const& load = program.loads[loaded];
       std::size_t const row = to_index(orders[lane * program_positions + load.position]);
       for (std::size_t i = 0; i < 4; ++i) {
-        of[load.to[i] * lanes + lane] = table[4 * (load.group * program_rows + row) + i];
+        of(load.to[i]) = table[4 * (load.group * program_rows + row) + i];
       }
     }
     for (; done < beat.steps; ++done) {
       auto const& step = program.steps[done];
       auto const transfer = program.transfers.empty() ? 0 : program.transfers[done];
-      of[step.end * lanes + lane] =
-          std::max(of[step.first * lanes + lane],
-                   static_cast<T>(of[step.second * lanes + lane] + transfer)) +
-          of[step.duration * lanes + lane];
+      of(step.end) =
+          std::max(of(step.first), static_cast<T>(of(step.second) + transfer)) + of(step.duration);
     }
   }
 }

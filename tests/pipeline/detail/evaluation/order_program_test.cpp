@@ -18,7 +18,7 @@ TEST(OrderProgram, TakesNoTimeWhereThereIsNothingToDo)
   detail::order_program const nothing;
   EXPECT_TRUE(nothing.beats.empty() && nothing.loads.empty() && nothing.steps.empty());
   EXPECT_EQ(nothing.makespan, detail::no_time);
-  EXPECT_EQ(nothing.slots, 1U);  // that of no_time
+  EXPECT_EQ(nothing.slots, detail::fewest_lanes);  // that of no_time
 }
 
 }  // namespace

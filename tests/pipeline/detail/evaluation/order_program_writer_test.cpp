@@ -181,7 +181,7 @@ TEST(OrderProgramWriter, UsesSlotsAgain)  // Ensures (4)
       slots[i] = order_program_writer(schedule, times, scratch)().slots;
     }
     EXPECT_EQ(slots[0], slots[1]);
-    EXPECT_LE(slots[0], 6 * stages + 64);
+    EXPECT_LE(slots[0], (6 * stages + 64) * ballast::detail::fewest_lanes);
   }
 }
 

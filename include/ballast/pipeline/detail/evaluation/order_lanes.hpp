@@ -154,7 +154,9 @@ template <class Loads, std::size_t Lanes, bool Transfers, class T>
                                                     order_memory<T> const& memory)
 {
   auto const [table, slots, orders, positions] = memory;
-  auto const at = [base = slots](time_slot slot) { return base + std::size_t{slot} * Lanes; };
+  auto const at = [base = slots](time_slot slot) {
+    return base + std::size_t{slot} * (Lanes / fewest_lanes);
+  };
   std::size_t const group = columns_per_load * (positions + 1);
   order_load const* load = program.loads.data();
   order_step const* step = program.steps.data();
@@ -162,7 +164,7 @@ template <class Loads, std::size_t Lanes, bool Transfers, class T>
   for (order_beat const& beat : program.beats) {
     for (auto const* const end = program.loads.data() + beat.loads; load != end; ++load) {
       auto const& to = load->to;
-      for (std::size_t lane = 0; lane < Lanes; lane += 8) {
+      for (std::size_t lane = 0; lane < Lanes; lane += fewest_lanes) {
         Loads::load(table + group * load->group, orders + lane * positions + load->position,
                     positions,
                     {at(to[0]) + lane, at(to[1]) + lane, at(to[2]) + lane, at(to[3]) + lane});
@@ -193,8 +195,9 @@ template <std::size_t Lanes, class T>
 }
 #endif
 
-/// Runs all of a program. Expects Lanes a multiple of eight, and no time above what T holds.
+/// Runs all of a program. Expects no time above what T holds.
 template <std::size_t Lanes, class T>
+  requires(Lanes % fewest_lanes == 0)
 void run_program(simd_level level, order_program const& program, order_memory<T> const& memory)
 {
 #ifdef __x86_64__

@@ -14,7 +14,11 @@
 /// slot, it does so for several orders at once.
 namespace ballast::inline v0::detail {
 
-/// Where a time is kept, one per lane. no_time always holds 0.
+/// A slot has as many lanes or a multiple.
+inline constexpr std::uint32_t fewest_lanes = 8;
+
+/// Where a time is kept, one per lane: how many times lie before it where a slot has the fewest
+/// lanes, so that an address takes no shift. no_time always holds 0.
 using time_slot = std::uint32_t;
 inline constexpr time_slot no_time = 0;
 
@@ -53,8 +57,8 @@ struct order_program {
   std::span<time_units const> transfers;   ///< of the steps; empty where all are 0
   std::span<std::uint32_t const> columns;  ///< of stage s: forward at 2 s, backward at 2 s + 1
   std::size_t groups = 0;                  ///< of four columns
-  std::size_t slots = 1;
-  time_slot makespan = no_time;  ///< holds the makespan in the end
+  std::size_t slots = fewest_lanes;        ///< times kept where a slot has the fewest lanes
+  time_slot makespan = no_time;            ///< holds the makespan in the end
 };
 
 /// In order_program::columns: the stage has no such pass.

@@ -218,7 +218,8 @@ class order_program_writer {
   }
   [[nodiscard]] time_slot take()
   {
-    return free_count_ > 0 ? free_[--free_count_] : static_cast<time_slot>(program_.slots++);
+    if (free_count_ > 0) { return free_[--free_count_]; }
+    return static_cast<time_slot>(std::exchange(program_.slots, program_.slots + fewest_lanes));
   }
   void give_back(time_slot slot) { free_[free_count_++] = slot; }
 

@@ -47,11 +47,11 @@ namespace ballast::inline v0::detail {
 /// random threshold; the worse ones end on the way, so that the moves of the last are eight times
 /// as many.
 ///
-/// Every round evaluates eight orders at once, a group of 8 / walkers moves from each walker's
+/// Every round evaluates sixteen orders at once, a group of 16 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
 /// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
 /// from a fifth of what a move changes on average to a 128th of that, and in a run of eight walkers
-/// and less than 32 l^2 evaluations for l microbatches from a seventh. After each of the first three
+/// and less than 48 l^2 evaluations for l microbatches from a seventh. After each of the first three
 /// eighths of a run of eight walkers the best one's order replaces the worst's, and after the
 /// fourth, the sixth and the seventh the worse half of them ends. Where fewer begin, half of them
 /// end after the first eighth, the second and the fourth.
@@ -71,9 +71,9 @@ class order_walkers {
         count_(best.size()),
         bound_(bound),
         orders_(scratch.take<microbatch_id>(most * count_)),
-        tried_(scratch.take<microbatch_id>(most * count_)),
+        tried_(scratch.take<microbatch_id>(at_once * count_)),
         now_(scratch.take<time_units>(most)),
-        makespans_(scratch.take<time_units>(most)),
+        makespans_(scratch.take<time_units>(at_once)),
         best_(best),
         best_makespan_(best_makespan)
   {}
@@ -102,7 +102,7 @@ class order_walkers {
     for (std::size_t walker = 0; walker < walkers_; ++walker) { note(now_[walker], start(walker)); }
     keep_best(std::min<std::size_t>(walkers, std::bit_floor(walkers_)));
     bool const early = walkers < most;
-    bool const brief = evaluations < 32 * std::uint64_t{count_} * count_;
+    bool const brief = evaluations < 48 * std::uint64_t{count_} * count_;
     time_units const widest = measured_change(random, end, budget) / (brief && !early ? 7 : 5);
     std::uint64_t const total = budget.left() - std::min(budget.left(), end);
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
@@ -116,7 +116,7 @@ class order_walkers {
         cooled_until = done + total / coolings;
       }
       for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth, early); }
-      std::size_t const size = std::min<std::uint64_t>(most, budget.left() - end);
+      std::size_t const size = std::min<std::uint64_t>(at_once, budget.left() - end);
       evaluate_moves(size, random);
       budget.spend(size);
       step(size, scale, random);
@@ -128,6 +128,8 @@ class order_walkers {
   [[nodiscard]] time_units best_makespan() const { return best_makespan_; }
 
  private:
+  static constexpr std::size_t at_once = order_evaluator::at_once;
+
   void note(time_units makespan, std::span<microbatch_id const> order)
   {
     if (makespan >= best_makespan_) { return; }
@@ -142,7 +144,7 @@ class order_walkers {
 
   void evaluate_moves(std::size_t size, random_source& random)
   {
-    std::size_t const group = most / walkers_;
+    std::size_t const group = at_once / walkers_;
     for (std::size_t each = 0; each < size; ++each) {
       std::span<microbatch_id const> const from = start(each / group);
       order_move const move = kinds_.count < count_ ? order_move::draw(random, from, kinds_)
@@ -155,7 +157,7 @@ class order_walkers {
 
   void step(std::size_t size, time_units scale, random_source& random)
   {
-    std::size_t const group = most / walkers_;
+    std::size_t const group = at_once / walkers_;
     for (std::size_t first = 0; first < size; first += group) {
       std::size_t const walker = first / group;
       time_units const* const shortest = std::min_element(
@@ -173,11 +175,11 @@ class order_walkers {
   [[nodiscard]] time_units measured_change(random_source& random, std::uint64_t end,
                                            work_budget& budget)
   {
-    std::size_t const group = most / walkers_;
+    std::size_t const group = at_once / walkers_;
     uint128 sum = 0;
     std::uint64_t changes = 0;
-    for (int round = 0; round < 8 && budget.left() > end && !ended(budget); ++round) {
-      std::size_t const size = std::min<std::uint64_t>(most, budget.left() - end);
+    for (int round = 0; round < 4 && budget.left() > end && !ended(budget); ++round) {
+      std::size_t const size = std::min<std::uint64_t>(at_once, budget.left() - end);
       evaluate_moves(size, random);
       budget.spend(size);
       for (std::size_t each = 0; each < size; ++each) {
