@@ -2,6 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
 #define BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
 
+#include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/detail/sharding/shard_problem.hpp>
@@ -9,6 +10,7 @@
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -45,6 +47,24 @@ inline ballast::sharding_cost cost_per_token(std::uint32_t heads)
   cost.work = {.linear = 1};
   cost.heads = heads;
   return cost;
+}
+
+/// As long as l^2 + 100 l units, and 200 for each call of an exchange.
+inline ballast::sharding_cost cost_with_attention(std::uint32_t heads)
+{
+  ballast::sharding_cost cost;
+  cost.work = {.linear = 100, .quadratic = 1};
+  cost.heads = heads;
+  cost.latency = 200;
+  return cost;
+}
+
+/// Two or more lengths, fewer than `end`, of 8 to 90 tokens.
+inline std::vector<ballast::tokens> drawn_lengths(ballast::random_source& random, std::size_t end)
+{
+  std::vector<ballast::tokens> lengths(2 + random.below(end - 2));
+  for (auto& length : lengths) { length = random.between(8, 90); }
+  return lengths;
 }
 
 }  // namespace ballast_test

@@ -12,7 +12,7 @@ namespace ballast::inline v0::detail {
 /// Sorts items in place: for lists that are short, or sorted once in a search.
 ///
 /// Whoever includes ballast pays for its templates. For each kind of item, std::sort asks for about
-/// 90 of them and this for two; it takes up to twice as long.
+/// 90 of them and this for two.
 ///
 /// Expects     before(a, b) is a strict weak order. Give a total one: equal items end in any order.
 /// Ensures     (1) no item is before one in front of it

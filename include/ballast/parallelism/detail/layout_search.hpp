@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
@@ -180,10 +181,7 @@ class layout_search {
     auto const before = [](model_layout const& a, model_layout const& b) {
       return precedes(a.step, b.step, a.modules, b.modules, a.microbatches, b.microbatches);
     };
-    best_.push_back(std::move(layout));
-    for (std::size_t at = best_.size() - 1; at > 0 && before(best_[at], best_[at - 1]); --at) {
-      std::swap(best_[at], best_[at - 1]);
-    }
+    insert_ordered(best_, std::move(layout), before);
     if (best_.size() > wanted_) { best_.pop_back(); }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
@@ -158,10 +159,7 @@ class mix_search {
       }
       tried.sum += step;
     }
-    priced_.push_back(tried);
-    for (std::size_t place = priced_.size() - 1; place > 0 && tried < priced_[place - 1]; --place) {
-      std::swap(priced_[place], priced_[place - 1]);
-    }
+    insert_ordered(priced_, tried, [](auto const& a, auto const& b) { return a < b; });
   }
 
   /// Moves GPUs between sizes, from the best mix; where that helps no more, from the next best.

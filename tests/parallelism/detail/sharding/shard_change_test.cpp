@@ -63,12 +63,8 @@ class ShardChanges : public testing::TestWithParam<ballast::tokens> {
     ballast::random_source random(8);
     int tried = 0;
     for (int trial = 0; trial < 200 && tried < 20; ++trial) {
-      std::vector<ballast::tokens> lengths(2 + random.below(7));
-      for (auto& length : lengths) { length = random.between(8, 90); }
-      ballast::sharding_cost cost;
-      cost.work = {.linear = 100, .quadratic = 1};
-      cost.heads = trial % 2 == 0 ? 8 : 6;
-      cost.latency = 200;
+      auto const lengths = ballast_test::drawn_lengths(random, 9);
+      auto const cost = ballast_test::cost_with_attention(trial % 2 == 0 ? 8 : 6);
       ballast_test::shard_instance step(lengths, {3, 5}, cost, GetParam());
       auto const& problem = step.problem();
       std::vector<std::uint32_t> owner(lengths.size());

@@ -47,12 +47,8 @@ TEST(ShardMoves, EndWhereNoSingleChangeMakesTheLargestLoadSmaller)  // Ensures (
   ballast::random_source random(6);
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<ballast::tokens> lengths(2 + random.below(9));
-    for (auto& length : lengths) { length = random.between(8, 90); }
-    ballast::sharding_cost cost;
-    cost.work = {.linear = 100, .quadratic = 1};
-    cost.heads = trial % 2 == 0 ? 8 : 6;
-    cost.latency = 200;
+    auto const lengths = ballast_test::drawn_lengths(random, 11);
+    auto const cost = ballast_test::cost_with_attention(trial % 2 == 0 ? 8 : 6);
     bool const is_tight = random.below(2) == 0;
     shard_instance step(lengths, {3, 5}, cost, is_tight ? 150 : 10'000);
     auto const& problem = step.problem();
