@@ -103,9 +103,9 @@ TEST_F(BallastOutputs, AreDifferentFilesWhateverTheyAreCalled)
   expect_refused(both("new", "folder/../new"), 2, why);
   expect_refused(both("folder/link", "new"), 2, why);  // there is nothing yet
   expect_refused(both("folder/x", "deep/x"), 2, why);
-  auto const mixed = run(plan + ("--report " + path("page") + " >" + path("page")));
-  EXPECT_EQ(mixed.exit_code, 2);
-  EXPECT_THAT(mixed.error, HasSubstr("standard output and --report name the same file"));
+  auto const both_on_it = run(plan + ("--report " + path("page") + " >" + path("page")));
+  EXPECT_EQ(both_on_it.exit_code, 2);
+  EXPECT_THAT(both_on_it.error, HasSubstr("standard output and --report name the same file"));
   EXPECT_EQ(run(plan + ("--report /dev/stdout >" + path("page"))).exit_code, 2);
   EXPECT_EQ(content_of(path("old")), "old");
   EXPECT_EQ(content_of(path("page")), "");

@@ -16,25 +16,27 @@ using ballast::check_memory;
 using ballast::module_memory;
 using ballast::tokens;
 
-constexpr module_memory measured{.layers = {2, 6},
-                                 .state_bytes = {30, 70},
-                                 .sizes = {100, 300},
-                                 .activation_bytes = {{{25, 65}, {65, 185}}}};
+constexpr module_memory measured_memory{.layers = {2, 6},
+                                        .state_bytes = {30, 70},
+                                        .sizes = {100, 300},
+                                        .activation_bytes = {{{25, 65}, {65, 185}}}};
 
 TEST(ModuleMemory, IsExactWhereItWasMeasured)  // state (1), activations (1)
 {
   for (std::size_t of_layers = 0; of_layers < 2; ++of_layers) {
-    EXPECT_EQ(measured.state(measured.layers[of_layers]), measured.state_bytes[of_layers]);
+    EXPECT_EQ(measured_memory.state(measured_memory.layers[of_layers]),
+              measured_memory.state_bytes[of_layers]);
     for (std::size_t of_size = 0; of_size < 2; ++of_size) {
-      EXPECT_EQ(measured.activations(measured.layers[of_layers], measured.sizes[of_size]),
-                measured.activation_bytes[of_layers][of_size]);
+      EXPECT_EQ(measured_memory.activations(measured_memory.layers[of_layers],
+                                            measured_memory.sizes[of_size]),
+                measured_memory.activation_bytes[of_layers][of_size]);
     }
   }
-  static_assert(measured.state(4) == 50);
-  EXPECT_EQ(measured.state(1), 20U);
-  EXPECT_EQ(measured.activations(2, 200), 45U);
-  EXPECT_EQ(measured.activations(10, 300), 305U);
-  EXPECT_EQ(measured.activations(2, 0), 5U);
+  static_assert(measured_memory.state(4) == 50);
+  EXPECT_EQ(measured_memory.state(1), 20U);
+  EXPECT_EQ(measured_memory.activations(2, 200), 45U);
+  EXPECT_EQ(measured_memory.activations(10, 300), 305U);
+  EXPECT_EQ(measured_memory.activations(2, 0), 5U);
 }
 
 TEST(ModuleMemory, IsRoundedUpAndNeverNegative)
@@ -101,18 +103,18 @@ TEST(ModuleMemory, GrowsWithTheSizeAndSaysWhichIsTheLargest)  // activations (2)
 
 TEST(ModuleMemory, IsMeasuredAtTwoLayersAndTwoSizes)
 {
-  EXPECT_TRUE(check_memory(measured));
-  module_memory memory = measured;
+  EXPECT_TRUE(check_memory(measured_memory));
+  module_memory memory = measured_memory;
   memory.layers = {6, 6};
   EXPECT_EQ(check_memory(memory).error().position, 0U);
   memory.layers = {0, 6};
   EXPECT_EQ(check_memory(memory).error().position, 0U);
-  memory = measured;
+  memory = measured_memory;
   for (tokens const second : {tokens{100}, ballast::longest_sample + 1}) {
     memory.sizes[1] = second;
     EXPECT_EQ(check_memory(memory).error().position, 1U);
   }
-  memory = measured;
+  memory = measured_memory;
   memory.activation_bytes[1][1] = 64;
   EXPECT_EQ(check_memory(memory).error().position, 2U);
   memory.sizes = {-1, 5};

@@ -43,7 +43,7 @@ using ballast::tokens;
 constexpr std::size_t replicas = 4;
 constexpr std::size_t encoder_stages = 3;
 constexpr std::size_t llm_stages = 5;
-constexpr std::size_t steps = 3;
+constexpr std::size_t simulated_steps = 3;
 
 struct sample {
   tokens text;
@@ -182,7 +182,7 @@ TEST_P(DflopFigure13, ComesOutInSimulation)
   double ordered = 0;
   double even = 0;
   double both = 0;
-  for (std::size_t number = 0; number < steps; ++number) {
+  for (std::size_t number = 0; number < simulated_steps; ++number) {
     random_.shuffle(std::span(pool_));
     auto const step = std::span(pool_).first(replicas * count * per_microbatch);
     microbatches as_read(replicas * count);

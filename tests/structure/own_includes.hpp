@@ -19,6 +19,12 @@
 
 namespace structure {
 
+/// Whether others include the file: a header of the library or one of the tests.
+inline bool is_included(std::string_view path)
+{
+  return is_header(path) || (path.starts_with("tests/") && path.ends_with(".hpp"));
+}
+
 /// What the headers of a tree declare.
 class name_index {
  public:
@@ -32,7 +38,7 @@ class name_index {
   explicit name_index(std::vector<source_file> const& tree)
   {
     for (source_file const& file : tree) {
-      if (is_header(file.path)) { add(file); }
+      if (is_included(file.path)) { add(file); }
     }
   }
 
