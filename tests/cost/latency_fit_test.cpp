@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/latency_fit.hpp>  // first: proves it is self-contained
 
+#include "../support/trials.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
@@ -108,7 +110,7 @@ TEST(LatencyFit, IsAsGoodWithATenthOfOutliersAsWithout)
   ballast::random_source random(405);
   double without = 0;
   double with = 0;
-  constexpr int trials = 40;
+  constexpr int trials = ballast_test::trials_of(40);
   for (int trial = 0; trial < trials; ++trial) {
     measurements samples;
     for (int repeat = 0; repeat < 10; ++repeat) {

@@ -1,5 +1,7 @@
 #include <ballast/interop/least_node_traffic.hpp>  // first: proves it is self-contained
 
+#include "../support/trials.hpp"
+
 #include "../route/detail/nodes/node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
 
 #include <gtest/gtest.h>
@@ -104,7 +106,7 @@ TEST(LeastNodeTraffic, PlaceByNodeIsNearTheOptimumOfNodesOfOneGpu)
   std::vector<std::uint32_t> const nodes(ranks, 1);
   auto const bags = ballast::one_gpu_bags(ranks);
   double above = 0;
-  constexpr int trials_of_ranks = 8;
+  constexpr int trials_of_ranks = ballast_test::trials_of(8);
   for (int trial = 0; trial < trials_of_ranks; ++trial) {
     node_job const job = ballast_test::random_node_job(nodes, bags, 200, random);
     std::vector<std::vector<tokens>> sent(ranks, std::vector<tokens>(ranks, 0));

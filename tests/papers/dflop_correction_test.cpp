@@ -44,9 +44,11 @@ TEST(DflopCorrection, IsOnWhereItPays)
   constexpr std::uint32_t interval = 8;
   std::printf("late shapes  by    gain of a step   net   switch   paper\n");
   std::array<std::uint32_t, 3> const percents{1, 3, 5};
+  std::array<std::int64_t, 5> const lateness{100, 75, 50, 25, 0};
   for (std::uint32_t const percent :
        std::span(percents).first(static_cast<std::size_t>(ballast_test::trials_of(3)))) {
-    for (std::int64_t const late_by : {0, 25, 50, 75, 100}) {
+    for (std::int64_t const late_by :
+         std::span(lateness).first(static_cast<std::size_t>(ballast_test::trials_of(5)))) {
       SCOPED_TRACE(testing::Message() << percent << " % of shapes late by " << late_by << " %");
       late_cluster cluster(percent, late_by);
       cluster.noise_percent = 2;

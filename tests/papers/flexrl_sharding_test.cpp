@@ -15,6 +15,8 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_trace.hpp>
 
+#include "../support/trials.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -106,7 +108,7 @@ TEST(FlexrlSharding, MakesAttentionOfNextQaEven)
   ballast::workspace memory;
   double worst = 0;
   double worst_of_bucketing = 0;
-  for (int step = 0; step < 50; ++step) {
+  for (int step = 0; step < ballast_test::trials_of(50); ++step) {
     random.shuffle(std::span(videos));
     std::vector<tokens> const lengths(videos.begin(), videos.begin() + 384);
     ASSERT_TRUE(hybrid_sharding_into(plan, memory, lengths, groups, attention_of_32_heads()));
@@ -116,7 +118,7 @@ TEST(FlexrlSharding, MakesAttentionOfNextQaEven)
   RecordProperty("worst", std::to_string(worst));
   RecordProperty("worst_of_bucketing", std::to_string(worst_of_bucketing));
   EXPECT_LE(worst, 1.05);
-  EXPECT_GT(worst_of_bucketing, 6);  // the paper says 7.5
+  EXPECT_GT(worst_of_bucketing, ballast_test::is_sanitized ? 5 : 6);  // the paper says 7.5
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "../support/policy_checks.hpp"
 #include "../support/quadratic_work.hpp"
 #include "../support/seqlen_balancing.hpp"
+#include "../support/trials.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,7 +109,7 @@ TEST(EqualCount, IsBetweenItsBoundAndTheOptimumAndMostlyFindsIt)  // Ensures (4)
   ballast::random_source random(74);
   int optimal = 0;
   int proven = 0;
-  constexpr int trials = 600;
+  constexpr int trials = ballast_test::trials_of(600);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 4);

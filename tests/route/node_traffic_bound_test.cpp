@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/node_traffic_bound.hpp>
 
+#include "../support/trials.hpp"
 #include "detail/nodes/node_job.hpp"
 
 #include <ballast/route/node_placement.hpp>
@@ -22,7 +23,7 @@ TEST(NodeTrafficBound, DoesNotDependOnWhichEqualBagHasWhat)  // Ensures (2)
 {
   ballast::random_source random(14);
   std::vector<std::uint32_t> const nodes{2, 4, 2};
-  for (int trial = 0; trial < 6; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(6); ++trial) {
     auto const job = ballast_test::random_node_job(nodes, ballast::one_gpu_bags(8), 70, random);
     auto plan = job.plan;
     for (bool const received : {false, true}) {

@@ -1,6 +1,7 @@
 #include <ballast/runtime/adaptive_correction.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/trials.hpp"
 #include "late_shapes.hpp"
 
 #include <gmock/gmock.h>
@@ -11,8 +12,10 @@
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -136,7 +139,9 @@ TEST(AdaptiveCorrection, TriesAgainAtOnceWithoutARest)
 
 TEST(AdaptiveCorrection, MeasuresWhatTrackingCosts)
 {
-  for (std::int64_t const percent : {0, 4, 20}) {
+  std::array<std::int64_t, 3> const percents{4, 20, 0};
+  for (std::int64_t const percent :
+       std::span(percents).first(static_cast<std::size_t>(ballast_test::trials_of(3)))) {
     late_cluster cluster(3, 50);
     cluster.tracking_percent = percent;
     adaptive_correction correction(late_cluster::modules());
@@ -174,7 +179,9 @@ TEST(AdaptiveCorrection, GoesOnWhereItWasKilled)  // Ensures (1) (3)
 {
   late_cluster cluster(3, 50);
   cluster.noise_percent = 5;
-  for (std::uint64_t killed : {3U, 6U, 9U}) {
+  std::array<std::uint64_t, 3> const steps_before{6, 3, 9};
+  for (std::uint64_t const killed :
+       std::span(steps_before).first(static_cast<std::size_t>(ballast_test::trials_of(3)))) {
     SCOPED_TRACE(killed);
     adaptive_correction all(late_cluster::modules(), short_intervals);
     std::vector<std::uint64_t> digests;

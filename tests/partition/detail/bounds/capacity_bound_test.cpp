@@ -3,6 +3,7 @@
 #include "../../../support/constrained_optimum.hpp"
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ TEST(CapacityBound, IsNeverAboveTheOptimum)  // Ensures (1)
   ballast::random_source random(111);
   int tight = 0;
   int steps = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(2000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 3);
     std::vector<std::int64_t> weights(step.costs.size());

@@ -21,7 +21,7 @@ TEST(CannotPack, RefutesOnlyWhatIsImpossible)  // Ensures (1)
   ballast::random_source random(8);
   int impossible = 0;
   int refuted = 0;
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     ballast_test::instance step;
     step.gpus.assign(1 + random.below(4), 1);

@@ -3,6 +3,7 @@
 #include "../../../support/constrained_optimum.hpp"
 #include "../../../support/direct_problem.hpp"
 #include "../../../support/instances.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ TEST(EqualCountBound, IsNeverAboveTheOptimum)  // Ensures (1)
   ballast::random_source random(41);
   int tight = 0;
   int steps_with_work = 0;
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(1500); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = ballast_test::random_instance(random, 7, 4, trial % 2 == 0 ? 1 : 4);
     std::vector<std::uint32_t> counts(step.gpus.size(), 0);

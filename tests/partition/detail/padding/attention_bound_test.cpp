@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/padding/attention_bound.hpp>  // first: proves it is self-contained
 
 #include "../../../support/attention_checks.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
@@ -29,7 +30,7 @@ TEST(AttentionBound, IsNeverAboveTheOptimum)
 {
   ballast::random_source random(3);
   double sum = 0;
-  constexpr int cases = 600;
+  constexpr int cases = ballast_test::trials_of(600);
   for (int trial = 0; trial < cases; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 7, 4, trial % 3 == 0 ? 4 : 1),
@@ -45,7 +46,7 @@ TEST(AttentionBound, IsNeverAboveTheOptimum)
 TEST(AttentionBound, IsTheOptimumWhereNothingIsPacked)
 {
   ballast::random_source random(4);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
     attention_instance step(random, 8, 4, 1);
     step.step.gpu_speeds.clear();
     step.attention = step.step.costs;

@@ -1,6 +1,7 @@
 #include <ballast/partition/detail/padding/attention_search.hpp>  // first: proves it is self-contained
 
 #include "../../../support/attention_checks.hpp"
+#include "../../../support/trials.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/workspace.hpp>
@@ -16,7 +17,7 @@ using ballast_test::attention_problem;
 TEST(AttentionSearch, FindsTheOptimumUnlessItsWorkIsUsedUp)  // Ensures (1)
 {
   ballast::random_source random(7);
-  for (int trial = 0; trial < 300; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     attention_problem const problem(attention_instance(random, 7, 4, 3), trial % 2 == 0);
     ballast::workspace memory;
