@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -115,9 +114,14 @@ class mix_search {
     return priced_.size() < kept_ ? summed_mix{over_the_limit, {}} : priced_[kept_ - 1];
   }
 
+  [[nodiscard]] bool is_tried(bag_mix const& mix) const
+  {
+    return std::binary_search(tried_.begin(), tried_.end(), mix);
+  }
+
   void add_candidate(std::vector<summed_mix>& candidates, bag_mix const& mix)
   {
-    if (!allowed(mix) || tried_.contains(mix)) { return; }
+    if (!allowed(mix) || is_tried(mix)) { return; }
     summed_mix const bounded{bound_of(mix), mix};
     if (bounded < worst_kept()) { candidates.push_back(bounded); }
   }
@@ -138,7 +142,8 @@ class mix_search {
   /// Prices a mix, as long as its steps may add up to no more than the limit.
   void try_mix(bag_mix const& mix, step_eighths limit)
   {
-    if (!allowed(mix) || !tried_.insert(mix).second) { return; }
+    if (!allowed(mix) || is_tried(mix)) { return; }
+    insert_ordered(tried_, mix, [](auto const& a, auto const& b) { return a < b; });
     step_eighths rest = bound_of(mix);
     summed_mix tried{0, mix};
     for (std::size_t place = 0; place < order_.size(); ++place) {
@@ -200,8 +205,8 @@ class mix_search {
   mix_steps steps_;
   std::vector<step_eighths> bounds_;  // of the mix that was bounded last, by batch
   std::vector<std::size_t> order_;    // of batches
-  std::set<bag_mix> tried_;
-  std::vector<summed_mix> priced_;  // completely, best first
+  std::vector<bag_mix> tried_;        // in order
+  std::vector<summed_mix> priced_;    // completely, best first
   std::uint64_t placed_ = 0;
   bool proven_ = false;
 };
