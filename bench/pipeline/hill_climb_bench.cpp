@@ -47,7 +47,7 @@ compiled_schedule schedule_of(schedule_kind kind, std::size_t ranks, std::size_t
 // and 16 ranks and 16 to 64 microbatches. above_median and above_best are means of the search's
 // makespan over that of the climbs' median and best, less 1; the worst of them; and in how many of
 // the steps the search is more than 0.05 % above. above_single is the share of the climbs, eight per
-// step, that it is more than 0.05 % above. Seed 7700 is held out: nothing was tuned on its times.
+// step, that it is more than 0.05 % above. Seed 7700 was held out when the search was first measured.
 template <class Times>
 void against_climbs(benchmark::State& state, Times times_of)
 {
