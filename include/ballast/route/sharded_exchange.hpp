@@ -116,6 +116,8 @@ class sharded_exchange {
     std::size_t const shared = packs.shared();
     while (to_heads_.size() < std::min(ahead_ + 1, shared)) { to_heads_.emplace_back(allocator_); }
     while (to_tokens_.size() < shared) { to_tokens_.emplace_back(allocator_); }
+    begun_.clear();
+    begun_.reserve(2 * shared);
     result<void> done;
     try {
       done = go_through(comm, packs, arrays, forward, compute, watch);
@@ -147,9 +149,9 @@ class sharded_exchange {
     };
     auto const begin_to_heads = [&](std::size_t place) {
       return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
-        return to_heads_[place % (ahead_ + 1)].begin(
-            comm, packs[pack_at(place)], direction::to_heads,
-            parts(packs, pack_at(place), arrays.to_heads, direction::to_heads));
+        return newest(to_heads_[place % (ahead_ + 1)])
+            .begin(comm, packs[pack_at(place)], direction::to_heads,
+                   parts(packs, pack_at(place), arrays.to_heads, direction::to_heads));
       });
     };
     for (std::size_t place = 0; place < std::min(ahead_, shared); ++place) {
@@ -170,8 +172,9 @@ class sharded_exchange {
       if (!arrived) { return arrived; }
       computed(pack);
       auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
-        return to_tokens_[place].begin(comm, packs[pack], direction::to_tokens,
-                                       parts(packs, pack, arrays.to_tokens, direction::to_tokens));
+        return newest(to_tokens_[place])
+            .begin(comm, packs[pack], direction::to_tokens,
+                   parts(packs, pack, arrays.to_tokens, direction::to_tokens));
       });
       if (!begun) { return begun; }
     }
@@ -227,18 +230,26 @@ class sharded_exchange {
     }
   }
 
-  /// After a failure: ends all transfers.
+  /// Notes an exchange that begins.
+  [[nodiscard]] messages& newest(messages& exchange)
+  {
+    begun_.push_back(&exchange);
+    return exchange;
+  }
+
+  /// After a failure: ends all transfers, the newest first. The oldest would leave a message of a peer
+  /// that does not know yet to the receive of the next one, which has another size.
   template <class C>
   void release(C& comm)
   {
-    for (messages& each : to_heads_) { each.release(comm); }
-    for (messages& each : to_tokens_) { each.release(comm); }
+    for (; !begun_.empty(); begun_.pop_back()) { begun_.back()->release(comm); }
   }
 
   std::size_t ahead_;
   Allocator allocator_;
   std::vector<messages> to_heads_;   ///< of the packs whose first exchange is under way, in turn
   std::vector<messages> to_tokens_;  ///< of all shared packs
+  std::vector<messages*> begun_;     ///< in this call, in order
   std::vector<head_array> parts_;
 };
 
