@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -19,15 +18,7 @@ using testing::IsEmpty;
 // In a build without a precompiled header every test compiles as well.
 TEST(PrecompiledHeader, HidesNoMissingInclude)
 {
-  auto tree = structure::public_headers();
-  for (std::string const folder : {"tests", "examples"}) {
-    for (source_file& file : structure::read_tree(structure::root() / folder, {".cpp", ".hpp"})) {
-      if (file.path.starts_with("compile_fail/") || file.path.starts_with("consumer/")) {
-        continue;
-      }
-      tree.push_back({folder + "/" + file.path, std::move(file.text)});
-    }
-  }
+  auto const tree = structure::headers_and_users({".cpp", ".hpp"});
   EXPECT_THAT(hidden_includes(tree)(), IsEmpty());
 }
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace {
@@ -22,16 +21,7 @@ using testing::IsEmpty;
 // In a unity build a test sees what those before it include.
 TEST(Tests, ReachWhatTheyUse)
 {
-  auto tree = structure::public_headers();
-  for (std::string const folder : {"tests", "examples"}) {
-    for (source_file& file :
-         structure::read_tree(structure::root() / folder, {".cpp", ".hpp", ".cu", ".cuh"})) {
-      if (file.path.starts_with("compile_fail/") || file.path.starts_with("consumer/")) {
-        continue;
-      }
-      tree.push_back({folder + "/" + file.path, std::move(file.text)});
-    }
-  }
+  auto const tree = structure::headers_and_users({".cpp", ".hpp", ".cu", ".cuh"});
   EXPECT_THAT(unreached_names(tree), IsEmpty());
 }
 

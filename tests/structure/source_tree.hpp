@@ -107,6 +107,22 @@ inline std::vector<source_file> whole_tree()
   return all;
 }
 
+/// The public headers, as public_headers() has them, and the tests and examples that are to compile,
+/// with paths from the root.
+inline std::vector<source_file> headers_and_users(std::vector<std::string> const& extensions)
+{
+  auto all = public_headers();
+  for (std::string const folder : {"tests", "examples"}) {
+    for (source_file& file : read_tree(root() / folder, extensions)) {
+      if (file.path.starts_with("compile_fail/") || file.path.starts_with("consumer/")) {
+        continue;
+      }
+      all.push_back({folder + "/" + file.path, std::move(file.text)});
+    }
+  }
+  return all;
+}
+
 inline std::vector<std::string> lines_of(std::string_view text)
 {
   std::vector<std::string> lines;
