@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What takes longer than a developer waits: every header by itself under three compilers, sanitizers,
-# consumers, benchmarks, what needs nvcc or LibTorch, and the checks of style. COST has the longest begin
-# first, so that none is left over for one core at the end.
+# What takes longer than a developer waits: headers under three compilers, sanitizers, consumers,
+# benchmarks, what needs nvcc or LibTorch, and the checks of style. COST has the longest begin first, so
+# that none is left over for one core at the end.
 
 add_subdirectory(headers)
 add_subdirectory(compile_fail)
