@@ -301,13 +301,16 @@ TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
   });
 }
 
-// One rank of three, alone: its transfers end when the test says so, and one may throw.
+// One rank of three, alone: its transfers end when the test says so, and one may throw or fail.
 struct lone_rank {
   rank_id self{};
   std::size_t throws_at = 1'000'000;
   bool arrived = false;
+  std::size_t under_way = 0;  // is_done says so of this and later transfers, once `arrived`
+  bool lost = false;          // a wait fails
   std::size_t begun = 0;
   std::size_t ended = 0;
+  std::vector<transfer_id> cancelled = {};
 
   [[nodiscard]] rank_id rank() const { return self; }
   [[nodiscard]] std::size_t size() const { return 3; }
@@ -317,14 +320,19 @@ struct lone_rank {
   }
   result<transfer_id> receive(std::span<std::byte> /*bytes*/, rank_id /*peer*/) { return begin(); }
   result<void> start() { return {}; }
-  result<bool> is_done(transfer_id /*transfer*/) { return arrived; }
+  result<bool> is_done(transfer_id transfer)
+  {
+    return arrived && (under_way == 0 || ballast::to_index(transfer) < under_way);
+  }
   result<void> wait_for(transfer_id /*transfer*/)
   {
+    if (lost) { return ballast::fail(error_code::peer_lost, 0, "a rank is gone"); }
     ++ended;
     return {};
   }
-  bool cancel(transfer_id /*transfer*/)
+  bool cancel(transfer_id transfer)
   {
+    cancelled.push_back(transfer);
     ++ended;
     return true;
   }
@@ -360,6 +368,25 @@ TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
       EXPECT_EQ(comm.ended, throws_at);
     }
   }
+}
+
+// The oldest would leave a peer's receive to the message of the next call.
+TEST(UnitExchange, EndsItsNewestSendsFirst)
+{
+  unit_step const step({1, 1, 1}, {1, 1, 1}, {1000}, 3);
+  auto const plan = plan_units(step.from, step.to, step.units(), unit_strategy::direct, rank_id{0});
+  std::vector<std::byte> x(1000), none;
+  lone_rank comm;
+  unit_exchange exchange;
+  auto const send = [&] { return exchange.forward(comm, plan, rows_of(x, none, 1)); };
+  for (int call = 0; call < 3; ++call) { EXPECT_TRUE(send()); }
+  comm.arrived = true;
+  comm.under_way = 1;  // the first has ended, so that its memory is used for the fourth
+  EXPECT_TRUE(send());
+  ASSERT_EQ(comm.ended, 1U);
+  comm.lost = true;
+  EXPECT_FALSE(exchange.finish(comm));
+  EXPECT_EQ(comm.cancelled, (std::vector{transfer_id{3}, transfer_id{2}, transfer_id{1}}));
 }
 
 // Unused memory that is large enough is taken before memory that would have to grow.

@@ -190,7 +190,7 @@ class unit_exchange {
     message_bytes(coming.rows(), arrays, bytes_coming_);
     auto const unused = unused_messages(comm, total(bytes_leaving_));
     if (!unused) { return tl::unexpected(unused.error()); }
-    auto& [messages, sends] = outgoing_[*unused];
+    auto& [messages, sends] = **unused;
     sends.reserve(comm.size());
     receives_.reserve(comm.size());
     messages.resize(std::max(messages.size(), total(bytes_leaving_)));
@@ -228,10 +228,10 @@ class unit_exchange {
     return {};
   }
 
-  /// Returns the number of messages whose sends have ended, new ones if there are none: the smallest
-  /// that have room for so many bytes, or else the largest.
+  /// Returns messages whose sends have ended, new ones if there are none: the smallest that have room
+  /// for so many bytes, or else the largest. They become the last, as those of the newest call.
   template <class C>
-  [[nodiscard]] result<std::size_t> unused_messages(C& comm, std::size_t bytes)
+  [[nodiscard]] result<outgoing*> unused_messages(C& comm, std::size_t bytes)
   {
     std::size_t best = outgoing_.size();
     for (std::size_t index = 0; index < outgoing_.size(); ++index) {
@@ -252,10 +252,13 @@ class unit_exchange {
       bool const better = least >= bytes ? room >= bytes && room < least : room > least;
       if (best == outgoing_.size() || better) { best = index; }
     }
-    if (best < outgoing_.size()) { return best; }
-    if (bytes == 0 && !outgoing_.empty()) { return 0; }  // nothing leaves, so any will do
-    outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
-    return best;
+    if (best < outgoing_.size()) {
+      auto const found = outgoing_.begin() + static_cast<std::ptrdiff_t>(best);
+      std::rotate(found, found + 1, outgoing_.end());
+    } else if (bytes > 0 || outgoing_.empty()) {  // where nothing leaves, any will do
+      outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
+    }
+    return &outgoing_.back();
   }
 
   /// Waits for transfers. After a failure other than a mismatch those that are left stay.
@@ -272,7 +275,9 @@ class unit_exchange {
     return first;
   }
 
-  /// After a failure: ends all transfers. Memory that is still in use is given up.
+  /// After a failure: ends all transfers, the newest call's first. The oldest would leave a receive of
+  /// a peer that does not know yet to the message of the next call. Memory that is still in use is
+  /// given up.
   template <class C>
   void release(C& comm)
   {
@@ -283,7 +288,9 @@ class unit_exchange {
       if (in_use) { give_up(bytes); }
     };
     cancel(receives_, incoming_);
-    for (outgoing& each : outgoing_) { cancel(each.sends, each.bytes); }
+    for (std::size_t index = outgoing_.size(); index > 0; --index) {
+      cancel(outgoing_[index - 1].sends, outgoing_[index - 1].bytes);
+    }
   }
 
   static void give_up(byte_array& bytes) { (void)new byte_array(std::move(bytes)); }
@@ -293,8 +300,8 @@ class unit_exchange {
     return std::reduce(bytes.begin(), bytes.end());
   }
 
-  std::vector<outgoing> outgoing_;
-  result<void> earlier_;  // a mismatch of messages that an earlier call has sent
+  std::vector<outgoing> outgoing_;  // in the order of the calls
+  result<void> earlier_;            // a mismatch of messages that an earlier call has sent
   std::vector<transfer_id> receives_;
   byte_array incoming_;
   byte_array middle_;  // what a broker has gathered
