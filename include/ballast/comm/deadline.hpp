@@ -3,6 +3,7 @@
 #define BALLAST_COMM_DEADLINE_HPP
 
 #include <ballast/comm/comm_failure.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -27,8 +28,8 @@ namespace comm_failure {
 {
   std::string message = std::string(operation).append(": ");
   message += missing.empty() ? "some ranks" : ranks_text(missing);
-  message += " did not arrive within " + std::to_string(deadline.count()) +
-             " ms; look for what holds them up, or raise the deadline";
+  message += detail::concat({" did not arrive within ", deadline.count(),
+                             " ms; look for what holds them up, or raise the deadline"});
   return with_ranks(error_code::timed_out, std::move(message), std::move(missing));
 }
 

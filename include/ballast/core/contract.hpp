@@ -3,47 +3,41 @@
 #define BALLAST_CORE_CONTRACT_HPP
 
 #include <ballast/core/config.hpp>
+#include <ballast/core/detail/text_piece.hpp>
 
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <type_traits>
+#include <cstring>
+#include <initializer_list>
 
 namespace ballast::inline v0::detail {
 
-/// Writes a text, a number or an identifier at `text`, which has room for `room` characters and a
-/// zero. Returns how many characters it wrote.
-template <class Piece>
-[[nodiscard]] std::size_t write_piece(char* text, std::size_t room, Piece piece)
-{
-  int written = 0;
-  if constexpr (std::is_convertible_v<Piece, char const*>) {
-    written = std::snprintf(text, room + 1, "%s", static_cast<char const*>(piece));
-  } else if constexpr (std::is_floating_point_v<Piece>) {
-    written = std::snprintf(text, room + 1, "%g", static_cast<double>(piece));
-  } else if constexpr (std::is_signed_v<Piece>) {
-    static_assert(std::is_integral_v<Piece>);
-    written = std::snprintf(text, room + 1, "%lld", static_cast<long long>(piece));
-  } else {
-    static_assert(std::is_integral_v<Piece> || std::is_enum_v<Piece>);
-    written = std::snprintf(text, room + 1, "%llu", static_cast<unsigned long long>(piece));
-  }
-  auto const wanted = static_cast<std::size_t>(written < 0 ? 0 : written);
-  return wanted < room ? wanted : room;
-}
-
-/// Ends the program with a message made of these pieces. They are values, so that a loop need not
-/// keep in memory what a sentence could mention.
-template <class... Pieces>
-[[noreturn, gnu::cold]] void contract_failed(char const* file, int line, Pieces... pieces)
+/// Ends the program with a message made of these pieces.
+[[noreturn, gnu::cold]] inline void contract_failed_with(char const* file, int line,
+                                                         std::initializer_list<text_piece> pieces)
 {
   constexpr std::size_t room = 511;
   char sentence[room + 1] = {};
   std::size_t at = 0;
-  ((at += write_piece(&sentence[at], room - at, pieces)), ...);
+  for (text_piece const piece : pieces) {
+    text_piece::digits digits;
+    auto const characters = piece.read(digits);
+    std::size_t const count = characters.count < room - at ? characters.count : room - at;
+    std::memcpy(&sentence[at], characters.first, count);
+    at += count;
+  }
   std::fprintf(stderr, "%s:%d: ballast: the caller broke a precondition: %s\n", file, line,
                sentence);
   std::abort();
+}
+
+/// The same. The pieces are values, so that a loop need not keep in memory what a sentence could
+/// mention, and a caller has little to do for a call that never comes.
+template <class... Pieces>
+[[noreturn, gnu::cold]] void contract_failed(char const* file, int line, Pieces... pieces)
+{
+  contract_failed_with(file, line, {pieces...});
 }
 
 }  // namespace ballast::inline v0::detail

@@ -69,8 +69,8 @@ template <class T>
 using result = tl::expected<T, error>;
 
 /// The failed side of every `result`.
-[[nodiscard]] inline tl::unexpected<error> fail(error_code code, std::size_t position,
-                                                std::string message)
+[[nodiscard, gnu::cold]] inline tl::unexpected<error> fail(error_code code, std::size_t position,
+                                                           std::string message)
 {
   return tl::unexpected<error>(error{code, position, std::move(message)});
 }

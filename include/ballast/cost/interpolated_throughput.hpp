@@ -4,6 +4,7 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <type_traits>
 
 namespace ballast::inline v0 {
@@ -34,17 +34,16 @@ namespace detail {
                                              std::size_t capacity)
 {
   if (axis.empty() || axis.size() > capacity) {
-    return fail(error_code::out_of_range, axis.size(),
-                "a throughput axis has " + std::to_string(axis.size()) + " positions; give 1 to " +
-                    std::to_string(capacity));
+    return fail(
+        error_code::out_of_range, axis.size(),
+        concat({"a throughput axis has ", axis.size(), " positions; give 1 to ", capacity}));
   }
   std::int64_t before = 0;
   for (std::size_t index = 0; index < axis.size(); ++index) {
     if (axis[index] <= before || axis[index] > longest_sample) {
       return fail(error_code::out_of_range, index,
-                  "position " + std::to_string(index) + " of a throughput axis is " +
-                      std::to_string(axis[index]) + "; give increasing numbers from " +
-                      std::to_string(before + 1) + " to " + std::to_string(longest_sample));
+                  concat({"position ", index, " of a throughput axis is ", axis[index],
+                          "; give increasing numbers from ", before + 1, " to ", longest_sample}));
     }
     before = axis[index];
   }
@@ -68,8 +67,8 @@ namespace detail {
     // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
     if (!scaled_number::from(value) || value < 1 || value > 1e18) {
       return fail(error_code::out_of_range, index,
-                  "throughput " + std::to_string(index) +
-                      " is not a number from 1 to 1e18 per second; measure it again");
+                  concat({"throughput ", index,
+                          " is not a number from 1 to 1e18 per second; measure it again"}));
     }
     largest = std::max(largest, value);
   }
@@ -113,8 +112,8 @@ class interpolated_throughput {
     }
     if (per_second.size() != lengths.size()) {
       return fail(error_code::out_of_range, per_second.size(),
-                  std::to_string(per_second.size()) + " throughputs were given for " +
-                      std::to_string(lengths.size()) + " lengths; give one for each");
+                  detail::concat({per_second.size(), " throughputs were given for ", lengths.size(),
+                                  " lengths; give one for each"}));
     }
     interpolated_throughput curve;
     return detail::fix_throughputs(per_second, curve.per_picosecond_)

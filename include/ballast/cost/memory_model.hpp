@@ -4,13 +4,13 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 
 #include <cstdint>
 #include <limits>
-#include <string>
 
 namespace ballast::inline v0 {
 
@@ -45,9 +45,8 @@ struct memory_model {
   {
     if (fixed_bytes > budget_bytes) {
       return fail(error_code::infeasible, 0,
-                  "the model alone takes " + std::to_string(fixed_bytes) + " of " +
-                      std::to_string(budget_bytes) +
-                      " bytes of memory; shard it further or use larger GPUs");
+                  detail::concat({"the model alone takes ", fixed_bytes, " of ", budget_bytes,
+                                  " bytes of memory; shard it further or use larger GPUs"}));
     }
     constexpr tokens most = std::numeric_limits<tokens>::max();
     if (bytes_per_token == 0) { return most; }

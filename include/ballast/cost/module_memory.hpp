@@ -2,6 +2,7 @@
 #ifndef BALLAST_COST_MODULE_MEMORY_HPP
 #define BALLAST_COST_MODULE_MEMORY_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 namespace ballast::inline v0 {
 
@@ -119,26 +119,25 @@ struct module_memory {
 [[nodiscard]] inline result<void> check_memory(module_memory const& memory)
 {
   if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {
-    return fail(error_code::out_of_range, 0,
-                "memory was measured with " + std::to_string(memory.layers[0]) + " and " +
-                    std::to_string(memory.layers[1]) +
-                    " layers; measure two numbers of layers, the smaller first");
+    return fail(
+        error_code::out_of_range, 0,
+        detail::concat({"memory was measured with ", memory.layers[0], " and ", memory.layers[1],
+                        " layers; measure two numbers of layers, the smaller first"}));
   }
   if (memory.sizes[0] < 0 || memory.sizes[0] >= memory.sizes[1] ||
       memory.sizes[1] > longest_sample) {
     return fail(error_code::out_of_range, 1,
-                "activations were measured at sizes " + std::to_string(memory.sizes[0]) + " and " +
-                    std::to_string(memory.sizes[1]) + "; measure two sizes from 0 to " +
-                    std::to_string(longest_sample) + ", the smaller first");
+                detail::concat({"activations were measured at sizes ", memory.sizes[0], " and ",
+                                memory.sizes[1], "; measure two sizes from 0 to ", longest_sample,
+                                ", the smaller first"}));
   }
   for (std::size_t which = 0; which < 2; ++which) {
     auto const& [small, large] = memory.activation_bytes[which];
     if (small > large) {
       return fail(error_code::out_of_range, 2,
-                  "activations of " + std::to_string(memory.layers[which]) + " layers took " +
-                      std::to_string(small) + " bytes at size " + std::to_string(memory.sizes[0]) +
-                      " and " + std::to_string(large) + " at size " +
-                      std::to_string(memory.sizes[1]) + "; measure again, the larger takes more");
+                  detail::concat({"activations of ", memory.layers[which], " layers took ", small,
+                                  " bytes at size ", memory.sizes[0], " and ", large, " at size ",
+                                  memory.sizes[1], "; measure again, the larger takes more"}));
     }
   }
   return {};

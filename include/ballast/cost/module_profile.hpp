@@ -2,6 +2,7 @@
 #ifndef BALLAST_COST_MODULE_PROFILE_HPP
 #define BALLAST_COST_MODULE_PROFILE_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
@@ -64,12 +65,12 @@ struct module_profile {
   for (std::size_t index = 0; index < module.degrees.size(); ++index) {
     profiled_degree const& each = module.degrees[index];
     if (each.tp <= before) {
-      return refuse(index, "has tensor-parallel degree " + std::to_string(each.tp) + " after " +
-                               std::to_string(before) + "; give them in increasing order");
+      return refuse(index, detail::concat({"has tensor-parallel degree ", each.tp, " after ",
+                                           before, "; give them in increasing order"}));
     }
     if (auto checked = check_memory(each.memory); !checked) {
-      return refuse(index, "at tensor-parallel degree " + std::to_string(each.tp) + ": " +
-                               checked.error().message);
+      return refuse(index, detail::concat({"at tensor-parallel degree ", each.tp, ": ",
+                                           checked.error().message}));
     }
     before = each.tp;
   }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_COST_PROFILE_FILE_HPP
 #define BALLAST_COST_PROFILE_FILE_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
@@ -154,19 +155,19 @@ namespace detail {
   auto const& held = degree.activations;
   if (state.size() != 2) {
     return fail(error_code::out_of_range, state.size(),
-                "has " + std::to_string(state.size()) +
-                    " state_bytes; give two, of two numbers of layers, or two of 0 bytes where "
-                    "memory is no limit");
+                concat({"has ", state.size(),
+                        " state_bytes; give two, of two numbers of layers, or two of 0 bytes where "
+                        "memory is no limit"}));
   }
   bool const is_grid = held.size() == 4 && held[0].layers == held[1].layers &&
                        held[2].layers == held[3].layers && held[0].size == held[2].size &&
                        held[1].size == held[3].size && held[0].layers == state[0].layers &&
                        held[2].layers == state[1].layers;
   if (!is_grid) {
-    return fail(error_code::out_of_range, held.size(),
-                "has " + std::to_string(held.size()) + " activation_bytes; give four, of " +
-                    std::to_string(state[0].layers) + " and " + std::to_string(state[1].layers) +
-                    " layers as state_bytes has them, each at the same two sizes");
+    return fail(
+        error_code::out_of_range, held.size(),
+        concat({"has ", held.size(), " activation_bytes; give four, of ", state[0].layers, " and ",
+                state[1].layers, " layers as state_bytes has them, each at the same two sizes"}));
   }
   module_memory memory;
   memory.layers = {state[0].layers, state[1].layers};
@@ -198,7 +199,7 @@ namespace detail {
     };
     for (measured_degree const& degree : each.degrees) {
       auto const refuse_degree = [&](std::string const& why) {
-        return refuse("at tp " + std::to_string(degree.tp) + ": " + why);
+        return refuse(detail::concat({"at tp ", degree.tp, ": ", why}));
       };
       if (degree.linear.empty()) {
         return refuse_degree("has no linear_flop_per_second; give one at least");

@@ -4,6 +4,7 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <type_traits>
 
 namespace ballast::inline v0 {
@@ -52,9 +52,8 @@ class throughput_grid {
     }
     if (per_second.size() != lengths.size() * degrees.size()) {
       return fail(error_code::out_of_range, per_second.size(),
-                  std::to_string(per_second.size()) + " throughputs were given for " +
-                      std::to_string(lengths.size()) + " lengths of " +
-                      std::to_string(degrees.size()) + " degrees; give one for each");
+                  detail::concat({per_second.size(), " throughputs were given for ", lengths.size(),
+                                  " lengths of ", degrees.size(), " degrees; give one for each"}));
     }
     throughput_grid grid;
     return detail::fix_throughputs(per_second, grid.per_picosecond_)

@@ -3,6 +3,7 @@
 #define BALLAST_CUDA_DEVICE_ROUTE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 
 namespace ballast::inline v0 {
 
@@ -212,10 +212,10 @@ class device_route {
   [[nodiscard]] static tl::unexpected<error> above(char const* what, std::size_t count,
                                                    std::size_t most)
   {
-    return fail(error_code::out_of_range, 0,
-                "the plan has " + std::to_string(count) + " " + what +
-                    ", and the device route is made for " + std::to_string(most) +
-                    "; make it for the most that any step has");
+    return fail(
+        error_code::out_of_range, 0,
+        detail::concat({"the plan has ", count, " ", what, ", and the device route is made for ",
+                        most, "; make it for the most that any step has"}));
   }
 
   route_bound bound_;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -24,7 +25,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -115,9 +115,9 @@ class device_ulysses {
                     " query heads, and the memory for ", bound_.gpus, " and ", bound_.query_heads);
     if (plan.lengths().size() > bound_.sequences) {
       return fail(error_code::out_of_range, bound_.sequences,
-                  "the bag has " + std::to_string(plan.lengths().size()) +
-                      " sequences, and what holds its plan on the device is made for " +
-                      std::to_string(bound_.sequences) + "; make it for the most of any step");
+                  detail::concat({"the bag has ", plan.lengths().size(),
+                                  " sequences, and what holds its plan on the device is made for ",
+                                  bound_.sequences, "; make it for the most of any step"}));
     }
     plan_ = plan;
     write_lengths();

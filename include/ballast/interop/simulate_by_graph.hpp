@@ -3,6 +3,7 @@
 #define BALLAST_INTEROP_SIMULATE_BY_GRAPH_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -56,7 +57,7 @@ struct graph_timeline {
 {
   using vertex = task_graph::vertex_descriptor;
   auto const refuse = [](std::size_t rank, std::string const& why) {
-    return fail(error_code::infeasible, rank, "pipeline rank " + std::to_string(rank) + why);
+    return fail(error_code::infeasible, rank, detail::concat({"pipeline rank ", rank, why}));
   };
   if (schedule.ranks.size() != stages.ranks()) {
     return refuse(std::min(schedule.ranks.size(), stages.ranks()),
@@ -85,8 +86,8 @@ struct graph_timeline {
       auto const forward = number.find({to_id<stage_id>(stage), pass::forward, position});
       auto const back = number.find({to_id<stage_id>(stage), pass::backward, position});
       if (forward == number.end() || (backward && back == number.end())) {
-        return refuse(to_index(rank), " lacks a pass of microbatch " + std::to_string(position) +
-                                          " through stage " + std::to_string(stage) + "; add it");
+        return refuse(to_index(rank), detail::concat({" lacks a pass of microbatch ", position,
+                                                      " through stage ", stage, "; add it"}));
       }
       if (backward) { boost::add_edge(forward->second, back->second, 0, *graph); }
     }

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_CHOOSE_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ratio.hpp>
@@ -233,9 +234,9 @@ template <cost_model CostOf>
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
     if (short_ones == short_samples::refused && data->shortest < smallest) {
       return fail(error_code::infeasible, priced.size(),
-                  "a sample of " + std::to_string(data->shortest) +
-                      " tokens is shorter than the smallest bag, which has " +
-                      std::to_string(smallest) + " GPUs; use smaller bags or admit short samples");
+                  detail::concat({"a sample of ", data->shortest,
+                                  " tokens is shorter than the smallest bag, which has ", smallest,
+                                  " GPUs; use smaller bags or admit short samples"}));
     }
     priced.push_back(
         {mix, detail::mean_step(steps.sum(mix, data->batches, placed), batches.size())});

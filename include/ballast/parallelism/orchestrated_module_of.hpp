@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -95,8 +96,8 @@ class profiled_times {
   if (auto checked = check_profile(profile); !checked) { return tl::unexpected(checked.error()); }
   if (size < 0 || size > longest_sample) {
     return fail(error_code::out_of_range, 0,
-                "a sample of size " + std::to_string(size) + " in module " + profile.name +
-                    " cannot be priced; give 0 to " + std::to_string(longest_sample));
+                detail::concat({"a sample of size ", size, " in module ", profile.name,
+                                " cannot be priced; give 0 to ", longest_sample}));
   }
   using problem = orchestration_problem;
   training_passes const through = frozen(passes, frozen_gradient::passes_through);
@@ -125,9 +126,9 @@ class profiled_times {
     if (each.forward > problem::longest_time || each.backward > problem::longest_time ||
         state > problem::most_bytes || each.activation_bytes > problem::most_bytes) {
       return fail(error_code::out_of_range, index,
-                  "a sample of size " + std::to_string(size) + " in module " + profile.name +
-                      " takes more than 2^53 picoseconds or bytes at tp " +
-                      std::to_string(degree.tp) + "; check the profile's units");
+                  detail::concat({"a sample of size ", size, " in module ", profile.name,
+                                  " takes more than 2^53 picoseconds or bytes at tp ", degree.tp,
+                                  "; check the profile's units"}));
     }
     of.degrees.push_back(each);
   }

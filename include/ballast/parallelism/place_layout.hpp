@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_PLACE_LAYOUT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
@@ -14,7 +15,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -39,8 +39,8 @@ namespace ballast::inline v0 {
   for (module_layout const& each : modules) { wanted += each.gpus(); }
   if (wanted != gpus) {
     return fail(error_code::infeasible, 0,
-                "the modules take " + std::to_string(wanted) + " of " + std::to_string(gpus) +
-                    " GPUs; give a layout that uses all");
+                detail::concat({"the modules take ", wanted, " of ", gpus,
+                                " GPUs; give a layout that uses all"}));
   }
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
@@ -66,10 +66,10 @@ namespace ballast::inline v0 {
     for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
       while (at != nodes.end() && at->free < tp) { ++at; }
       if (at == nodes.end()) {
-        return fail(error_code::infeasible, module,
-                    "no node has room for group " + std::to_string(group) + " of " +
-                        std::to_string(tp) + " GPUs of module " + std::to_string(module) +
-                        "; choose a tp that divides the GPUs of a node");
+        return fail(
+            error_code::infeasible, module,
+            detail::concat({"no node has room for group ", group, " of ", tp, " GPUs of module ",
+                            module, "; choose a tp that divides the GPUs of a node"}));
       }
       for (std::uint32_t rank = 0; rank < tp; ++rank) {
         places[at->next + rank] = {static_cast<std::uint32_t>(module),

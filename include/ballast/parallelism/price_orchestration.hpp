@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 #define BALLAST_PARALLELISM_PRICE_ORCHESTRATION_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -36,16 +37,16 @@ namespace ballast::inline v0 {
     return fail(error_code::infeasible, position, why);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, "layouts of " + std::to_string(modules.size()) + " modules were given for " +
-                         std::to_string(problem.modules.size()));
+    return refuse(0, detail::concat({"layouts of ", modules.size(), " modules were given for ",
+                                     problem.modules.size()}));
   }
   std::uint32_t const parts = problem.global_batch / problem.microbatch;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
     if (modules[module].dp == 0 || parts % modules[module].dp != 0) {
-      return refuse(module, "module " + of.name + " cannot have dp " +
-                                std::to_string(modules[module].dp) + "; give a divisor of the " +
-                                std::to_string(parts) + " microbatches of a batch");
+      return refuse(
+          module, detail::concat({"module ", of.name, " cannot have dp ", modules[module].dp,
+                                  "; give a divisor of the ", parts, " microbatches of a batch"}));
     }
   }
   auto const passes = detail::passes_of(problem);
@@ -63,22 +64,22 @@ namespace ballast::inline v0 {
         std::find_if(of.degrees.begin(), of.degrees.end(),
                      [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
     if (degree == of.degrees.end() || kind.gpus_per_node % layout.tp != 0) {
-      return refuse(module, "module " + of.name + " cannot have tp " + std::to_string(layout.tp) +
-                                "; give a degree with times that divides the " +
-                                std::to_string(kind.gpus_per_node) + " GPUs of a node");
+      return refuse(module, detail::concat({"module ", of.name, " cannot have tp ", layout.tp,
+                                            "; give a degree with times that divides the ",
+                                            kind.gpus_per_node, " GPUs of a node"}));
     }
     detail::unit_prices const prices(problem, module, passes[module]);
     if (!prices.has_stages(layout.pp)) {
-      return refuse(module, "module " + of.name + " of " + std::to_string(of.layers) +
-                                " layers cannot have " + std::to_string(layout.pp) +
-                                " stages; give each a layer at least, and each virtual one");
+      return refuse(
+          module,
+          detail::concat({"module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
+                          " stages; give each a layer at least, and each virtual one"}));
     }
     auto const price = prices.price(static_cast<std::size_t>(degree - of.degrees.begin()), layout,
                                     llm_dp * problem.microbatch);
     if (price.bytes > kind.memory_bytes) {
-      return refuse(module, "a GPU of module " + of.name + " would hold " +
-                                std::to_string(price.bytes) + " bytes, and has " +
-                                std::to_string(kind.memory_bytes));
+      return refuse(module, detail::concat({"a GPU of module ", of.name, " would hold ",
+                                            price.bytes, " bytes, and has ", kind.memory_bytes}));
     }
     wanted[of.kind] += layout.gpus();
     times.push_back(price.time);
@@ -86,9 +87,8 @@ namespace ballast::inline v0 {
   }
   for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
     if (wanted[kind] > problem.kinds[kind].gpus) {
-      return refuse(0, "the modules get " + std::to_string(wanted[kind]) + " GPUs of kind " +
-                           std::to_string(kind) + ", and there are " +
-                           std::to_string(problem.kinds[kind].gpus));
+      return refuse(0, detail::concat({"the modules get ", wanted[kind], " GPUs of kind ", kind,
+                                       ", and there are ", problem.kinds[kind].gpus}));
     }
   }
   priced.step = disttrain_makespan(detail::span_of(times), priced.microbatches);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 #define BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
@@ -40,29 +41,28 @@ namespace detail {
         });
     if (!has_degree) {
       return fail(error_code::infeasible, module,
-                  "module " + modules[module].name +
-                      " was measured at no tensor-parallel degree that divides the " +
-                      std::to_string(problem.gpus_per_node) + " GPUs of a node and the job's " +
-                      std::to_string(problem.gpus) + " have room for; measure tp 1");
+                  concat({"module ", modules[module].name,
+                          " was measured at no tensor-parallel degree that divides the ",
+                          problem.gpus_per_node, " GPUs of a node and the job's ", problem.gpus,
+                          " have room for; measure tp 1"}));
     }
   }
   if (closest.bytes == overrun::no_layout) {
     return fail(error_code::infeasible, 0,
-                "no layout of " + std::to_string(modules.size()) + " modules uses exactly " +
-                    std::to_string(problem.gpus) +
-                    " GPUs with groups of tp GPUs inside nodes; use another number of GPUs");
+                concat({"no layout of ", modules.size(), " modules uses exactly ", problem.gpus,
+                        " GPUs with groups of tp GPUs inside nodes; use another number of GPUs"}));
   }
   std::string layout;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const [tp, pp, dp] = closest.modules[module];
-    layout += (module == 0 ? "" : ", ") + modules[module].name + " tp " + std::to_string(tp) +
-              " pp " + std::to_string(pp) + " dp " + std::to_string(dp);
+    layout +=
+        concat({module == 0 ? "" : ", ", modules[module].name, " tp ", tp, " pp ", pp, " dp ", dp});
   }
-  return fail(error_code::infeasible, closest.module,
-              "no layout fits into memory: the closest (" + layout + ") needs " +
-                  std::to_string(closest.bytes) + " bytes more than the " +
-                  std::to_string(problem.memory_bytes) + " of a GPU for module " +
-                  modules[closest.module].name + "; use more GPUs or larger ones");
+  return fail(
+      error_code::infeasible, closest.module,
+      concat({"no layout fits into memory: the closest (", layout, ") needs ", closest.bytes,
+              " bytes more than the ", problem.memory_bytes, " of a GPU for module ",
+              modules[closest.module].name, "; use more GPUs or larger ones"}));
 }
 
 }  // namespace detail

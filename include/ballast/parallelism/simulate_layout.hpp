@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
@@ -25,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -56,16 +56,16 @@ namespace ballast::inline v0 {
   if (!priced) { return tl::unexpected(priced.error()); }
   std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   if (batches.empty() || batches.size() % of_batch != 0) {
-    return fail(error_code::out_of_range, 0,
-                std::to_string(batches.size()) + " sizes are no whole number of batches of " +
-                    std::to_string(problem.global_batch) + " samples of " +
-                    std::to_string(problem.modules.size()) + " modules");
+    return fail(
+        error_code::out_of_range, 0,
+        detail::concat({batches.size(), " sizes are no whole number of batches of ",
+                        problem.global_batch, " samples of ", problem.modules.size(), " modules"}));
   }
   for (std::size_t index = 0; index < batches.size(); ++index) {
     if (batches[index] < 0 || batches[index] > longest_sample) {
       return fail(error_code::out_of_range, index,
-                  "size " + std::to_string(batches[index]) + " of a batch is not from 0 to " +
-                      std::to_string(longest_sample));
+                  detail::concat(
+                      {"size ", batches[index], " of a batch is not from 0 to ", longest_sample}));
     }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -45,10 +46,11 @@ struct started_bags {
     std::copy(starting_loads.begin(), starting_loads.end(), starts.begin());
     least_starts[0] = 0;
     std::copy(starts.begin(), starts.end(), least_starts.begin() + 1);
-    std::sort(least_starts.begin() + 1, least_starts.end());
+    std::span<cost_units> const started = least_starts.subspan(1);
+    heap_sort(started, std::less{});
     std::partial_sum(least_starts.begin(), least_starts.end(), least_starts.begin());
     std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
-    std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
+    heap_sort(fastest_first, std::greater{});
   }
 
   [[nodiscard]] bool one_speed() const noexcept
@@ -74,7 +76,7 @@ struct started_bags {
   std::size_t const count = problem.gpus.size();
   std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(count);
   std::iota(largest_first.begin(), largest_first.end(), std::uint32_t{0});
-  std::sort(largest_first.begin(), largest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
+  heap_sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
     return problem.gpus[a] != problem.gpus[b] ? problem.gpus[a] > problem.gpus[b] : a > b;
   });
   // A sample that is too short for the k largest bags can use `largest_first` from the k-th on:

@@ -2,13 +2,13 @@
 #ifndef BALLAST_PIPELINE_JOINED_STAGES_HPP
 #define BALLAST_PIPELINE_JOINED_STAGES_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,10 +47,9 @@ struct joined_modules {
   for (std::size_t module = 0; module < all.size(); ++module) {
     if (all[module].stages == 0 || all[module].stages > room) {
       return fail(error_code::out_of_range, module,
-                  "module " + std::to_string(module) + " has " +
-                      std::to_string(all[module].stages) +
-                      " stages; give every module at least one, and " +
-                      std::to_string(stage_graph::most_stages) + " to all at most");
+                  detail::concat({"module ", module, " has ", all[module].stages,
+                                  " stages; give every module at least one, and ",
+                                  stage_graph::most_stages, " to all at most"}));
     }
     room -= all[module].stages;
   }

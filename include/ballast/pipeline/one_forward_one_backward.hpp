@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_ONE_FORWARD_ONE_BACKWARD_HPP
 #define BALLAST_PIPELINE_ONE_FORWARD_ONE_BACKWARD_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -66,9 +66,9 @@ struct one_forward_one_backward {
       auto const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));
       if (of_rank.size() > 1) {
         return fail(error_code::infeasible, rank,
-                    "pipeline rank " + std::to_string(rank) + " has " +
-                        std::to_string(of_rank.size()) +
-                        " stages, and 1F1B is for one; use the interleaved schedule or GPipe");
+                    detail::concat(
+                        {"pipeline rank ", rank, " has ", of_rank.size(),
+                         " stages, and 1F1B is for one; use the interleaved schedule or GPipe"}));
       }
       stage_id const stage = of_rank.front();
       auto& tasks = schedule.ranks.emplace_back();

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 #define BALLAST_PIPELINE_READ_PIPELINE_TIMES_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -35,7 +36,7 @@ namespace detail {
                                                  std::size_t stages)
 {
   auto const named = [](std::size_t microbatch, std::size_t stage) {
-    return "microbatch " + std::to_string(microbatch) + " on stage " + std::to_string(stage);
+    return concat({"microbatch ", microbatch, " on stage ", stage});
   };
   written_time const* twice = nullptr;  // of the rows that repeat one above them, the first
   for (std::size_t at = 1; at < rows.size(); ++at) {
@@ -45,8 +46,8 @@ namespace detail {
   }
   if (twice != nullptr) {
     return fail(error_code::bad_row, twice->line,
-                "line " + std::to_string(twice->line) + ": " +
-                    named(twice->microbatch, twice->stage) + " has a row already; remove one");
+                concat({"line ", twice->line, ": ", named(twice->microbatch, twice->stage),
+                        " has a row already; remove one"}));
   }
   for (std::size_t at = 0; at < rows.size() || at % stages != 0; ++at) {
     if (at < rows.size() && rows[at].microbatch == at / stages && rows[at].stage == at % stages) {
@@ -54,11 +55,11 @@ namespace detail {
     }
     std::size_t line = 0;
     for (written_time const& row : rows) { line = std::max(line, row.line); }
-    return fail(error_code::bad_row, line,
-                "there is no row for " + named(at / stages, at % stages) + " up to line " +
-                    std::to_string(line) +
-                    ", the last; number microbatches and stages from 0 without gaps and write a "
-                    "row for each pair");
+    return fail(
+        error_code::bad_row, line,
+        concat({"there is no row for ", named(at / stages, at % stages), " up to line ", line,
+                ", the last; number microbatches and stages from 0 without gaps and write a "
+                "row for each pair"}));
   }
   return {};
 }
@@ -92,17 +93,17 @@ namespace detail {
   auto const in_units = [decimals](decimal const& time) { return time.in_units(decimals); };
   auto const refuse = [decimals](std::size_t line, std::string const& where, decimal const& time) {
     return fail(error_code::out_of_range, line,
-                where + " " + time.text() + " is longer than " +
-                    decimal::of(stage_graph::longest_time, decimals).text() +
-                    ", the longest where one time has " + std::to_string(decimals) +
-                    " decimals; use a coarser unit or fewer decimals");
+                detail::concat({where, " ", time.text(), " is longer than ",
+                                decimal::of(stage_graph::longest_time, decimals).text(),
+                                ", the longest where one time has ", decimals,
+                                " decimals; use a coarser unit or fewer decimals"}));
   };
   constexpr auto most = static_cast<uint128>(stage_graph::longest_time);
   if (in_units(transfer) > most) { return refuse(0, "a transfer of", transfer); }
   for (detail::written_time const& row : *rows) {
     for (decimal const& time : {row.forward, row.backward}) {
       if (in_units(time) > most) {
-        return refuse(row.line, "line " + std::to_string(row.line) + ": a time of", time);
+        return refuse(row.line, detail::concat({"line ", row.line, ": a time of"}), time);
       }
     }
   }

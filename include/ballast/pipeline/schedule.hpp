@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_SCHEDULE_HPP
 #define BALLAST_PIPELINE_SCHEDULE_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -9,7 +10,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -44,9 +44,8 @@ namespace detail {
   constexpr std::size_t most_tasks = std::size_t{1} << 31;
   if (microbatches < most_tasks / 2 / stages.stages()) { return {}; }
   return fail(error_code::out_of_range, 0,
-              "a schedule of " + std::to_string(microbatches) + " microbatches on " +
-                  std::to_string(stages.stages()) +
-                  " stages has 2^31 tasks or more; use fewer microbatches");
+              concat({"a schedule of ", microbatches, " microbatches on ", stages.stages(),
+                      " stages has 2^31 tasks or more; use fewer microbatches"}));
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_SIMULATE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -46,10 +47,9 @@ namespace detail {
   std::size_t const stages = schedule.stages().stages();
   if (times.stages != stages || times.rows.size() != schedule.microbatches() * stages) {
     return fail(error_code::out_of_range, 0,
-                "there are times for " + std::to_string(times.microbatches()) +
-                    " microbatches on " + std::to_string(times.stages) +
-                    " stages, and the schedule has " + std::to_string(schedule.microbatches()) +
-                    " on " + std::to_string(stages) + "; make them agree");
+                detail::concat({"there are times for ", times.microbatches(), " microbatches on ",
+                                times.stages, " stages, and the schedule has ",
+                                schedule.microbatches(), " on ", stages, "; make them agree"}));
   }
   // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
   // directions.
@@ -59,8 +59,8 @@ namespace detail {
   for (stage_link const& link : schedule.stages().links()) {
     if (trips > 0 && link.transfer > (most - total) / trips) {
       return fail(error_code::out_of_range, 0,
-                  "the transfers of " + std::to_string(schedule.microbatches()) +
-                      " microbatches come together above 2^62; use a coarser unit");
+                  detail::concat({"the transfers of ", schedule.microbatches(),
+                                  " microbatches come together above 2^62; use a coarser unit"}));
     }
     total += trips * link.transfer;
   }
@@ -68,9 +68,8 @@ namespace detail {
     auto const& [forward, backward] = times.rows[row];
     auto const refuse = [&](std::string const& why) {
       return fail(error_code::out_of_range, row / stages,
-                  "microbatch " + std::to_string(row / stages) + " takes " +
-                      std::to_string(forward) + " forward and " + std::to_string(backward) +
-                      " backward on stage " + std::to_string(row % stages) + why);
+                  detail::concat({"microbatch ", row / stages, " takes ", forward, " forward and ",
+                                  backward, " backward on stage ", row % stages, why}));
     };
     if (std::min(forward, backward) < 0 ||
         std::max(forward, backward) > stage_graph::longest_time) {

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_STAGE_GRAPH_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
@@ -59,8 +60,8 @@ class stage_graph {
   {
     if (stages.empty() || stages.size() > most_stages) {
       return fail(error_code::out_of_range, 0,
-                  "a pipeline has from 1 to " + std::to_string(most_stages) + " stages, not " +
-                      std::to_string(stages.size()));
+                  detail::concat(
+                      {"a pipeline has from 1 to ", most_stages, " stages, not ", stages.size()}));
     }
     stage_graph graph;
     graph.stages_ = std::move(stages);
@@ -121,8 +122,8 @@ class stage_graph {
 
   [[nodiscard]] static std::string name_of(stage_link const& link, std::size_t number)
   {
-    return "link " + std::to_string(number) + " from stage " + std::to_string(to_index(link.from)) +
-           " to stage " + std::to_string(to_index(link.to));
+    return detail::concat(
+        {"link ", number, " from stage ", to_index(link.from), " to stage ", to_index(link.to)});
   }
 
   [[nodiscard]] result<void> check_link(stage_link const& link, std::size_t number) const
@@ -133,7 +134,7 @@ class stage_graph {
     };
     if (to_index(from) >= stages() || to_index(to) >= stages()) {
       return refuse(error_code::out_of_range,
-                    " names a stage that does not exist; there are " + std::to_string(stages()));
+                    detail::concat({" names a stage that does not exist; there are ", stages()}));
     }
     if (from >= to) {
       return refuse(error_code::infeasible,
@@ -141,8 +142,8 @@ class stage_graph {
     }
     if (transfer < 0 || transfer > longest_time) {
       return refuse(error_code::out_of_range,
-                    " has a transfer time of " + std::to_string(transfer) +
-                        ", which is not from 0 to 2^53; use a coarser unit of time");
+                    detail::concat({" has a transfer time of ", transfer,
+                                    ", which is not from 0 to 2^53; use a coarser unit of time"}));
     }
     if (stages_[to_index(from)].backward && !stages_[to_index(to)].backward) {
       return refuse(error_code::infeasible,
@@ -205,8 +206,8 @@ class stage_graph {
         static_cast<std::size_t>(std::find(used.begin(), used.end(), false) - used.begin());
     if (unused < ranks) {
       return fail(error_code::infeasible, unused,
-                  "pipeline rank " + std::to_string(unused) +
-                      " has no stage; number the ranks without gaps");
+                  detail::concat(
+                      {"pipeline rank ", unused, " has no stage; number the ranks without gaps"}));
     }
     of_rank_.regroup(detail::span_of(rank_of), ranks);
     return {};

@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_MEASURED_BARS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/report/gantt_bar.hpp>
@@ -50,9 +51,9 @@ template <std::size_t D>
     auto const [forward, backward] = step.times[group][to_id<microbatch_id>(position)][column];
     auto const planned = static_cast<double>(forward + backward);
     auto const taken = static_cast<double>(measured[index]);
-    std::string label = "microbatch " + std::to_string(position) + " of " +
-                        std::to_string(samples) + " samples, " +
-                        decimal_text(planned > 0 ? taken / planned : 0, 2) + " x planned";
+    std::string label =
+        detail::concat({"microbatch ", position, " of ", samples, " samples, ",
+                        decimal_text(planned > 0 ? taken / planned : 0, 2), " x planned"});
     double const duration = taken * time_per_unit;
     bars.push_back({to_id<rank_id>(rank), end, duration, std::move(label)});
     end += duration;

@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_ORCHESTRATION_PAGE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/report/html_page.hpp>
@@ -68,8 +69,7 @@ namespace ballast::inline v0::detail {
   for (auto const& [policy, layout] : data.layouts) {
     std::vector<std::string> row = {policy};
     for (auto const& [tp, pp, dp] : layout.modules) {
-      row.push_back(std::to_string(tp) + " \u00B7 " + std::to_string(pp) + " \u00B7 " +
-                    std::to_string(dp));
+      row.push_back(concat({tp, " \u00B7 ", pp, " \u00B7 ", dp}));
     }
     row.push_back(std::to_string(layout.gpus()));
     row.push_back(std::to_string(layout.microbatches));
@@ -113,10 +113,10 @@ namespace ballast::inline v0::report {
     return grouped_text(static_cast<std::int64_t>(number));
   };
   title += " on " + grouped(data.gpus) + " GPUs";
-  html_page page(title, "Each module has GPUs and a parallelism of its own: " +
-                            detail::degrees_text(data.modules, best) + ", with " +
-                            std::to_string(best.microbatches) +
-                            " microbatches for each replica of " + data.modules[data.llm] + ".");
+  html_page page(
+      title, detail::concat({"Each module has GPUs and a parallelism of its own: ",
+                             detail::degrees_text(data.modules, best), ", with ", best.microbatches,
+                             " microbatches for each replica of ", data.modules[data.llm], "."}));
   page.add_figures({{"Step", si_text(detail::seconds_of(best.step), "s"), "as it is priced"},
                     {"GPUs used", grouped(best.gpus()),
                      "of " + grouped(data.gpus) + "; more would not shorten the step"},
@@ -131,11 +131,11 @@ namespace ballast::inline v0::report {
         "product: r is the replica, s the stage.";
     std::size_t const nodes = (places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
     if (nodes > most_layout_nodes) {
-      text += " Shown are the first " + std::to_string(most_layout_nodes) + " of " +
-              grouped(nodes) + " nodes.";
+      text += detail::concat(
+          {" Shown are the first ", most_layout_nodes, " of ", grouped(nodes), " nodes."});
     }
     std::string const heading =
-        data.places.size() == 1 ? "GPUs" : "GPUs of kind " + std::to_string(kind + 1);
+        data.places.size() == 1 ? "GPUs" : detail::concat({"GPUs of kind ", kind + 1});
     page.add_chart(heading, text,
                    layout_chart(best.modules, data.modules, places, data.gpus_per_node));
   }

@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_SHARDED_TIMELINE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_event.hpp>
@@ -175,8 +176,7 @@ namespace ballast::inline v0::report {
     device_group const group = all[id];
     std::size_t const first = to_index(group.first);
     return group.gpus == 1 ? std::string("of its own")
-                           : "of GPUs " + std::to_string(first) + " to " +
-                                 std::to_string(first + group.gpus - 1);
+                           : detail::concat({"of GPUs ", first, " to ", first + group.gpus - 1});
   };
   bool any = false;
   std::int64_t start = 0;
@@ -188,7 +188,7 @@ namespace ballast::inline v0::report {
   chrome_trace trace;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     auto const process = static_cast<std::uint32_t>(rank);
-    trace.name_process(process, "rank " + std::to_string(rank));
+    trace.name_process(process, detail::concat({"rank ", rank}));
     trace.name_track({process, 0}, "work");
     for (std::size_t at = 0; at + 1 < ranks[rank].size(); at += 2) {  // phases do not overlap
       auto const& [event, begin] = ranks[rank][at];

@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_SLOW_RANKS_HPP
 #define BALLAST_REPORT_SLOW_RANKS_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
@@ -34,8 +35,8 @@ namespace ballast::inline v0::report {
     std::uint64_t const factor = rank_factors[rank];
     if (factor * 100 <= std::uint64_t{unchanged_factor} * (100 + percent)) { break; }
     double const ratio = static_cast<double>(factor) / unchanged_factor;
-    text += "rank " + std::to_string(rank) + " takes " + decimal_text(ratio, 2) +
-            " x as long as planned\n";
+    text += detail::concat(
+        {"rank ", rank, " takes ", decimal_text(ratio, 2), " x as long as planned\n"});
   }
   return text;
 }

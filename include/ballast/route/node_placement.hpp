@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_NODE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -86,9 +87,8 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
   }
   if (plan.owner.size() != from.size()) {
     return fail(error_code::mismatch, 0,
-                "the plan is for " + std::to_string(plan.owner.size()) + " samples, not for " +
-                    std::to_string(from.size()) +
-                    "; give the placement of those that were planned");
+                detail::concat({"the plan is for ", plan.owner.size(), " samples, not for ",
+                                from.size(), "; give the placement of those that were planned"}));
   }
 
   auto scratch = memory.open();

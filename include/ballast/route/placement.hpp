@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
@@ -288,17 +289,16 @@ class placement {
     }
     if (plan.owner.size() != lengths.size()) {
       return fail(error_code::mismatch, 0,
-                  "the plan is for " + std::to_string(plan.owner.size()) + " samples, not for " +
-                      std::to_string(lengths.size()) + "; give those that it was made for");
+                  detail::concat({"the plan is for ", plan.owner.size(), " samples, not for ",
+                                  lengths.size(), "; give those that it was made for"}));
     }
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       std::uint32_t const gpus = bags[plan.owner[sample]].gpus;
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample || !bags.takes(plan.owner[sample], length)) {
         return fail(error_code::out_of_range, sample,
-                    "sample " + std::to_string(sample) + " of " + std::to_string(length) +
-                        " tokens cannot lie on the " + std::to_string(gpus) +
-                        " GPUs of its bag; give the lengths that were planned");
+                    detail::concat({"sample ", sample, " of ", length, " tokens cannot lie on the ",
+                                    gpus, " GPUs of its bag; give the lengths that were planned"}));
       }
     }
     return {};
@@ -314,17 +314,17 @@ class placement {
     }
     if (plan.owner.size() != lengths.size()) {
       return fail(error_code::mismatch, 0,
-                  "the plan is for " + std::to_string(plan.owner.size()) + " sequences, not for " +
-                      std::to_string(lengths.size()) + "; give those that it was made for");
+                  detail::concat({"the plan is for ", plan.owner.size(), " sequences, not for ",
+                                  lengths.size(), "; give those that it was made for"}));
     }
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       std::uint32_t const gpus = groups[plan.owner[sample]].gpus;
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample || (length > 0 && length < gpus)) {
-        return fail(error_code::out_of_range, sample,
-                    "sequence " + std::to_string(sample) + " of " + std::to_string(length) +
-                        " tokens cannot lie on the " + std::to_string(gpus) +
-                        " GPUs of its group; give the lengths that were planned");
+        return fail(
+            error_code::out_of_range, sample,
+            detail::concat({"sequence ", sample, " of ", length, " tokens cannot lie on the ", gpus,
+                            " GPUs of its group; give the lengths that were planned"}));
       }
     }
     return {};

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -200,27 +201,27 @@ class adaptive_correction {
   {
     if (ranks != calls_.ranks()) {
       return fail(error_code::out_of_range, 0,
-                  "a step of " + std::to_string(ranks) + " ranks was given to a correction of " +
-                      std::to_string(calls_.ranks()));
+                  detail::concat({"a step of ", ranks, " ranks was given to a correction of ",
+                                  calls_.ranks()}));
     }
     if (!measured.empty() && measured.size() != ranks * microbatches) {
-      return fail(error_code::out_of_range, measured.size(),
-                  std::to_string(measured.size()) + " times were measured of " +
-                      std::to_string(ranks) + " ranks with " + std::to_string(microbatches) +
-                      " microbatches each; give one of each, or none");
+      return fail(
+          error_code::out_of_range, measured.size(),
+          detail::concat({measured.size(), " times were measured of ", ranks, " ranks with ",
+                          microbatches, " microbatches each; give one of each, or none"}));
     }
     for (std::size_t index = 0; index < measured.size(); ++index) {
       if (measured[index] < 0) {
-        return fail(error_code::out_of_range, index,
-                    "rank " + std::to_string(index / microbatches) + " measured " +
-                        std::to_string(measured[index]) + " for microbatch " +
-                        std::to_string(index % microbatches) + "; give times from 0 on");
+        return fail(
+            error_code::out_of_range, index,
+            detail::concat({"rank ", index / microbatches, " measured ", measured[index],
+                            " for microbatch ", index % microbatches, "; give times from 0 on"}));
       }
     }
     if (step_time <= 0) {
       return fail(
           error_code::out_of_range, 0,
-          "a step took " + std::to_string(step_time) + "; give the time of the slowest rank");
+          detail::concat({"a step took ", step_time, "; give the time of the slowest rank"}));
     }
     return {};
   }

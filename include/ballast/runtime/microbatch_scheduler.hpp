@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
 #define BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -35,7 +36,6 @@
 #include <functional>
 #include <numeric>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -94,17 +94,16 @@ class microbatch_scheduler {
   {
     if (setup.modules.size() != D) {
       return fail(error_code::out_of_range, 0,
-                  "a scheduler of " + std::to_string(D) + " modules was given " +
-                      std::to_string(setup.modules.size()) +
-                      "; give one for each size of a sample");
+                  detail::concat({"a scheduler of ", D, " modules was given ", setup.modules.size(),
+                                  "; give one for each size of a sample"}));
     }
     std::uint32_t groups = 0;
     for (std::size_t module = 0; module < D; ++module) {
       auto const& [replicas, layers] = setup.modules[module];
       if (replicas == 0 || std::accumulate(layers.begin(), layers.end(), std::uint64_t{0}) == 0) {
         return fail(error_code::out_of_range, module,
-                    "module " + std::to_string(module) +
-                        " has no replica or no layers; give at least 1 of each");
+                    detail::concat({"module ", module,
+                                    " has no replica or no layers; give at least 1 of each"}));
       }
       groups = std::gcd(groups, replicas);
     }
@@ -113,11 +112,11 @@ class microbatch_scheduler {
       stages += replicas / groups * layers.size();
     }
     if (stages != setup.schedule.stages().stages()) {
-      return fail(error_code::out_of_range, 0,
-                  "the modules have " + std::to_string(stages) + " stages in each of " +
-                      std::to_string(groups) + " groups of replicas, and the schedule has " +
-                      std::to_string(setup.schedule.stages().stages()) +
-                      "; give the schedule of one group");
+      return fail(
+          error_code::out_of_range, 0,
+          detail::concat({"the modules have ", stages, " stages in each of ", groups,
+                          " groups of replicas, and the schedule has ",
+                          setup.schedule.stages().stages(), "; give the schedule of one group"}));
     }
     return microbatch_scheduler(std::move(setup), groups, std::move(times_of), std::move(order),
                                 std::move(split));
@@ -205,13 +204,13 @@ class microbatch_scheduler {
   {
     if (sizes.size() % D != 0) {
       return fail(error_code::out_of_range, sizes.size(),
-                  std::to_string(sizes.size()) + " sizes are no whole number of samples of " +
-                      std::to_string(D) + " modules");
+                  detail::concat(
+                      {sizes.size(), " sizes are no whole number of samples of ", D, " modules"}));
     }
     if (!factors.empty() && factors.size() != D * shape_buckets) {
       return fail(error_code::out_of_range, 0,
-                  std::to_string(factors.size()) + " factors were given for " +
-                      std::to_string(D * shape_buckets) + " shapes; give all or none");
+                  detail::concat({factors.size(), " factors were given for ", D * shape_buckets,
+                                  " shapes; give all or none"}));
     }
     std::size_t const count = sizes.size() / D;
     step.predicted.resize(count);
@@ -222,9 +221,8 @@ class microbatch_scheduler {
       for (std::size_t module = 0; module < D; ++module) {
         if (own[module] < 0 || own[module] > longest_sample) {
           return fail(error_code::out_of_range, sample * D + module,
-                      "sample " + std::to_string(sample) + " has size " +
-                          std::to_string(own[module]) + " in module " + std::to_string(module) +
-                          "; sizes are from 0 to " + std::to_string(longest_sample));
+                      detail::concat({"sample ", sample, " has size ", own[module], " in module ",
+                                      module, "; sizes are from 0 to ", longest_sample}));
         }
         step.shapes[sample][module] = shape_bucket(own[module]);
       }
@@ -234,9 +232,8 @@ class microbatch_scheduler {
         if (forward < 0 || backward < 0 || forward > stage_graph::longest_time ||
             backward > stage_graph::longest_time) {
           return fail(error_code::out_of_range, sample,
-                      "sample " + std::to_string(sample) +
-                          " takes no time from 0 to 2^53 in module " + std::to_string(module) +
-                          "; correct the sample or use a coarser unit");
+                      detail::concat({"sample ", sample, " takes no time from 0 to 2^53 in module ",
+                                      module, "; correct the sample or use a coarser unit"}));
         }
         std::uint32_t const factor =
             factors.empty() ? unchanged_factor

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_MODEL_PROFILER_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
@@ -157,8 +158,8 @@ namespace detail {
   }
   for (std::size_t at = 0; at < grid.sizes.size(); ++at) {
     if (grid.sizes[at] < 1 || grid.sizes[at] > longest_sample) {
-      return refuse(at, "is to be measured at size " + std::to_string(grid.sizes[at]) +
-                            "; give sizes from 1 to " + std::to_string(longest_sample));
+      return refuse(at, concat({"is to be measured at size ", grid.sizes[at],
+                                "; give sizes from 1 to ", longest_sample}));
     }
   }
   if (std::find(grid.degrees.begin(), grid.degrees.end(), 0U) != grid.degrees.end()) {
@@ -268,8 +269,8 @@ template <profiler_clock Clock, prepares_points Prepare,
     auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
     if (!speed) {
       return fail(speed.error().code, speed.error().position,
-                  "module " + grid.name + " at tp " + std::to_string(point.tp) + " and size " +
-                      std::to_string(point.size) + " " + speed.error().message);
+                  detail::concat({"module ", grid.name, " at tp ", point.tp, " and size ",
+                                  point.size, " ", speed.error().message}));
     }
     (void)add_point(detail::speeds_of(module, point), *speed);
     ++summary.measured;

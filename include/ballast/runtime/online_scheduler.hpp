@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 #define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
@@ -80,8 +81,9 @@ class online_scheduler {
   {
     if (submitted_) {
       return fail(error_code::out_of_range, 0,
-                  "step " + std::to_string(number_ - 1) +
-                      " was submitted and not taken; take it before the next one is submitted");
+                  detail::concat(
+                      {"step ", number_ - 1,
+                       " was submitted and not taken; take it before the next one is submitted"}));
     }
     // The thread waits, and reads nothing of this until it is told.
     sizes_.assign(sizes.begin(), sizes.end());
@@ -147,8 +149,8 @@ class online_scheduler {
   {
     if (submitted_) {
       return fail(error_code::out_of_range, 0,
-                  "a state cannot be restored while step " + std::to_string(number_ - 1) +
-                      " is planned; take it first");
+                  detail::concat({"a state cannot be restored while step ", number_ - 1,
+                                  " is planned; take it first"}));
     }
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     detail::state_reader in(text);
@@ -197,7 +199,7 @@ class online_scheduler {
       what = "something that is no std::exception";
     }
     return fail(error_code::infeasible, 0,
-                "planning step " + std::to_string(number_of_step_) + " threw: " + what);
+                detail::concat({"planning step ", number_of_step_, " threw: ", what}));
   }
 
   static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)

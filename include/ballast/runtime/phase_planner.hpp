@@ -4,6 +4,7 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -137,17 +138,17 @@ class phase_planner {
   {
     if (own.bags.gpus() != ranks) {
       return fail(error_code::out_of_range, number,
-                  "the bags of phase " + std::to_string(number) + " have " +
-                      std::to_string(own.bags.gpus()) + " GPUs and the job has " +
-                      std::to_string(ranks) +
-                      " ranks; lay the bags out over one GPU for each rank");
+                  detail::concat({"the bags of phase ", number, " have ", own.bags.gpus(),
+                                  " GPUs and the job has ", ranks,
+                                  " ranks; lay the bags out over one GPU for each rank"}));
     }
     if (own.rate > 1 && own.bags.size() != ranks) {
-      return fail(error_code::out_of_range, number,
-                  "phase " + std::to_string(number) + " makes one token of " +
-                      std::to_string(own.rate) +
-                      " and has a bag of several GPUs, whose chunks could end inside such a token; "
-                      "give it bags of one GPU");
+      return fail(
+          error_code::out_of_range, number,
+          detail::concat(
+              {"phase ", number, " makes one token of ", own.rate,
+               " and has a bag of several GPUs, whose chunks could end inside such a token; "
+               "give it bags of one GPU"}));
     }
     partition_constraints const constraints{.home = own.homes ? source : std::span<rank_id const>(),
                                             .most_per_gpu = own.most_per_gpu};
@@ -155,7 +156,7 @@ class phase_planner {
                                    std::identity{}, constraints);
         !done) {
       error why = std::move(done.error());
-      why.message = "phase " + std::to_string(number) + ": " + why.message;
+      why.message = detail::concat({"phase ", number, ": ", why.message});
       return tl::unexpected(std::move(why));
     }
     own_lengths.clear();

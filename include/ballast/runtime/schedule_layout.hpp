@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 #define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -31,7 +32,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -95,8 +95,8 @@ template <std::size_t D, order_policy Order = local_search<>>
 {
   if (problem.modules.size() != D) {
     return fail(error_code::out_of_range, 0,
-                "a scheduler of " + std::to_string(D) + " modules was given a problem of " +
-                    std::to_string(problem.modules.size()));
+                detail::concat({"a scheduler of ", D, " modules was given a problem of ",
+                                problem.modules.size()}));
   }
   auto const priced = price_layout(problem, layout.modules, layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
@@ -108,10 +108,12 @@ template <std::size_t D, order_policy Order = local_search<>>
     module_layout const own = layout.modules[module];
     std::uint32_t const here = own.dp / pipeline.groups();
     if (module + 1 < D && std::gcd(here, layout.modules[module + 1].dp / pipeline.groups()) != 1) {
-      return fail(error_code::infeasible, module,
-                  "module " + std::to_string(module) + " and the next one have " +
-                      "replicas that meet in several parts of a group; give numbers of replicas of "
-                      "which one divides all others");
+      return fail(
+          error_code::infeasible, module,
+          detail::concat(
+              {"module ", module, " and the next one have ",
+               "replicas that meet in several parts of a group; give numbers of replicas of "
+               "which one divides all others"}));
     }
     module_profile const& profile = problem.modules[module];
     auto const degree =

@@ -3,6 +3,7 @@
 #define BALLAST_TEXT_COLUMN_EXPRESSION_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/detail/text_error.hpp>
@@ -51,18 +52,20 @@ class column_expression {
         char const* const end = begin + field.size();
         auto const parsed = std::from_chars(begin, end, pending[count++]);
         if (parsed.ec != std::errc{} || parsed.ptr != end) {
-          return fail(error_code::bad_row, row.line,
-                      "line " + std::to_string(row.line) + ": column " + excerpt(names_[column]) +
-                          " holds " + excerpt(field) +
-                          ", expected a whole number that fits 64 bits; fix the row or choose "
-                          "another column");
+          return fail(
+              error_code::bad_row, row.line,
+              detail::concat({"line ", row.line, ": column ", excerpt(names_[column]), " holds ",
+                              excerpt(field),
+                              ", expected a whole number that fits 64 bits; fix the row or choose "
+                              "another column"}));
         }
       } else {
         --count;
         if (!combine(next.kind, pending[count - 1], pending[count])) {
-          return fail(error_code::bad_row, row.line,
-                      "line " + std::to_string(row.line) + ": " + excerpt(text_) +
-                          " does not fit 64 bits; fix the row or choose other columns");
+          return fail(
+              error_code::bad_row, row.line,
+              detail::concat({"line ", row.line, ": ", excerpt(text_),
+                              " does not fit 64 bits; fix the row or choose other columns"}));
         }
       }
     }
@@ -213,7 +216,7 @@ class column_expression::parser {
       reason += (column == 0 ? "" : ", ") + excerpt(header_[column]);
     }
     if (header_.size() > most_listed) {
-      reason += " and " + std::to_string(header_.size() - most_listed) + " more";
+      reason += detail::concat({" and ", header_.size() - most_listed, " more"});
     }
     return refuse(error_code::unknown_name, first, reason);
   }

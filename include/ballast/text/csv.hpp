@@ -2,6 +2,7 @@
 #ifndef BALLAST_TEXT_CSV_HPP
 #define BALLAST_TEXT_CSV_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ class csv_reader {
         if (char const* const trouble = take_quoted_field()) {
           at_ = text_.size();
           return fail(error_code::bad_row, quote_line,
-                      "line " + std::to_string(quote_line) + ": " + trouble);
+                      detail::concat({"line ", quote_line, ": ", trouble}));
         }
       } else {
         take_plain_field();

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TOPOLOGY_LAY_OUT_HPP
 #define BALLAST_TOPOLOGY_LAY_OUT_HPP
 
+#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -46,31 +49,30 @@ namespace detail {
   return true;
 }
 
-[[nodiscard]] inline std::string bag_name(std::size_t index, std::size_t gpus)
+[[nodiscard, gnu::cold]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
-  return "bag " + std::to_string(index) + " of " + std::to_string(gpus) + " GPUs";
+  return concat({"bag ", index, " of ", gpus, " GPUs"});
 }
 
 [[nodiscard]] inline std::string gpus_text(std::size_t gpus)
 {
-  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs");
+  return concat({gpus, gpus == 1 ? " GPU" : " GPUs"});
 }
 
 /// What is wrong with a bag that does not fit at `first`.
-[[nodiscard]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
-                                             std::size_t gpus)
+[[nodiscard, gnu::cold]] inline std::string misfit_text(node_sizes const& nodes, std::size_t first,
+                                                        std::size_t gpus)
 {
   node_id const node = nodes.node_of(to_id<rank_id>(first));
   std::size_t const size = nodes[node];
   std::size_t const within = first - to_index(nodes.first(node));
-  std::string const name = "node " + std::to_string(to_index(node));
+  std::string const name = concat({"node ", to_index(node)});
   if (gpus > size) {
     return name + " has " + gpus_text(size) +
            ", and a bag larger than its node must be whole nodes of one size";
   }
   if (within % gpus != 0) {
-    return "GPU " + std::to_string(within) + " of " + name + " is no multiple of " +
-           std::to_string(gpus);
+    return concat({"GPU ", within, " of ", name, " is no multiple of ", gpus});
   }
   return name + " has only " + gpus_text(size - within) + " from there on";
 }
@@ -125,13 +127,13 @@ namespace detail {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
   }
-  if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end()); }
+  if (!nodes.all_equal()) { heap_sort(smallest_first, std::less{}); }
   std::vector<std::uint64_t> largest_first;
   largest_first.reserve(bags.size());
   for (std::size_t index = 0; index < bags.size(); ++index) {
     largest_first.push_back(word_of(~bags[index].gpus, index));
   }
-  std::sort(largest_first.begin(), largest_first.end());
+  heap_sort(largest_first, std::less{});
 
   std::vector<bool> taken(nodes.gpus(), false);
   std::vector<std::size_t> places;
@@ -168,9 +170,8 @@ namespace detail {
   if (speeds.empty()) { return bag_layout(bags); }
   if (speeds.size() != machines.gpus()) {
     return fail(error_code::out_of_range, 0,
-                "a job of " + std::to_string(machines.gpus()) + " GPUs has " +
-                    std::to_string(speeds.size()) +
-                    " speeds; give one for each GPU in rank order, or none");
+                concat({"a job of ", machines.gpus(), " GPUs has ", speeds.size(),
+                        " speeds; give one for each GPU in rank order, or none"}));
   }
   for (std::size_t index = 0; index < bags.size(); ++index) {
     auto const first = speeds.begin() + static_cast<std::ptrdiff_t>(to_index(bags[index].first));
@@ -178,8 +179,8 @@ namespace detail {
     if (*slowest == 0) {
       auto const rank = static_cast<std::size_t>(slowest - speeds.begin());
       return fail(error_code::out_of_range, rank,
-                  "GPU " + std::to_string(rank) +
-                      " has the speed 0; give it one of at least 1, or leave the GPU out");
+                  concat({"GPU ", rank,
+                          " has the speed 0; give it one of at least 1, or leave the GPU out"}));
     }
     if (std::uint64_t{*slowest} * bags[index].gpus > std::numeric_limits<std::uint32_t>::max()) {
       return fail(error_code::out_of_range, to_index(bags[index].first),
@@ -219,9 +220,9 @@ namespace detail {
   node_sizes const& nodes = machines.nodes;
   if (spec.gpus() == 0 || gpus % spec.gpus() != 0) {
     return fail(error_code::infeasible, 0,
-                "the bags of one replica take " + std::to_string(spec.gpus()) +
-                    " GPUs, and the job's " + std::to_string(gpus) +
-                    " are no whole number of replicas; change the bags or the number of GPUs");
+                detail::concat(
+                    {"the bags of one replica take ", spec.gpus(), " GPUs, and the job's ", gpus,
+                     " are no whole number of replicas; change the bags or the number of GPUs"}));
   }
 
   std::vector<bag> bags;
@@ -242,11 +243,11 @@ namespace detail {
   if (misfit != gpus && misplaced == misplaced_bags::refuse) {
     std::size_t const first = to_index(bags[misfit].first);
     return fail(error_code::infeasible, misfit,
-                detail::bag_name(misfit, bags[misfit].gpus) + " would start at rank " +
-                    std::to_string(first) + ": " +
-                    detail::misfit_text(nodes, first, bags[misfit].gpus) +
-                    "; write larger bags first, lay the largest first, or use sizes that divide a "
-                    "node");
+                detail::concat(
+                    {detail::bag_name(misfit, bags[misfit].gpus), " would start at rank ", first,
+                     ": ", detail::misfit_text(nodes, first, bags[misfit].gpus),
+                     "; write larger bags first, lay the largest first, or use sizes that divide a "
+                     "node"}));
   }
   if (misfit != gpus) {
     std::size_t const unlaid = detail::lay_largest_first(bags, nodes);

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_NODE_SIZES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 
 #include <algorithm>
@@ -124,11 +125,10 @@ class node_sizes {
   }
 
   /// For messages: "8 GPUs", or "5 to 8 GPUs".
-  [[nodiscard]] std::string text() const
+  [[nodiscard, gnu::cold]] std::string text() const
   {
-    std::string sizes = std::to_string(smallest());
-    if (!all_equal()) { sizes += " to " + std::to_string(largest()); }
-    return sizes + (largest() == 1 ? " GPU" : " GPUs");
+    if (!all_equal()) { return detail::concat({smallest(), " to ", largest(), " GPUs"}); }
+    return detail::concat({largest(), largest() == 1 ? " GPU" : " GPUs"});
   }
 
   friend bool operator==(node_sizes const&, node_sizes const&) = default;

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_PROCESS_GRID_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -66,11 +67,10 @@ class process_grid {
     for (std::size_t module = 0; module < modules.size(); ++module) {
       auto const [data, pipeline, tensor] = modules[module];
       if (data == 0 || pipeline == 0 || tensor == 0) {
-        return fail(error_code::out_of_range, module,
-                    "module " + std::to_string(module) + " is parallel over " +
-                        std::to_string(data) + " (data) x " + std::to_string(pipeline) +
-                        " (pipeline) x " + std::to_string(tensor) +
-                        " (tensor) ranks; the least of each is 1");
+        return fail(
+            error_code::out_of_range, module,
+            detail::concat({"module ", module, " is parallel over ", data, " (data) x ", pipeline,
+                            " (pipeline) x ", tensor, " (tensor) ranks; the least of each is 1"}));
       }
       if (std::uint64_t{data} * pipeline > detail::most_gpus / tensor) { return too_many(module); }
       ranks += std::uint64_t{data} * pipeline * tensor;
@@ -149,9 +149,10 @@ class process_grid {
   [[nodiscard]] static tl::unexpected<error> too_many(std::size_t module)
   {
     return fail(error_code::out_of_range, module,
-                "the modules up to module " + std::to_string(module) +
-                    " have more than 16777216 ranks together, which is the most of a job; correct "
-                    "their sizes");
+                detail::concat(
+                    {"the modules up to module ", module,
+                     " have more than 16777216 ranks together, which is the most of a job; correct "
+                     "their sizes"}));
   }
 
   std::vector<unit_sizes> modules_;

@@ -3,6 +3,7 @@
 #define BALLAST_WORKLOAD_DATA_CODE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
@@ -168,16 +169,16 @@ namespace detail {
     group_samples += static_cast<uint128>(codes[index].gpus) * codes[index].samples;
     if (detail::visual_tokens(codes[index], options, options.largest_aspect) > longest_visual) {
       return fail(error_code::out_of_range, index,
-                  "data code " + std::to_string(index) + " can give samples of more than " +
-                      std::to_string(longest_sample) + " tokens; lower its pixels or frames");
+                  detail::concat({"data code ", index, " can give samples of more than ",
+                                  longest_sample, " tokens; lower its pixels or frames"}));
     }
   }
   BALLAST_EXPECTS(group_gpus >= 1, "the data codes describe no GPUs");
   if (gpus == 0 || gpus % group_gpus != 0) {
     auto const group = std::to_string(static_cast<std::uint64_t>(group_gpus));
     return fail(error_code::out_of_range, 0,
-                "the data codes describe " + group + " GPUs, and " + std::to_string(gpus) +
-                    " is not a multiple of that; choose a multiple of " + group);
+                detail::concat({"the data codes describe ", group, " GPUs, and ", gpus,
+                                " is not a multiple of that; choose a multiple of ", group}));
   }
   if (gpus / group_gpus * group_samples >> 32 != 0) {
     return fail(error_code::out_of_range, 0,

@@ -2,6 +2,7 @@
 #ifndef BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 #define BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/text/column_expression.hpp>
@@ -29,7 +30,7 @@ namespace ballast::inline v0 {
                                                                    std::string_view expression)
 {
   auto const bad_row = [](std::size_t line, std::string const& reason) {
-    return fail(error_code::bad_row, line, "line " + std::to_string(line) + ": " + reason);
+    return fail(error_code::bad_row, line, detail::concat({"line ", line, ": ", reason}));
   };
 
   csv_reader rows(csv);
@@ -54,16 +55,17 @@ namespace ballast::inline v0 {
     if (!row) { return tl::unexpected(row.error()); }
     if (row->fields.empty()) { break; }
     if (row->fields.size() != columns) {
-      return bad_row(row->line, "the number of fields is " + std::to_string(row->fields.size()) +
-                                    ", but the header has " + std::to_string(columns) +
-                                    "; quote fields that hold commas, or remove the row");
+      return bad_row(
+          row->line,
+          detail::concat({"the number of fields is ", row->fields.size(), ", but the header has ",
+                          columns, "; quote fields that hold commas, or remove the row"}));
     }
     auto const length = length_of->evaluate(*row);
     if (!length) { return tl::unexpected(length.error()); }
     if (*length < 0 || *length > longest_sample) {
-      return bad_row(row->line, excerpt(expression) + " is " + std::to_string(*length) +
-                                    ", expected 0 to " + std::to_string(longest_sample) +
-                                    " tokens; fix the row or choose other columns");
+      return bad_row(row->line, detail::concat({excerpt(expression), " is ", *length,
+                                                ", expected 0 to ", longest_sample,
+                                                " tokens; fix the row or choose other columns"}));
     }
     lengths.push_back(*length);
   }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_BATCHES_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -54,7 +55,7 @@ struct mix_batches {
                                                           std::string const& why)
 {
   return fail(error_code::out_of_range, batch,
-              "sample " + std::to_string(sample) + " of batch " + std::to_string(batch) + why);
+              concat({"sample ", sample, " of batch ", batch, why}));
 }
 
 /// Fills batch `number`, whose samples are priced.
@@ -114,15 +115,16 @@ template <cost_model CostOf>
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample) {
-        return refused_sample(batch, sample,
-                              " has " + std::to_string(length) +
-                                  " tokens, which is not from 0 to 2147483647; leave it out");
+        return refused_sample(
+            batch, sample,
+            concat({" has ", length, " tokens, which is not from 0 to 2147483647; leave it out"}));
       }
       cost_units const cost = price(cost_of, length);
       if (cost < 0 || cost == no_cost) {
-        return refused_sample(batch, sample,
-                              " of " + std::to_string(length) +
-                                  " tokens has no cost from 0 to 2^63 - 2; correct the cost model");
+        return refused_sample(
+            batch, sample,
+            concat({" of ", length,
+                    " tokens has no cost from 0 to 2^63 - 2; correct the cost model"}));
       }
       costs.push_back(cost);
       sum += static_cast<std::uint64_t>(cost);
@@ -132,9 +134,10 @@ template <cost_model CostOf>
     sum += ((token_sum * dearest) >> bag_exchange_work::fraction_bits) + gpus +
            uint128{bag_mix::largest} * static_cast<std::uint64_t>(slowest);
     if (sum >> 59 != 0) {
-      return fail(error_code::out_of_range, batch,
-                  "the costs and exchanges of the batches up to batch " + std::to_string(batch) +
-                      " add up to 2^59 units or more; give fewer batches or use a coarser unit");
+      return fail(
+          error_code::out_of_range, batch,
+          concat({"the costs and exchanges of the batches up to batch ", batch,
+                  " add up to 2^59 units or more; give fewer batches or use a coarser unit"}));
     }
     fill_batch(all, batch - first, lengths, span_of(costs), memory);
   }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
 #define BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -53,11 +54,12 @@ struct named_sample {
   tokens length = no_length;  ///< where only its costs count
   int dimension = -1;         ///< of the cost in question, where there are several
 
-  [[nodiscard]] tl::unexpected<error> refuse(error_code code, std::string const& why) const
+  [[nodiscard, gnu::cold]] tl::unexpected<error> refuse(error_code code,
+                                                        std::string const& why) const
   {
-    std::string text = "sample " + std::to_string(sample);
-    if (length != no_length) { text += " of " + std::to_string(length) + " tokens"; }
-    return fail(code, sample, text + " " + why);
+    std::string const tokens_of =
+        length == no_length ? std::string() : concat({" of ", length, " tokens"});
+    return fail(code, sample, concat({"sample ", sample, tokens_of, " ", why}));
   }
 };
 
@@ -67,16 +69,15 @@ struct named_sample {
 {
   if (length < 0 || length > longest_sample) {
     return named_sample{sample, length}.refuse(
-        error_code::out_of_range, "has a length that is not from 0 to " +
-                                      std::to_string(longest_sample) + "; correct its length");
+        error_code::out_of_range,
+        concat({"has a length that is not from 0 to ", longest_sample, "; correct its length"}));
   }
   if (bags.is_short(length) && !bags.admits_short_samples()) {
     return named_sample{sample, length}.refuse(
-        error_code::infeasible, "is shorter than the smallest bag, which has " +
-                                    std::to_string(bags.smallest_bag()) +
-                                    " GPUs; add smaller bags, admit it by "
-                                    "bags.with_short_samples(short_samples::admitted), or leave it "
-                                    "out");
+        error_code::infeasible,
+        concat({"is shorter than the smallest bag, which has ", bags.smallest_bag(),
+                " GPUs; add smaller bags, admit it by "
+                "bags.with_short_samples(short_samples::admitted), or leave it out"}));
   }
   return {};
 }
@@ -87,17 +88,17 @@ struct named_sample {
 {
   if (cost >= 0 && cost != no_cost && cost <= no_cost - 1 - total) { return {}; }
   std::string const in =
-      of.dimension < 0 ? std::string() : " in dimension " + std::to_string(of.dimension);
-  std::string const why =
-      cost < 0 ? "has a negative cost" + in + "; correct the cost model"
+      of.dimension < 0 ? std::string() : concat({" in dimension ", of.dimension});
+  return of.refuse(
+      error_code::out_of_range,
+      cost < 0 ? concat({"has a negative cost", in, "; correct the cost model"})
       : cost == no_cost
-          ? "has no cost" + in +
-                ": a length that the cost model looks at is negative or too long, or its unit is "
-                "too fine; correct the sample or use a coarser unit"
-          : "brings the total cost" + in +
-                " above 63 bits; use a cost model with a coarser unit or plan fewer samples at "
-                "once";
-  return of.refuse(error_code::out_of_range, why);
+          ? concat({"has no cost", in,
+                    ": a length that the cost model looks at is negative or too long, or its unit "
+                    "is too fine; correct the sample or use a coarser unit"})
+          : concat({"brings the total cost", in,
+                    " above 63 bits; use a cost model with a coarser unit or plan fewer samples at "
+                    "once"}));
 }
 
 /// Prices the samples that read_samples reads. (A lambda's names would be seen to hide those of a

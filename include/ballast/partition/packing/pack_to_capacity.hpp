@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_PACKING_PACK_TO_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
@@ -35,14 +36,13 @@ namespace detail {
                                                std::int64_t capacity, std::int64_t total)
 {
   auto const refuse = [&](error_code code, std::string const& why) {
-    return fail(code, sample,
-                "sample " + std::to_string(sample) + " of weight " + std::to_string(weight) + why);
+    return fail(code, sample, concat({"sample ", sample, " of weight ", weight, why}));
   };
   if (weight < 0) { return refuse(error_code::out_of_range, " is negative; correct its weight"); }
   if (weight > capacity) {
-    return refuse(error_code::infeasible, " is above the capacity of a bin, " +
-                                              std::to_string(capacity) +
-                                              "; split it, leave it out or raise the capacity");
+    return refuse(error_code::infeasible,
+                  concat({" is above the capacity of a bin, ", capacity,
+                          "; split it, leave it out or raise the capacity"}));
   }
   if (weight > std::numeric_limits<std::int64_t>::max() - 1 - total) {
     return refuse(error_code::out_of_range,
@@ -81,7 +81,7 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
   }
   if (capacity < 0) {
     return fail(error_code::out_of_range, 0,
-                "a bin cannot hold " + std::to_string(capacity) + "; give the most that it holds");
+                detail::concat({"a bin cannot hold ", capacity, "; give the most that it holds"}));
   }
   plan.capacity = capacity;
   plan.weights.resize(count);

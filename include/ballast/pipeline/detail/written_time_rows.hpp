@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_WRITTEN_TIME_ROWS_HPP
 #define BALLAST_PIPELINE_DETAIL_WRITTEN_TIME_ROWS_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/csv.hpp>
@@ -45,8 +46,8 @@ class time_row_reader {
       if (row->fields.empty()) { break; }
       line_ = row->line;
       if (row->fields.size() != columns_) {
-        return refuse("the number of fields is " + std::to_string(row->fields.size()) +
-                      ", but the header has " + std::to_string(columns_) + "; correct the row");
+        return refuse(concat({"the number of fields is ", row->fields.size(),
+                              ", but the header has ", columns_, "; correct the row"}));
       }
       written_time& next = all.emplace_back();
       next.line = line_;
@@ -71,7 +72,7 @@ class time_row_reader {
 
   [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
   {
-    return fail(error_code::bad_row, line_, "line " + std::to_string(line_) + ": " + why);
+    return fail(error_code::bad_row, line_, concat({"line ", line_, ": ", why}));
   }
 
   [[nodiscard]] result<void> find_columns()
@@ -104,13 +105,8 @@ class time_row_reader {
     auto const [past, problem] = std::from_chars(field.data(), field.data() + field.size(), number);
     bool const is_number = problem == std::errc{} && past == field.data() + field.size();
     if (is_number && number < end) { return {}; }
-    return refuse(std::string("column '")
-                      .append(names[name])
-                      .append("' holds ")
-                      .append(excerpt(field))
-                      .append(", expected a whole number from 0 to ")
-                      .append(std::to_string(end - 1))
-                      .append("; correct the row"));
+    return refuse(concat({"column '", names[name], "' holds ", excerpt(field),
+                          ", expected a whole number from 0 to ", end - 1, "; correct the row"}));
   }
 
   [[nodiscard]] result<void> read_time_into(decimal& time, std::span<std::string_view const> fields,

@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
 #define BALLAST_RUNTIME_DETAIL_STATE_TEXT_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
@@ -58,7 +59,7 @@ class state_reader {
     std::int64_t value = 0;
     auto const [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (code != std::errc{} || end != word.data() + word.size() || value < least || value > most) {
-      refuse(begin, word, "a number from " + std::to_string(least) + " to " + std::to_string(most));
+      refuse(begin, word, concat({"a number from ", least, " to ", most}));
       return least;
     }
     return value;
@@ -101,9 +102,9 @@ class state_reader {
   {
     if (failed()) { return; }
     position_ = position;
-    problem_ = "the saved state has '" + std::string(word.substr(0, 40)) + "' at byte " +
-               std::to_string(position) + " and should have " + wanted +
-               "; give what save() returned, of the same version and setup";
+    problem_ = concat({"the saved state has '", word.substr(0, 40), "' at byte ", position,
+                       " and should have ", wanted,
+                       "; give what save() returned, of the same version and setup"});
     at_ = text_.size();
   }
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_TEXT_DETAIL_SETTINGS_READER_HPP
 #define BALLAST_TEXT_DETAIL_SETTINGS_READER_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/detail/policy_expression.hpp>
@@ -55,8 +56,7 @@ class settings_reader {
     if (written == nullptr) { return; }
     auto const value = whole_text_as<Number>(written->value);
     if (!value || *value < low || *value > high) {
-      return refuse_value(
-          *written, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+      return refuse_value(*written, concat({"a whole number from ", low, " to ", high}));
     }
     target = *value;
   }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_TEXT_DETAIL_TEXT_ERROR_HPP
 #define BALLAST_TEXT_DETAIL_TEXT_ERROR_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/excerpt.hpp>
 
@@ -17,8 +18,7 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline error text_error(error_code code, std::string_view text, std::size_t offset,
                                       std::string const& reason)
 {
-  return {code, offset,
-          "at offset " + std::to_string(offset) + " of " + excerpt(text) + ": " + reason};
+  return {code, offset, concat({"at offset ", offset, " of ", excerpt(text), ": ", reason})};
 }
 
 }  // namespace ballast::inline v0::detail

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_CAPACITY_OUT_OF_CAPACITY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -26,7 +27,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -36,8 +36,8 @@ struct bags_needed {
   std::size_t enough;  ///< for best fit decreasing
 };
 
-[[nodiscard]] inline bags_needed count_bags_needed(std::span<std::int64_t const> weights,
-                                                   std::int64_t capacity)
+[[nodiscard, gnu::cold]] inline bags_needed count_bags_needed(std::span<std::int64_t const> weights,
+                                                              std::int64_t capacity)
 {
   workspace memory;
   auto scratch = memory.open();
@@ -62,7 +62,7 @@ struct bags_needed {
 }
 
 /// How many samples best fit leaves without a bag that they fit and that has room, heaviest first.
-[[nodiscard]] inline std::size_t count_without_room(partition_problem const& problem)
+[[nodiscard, gnu::cold]] inline std::size_t count_without_room(partition_problem const& problem)
 {
   workspace memory;
   auto scratch = memory.open();
@@ -97,66 +97,54 @@ struct bags_needed {
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n); it allocates.
-[[nodiscard]] inline tl::unexpected<error> out_of_capacity(
+[[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
     std::string_view advice = "capped{longest_processing_time{}}")
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
   auto const named = [&](std::size_t which) {
-    return std::string("sample ")
-        .append(std::to_string(items.sample_of(which)))
-        .append(items.first_sample.empty() ? " weighs " : " and what stays with it weigh ")
-        .append(std::to_string(problem.weights[which]));
+    return concat({"sample ", items.sample_of(which),
+                   items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
+                   problem.weights[which]});
   };
   for (std::size_t each = 0; each < problem.weights.size(); ++each) {
     std::int64_t const most = largest_capacity(problem, each);
     if (problem.weights[each] > most) {
       return fail(error_code::infeasible, items.sample_of(each),
-                  named(each)
-                      .append(", more than any bag that it fits holds, which is ")
-                      .append(std::to_string(most))
-                      .append("; raise the limit, lay out larger bags or leave it out"));
+                  concat({named(each), ", more than any bag that it fits holds, which is ", most,
+                          "; raise the limit, lay out larger bags or leave it out"}));
     }
   }
 
   std::size_t const bags = problem.capacities.size();
   auto const [fewest, most] =
       std::minmax_element(problem.capacities.begin(), problem.capacities.end());
-  std::string why = "all samples weigh ";
-  why.append(std::to_string(std::reduce(problem.weights.begin(), problem.weights.end())))
-      .append(" and ")
-      .append(std::to_string(bags));
   std::size_t const without_room = count_without_room(problem);
+  std::string room;
   if (*fewest == *most) {
-    bags_needed const needed = count_bags_needed(problem.weights, *most);
-    bool const short_ones = needed.enough <= bags && without_room != 0;
-    why.append(" bags hold at most ").append(std::to_string(*most)).append(" each; ");
-    if (needed.enough == needed.least || needed.enough <= bags) {
-      why.append(std::to_string(needed.enough));
-      why.append(needed.enough <= bags ? " such bags are enough"
-                                       : " such bags are needed and enough");
-    } else {
-      why.append("at least ")
-          .append(std::to_string(needed.least))
-          .append(" such bags are needed and ")
-          .append(std::to_string(needed.enough))
-          .append(" are enough");
-    }
-    if (short_ones) { why.append(", but some samples are too short for some of them"); }
+    auto const [least, enough] = count_bags_needed(problem.weights, *most);
+    char const* const too_short =
+        without_room != 0 ? ", but some samples are too short for some of them" : "";
+    room = enough <= bags ? concat({enough, " such bags are enough", too_short})
+           : enough == least
+               ? concat({enough, " such bags are needed and enough"})
+               : concat({"at least ", least, " such bags are needed and ", enough, " are enough"});
+    room = concat({"at most ", *most, " each; ", room});
   } else {
-    why.append(" bags hold ").append(total_of(problem.capacities)).append(" in all; ");
-    why.append(without_room == 0 ? "they are enough"
-                                 : "filled with the heaviest first, they leave " +
-                                       std::to_string(without_room) + " samples without room");
+    room = without_room == 0 ? "they are enough"
+                             : concat({"filled with the heaviest first, they leave ", without_room,
+                                       " samples without room"});
+    room = concat({total_of(problem.capacities), " in all; ", room});
   }
-  why.append("; ").append(named(item)).append(" and found no bag with room; ");
-  if (without_room == 0) {
-    why.append("use a policy that looks at weights and chooses among all plans, as ");
-    why.append(advice);
-  } else {
-    why.append("add bags, raise the limit or plan fewer samples at once");
-  }
-  return fail(error_code::infeasible, items.sample_of(item), std::move(why));
+  auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
+  std::string const why = concat({"all samples weigh ", weight, " and ", bags, " bags hold ", room,
+                                  "; ", named(item), " and found no bag with room; "});
+  return fail(
+      error_code::infeasible, items.sample_of(item),
+      without_room == 0
+          ? concat({why, "use a policy that looks at weights and chooses among all plans, as ",
+                    advice})
+          : why + "add bags, raise the limit or plan fewer samples at once");
 }
 
 }  // namespace ballast::inline v0::detail

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -60,7 +61,7 @@ class lightest_bags {
     auto const kind_of = [&problem](loaded_bag bag) {
       return std::uint64_t{problem.gpus[bag.index]} << 32U | problem.speeds[bag.index];
     };
-    std::sort(bags_.begin(), bags_.end(), [&kind_of](loaded_bag a, loaded_bag b) {
+    heap_sort(bags_, [&kind_of](loaded_bag a, loaded_bag b) {
       std::uint64_t const kind_a = kind_of(a);
       std::uint64_t const kind_b = kind_of(b);
       return kind_a < kind_b || (kind_a == kind_b && a < b);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 #define BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
@@ -62,8 +63,8 @@ struct task_list {
 
 [[nodiscard]] inline std::string text_of(pipeline_task const& task)
 {
-  return std::string(task.pass == pass::forward ? "forward " : "backward ") +
-         std::to_string(task.position) + " on stage " + std::to_string(to_index(task.stage));
+  return concat({task.pass == pass::forward ? "forward " : "backward ", task.position, " on stage ",
+                 to_index(task.stage)});
 }
 
 /// Fills in what each task of a list needs. Expects that its tasks are complete.
@@ -91,17 +92,16 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
 {
   if (schedule.ranks.size() != stages.ranks()) {
     return fail(error_code::infeasible, 0,
-                "the schedule is for " + std::to_string(schedule.ranks.size()) +
-                    " pipeline ranks and the stages are on " + std::to_string(stages.ranks()) +
-                    "; write one list of tasks per rank");
+                concat({"the schedule is for ", schedule.ranks.size(),
+                        " pipeline ranks and the stages are on ", stages.ranks(),
+                        "; write one list of tasks per rank"}));
   }
   std::size_t listed = 0;
   for (auto const& tasks : schedule.ranks) { listed += tasks.size(); }
   if (listed < schedule.microbatches) {
     return fail(error_code::infeasible, 0,
-                "the schedule lists " + std::to_string(listed) + " tasks for " +
-                    std::to_string(schedule.microbatches) +
-                    " microbatches; every stage does a forward of each");
+                concat({"the schedule lists ", listed, " tasks for ", schedule.microbatches,
+                        " microbatches; every stage does a forward of each"}));
   }
   if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) {
     return tl::unexpected(fits.error());
@@ -113,9 +113,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
     list.first_of_rank.push_back(list.tasks.size());
     for (pipeline_task const& task : schedule.ranks[rank]) {
       auto const refuse = [&](error_code code, std::string_view why) {
-        return fail(
-            code, rank,
-            "pipeline rank " + std::to_string(rank) + " does " + text_of(task) + std::string(why));
+        return fail(code, rank, concat({"pipeline rank ", rank, " does ", text_of(task), why}));
       };
       if (task.position >= list.microbatches || to_index(task.stage) >= stages.stages()) {
         return refuse(error_code::out_of_range, ", which does not exist; leave it out");
@@ -141,8 +139,8 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
         pipeline_task const task{position, to_id<stage_id>(stage), direction};
         if (list.find(task) == no_task) {
           return fail(error_code::infeasible, to_index(rank),
-                      "pipeline rank " + std::to_string(to_index(rank)) + " never does " +
-                          text_of(task) + "; add it");
+                      concat({"pipeline rank ", to_index(rank), " never does ", text_of(task),
+                              "; add it"}));
         }
       }
     }
@@ -203,7 +201,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   }
   text += ", which ";
   if (named < cycle.size()) {
-    text += "needs " + std::to_string(cycle.size() - named) + " more, the last of which ";
+    text += concat({"needs ", cycle.size() - named, " more, the last of which "});
   }
   return text + need(cycle.back(), cycle.front());
 }
