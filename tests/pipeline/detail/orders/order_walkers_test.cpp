@@ -19,19 +19,20 @@ using ballast::detail::cooled;
 using ballast::detail::drawn_threshold;
 using ballast::detail::order_walkers;
 
-TEST(Cooled, FallsFromTheStartToA128th)
+TEST(Cooled, FallsByHalvings)
 {
   constexpr time_units start = 128'000'000;
-  EXPECT_EQ(cooled(start, 0, 700), start);
-  EXPECT_EQ(cooled(start, 100, 700), start / 2);
-  EXPECT_EQ(cooled(start, 700, 700), start / 128);
+  EXPECT_EQ(cooled(start, 7, 0, 700), start);
+  EXPECT_EQ(cooled(start, 7, 100, 700), start / 2);
+  EXPECT_EQ(cooled(start, 7, 700, 700), start / 128);
+  EXPECT_EQ(cooled(start, 4, 700, 700), start / 16);
   time_units before = start;
   for (std::uint64_t done = 0; done <= 700; ++done) {
-    time_units const now = cooled(start, done, 700);
+    time_units const now = cooled(start, 7, done, 700);
     EXPECT_LE(now, before);
     before = now;
   }
-  EXPECT_EQ(cooled(0, 3, 8), 0);
+  EXPECT_EQ(cooled(0, 7, 3, 8), 0);
 }
 
 TEST(DrawnThreshold, IsAboveEveryMultipleOfTheScaleHalfAsOftenAsAboveTheOneBefore)

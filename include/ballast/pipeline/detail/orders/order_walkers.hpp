@@ -22,10 +22,11 @@
 
 namespace ballast::inline v0::detail {
 
-/// start x 2^(-7 done / total): from start to a 128th of it, falling ever more slowly.
-[[nodiscard]] constexpr time_units cooled(time_units start, std::uint64_t done, std::uint64_t total)
+/// start x 2^(-halvings done / total): it falls ever more slowly.
+[[nodiscard]] constexpr time_units cooled(time_units start, std::uint64_t halvings,
+                                          std::uint64_t done, std::uint64_t total)
 {
-  auto const fallen = static_cast<uint128>(done) * 7 * fixed_point::log2_one / total;
+  auto const fallen = static_cast<uint128>(done) * halvings * fixed_point::log2_one / total;
   std::uint64_t const share =
       fixed_point::exp2(32 * fixed_point::log2_one - static_cast<std::int64_t>(fallen));
   return static_cast<time_units>(static_cast<uint128>(static_cast<std::uint64_t>(start)) * share >>
@@ -50,11 +51,11 @@ namespace ballast::inline v0::detail {
 /// Every round evaluates sixteen orders at once, a group of 16 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
 /// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
-/// from a fifth of what a move changes on average to a 128th of that, and in a run of eight walkers
-/// and less than 48 l^2 evaluations for l microbatches from a seventh. After each of the first three
-/// eighths of a run of eight walkers the best one's order replaces the worst's, and after the
-/// fourth, the sixth and the seventh the worse half of them ends. Where fewer begin, half of them
-/// end after the first eighth, the second and the fourth.
+/// from a fifth of what a move changes on average to a 128th of that, of less than 24 microbatches to
+/// a 16th. In a run of eight walkers and less than 48 l^2 evaluations for l microbatches it begins
+/// with a seventh. After each of the first three eighths of a run of eight walkers the best one's
+/// order replaces the worst's, and after the fourth, the sixth and the seventh the worse half of them
+/// ends. Where fewer begin, half of them end after the first eighth, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them
@@ -104,6 +105,7 @@ class order_walkers {
     bool const early = walkers < most;
     bool const brief = evaluations < 48 * std::uint64_t{count_} * count_;
     time_units const widest = measured_change(random, end, budget) / (brief && !early ? 7 : 5);
+    std::uint64_t const halvings = count_ < 24 ? 4 : 7;
     std::uint64_t const total = budget.left() - std::min(budget.left(), end);
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
     time_units scale = widest;
@@ -112,7 +114,7 @@ class order_walkers {
     while (budget.left() > end && !ended(budget)) {
       std::uint64_t const done = total - (budget.left() - end);
       if (done >= cooled_until) {
-        scale = cooled(widest, done, total);
+        scale = cooled(widest, halvings, done, total);
         cooled_until = done + total / coolings;
       }
       for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth, early); }
