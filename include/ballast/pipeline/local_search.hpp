@@ -29,14 +29,15 @@ namespace ballast::inline v0 {
 ///
 /// The first searches start from the given order, that of `inner`, the ascending and the descending
 /// one, that of interval filling and three random ones. Where there are evaluations for more,
-/// further ones follow from random orders: of l microbatches in all the square root of
-/// evaluations / 16 l^2, rounded down, since one search of twice the length finds better orders than
-/// two, up to a point. With less than 48 l^2, four searches start from the best of the eight orders,
-/// and with less than 4 l^2 two or one. But eight it stays down to 16 l^2 where three of four pairs
-/// of microbatches, or more, have one that takes no longer than the other on any stage: there
-/// searches that end early end in orders that the last ones cannot improve. It ends at the lower
-/// bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
-/// try.
+/// further ones follow from random orders: of l microbatches in all the square root of evaluations
+/// / 16 l^2, rounded down, since one search of twice the length finds better orders than two, up to
+/// a point. Where kinds have eight microbatches or more on average, a search soon finds what it can
+/// find, and there are four runs at least, if each can have 8 l^2 evaluations. With less than 48
+/// l^2, four searches start from the best of the eight orders, and with less than 4 l^2 two or one.
+/// But eight it stays down to 16 l^2 where three of four pairs of microbatches, or more, have one
+/// that takes no longer than the other on any stage: there searches that end early end in orders
+/// that the last ones cannot improve. It ends at the lower bound or when its evaluations are used
+/// up. Where all microbatches are equal there is nothing to try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
@@ -78,7 +79,7 @@ struct local_search {
                                   scratch);
     if (walkers.kinds().count < 2) { return proven; }
     random_source random(seed);
-    std::uint64_t const runs = runs_of(count);
+    std::uint64_t const runs = runs_of(count, walkers.kinds().count);
     std::size_t const started = walkers_of(problem, count);
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
       for (std::size_t each = 0; each < walkers.most; ++each) {
@@ -100,12 +101,13 @@ struct local_search {
 
  private:
   // How many runs of eight searches, one after the other.
-  [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count) const
+  [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count, std::uint64_t kinds) const
   {
     std::uint64_t const of_one = evaluations / (16 * count * count);
     std::uint64_t runs = 1;
     while ((runs + 1) * (runs + 1) <= of_one) { ++runs; }
-    return runs;
+    bool const few_kinds = kinds <= count / 8;
+    return few_kinds ? std::max(runs, std::min<std::uint64_t>(4, of_one * 2)) : runs;
   }
 
   [[nodiscard]] std::size_t walkers_of(order_problem const& problem, std::uint64_t count) const
