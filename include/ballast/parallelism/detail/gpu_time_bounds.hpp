@@ -80,7 +80,7 @@ class gpu_time_bounds {
          replicas = global_batch / (global_batch / replicas) + 1) {
       counts.push_back(global_batch / replicas);
     }
-    std::sort(counts.begin(), counts.end());
+    heap_sort(counts, [](std::uint32_t a, std::uint32_t b) { return a < b; });
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     return counts;
   }

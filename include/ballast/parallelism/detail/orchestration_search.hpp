@@ -112,7 +112,7 @@ class orchestration_search {
       shortest = std::max(shortest, own);
       least += static_cast<uint128>(front.front().time.once);
     }
-    std::sort(paces.begin(), paces.end());
+    heap_sort(paces, [](time_units a, time_units b) { return a < b; });
     paces.erase(std::unique(paces.begin(), paces.end()), paces.end());
     for (auto at = std::lower_bound(paces.begin(), paces.end(), shortest); at != paces.end();
          ++at) {

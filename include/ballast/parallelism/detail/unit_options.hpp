@@ -56,7 +56,7 @@ class unit_options {
       replicas_.push_back(dp);
       if (whole / dp != dp) { replicas_.push_back(whole / dp); }
     }
-    std::sort(replicas_.begin(), replicas_.end());
+    heap_sort(replicas_, [](std::uint32_t a, std::uint32_t b) { return a < b; });
   }
 
   /// Whether tp GPUs of the module lie inside a node.
