@@ -233,8 +233,9 @@ template <cost_model CostOf>
     BALLAST_EXPECTS(mix.gpus() > 0, "mix ", priced.size(), " has no bag");
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
     if (short_ones == short_samples::refused && data->shortest < smallest) {
+      auto const shortest = data->shortest;  // nvcc 13 garbles the list below with it
       return fail(error_code::infeasible, priced.size(),
-                  detail::concat({"a sample of ", data->shortest,
+                  detail::concat({"a sample of ", shortest,
                                   " tokens is shorter than the smallest bag, which has ", smallest,
                                   " GPUs; use smaller bags or admit short samples"}));
     }

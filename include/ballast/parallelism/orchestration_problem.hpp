@@ -94,8 +94,9 @@ namespace detail {
     return refuse(concat({"has ", module.layers, " layers; give 1 to ", problem::most_layers}));
   }
   if (module.virtual_stages == 0 || module.virtual_stages > module.layers) {
+    auto const most = module.layers;
     return refuse(concat({"has stages of ", module.virtual_stages, " virtual ones; give 1 to its ",
-                          module.layers, " layers"}));
+                          most, " layers"}));
   }
   if (module.kind >= kinds) {
     return refuse(concat(

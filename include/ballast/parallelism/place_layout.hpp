@@ -66,10 +66,10 @@ namespace ballast::inline v0 {
     for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
       while (at != nodes.end() && at->free < tp) { ++at; }
       if (at == nodes.end()) {
-        return fail(
-            error_code::infeasible, module,
-            detail::concat({"no node has room for group ", group, " of ", tp, " GPUs of module ",
-                            module, "; choose a tp that divides the GPUs of a node"}));
+        auto const of = detail::concat({" of module ", module});
+        return fail(error_code::infeasible, module,
+                    detail::concat({"no node has room for group ", group, " of ", tp, " GPUs", of,
+                                    "; choose a tp that divides the GPUs of a node"}));
       }
       for (std::uint32_t rank = 0; rank < tp; ++rank) {
         places[at->next + rank] = {static_cast<std::uint32_t>(module),

@@ -44,9 +44,10 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
     if (modules[module].dp == 0 || parts % modules[module].dp != 0) {
-      return refuse(
-          module, detail::concat({"module ", of.name, " cannot have dp ", modules[module].dp,
-                                  "; give a divisor of the ", parts, " microbatches of a batch"}));
+      auto const why =
+          detail::concat({"module ", of.name, " cannot have dp ", modules[module].dp,
+                          "; give a divisor of the ", parts, " microbatches of a batch"});
+      return refuse(module, why);
     }
   }
   auto const passes = detail::passes_of(problem);
@@ -70,10 +71,10 @@ namespace ballast::inline v0 {
     }
     detail::unit_prices const prices(problem, module, passes[module]);
     if (!prices.has_stages(layout.pp)) {
-      return refuse(
-          module,
+      auto const why =
           detail::concat({"module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
-                          " stages; give each a layer at least, and each virtual one"}));
+                          " stages; give each a layer at least, and each virtual one"});
+      return refuse(module, why);
     }
     auto const price = prices.price(static_cast<std::size_t>(degree - of.degrees.begin()), layout,
                                     llm_dp * problem.microbatch);

@@ -220,9 +220,10 @@ class microbatch_scheduler {
       auto const own = sizes.subspan(sample * D).template first<D>();
       for (std::size_t module = 0; module < D; ++module) {
         if (own[module] < 0 || own[module] > longest_sample) {
+          auto const in = detail::concat({" in module ", module});
           return fail(error_code::out_of_range, sample * D + module,
-                      detail::concat({"sample ", sample, " has size ", own[module], " in module ",
-                                      module, "; sizes are from 0 to ", longest_sample}));
+                      detail::concat({"sample ", sample, " has size ", own[module], in,
+                                      "; sizes are from 0 to ", longest_sample}));
         }
         step.shapes[sample][module] = shape_bucket(own[module]);
       }
@@ -231,9 +232,10 @@ class microbatch_scheduler {
         auto const [forward, backward] = times[module];
         if (forward < 0 || backward < 0 || forward > stage_graph::longest_time ||
             backward > stage_graph::longest_time) {
+          auto const in = detail::concat({" in module ", module});
           return fail(error_code::out_of_range, sample,
-                      detail::concat({"sample ", sample, " takes no time from 0 to 2^53 in module ",
-                                      module, "; correct the sample or use a coarser unit"}));
+                      detail::concat({"sample ", sample, " takes no time from 0 to 2^53", in,
+                                      "; correct the sample or use a coarser unit"}));
         }
         std::uint32_t const factor =
             factors.empty() ? unchanged_factor

@@ -143,10 +143,11 @@ class phase_planner {
                                   " ranks; lay the bags out over one GPU for each rank"}));
     }
     if (own.rate > 1 && own.bags.size() != ranks) {
+      auto const rate = own.rate;  // nvcc 13 garbles the list below with it
       return fail(
           error_code::out_of_range, number,
           detail::concat(
-              {"phase ", number, " makes one token of ", own.rate,
+              {"phase ", number, " makes one token of ", rate,
                " and has a bag of several GPUs, whose chunks could end inside such a token; "
                "give it bags of one GPU"}));
     }
