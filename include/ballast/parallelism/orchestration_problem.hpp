@@ -191,11 +191,11 @@ namespace detail {
           bool const one_divides =
               of_a.tp < of_b.tp ? of_b.tp % of_a.tp == 0 : of_a.tp % of_b.tp == 0;
           if (!one_divides && per_node % of_a.tp == 0 && per_node % of_b.tp == 0) {
-            return refuse(
-                0, detail::concat({"groups of ", of_a.tp, " GPUs for module ", a.name, " and of ",
-                                   of_b.tp, " for ", b.name,
-                                   " do not fill nodes together; give degrees of which one divides "
-                                   "the other"}));
+            return refuse(0, detail::concat(
+                                 {"groups of ", of_a.tp, " GPUs for module ", a.name, " and of ",
+                                  of_b.tp, " for ", b.name,
+                                  " do not fill nodes together; give degrees of which one divides ",
+                                  "the other"}));
           }
         }
       }

@@ -75,10 +75,10 @@ namespace ballast::inline v0 {
     chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.begin()), layout});
   }
   if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
-    return refuse(
-        0, detail::concat({"the modules take ", gpus, " of ", problem.gpus,
-                           " GPUs, and groups of tp GPUs lie inside nodes; give a layout that uses "
-                           "all GPUs so"}));
+    return refuse(0, detail::concat(
+                         {"the modules take ", gpus, " of ", problem.gpus,
+                          " GPUs, and groups of tp GPUs lie inside nodes; give a layout that uses ",
+                          "all GPUs so"}));
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
     return refuse(0, detail::concat({microbatches, " microbatches for each of ", modules.back().dp,

@@ -87,11 +87,11 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
         stage_time& sum = whole.rows[row * modules + module];
         if (!add(sum.forward, times[module].forward) ||
             !add(sum.backward, times[module].backward)) {
-          return fail(
-              error_code::out_of_range, index,
-              detail::concat({"the time of sample ", index, " on module ", module,
-                              " is negative, none, or brings that of its microbatch above 63 bits; "
-                              "correct the sample or use a coarser unit"}));
+          return fail(error_code::out_of_range, index,
+                      detail::concat(
+                          {"the time of sample ", index, " on module ", module,
+                           " is negative, none, or brings that of its microbatch above 63 bits; ",
+                           "correct the sample or use a coarser unit"}));
         }
       }
     }

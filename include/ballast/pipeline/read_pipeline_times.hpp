@@ -58,7 +58,7 @@ namespace detail {
     return fail(
         error_code::bad_row, line,
         concat({"there is no row for ", named(at / stages, at % stages), " up to line ", line,
-                ", the last; number microbatches and stages from 0 without gaps and write a "
+                ", the last; number microbatches and stages from 0 without gaps and write a ",
                 "row for each pair"}));
   }
   return {};

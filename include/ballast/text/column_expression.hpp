@@ -56,7 +56,7 @@ class column_expression {
               error_code::bad_row, row.line,
               detail::concat({"line ", row.line, ": column ", excerpt(names_[column]), " holds ",
                               excerpt(field),
-                              ", expected a whole number that fits 64 bits; fix the row or choose "
+                              ", expected a whole number that fits 64 bits; fix the row or choose ",
                               "another column"}));
         }
       } else {

@@ -242,12 +242,13 @@ namespace detail {
   }
   if (misfit != gpus && misplaced == misplaced_bags::refuse) {
     std::size_t const first = to_index(bags[misfit].first);
-    return fail(error_code::infeasible, misfit,
-                detail::concat(
-                    {detail::bag_name(misfit, bags[misfit].gpus), " would start at rank ", first,
-                     ": ", detail::misfit_text(nodes, first, bags[misfit].gpus),
-                     "; write larger bags first, lay the largest first, or use sizes that divide a "
-                     "node"}));
+    return fail(
+        error_code::infeasible, misfit,
+        detail::concat(
+            {detail::bag_name(misfit, bags[misfit].gpus), " would start at rank ", first, ": ",
+             detail::misfit_text(nodes, first, bags[misfit].gpus),
+             "; write larger bags first, lay the largest first, or use sizes that divide a ",
+             "node"}));
   }
   if (misfit != gpus) {
     std::size_t const unlaid = detail::lay_largest_first(bags, nodes);
