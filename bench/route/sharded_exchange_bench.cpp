@@ -7,13 +7,13 @@
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_literal.hpp>
-#include <ballast/parallelism/hybrid_sharding.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
 #include <ballast/report/sharded_timeline.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 

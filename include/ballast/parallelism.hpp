@@ -11,7 +11,6 @@
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
-#include <ballast/parallelism/hybrid_sharding.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
@@ -21,8 +20,6 @@
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
-#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 

@@ -7,9 +7,9 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/parallelism/hybrid_sharding.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -9,11 +9,11 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/lay_out.hpp>

@@ -15,12 +15,12 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/parallelism/hybrid_sharding.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_packs.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 

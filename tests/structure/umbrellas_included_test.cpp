@@ -8,6 +8,7 @@
 #include <ballast/report.hpp>
 #include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
+#include <ballast/sharding.hpp>
 #include <ballast/text.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>

@@ -6,7 +6,7 @@
 
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/hybrid_sharding.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 

@@ -5,8 +5,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 

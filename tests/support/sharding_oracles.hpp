@@ -4,7 +4,7 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>

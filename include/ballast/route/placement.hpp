@@ -11,9 +11,9 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/sharding_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/chunking.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
 

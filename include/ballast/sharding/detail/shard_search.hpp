@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_SEARCH_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_SEARCH_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_greedy.hpp>
-#include <ballast/parallelism/detail/sharding/shard_moves.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+#include <ballast/sharding/detail/shard_greedy.hpp>
+#include <ballast/sharding/detail/shard_moves.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
 #include <array>
@@ -266,4 +266,4 @@ class shard_search {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_SEARCH_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_SEARCH_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/hybrid_sharding.hpp>  // first: proves it is self-contained
+#include <ballast/sharding/hybrid_sharding.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
 #include "../support/random_shardings.hpp"

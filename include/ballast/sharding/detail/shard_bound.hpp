@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_BOUND_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_BOUND_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP
 
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -128,4 +128,4 @@ inline void find_covered_gpus(shard_problem const& problem, std::span<std::uint6
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_BOUND_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 
 #include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -297,4 +297,4 @@ class shard_greedy {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_GREEDY_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_MOVES_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_MOVES_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_change.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+#include <ballast/sharding/detail/shard_change.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -224,4 +224,4 @@ class shard_moves {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_MOVES_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_MOVES_HPP

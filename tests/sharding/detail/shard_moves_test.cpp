@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/detail/sharding/shard_moves.hpp>  // first: proves it is self-contained
+#include <ballast/sharding/detail/shard_moves.hpp>  // first: proves it is self-contained
 
 #include "../../../support/sharding_instances.hpp"
 

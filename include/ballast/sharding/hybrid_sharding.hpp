@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
-#define BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
+#ifndef BALLAST_SHARDING_HYBRID_SHARDING_HPP
+#define BALLAST_SHARDING_HYBRID_SHARDING_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
@@ -10,11 +10,11 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_bound.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/detail/sharding/shard_search.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
-#include <ballast/parallelism/sharding_plan.hpp>
+#include <ballast/sharding/detail/shard_bound.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_search.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
@@ -212,4 +212,4 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PARALLELISM_HYBRID_SHARDING_HPP
+#endif  // BALLAST_SHARDING_HYBRID_SHARDING_HPP

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_STATE_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_STATE_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_STATE_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_STATE_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -126,4 +126,4 @@ struct shard_state {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_STATE_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_STATE_HPP

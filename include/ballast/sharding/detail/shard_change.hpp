@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_CHANGE_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_CHANGE_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
-#include <ballast/parallelism/detail/sharding/shard_problem.hpp>
-#include <ballast/parallelism/detail/sharding/shard_state.hpp>
+#include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -133,4 +133,4 @@ class shard_changes {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_CHANGE_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_SHARDING_PLAN_HPP
-#define BALLAST_PARALLELISM_SHARDING_PLAN_HPP
+#ifndef BALLAST_SHARDING_SHARDING_PLAN_HPP
+#define BALLAST_SHARDING_SHARDING_PLAN_HPP
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
@@ -82,4 +82,4 @@ struct sharding_plan {
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PARALLELISM_SHARDING_PLAN_HPP
+#endif  // BALLAST_SHARDING_SHARDING_PLAN_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_SHARDING_COST_HPP
-#define BALLAST_PARALLELISM_SHARDING_COST_HPP
+#ifndef BALLAST_SHARDING_SHARDING_COST_HPP
+#define BALLAST_SHARDING_SHARDING_COST_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -230,4 +230,4 @@ inline degree_cost sharding_cost::at(group_shape shape) const
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PARALLELISM_SHARDING_COST_HPP
+#endif  // BALLAST_SHARDING_SHARDING_COST_HPP

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_PROBLEM_HPP
-#define BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_PROBLEM_HPP
+#ifndef BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
+#define BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP
 
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/parallelism/sharding_cost.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
@@ -200,4 +200,4 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_PARALLELISM_DETAIL_SHARDING_SHARD_PROBLEM_HPP
+#endif  // BALLAST_SHARDING_DETAIL_SHARD_PROBLEM_HPP

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_SHARDING_HPP
+#define BALLAST_SHARDING_HPP
+
+/// All of ballast/sharding: over how many GPUs each sequence of a step is split, and over which.
+
+#include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
+
+#endif  // BALLAST_SHARDING_HPP
