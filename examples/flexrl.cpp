@@ -12,11 +12,11 @@
 #include <ballast/comm.hpp>
 #include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
-#include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/route.hpp>
 #include <ballast/runtime.hpp>
+#include <ballast/sharding.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>
 
