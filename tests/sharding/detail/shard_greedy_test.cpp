@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/detail/shard_greedy.hpp>  // first: proves it is self-contained
 
-#include "../../../support/sharding_instances.hpp"
+#include "../../support/sharding_instances.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/sharding/detail/shard_moves.hpp>  // first: proves it is self-contained
 
-#include "../../../support/sharding_instances.hpp"
+#include "../../support/sharding_instances.hpp"
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
