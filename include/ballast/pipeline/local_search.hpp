@@ -11,6 +11,7 @@
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/mostly_ranked.hpp>
 #include <ballast/pipeline/detail/orders/order_walkers.hpp>
+#include <ballast/pipeline/detail/orders/rise_and_fall.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -28,23 +29,28 @@ namespace ballast::inline v0 {
 /// threshold, which falls with time. The worse searches end on the way.
 ///
 /// The first searches start from the given order, that of `inner`, the ascending and the descending
-/// one, that of interval filling and three random ones. Where there are evaluations for more,
-/// further ones follow from random orders: of l microbatches in all the square root of evaluations
-/// / 16 l^2, rounded down, since one search of twice the length finds better orders than two, up to
-/// a point. Where kinds have eight microbatches or more on average, a search soon finds what it can
-/// find, and there are four runs at least, if each can have 8 l^2 evaluations. With less than 48
-/// l^2, four searches start from the best of the eight orders, and with less than 4 l^2 two or one.
-/// But eight it stays down to 16 l^2 where three of four pairs of microbatches, or more, have one
-/// that takes no longer than the other on any stage: there searches that end early end in orders
-/// that the last ones cannot improve. It ends at the lower bound or when its evaluations are used
-/// up. Where all microbatches are equal there is nothing to try.
+/// one, that of interval filling, two that rise and fall, and a random one. Where there are
+/// evaluations for more, further ones follow from random orders. A search of l microbatches is long
+/// with 16 l^2 evaluations, or with 8 l^2 where they are mostly ranked: where three of four pairs,
+/// or more, have one that takes no longer than the other on any stage. With so many times that many
+/// evaluations there are as many runs as the square root of it, rounded down, since one search of
+/// twice the length finds better orders than two, up to a point. Where kinds have eight
+/// microbatches or more on average, a search soon finds what it can find, and there are four runs at
+/// least, if each can have 8 l^2 evaluations.
+///
+/// With less than 48 l^2, four searches start from the best of the eight orders, and with less than
+/// 4 l^2 two or one. But eight it stays down to 16 l^2 where microbatches are mostly ranked: there
+/// searches that end early end in orders that the last ones cannot improve. It ends at the lower
+/// bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
+/// try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
 ///             (3) no more than `evaluations` orders are evaluated, beside these two and those that
 ///                 `inner` evaluates
 ///             (4) what `inner` has proven is returned
-/// Complexity  O(evaluations x tasks), of which order_evaluator does sixteen at a time.
+/// Complexity  O(evaluations x tasks), of which order_evaluator does sixteen at a time, and
+///             O(l^2 x stages).
 /// Source      G. Dueck, T. Scheuer, "Threshold accepting: a general purpose optimization algorithm
 ///             appearing superior to simulated annealing", Journal of Computational Physics 90(1),
 ///             1990. Random thresholds make it S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi,
@@ -77,22 +83,27 @@ struct local_search {
     detail::work_budget budget(evaluations);
     detail::order_walkers walkers(problem, std::max(problem.lower_bound, proven), order, best,
                                   scratch);
-    if (walkers.kinds().count < 2) { return proven; }
+    if (walkers.kinds() < 2) { return proven; }
     random_source random(seed);
-    std::uint64_t const runs = runs_of(count, walkers.kinds().count);
-    std::size_t const started = walkers_of(problem, count);
+    bool const few_kinds = walkers.kinds() <= count / 8;
+    bool const ranked = detail::mostly_ranked(problem);
+    std::uint64_t const runs = runs_of(count, few_kinds, ranked);
+    std::size_t const started = walkers_of(count, ranked);
+    detail::walk_cooling const cooling = cooling_of(count, few_kinds || ranked);
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
       for (std::size_t each = 0; each < walkers.most; ++each) {
         std::copy(given.begin(), given.end(), walkers.start(each).begin());
-        if (run > 0 || each > 4) { random.shuffle(walkers.start(each)); }
+        if (run > 0 || each > 6) { random.shuffle(walkers.start(each)); }
       }
       if (run == 0) {
         std::copy(inners.begin(), inners.end(), walkers.start(1).begin());
         ascending_order{}(problem, walkers.start(2), memory);
         std::copy(walkers.start(2).rbegin(), walkers.start(2).rend(), walkers.start(3).begin());
         interval_filling{}(problem, walkers.start(4), memory);
+        detail::rise_and_fall(walkers.start(2), walkers.start(5), 2);
+        detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
       }
-      walkers.run(started, budget.left() / (runs - run), random, budget);
+      walkers.run(started, cooling, budget.left() / (runs - run), random, budget);
     }
     return proven;
   }
@@ -101,22 +112,28 @@ struct local_search {
 
  private:
   // How many runs of eight searches, one after the other.
-  [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count, std::uint64_t kinds) const
+  [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count, bool few_kinds,
+                                                bool ranked) const
   {
-    std::uint64_t const of_one = evaluations / (16 * count * count);
+    std::uint64_t const eights = evaluations / (8 * count * count);
     std::uint64_t runs = 1;
-    while ((runs + 1) * (runs + 1) <= of_one) { ++runs; }
-    bool const few_kinds = kinds <= count / 8;
-    return few_kinds ? std::max(runs, std::min<std::uint64_t>(4, of_one * 2)) : runs;
+    while ((runs + 1) * (runs + 1) <= eights / (ranked ? 1 : 2)) { ++runs; }
+    return few_kinds ? std::max(runs, std::min<std::uint64_t>(4, eights)) : runs;
   }
 
-  [[nodiscard]] std::size_t walkers_of(order_problem const& problem, std::uint64_t count) const
+  [[nodiscard]] constexpr std::size_t walkers_of(std::uint64_t count, bool ranked) const
   {
     std::uint64_t const squares = evaluations / (count * count);
-    if (squares >= 48 || (squares >= 16 && detail::mostly_ranked(problem))) {
-      return detail::order_walkers::most;
-    }
+    if (squares >= 48 || (squares >= 16 && ranked)) { return detail::order_walkers::most; }
     return static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
+  }
+
+  // Where one length says most, the starts are good already and a hot search only forgets them.
+  [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool settled)
+  {
+    bool const small = count < 24;
+    if (settled) { return {12, small ? 4U : 6U}; }
+    return {4, small ? 3U : 4U};
   }
 };
 

@@ -72,7 +72,7 @@ TEST(OrderWalkers, KeepTheShortestOrderAndSpendTheBudget)
       }
       ballast::random_source random(1);
       ballast::detail::work_budget budget(evaluations + 3);
-      searches.run(walkers, evaluations, random, budget);
+      searches.run(walkers, {}, evaluations, random, budget);
       EXPECT_EQ(budget.left(), 3U);
       EXPECT_FALSE(searches.ended(budget));
       EXPECT_EQ(searches.best_makespan(), makespan_of(schedule, times, order, memory));
@@ -100,7 +100,7 @@ TEST(OrderWalkers, StopAtTheBound)
   }
   ballast::random_source random(1);
   ballast::detail::work_budget budget(5'000);
-  searches.run(8, 5'000, random, budget);
+  searches.run(8, {}, 5'000, random, budget);
   EXPECT_EQ(budget.left(), 4'992U);  // the eight starts
 }
 

@@ -10,8 +10,7 @@
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/detail/orders/microbatch_kinds.hpp>
-#include <ballast/pipeline/detail/orders/order_move.hpp>
+#include <ballast/pipeline/detail/orders/move_source.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>
 
 #include <algorithm>
@@ -44,18 +43,24 @@ namespace ballast::inline v0::detail {
                                  32);
 }
 
+/// The scale of the thresholds of a run: what a move changes on average, divided by `start`, and
+/// after the run halved so many times.
+struct walk_cooling {
+  time_units start = 4;
+  std::uint64_t halvings = 4;
+};
+
 /// Eight searches that walk from order to order, each by moves that are not worse by more than a
 /// random threshold; the worse ones end on the way, so that the moves of the last are eight times
 /// as many.
 ///
 /// Every round evaluates sixteen orders at once, a group of 16 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
-/// order is always taken, but a swap of equal microbatches is no move. The thresholds' scale falls
-/// from a fifth of what a move changes on average to a 128th of that, of less than 24 microbatches to
-/// a 16th. In a run of eight walkers and less than 48 l^2 evaluations for l microbatches it begins
-/// with a seventh. After each of the first three eighths of a run of eight walkers the best one's
-/// order replaces the worst's, and after the fourth, the sixth and the seventh the worse half of them
-/// ends. Where fewer begin, half of them end after the first eighth, the second and the fourth.
+/// order is always taken, but a swap of equal microbatches is no move. With time the scale of the
+/// thresholds falls, and how far one microbatch moves: from anywhere to eight positions. After each of
+/// the first three eighths of a run of eight walkers the best one's order replaces the worst's, and
+/// after the fourth, the sixth and the seventh the worse half of them ends. Where fewer begin, half
+/// of them end after the first eighth, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them
@@ -67,7 +72,7 @@ class order_walkers {
 
   order_walkers(order_problem const& problem, time_units bound, std::span<microbatch_id> best,
                 time_units best_makespan, workspace::frame& scratch)
-      : kinds_(problem, scratch),
+      : moves_(problem, scratch),
         evaluator_(problem.schedule, problem.times, scratch),
         count_(best.size()),
         bound_(bound),
@@ -92,8 +97,8 @@ class order_walkers {
 
   /// Evaluates all eight starts, or as many as the budget has, and walks from the shortest of them,
   /// up to `walkers`, until `evaluations` are done.
-  void run(std::size_t walkers, std::uint64_t evaluations, random_source& random,
-           work_budget& budget)
+  void run(std::size_t walkers, walk_cooling const& cooling, std::uint64_t evaluations,
+           random_source& random, work_budget& budget)
   {
     std::uint64_t const end = budget.left() - std::min(budget.left(), evaluations);
     walkers_ = std::min<std::uint64_t>(most, budget.left() - end);
@@ -102,10 +107,9 @@ class order_walkers {
     budget.spend(walkers_);
     for (std::size_t walker = 0; walker < walkers_; ++walker) { note(now_[walker], start(walker)); }
     keep_best(std::min<std::size_t>(walkers, std::bit_floor(walkers_)));
+    farthest_ = count_;
     bool const early = walkers < most;
-    bool const brief = evaluations < 48 * std::uint64_t{count_} * count_;
-    time_units const widest = measured_change(random, end, budget) / (brief && !early ? 7 : 5);
-    std::uint64_t const halvings = count_ < 24 ? 4 : 7;
+    time_units const widest = measured_change(random, end, budget) / cooling.start;
     std::uint64_t const total = budget.left() - std::min(budget.left(), end);
     constexpr std::uint64_t coolings = 256;  // computing a scale takes as long as ten moves
     time_units scale = widest;
@@ -114,7 +118,8 @@ class order_walkers {
     while (budget.left() > end && !ended(budget)) {
       std::uint64_t const done = total - (budget.left() - end);
       if (done >= cooled_until) {
-        scale = cooled(widest, halvings, done, total);
+        scale = cooled(widest, cooling.halvings, done, total);
+        farthest_ = std::max<std::size_t>(8, (count_ - 1) * (total - done) / total);
         cooled_until = done + total / coolings;
       }
       for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth, early); }
@@ -125,7 +130,7 @@ class order_walkers {
     }
   }
 
-  [[nodiscard]] microbatch_kinds const& kinds() const { return kinds_; }
+  [[nodiscard]] std::size_t kinds() const { return moves_.kinds(); }
   [[nodiscard]] std::span<microbatch_id const> best() const { return best_; }
   [[nodiscard]] time_units best_makespan() const { return best_makespan_; }
 
@@ -149,10 +154,8 @@ class order_walkers {
     std::size_t const group = at_once / walkers_;
     for (std::size_t each = 0; each < size; ++each) {
       std::span<microbatch_id const> const from = start(each / group);
-      order_move const move = kinds_.count < count_ ? order_move::draw(random, from, kinds_)
-                                                    : order_move::draw(random, count_);
       std::copy(from.begin(), from.end(), tried(each).begin());
-      move.apply(tried(each));
+      moves_.draw(random, from, farthest_).apply(tried(each));
     }
     evaluator_.evaluate_into(makespans_.first(size), tried_.first(size * count_));
   }
@@ -224,7 +227,7 @@ class order_walkers {
     walkers_ = kept;
   }
 
-  microbatch_kinds kinds_;
+  move_source moves_;
   order_evaluator evaluator_;
   std::size_t count_;
   time_units bound_;
@@ -234,6 +237,7 @@ class order_walkers {
   std::span<time_units> makespans_;
   std::span<microbatch_id> best_;
   time_units best_makespan_;
+  std::size_t farthest_ = 0;  ///< by how many positions one microbatch or a block moves
   std::size_t walkers_ = most;
 };
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PIPELINE_DETAIL_ORDERS_MOVE_SOURCE_HPP
+#define BALLAST_PIPELINE_DETAIL_ORDERS_MOVE_SOURCE_HPP
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/concepts.hpp>
+#include <ballast/pipeline/detail/orders/microbatch_kinds.hpp>
+#include <ballast/pipeline/detail/orders/order_move.hpp>
+#include <ballast/pipeline/detail/orders/similar_microbatches.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Draws the moves that a search tries. Of twenty, ten swap two similar microbatches wherever they
+/// stand, two swap any two, six move one and two a block of two to five.
+///
+/// Late in a search few moves help: a swap of two that are most similar ten to a hundred times as
+/// often as one of any two, and a short move more often than a long one. So ranks of similarity, and
+/// by how far one moves, are drawn such that half of them are in the lowest fifth. A quarter of the
+/// other moves go to a near position, since what a microbatch waits for are its neighbours.
+///
+/// Expects     two kinds of microbatches or more for a draw
+/// Complexity  construction as similar_microbatches, a draw O(l).
+class move_source {
+ public:
+  move_source(order_problem const& problem, workspace::frame& scratch)
+      : kinds_(problem, scratch), similar_(problem, kinds_, scratch)
+  {}
+
+  [[nodiscard]] std::size_t kinds() const { return kinds_.count; }
+
+  /// A move that leaves an order of kinds as it is is drawn again, up to seven times. One microbatch
+  /// moves by `farthest` positions at most.
+  [[nodiscard]] order_move draw(random_source& random, std::span<microbatch_id const> order,
+                                std::size_t farthest) const
+  {
+    order_move move = draw_any(random, order, farthest);
+    if (kinds_.count < order.size()) {
+      for (int again = 0; again < 7 && !move.changes(order, kinds_); ++again) {
+        move = draw_any(random, order, farthest);
+      }
+    }
+    return move;
+  }
+
+ private:
+  // Numbers from one random word: one below `bound` is the whole part of bound x word / 2^64, and
+  // the fraction gives the next.
+  class numbers {
+   public:
+    explicit numbers(std::uint64_t word) : word_(word) {}
+
+    [[nodiscard]] std::size_t below(std::size_t bound)
+    {
+      auto const product = static_cast<uint128>(word_) * bound;
+      word_ = static_cast<std::uint64_t>(product);
+      return static_cast<std::size_t>(product >> 64);
+    }
+
+    /// Low ones more often.
+    [[nodiscard]] std::size_t low_below(std::size_t bound) { return below(1 + below(bound)); }
+
+   private:
+    std::uint64_t word_;
+  };
+
+  [[nodiscard]] order_move draw_any(random_source& random, std::span<microbatch_id const> order,
+                                    std::size_t farthest) const
+  {
+    constexpr std::size_t longest_block = 5;
+    constexpr std::size_t near = 8;
+    numbers next(random());
+    std::size_t const kind = next.below(20);
+    if (kind < 10) {
+      std::size_t const from = next.below(order.size());
+      std::span<microbatch_id const> const others = similar_.of(order[from]);
+      microbatch_id const other = others[next.low_below(others.size())];
+      auto const to = std::find(order.begin(), order.end(), other);
+      return {from, static_cast<std::size_t>(to - order.begin()), true};
+    }
+    bool const swaps = kind < 12;
+    bool const moves_one = !swaps && kind < 18;
+    std::size_t const block = swaps || moves_one || order.size() == 2
+                                  ? 1
+                                  : 2 + next.below(std::min(longest_block, order.size() - 1) - 1);
+    std::size_t const room = order.size() - block;
+    std::size_t const distance =
+        1 + (moves_one ? next.low_below(std::min(farthest, room))
+                       : next.below(next.below(4) == 0 ? std::min(near, room) : room));
+    std::size_t const low = next.below(room + 1 - distance);
+    std::size_t const high = low + distance;
+    bool const upwards = next.below(2) == 0;
+    return {upwards ? low : high, upwards ? high : low, swaps, block};
+  }
+
+  microbatch_kinds kinds_;
+  similar_microbatches similar_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PIPELINE_DETAIL_ORDERS_MOVE_SOURCE_HPP
