@@ -131,9 +131,9 @@ struct local_search {
   // Where one length says most, the starts are good already and a hot search only forgets them.
   [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool settled)
   {
-    bool const small = count < 24;
+    bool const small = count < 24;  // there a run soon tries all moves, whatever the threshold
     if (settled) { return {12, small ? 4U : 6U}; }
-    return {4, small ? 3U : 4U};
+    return small ? detail::walk_cooling{6, 1} : detail::walk_cooling{4, 4};
   }
 };
 
