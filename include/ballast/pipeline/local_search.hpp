@@ -41,8 +41,9 @@ namespace ballast::inline v0 {
 ///
 /// With less than 48 l^2, four searches start from the best of the eight orders, and with less than
 /// 4 l^2 two or one. But eight it stays down to 16 l^2 where microbatches are mostly ranked: there
-/// searches that end early end in orders that the last ones cannot improve. It ends at the lower
-/// bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
+/// searches that end early end in orders that the last ones cannot improve. With less than that,
+/// three of their eight orders are random, since those that rise and fall are short at first and
+/// improve little. It ends at the lower bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
 /// try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
@@ -91,20 +92,25 @@ struct local_search {
     std::uint64_t const runs = runs_of(count, few_kinds, ranked);
     std::size_t const started = walkers_of(count, ranked);
     bool const settled = few_kinds || ranked;
+    bool const rises = !ranked || started == walkers.most;
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
       bool const refines = !settled && run > 0 && run + 1 == runs;
       for (std::size_t each = 0; each < walkers.most; ++each) {
         std::span<microbatch_id const> const from = refines ? walkers.best() : given;
         std::copy(from.begin(), from.end(), walkers.start(each).begin());
-        if (!refines && (run > 0 || each > 6)) { random.shuffle(walkers.start(each)); }
+        if (!refines && (run > 0 || each > (rises ? 6 : 4))) {
+          random.shuffle(walkers.start(each));
+        }
       }
       if (run == 0) {
         std::copy(inners.begin(), inners.end(), walkers.start(1).begin());
         ascending_order{}(problem, walkers.start(2), memory);
         std::copy(walkers.start(2).rbegin(), walkers.start(2).rend(), walkers.start(3).begin());
         interval_filling{}(problem, walkers.start(4), memory);
-        detail::rise_and_fall(walkers.start(2), walkers.start(5), 2);
-        detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
+        if (rises) {
+          detail::rise_and_fall(walkers.start(2), walkers.start(5), 2);
+          detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
+        }
       }
       detail::walk_cooling cooling = cooling_of(count, settled);
       if (refines) { cooling.start *= 4; }
@@ -137,7 +143,7 @@ struct local_search {
   [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool settled)
   {
     bool const small = count < 24;  // there a run soon tries all moves, whatever the threshold
-    if (settled) { return {12, small ? 4U : 6U}; }
+    if (settled) { return {12, small ? 4U : 6U, false}; }
     return small ? detail::walk_cooling{6, 1} : detail::walk_cooling{4, 4};
   }
 };

@@ -44,10 +44,12 @@ namespace ballast::inline v0::detail {
 }
 
 /// The scale of the thresholds of a run: what a move changes on average, divided by `start`, and
-/// after the run halved so many times.
+/// after the run halved so many times. And whether one microbatch moves ever less far: at first
+/// anywhere, at last by no more than eight positions.
 struct walk_cooling {
   time_units start = 4;
   std::uint64_t halvings = 4;
+  bool shortens = true;
 };
 
 /// Eight searches that walk from order to order, each by moves that are not worse by more than a
@@ -56,11 +58,10 @@ struct walk_cooling {
 ///
 /// Every round evaluates sixteen orders at once, a group of 16 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
-/// order is always taken, but a swap of equal microbatches is no move. With time the scale of the
-/// thresholds falls, and how far one microbatch moves: from anywhere to eight positions. After each of
-/// the first three eighths of a run of eight walkers the best one's order replaces the worst's, and
-/// after the fourth, the sixth and the seventh the worse half of them ends. Where fewer begin, half
-/// of them end after the first eighth, the second and the fourth.
+/// order is always taken, but a swap of equal microbatches is no move. After each of the first three
+/// eighths of a run of eight walkers the best one's order replaces the worst's, and after the fourth,
+/// the sixth and the seventh the worse half of them ends. Where fewer begin, half of them end after
+/// the first eighth, the second and the fourth.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them
@@ -119,7 +120,9 @@ class order_walkers {
       std::uint64_t const done = total - (budget.left() - end);
       if (done >= cooled_until) {
         scale = cooled(widest, cooling.halvings, done, total);
-        farthest_ = std::max<std::size_t>(8, (count_ - 1) * (total - done) / total);
+        if (cooling.shortens) {
+          farthest_ = std::max<std::size_t>(8, (count_ - 1) * (total - done) / total);
+        }
         cooled_until = done + total / coolings;
       }
       for (; eighth < 8 && done >= total / 8 * eighth; ++eighth) { select(eighth, early); }
