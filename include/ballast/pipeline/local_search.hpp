@@ -91,10 +91,9 @@ struct local_search {
     bool const ranked = detail::mostly_ranked(problem);
     std::uint64_t const runs = runs_of(count, few_kinds, ranked);
     std::size_t const started = walkers_of(count, ranked);
-    bool const settled = few_kinds || ranked;
     bool const rises = !ranked || started == walkers.most;
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
-      bool const refines = !settled && run > 0 && run + 1 == runs;
+      bool const refines = !few_kinds && !ranked && run > 0 && run + 1 == runs;
       for (std::size_t each = 0; each < walkers.most; ++each) {
         std::span<microbatch_id const> const from = refines ? walkers.best() : given;
         std::copy(from.begin(), from.end(), walkers.start(each).begin());
@@ -112,7 +111,7 @@ struct local_search {
           detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
         }
       }
-      detail::walk_cooling cooling = cooling_of(count, settled);
+      detail::walk_cooling cooling = cooling_of(count, few_kinds, ranked);
       if (refines) { cooling.start *= 4; }
       walkers.run(started, cooling, budget.left() / (runs - run), random, budget);
     }
@@ -139,11 +138,14 @@ struct local_search {
     return static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
   }
 
-  // Where one length says most, the starts are good already and a hot search only forgets them.
-  [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool settled)
+  // Of few kinds or ranked, the starts are good already, and a hot search only forgets them. With few
+  // microbatches a run soon tries all moves, whatever the threshold.
+  [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool few_kinds,
+                                                                 bool ranked)
   {
-    bool const small = count < 24;  // there a run soon tries all moves, whatever the threshold
-    if (settled) { return {12, small ? 4U : 6U, false}; }
+    bool const small = count < 24;
+    if (few_kinds) { return {8, 7, false}; }
+    if (ranked) { return {12, small ? 4U : 6U, false}; }
     return small ? detail::walk_cooling{6, 1} : detail::walk_cooling{4, 4};
   }
 };
