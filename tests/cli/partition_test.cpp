@@ -266,11 +266,11 @@ TEST_F(BallastPartition, ProvesMostOfThePublishedInstances)
   char const* const data = std::getenv("BALLAST_DATA");
   if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA does not name a folder of instances"; }
   std::string const policy =
-      ballast_test::is_sanitized ? "\"exact(refine(lpt),nodes=100)\"" : "exact:refine:lpt";
+      ballast_test::is_sanitized ? "\"exact(refine(lpt),nodes=30000)\"" : "exact:refine:lpt";
   auto const found = partition(std::string(data) + "/pcmax --policy " + policy);
   EXPECT_EQ(found.at("files"), 390);
   EXPECT_GE(found.at("proven_share"), 0.85);
-  EXPECT_LT(found.at("gap_max"), ballast_test::is_sanitized ? 0.02 : 0.01);
+  EXPECT_LT(found.at("gap_max"), 0.01);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ namespace ballast::inline v0 {
 /// 4 l^2 two or one. But eight it stays down to 16 l^2 where microbatches are mostly ranked: there
 /// searches that end early end in orders that the last ones cannot improve. With less than that,
 /// three of their eight orders are random, since those that rise and fall are short at first and
-/// improve little. It ends at the lower bound or when its evaluations are used up. Where all microbatches are equal there is nothing to
-/// try.
+/// improve little. It ends at the lower bound or when its evaluations are used up. Where all
+/// microbatches are equal there is nothing to try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
