@@ -186,7 +186,7 @@ void large(benchmark::State& state, ballast_test::time_family family)
         ->ArgsProduct({{6, 8}, {4, 8}})
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
-    // Half of the default, and a hundred times that.
+    // A third of the default, and a hundred times that.
     benchmark::RegisterBenchmark(("order/search/" + std::string(name)).c_str(), large, family)
         ->ArgNames({"microbatches", "stages", "evaluations", "steps"})
         ->ArgsProduct({{64}, {8}, {64'000, 6'400'000}, {10}})

@@ -17,7 +17,6 @@
 #include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,12 +38,9 @@ namespace ballast::inline v0 {
 /// least, if each can have 8 l^2 evaluations. Where there are neither few kinds nor ranks, the last
 /// of several runs starts from the best order so far, with thresholds a fourth as high.
 ///
-/// With less than 48 l^2, four searches start from the best of the eight orders, and with less than
-/// 4 l^2 two or one. But eight it stays down to 16 l^2 where microbatches are mostly ranked: there
-/// searches that end early end in orders that the last ones cannot improve. With less than that,
-/// three of their eight orders are random, since those that rise and fall are short at first and
-/// improve little. It ends at the lower bound or when its evaluations are used up. Where all
-/// microbatches are equal there is nothing to try.
+/// With less than 48 l^2, or with less than 4 l^2 where microbatches are mostly ranked, only four
+/// searches walk, from the best four of the eight orders. All end at the lower bound or when the
+/// evaluations are used up. Where all microbatches are equal there is nothing to try.
 ///
 /// Ensures     (1) the order takes no longer than the given one and than that of `inner`
 ///             (2) it is the same for the same seed on every machine, with SIMD and without
@@ -90,26 +86,22 @@ struct local_search {
     bool const few_kinds = walkers.kinds() <= count / 8;
     bool const ranked = detail::mostly_ranked(problem);
     std::uint64_t const runs = runs_of(count, few_kinds, ranked);
-    std::size_t const started = walkers_of(count, ranked);
-    bool const rises = !ranked || started == walkers.most;
+    std::size_t const started =
+        evaluations / (count * count) >= (ranked ? 4 : 48) ? walkers.most : walkers.most / 2;
     for (std::uint64_t run = 0; run < runs && !walkers.ended(budget); ++run) {
       bool const refines = !few_kinds && !ranked && run > 0 && run + 1 == runs;
       for (std::size_t each = 0; each < walkers.most; ++each) {
         std::span<microbatch_id const> const from = refines ? walkers.best() : given;
         std::copy(from.begin(), from.end(), walkers.start(each).begin());
-        if (!refines && (run > 0 || each > (rises ? 6 : 4))) {
-          random.shuffle(walkers.start(each));
-        }
+        if (!refines && (run > 0 || each > 6)) { random.shuffle(walkers.start(each)); }
       }
       if (run == 0) {
         std::copy(inners.begin(), inners.end(), walkers.start(1).begin());
         ascending_order{}(problem, walkers.start(2), memory);
         std::copy(walkers.start(2).rbegin(), walkers.start(2).rend(), walkers.start(3).begin());
         interval_filling{}(problem, walkers.start(4), memory);
-        if (rises) {
-          detail::rise_and_fall(walkers.start(2), walkers.start(5), 2);
-          detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
-        }
+        detail::rise_and_fall(walkers.start(2), walkers.start(5), 2);
+        detail::rise_and_fall(walkers.start(2), walkers.start(6), 4);
       }
       detail::walk_cooling cooling = cooling_of(count, few_kinds, ranked);
       if (refines) { cooling.start *= 4; }
@@ -129,13 +121,6 @@ struct local_search {
     std::uint64_t runs = 1;
     while ((runs + 1) * (runs + 1) <= eights / (ranked ? 1 : 2)) { ++runs; }
     return few_kinds ? std::max(runs, std::min<std::uint64_t>(4, eights)) : runs;
-  }
-
-  [[nodiscard]] constexpr std::size_t walkers_of(std::uint64_t count, bool ranked) const
-  {
-    std::uint64_t const squares = evaluations / (count * count);
-    if (squares >= 48 || (squares >= 16 && ranked)) { return detail::order_walkers::most; }
-    return static_cast<std::size_t>(std::bit_floor(std::clamp<std::uint64_t>(squares, 1, 4)));
   }
 
   // Of few kinds or ranked, the starts are good already, and a hot search only forgets them. With few
