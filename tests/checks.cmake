@@ -16,7 +16,7 @@ if(TARGET ballast_bench)
     samples:1000000 samples:65536 "samples:4096/bags:64/(sigma|slack)" "pack_to_cap/.*sigma10:1"
     "samples:64000/capacity:(2048|32768)" "(local_search|_long)/.*slack_permille:(2|10)"
     work:3000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
-    "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700))"
+    "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700|budget:4))"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/")
   list(JOIN dear_arguments "|" dear)
