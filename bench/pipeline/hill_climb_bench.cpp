@@ -56,8 +56,8 @@ void against_climbs(benchmark::State& state, Times times_of)
   auto const kind = static_cast<schedule_kind>(state.range(0));
   auto const seed = static_cast<std::uint64_t>(state.range(1));
   std::uint64_t const evaluations = ballast::local_search<>{}.evaluations;
-  ballast::local_search<> const search{
-      .evaluations = evaluations * static_cast<std::uint64_t>(state.range(2))};
+  ballast::local_search<> const search{.evaluations = evaluations *
+                                                      static_cast<std::uint64_t>(state.range(2))};
   for (auto _ : state) {
     auto& counters = state.counters;
     counters.clear();
