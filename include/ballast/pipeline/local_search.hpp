@@ -34,9 +34,10 @@ namespace ballast::inline v0 {
 /// or more, have one that takes no longer than the other on any stage. With so many times that many
 /// evaluations there are as many runs as the square root of it, rounded down, since one search of
 /// twice the length finds better orders than two, up to a point. Where kinds have eight
-/// microbatches or more on average, a search soon finds what it can find, and there are four runs at
-/// least, if each can have 8 l^2 evaluations. Where there are neither few kinds nor ranks, the last
-/// of several runs starts from the best order so far, with thresholds a fourth as high.
+/// microbatches or more on average, a search soon finds what it can find, and there are at least
+/// twelve runs, or as many as can have 4 l^2 evaluations. Where there are neither few kinds nor
+/// ranks, the last of several runs starts from the best order so far, with thresholds a fourth as
+/// high.
 ///
 /// With less than 48 l^2, or with less than 4 l^2 where microbatches are mostly ranked, only four
 /// searches walk, from the best four of the eight orders. All end at the lower bound or when the
@@ -117,10 +118,10 @@ struct local_search {
   [[nodiscard]] constexpr std::uint64_t runs_of(std::uint64_t count, bool few_kinds,
                                                 bool ranked) const
   {
-    std::uint64_t const eights = evaluations / (8 * count * count);
+    std::uint64_t const squares = evaluations / (count * count);
     std::uint64_t runs = 1;
-    while ((runs + 1) * (runs + 1) <= eights / (ranked ? 1 : 2)) { ++runs; }
-    return few_kinds ? std::max(runs, std::min<std::uint64_t>(4, eights)) : runs;
+    while ((runs + 1) * (runs + 1) <= squares / (ranked ? 8 : 16)) { ++runs; }
+    return few_kinds ? std::max(runs, std::min<std::uint64_t>(12, squares / 4)) : runs;
   }
 
   // Of few kinds or ranked, the starts are good already, and a hot search only forgets them. With few
