@@ -124,8 +124,8 @@ struct local_search {
     return few_kinds ? std::max(runs, std::min<std::uint64_t>(12, squares / 4)) : runs;
   }
 
-  // Of few kinds or ranked, the starts are good already, and a hot search only forgets them. With few
-  // microbatches a run soon tries all moves, whatever the threshold.
+  // Of few kinds or ranked, the starts are good already, and a hot search only forgets them. With
+  // few microbatches a run soon tries all moves, whatever the threshold.
   [[nodiscard]] static constexpr detail::walk_cooling cooling_of(std::size_t count, bool few_kinds,
                                                                  bool ranked)
   {
