@@ -56,6 +56,9 @@ RC_GTEST_PROP(Groups, EqualAMapOfLists, ())  // Ensures (1) (2) (3)
   auto const owner = *rc::gen::container<owners>(
       rc::gen::map(rc::gen::inRange<std::size_t>(0, keys), to_id<bag_id>));
   expect_same_as_map(group(owner, keys), owner, keys);
+  samples_of_bags by_function;
+  by_function.regroup_by(owner.size(), keys, [&](std::size_t member) { return owner[member]; });
+  EXPECT_EQ(by_function, group(owner, keys));
 }
 
 TEST(Groups, AreReusedForMoreAndFewerMembersAndKeys)

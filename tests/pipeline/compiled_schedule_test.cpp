@@ -51,7 +51,7 @@ TEST(CompiledSchedule, HasEveryTaskOnceAfterWhatItWaitsFor)  // Ensures (1) (2)
       for (std::size_t at = 0; at < on_rank.size(); ++at, ++listed) {
         ASSERT_EQ(compiled->tasks()[on_rank[at]], schedule.ranks[rank][at]);
         // The task before it on the rank, then its feeders; its own forward needs no wait.
-        std::vector<compiled_schedule::wait> expected;
+        std::vector<ballast::task_wait> expected;
         if (at > 0) { expected.push_back({on_rank[at - 1], 0}); }
         pipeline_task const& task = schedule.ranks[rank][at];
         bool const forward = task.pass == pass::forward;

@@ -1,13 +1,18 @@
 #include <ballast/pipeline/stage_graph.hpp>  // first: proves it is self-contained
 
+#include <ballast/core/random.hpp>
+
 #include "../support/stage_links.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +57,42 @@ TEST(StageGraph, FindsTheLinksOfAStage)
   EXPECT_THAT(graph->links_out_of(stage_id{2}), ElementsAre(link(2, 3, 4), link(2, 4, 5)));
   EXPECT_THAT(graph->links_into(stage_id{0}), IsEmpty());
   EXPECT_THAT(graph->links_out_of(stage_id{4}), IsEmpty());
+}
+
+// Oracle: go through the given links and sort those that have the stage at an end.
+TEST(StageGraph, FindsTheLinksOfEveryStage)
+{
+  ballast::random_source random(20261125);
+  for (int trial = 0; trial < 200; ++trial) {
+    auto const stages = static_cast<std::uint32_t>(random.between(1, 12));
+    std::vector<std::uint32_t> ranks(stages);
+    std::iota(ranks.begin(), ranks.end(), 0U);
+    std::vector<stage_link> links;
+    for (std::uint32_t to = 1; to < stages; ++to) {
+      for (std::uint32_t from = 0; from < to; ++from) {
+        if (random.below(3) == 0) {
+          links.push_back(link(from, to, static_cast<ballast::time_units>(random.below(100))));
+        }
+      }
+    }
+    random.shuffle(std::span(links));
+    auto const graph = stage_graph::make(on_ranks(ranks), links).value();
+    auto const by = [](auto key) {
+      return [key](stage_link const& a, stage_link const& b) { return key(a) < key(b); };
+    };
+    std::ranges::sort(links, by([](auto const& each) { return std::pair(each.from, each.to); }));
+    EXPECT_TRUE(std::ranges::equal(graph.links(), links));
+    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+      std::vector<stage_link> into;
+      std::vector<stage_link> out_of;
+      for (stage_link const& each : links) {
+        if (each.to == stage_id{stage}) { into.push_back(each); }
+        if (each.from == stage_id{stage}) { out_of.push_back(each); }
+      }
+      EXPECT_TRUE(std::ranges::equal(graph.links_into(stage_id{stage}), into));
+      EXPECT_TRUE(std::ranges::equal(graph.links_out_of(stage_id{stage}), out_of));
+    }
+  }
 }
 
 TEST(StageGraph, ListsTheStagesOfARankInOrder)  // Ensures (3)
@@ -146,6 +187,8 @@ TEST(StageGraphDeathTest, RefusesStagesThatDoNotExist)
 {
   auto const chain = chain_of_stages(2, 2);
   EXPECT_DEATH((void)chain[stage_id{2}], "stage 2 of a pipeline of 2 stages");
+  EXPECT_DEATH((void)chain.links_into(stage_id{2}), "links of stage 2 of a pipeline of 2 stages");
+  EXPECT_DEATH((void)chain.links_out_of(stage_id{7}), "links of stage 7");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 
 #include <cstddef>
@@ -42,7 +43,7 @@ template <communicator C>
   if (same) { return {}; }
   std::vector<std::uint64_t> words(comm.size());
   std::memcpy(words.data(), all.data(), all.size());
-  return comm_failure::mismatch("agree", what, detail::dissenters(words));
+  return comm_failure::mismatch("agree", what, detail::dissenters(detail::span_of(words)));
 }
 
 }  // namespace ballast::inline v0

@@ -31,16 +31,24 @@ class groups {
   /// Groups members 0, 1, 2, ... by the key that owns each. Expects every owner below `keys`.
   void regroup(std::span<Key const> owner, std::size_t keys)
   {
+    regroup_by(owner.size(), keys, [owner](std::size_t member) { return owner[member]; });
+  }
+
+  /// The same of so many members, with the key `owner_of(member)` for each.
+  template <class OwnerOf>
+  void regroup_by(std::size_t members, std::size_t keys, OwnerOf owner_of)
+  {
     offsets_.assign(keys + 1, 0);
-    members_.resize(owner.size());
-    for (Key const& key : owner) {
-      BALLAST_EXPECTS(to_index(key) < keys, "member ", &key - owner.data(), " belongs to group ",
-                      key, " of ", keys);
+    members_.resize(members);
+    for (std::size_t member = 0; member < members; ++member) {
+      Key const key = owner_of(member);
+      BALLAST_EXPECTS(to_index(key) < keys, "member ", member, " belongs to group ", key, " of ",
+                      keys);
       ++offsets_[to_index(key) + 1];
     }
     detail::counting_sort(
-        detail::span_of(offsets_), owner.size(),
-        [owner](std::size_t member) { return to_index(owner[member]); },
+        detail::mutable_span_of(offsets_), members,
+        [&owner_of](std::size_t member) { return to_index(owner_of(member)); },
         [this](std::size_t member, std::size_t position) {
           members_[position] = to_id<Member>(member);
         });

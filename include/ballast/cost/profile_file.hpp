@@ -3,6 +3,9 @@
 #define BALLAST_COST_PROFILE_FILE_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/insert_ordered.hpp>
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
@@ -15,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -98,37 +102,39 @@ struct profile_file {
 /// The measurements at a degree; where the module has none, a new one in its place.
 [[nodiscard]] inline measured_degree& degree_of(measured_module& module, std::uint32_t tp)
 {
-  auto const place =
-      std::lower_bound(module.degrees.begin(), module.degrees.end(), tp,
-                       [](measured_degree const& each, std::uint32_t at) { return each.tp < at; });
-  if (place != module.degrees.end() && place->tp == tp) { return *place; }
+  auto const find = [&] {
+    return std::find_if(module.degrees.begin(), module.degrees.end(),
+                        [tp](measured_degree const& each) { return each.tp == tp; });
+  };
+  if (auto const found = find(); found != module.degrees.end()) { return *found; }
   measured_degree added;
   added.tp = tp;
-  return *module.degrees.insert(place, added);
+  detail::insert_ordered(
+      module.degrees, std::move(added),
+      [](measured_degree const& a, measured_degree const& b) { return a.tp < b.tp; });
+  return *find();
 }
 
 /// Adds a point in its place and returns whether there was none of its size.
 inline bool add_point(std::vector<speed_point>& points, speed_point const& point)
 {
-  auto const place =
-      std::lower_bound(points.begin(), points.end(), point.size,
-                       [](speed_point const& each, tokens size) { return each.size < size; });
-  if (place != points.end() && place->size == point.size) { return false; }
-  points.insert(place, point);
+  auto const is_same = [&](speed_point const& each) { return each.size == point.size; };
+  if (std::any_of(points.begin(), points.end(), is_same)) { return false; }
+  detail::insert_ordered(
+      points, point, [](speed_point const& a, speed_point const& b) { return a.size < b.size; });
   return true;
 }
 
 /// Adds a point in its place and returns whether there was none of its layers and size.
 inline bool add_point(std::vector<memory_point>& points, memory_point const& point)
 {
-  auto const place = std::lower_bound(
-      points.begin(), points.end(), point, [](memory_point const& a, memory_point const& b) {
-        return a.layers != b.layers ? a.layers < b.layers : a.size < b.size;
-      });
-  if (place != points.end() && place->layers == point.layers && place->size == point.size) {
-    return false;
-  }
-  points.insert(place, point);
+  auto const is_same = [&](memory_point const& each) {
+    return each.layers == point.layers && each.size == point.size;
+  };
+  if (std::any_of(points.begin(), points.end(), is_same)) { return false; }
+  detail::insert_ordered(points, point, [](memory_point const& a, memory_point const& b) {
+    return detail::precedes(a.layers, b.layers, a.size, b.size);
+  });
   return true;
 }
 
@@ -145,7 +151,7 @@ namespace detail {
     sizes[at] = points[at].size;
     speeds[at] = static_cast<double>(points[at].flop_per_second);
   }
-  return interpolated_throughput::from(sizes, speeds);
+  return interpolated_throughput::from(span_of(sizes), span_of(speeds));
 }
 
 /// Nothing unless the points are those of two numbers of layers, and of two sizes with each.

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -63,18 +62,20 @@ struct by_flops {
     }
     if (total == 0) { return; }  // no module gets GPUs of this kind
     std::uint32_t left = problem.kinds[kind].gpus;
-    std::vector<std::pair<uint128, std::size_t>> remainders;
+    std::vector<uint128> remainders(work.size());
+    std::vector<std::size_t> largest_first;
     for (std::size_t module = 0; module < work.size(); ++module) {
       if (problem.modules[module].kind != kind) { continue; }
       uint128 const product = work[module] * problem.kinds[kind].gpus;
       shares[module].gpus = static_cast<std::uint32_t>(product / total);
       left -= shares[module].gpus;
-      remainders.emplace_back(product % total, module);
+      remainders[module] = product % total;
+      largest_first.push_back(module);
     }
-    detail::heap_sort(remainders, [](auto const& a, auto const& b) {
-      return detail::precedes(b.first, a.first, a.second, b.second);
+    detail::heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
+      return detail::precedes(remainders[b], remainders[a], a, b);
     });
-    for (std::size_t each = 0; each < left; ++each) { ++shares[remainders[each].second].gpus; }
+    for (std::size_t each = 0; each < left; ++each) { ++shares[largest_first[each]].gpus; }
   }
 };
 

@@ -6,7 +6,6 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/detail/schedule/task_list.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -36,13 +35,6 @@ namespace ballast::inline v0 {
 /// Complexity  make: O(tasks + waits).
 class compiled_schedule {
  public:
-  /// What a task waits for.
-  struct wait {
-    std::uint32_t task = 0;   ///< its number
-    time_units transfer = 0;  ///< from its end until the waiting task can start
-    friend bool operator==(wait const&, wait const&) = default;
-  };
-
   /// Errors   infeasible: the schedule deadlocks (the message names the tasks that need each
   ///          other), or lacks or repeats a task, or has one on another rank than its stage's or
   ///          one that its stage does not have, or has a list too few or too many; out_of_range: a
@@ -51,17 +43,21 @@ class compiled_schedule {
   [[nodiscard]] static result<compiled_schedule> make(stage_graph const& stages,
                                                       pipeline_schedule const& schedule)
   {
-    auto const listed = detail::list_tasks(stages, schedule);
-    if (!listed) { return tl::unexpected(listed.error()); }
-    auto const sorted = detail::sort_tasks(stages, *listed);
-    if (!sorted) { return tl::unexpected(sorted.error()); }
+    detail::task_list listed;
+    if (auto done = detail::list_tasks_into(listed, stages, schedule); !done) {
+      return tl::unexpected(done.error());
+    }
+    std::vector<std::uint32_t> sorted;
+    if (auto done = detail::sort_tasks_into(sorted, stages, listed); !done) {
+      return tl::unexpected(done.error());
+    }
 
     compiled_schedule compiled(stages, schedule.microbatches);
-    std::size_t const count = listed->tasks.size();
+    std::size_t const count = listed.tasks.size();
     std::vector<std::uint32_t> level(count);  // the highest position that a task depends on
-    for (std::uint32_t const task : *sorted) {
-      level[task] = listed->tasks[task].position;
-      for (detail::task_need const& wait : listed->waits_for(task)) {
+    for (std::uint32_t const task : sorted) {
+      level[task] = listed.tasks[task].position;
+      for (task_wait const& wait : listed.waits_for(task)) {
         level[task] = std::max(level[task], level[wait.task]);
       }
     }
@@ -70,20 +66,20 @@ class compiled_schedule {
                      compiled.tasks_before_.begin());
     std::vector<std::uint32_t> number(count);  // of a listed task, among the compiled ones
     std::vector<std::size_t> next(compiled.tasks_before_.begin(), compiled.tasks_before_.end());
-    for (std::uint32_t const task : *sorted) {
+    for (std::uint32_t const task : sorted) {
       number[task] = static_cast<std::uint32_t>(next[level[task]]++);
     }
     std::vector<std::uint32_t> listed_at(count);
     for (std::uint32_t task = 0; task < count; ++task) { listed_at[number[task]] = task; }
     for (std::uint32_t const task : listed_at) {
-      compiled.tasks_.push_back(listed->tasks[task]);
-      for (auto const& [other, transfer] : listed->waits_for(task)) {
+      compiled.tasks_.push_back(listed.tasks[task]);
+      for (auto const& [other, transfer] : listed.waits_for(task)) {
         compiled.waits_.push_back({number[other], transfer});
       }
       compiled.first_wait_.push_back(compiled.waits_.size());
     }
     compiled.of_ranks_ = std::move(number);  // listed rank after rank
-    compiled.first_of_rank_ = listed->first_of_rank;
+    compiled.first_of_rank_ = listed.first_of_rank;
     return compiled;
   }
 
@@ -97,7 +93,7 @@ class compiled_schedule {
   }
 
   /// First the task before it on its rank, if there is one, with no transfer.
-  [[nodiscard]] std::span<wait const> waits_for(std::size_t task) const
+  [[nodiscard]] std::span<task_wait const> waits_for(std::size_t task) const
   {
     BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ", tasks_.size(),
                     " tasks");
@@ -131,7 +127,7 @@ class compiled_schedule {
   stage_graph stages_;
   std::size_t microbatches_;
   std::vector<pipeline_task> tasks_;
-  std::vector<wait> waits_;
+  std::vector<task_wait> waits_;
   std::vector<std::size_t> first_wait_ = {0};
   std::vector<std::size_t> tasks_before_;
   std::vector<std::uint32_t> of_ranks_;

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
+#include <ballast/pipeline/schedule.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -41,10 +42,9 @@ namespace ballast::inline v0 {
     path.push_back(task);
     auto const waits = schedule.waits_for(task);
     if (waits.empty()) { break; }
-    auto const last =
-        std::find_if(waits.begin(), waits.end(), [&](compiled_schedule::wait const& wait) {
-          return timeline.end[wait.task] + wait.transfer == timeline.start[task];
-        });
+    auto const last = std::find_if(waits.begin(), waits.end(), [&](task_wait const& wait) {
+      return timeline.end[wait.task] + wait.transfer == timeline.start[task];
+    });
     BALLAST_EXPECTS(last != waits.end(), "task ", task, " starts at ", timeline.start[task],
                     ", and nothing that it waits for is done then: the timeline is not one of this "
                     "schedule");

@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -30,7 +31,7 @@ namespace detail {
                                                  pipeline_times const& times,
                                                  workspace::frame& scratch)
 {
-  std::span<stage_time> const longest = scratch.take<stage_time>(times.stages);
+  auto const longest = take_records<stage_time>(scratch, times.stages);
   std::fill(longest.begin(), longest.end(), stage_time{});
   for (std::size_t row = 0; row < times.rows.size(); ++row) {
     stage_time& of_stage = longest[row % times.stages];

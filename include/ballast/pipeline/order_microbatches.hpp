@@ -3,6 +3,7 @@
 #define BALLAST_PIPELINE_ORDER_MICROBATCHES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -67,13 +68,13 @@ template <order_policy Policy>
   for (std::size_t at = 0; at < plan.order.size(); ++at) {
     plan.order[at] = to_id<microbatch_id>(at);
   }
-  plan.makespan_given = makespan_of(schedule, times, plan.order, memory);
+  plan.makespan_given = makespan_of(schedule, times, detail::span_of(plan.order), memory);
   plan.lower_bound = order_lower_bound(schedule, times, memory);
-  time_units const proven =
-      detail::run_order_policy(policy, {schedule, times, plan.lower_bound}, plan.order, memory);
-  detail::expect_every_microbatch(plan.order, memory);
+  time_units const proven = detail::run_order_policy(policy, {schedule, times, plan.lower_bound},
+                                                     detail::mutable_span_of(plan.order), memory);
+  detail::expect_every_microbatch(detail::span_of(plan.order), memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
-  plan.makespan = makespan_of(schedule, times, plan.order, memory);
+  plan.makespan = makespan_of(schedule, times, detail::span_of(plan.order), memory);
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan,
                   "the policy proved that no order takes less than ", plan.lower_bound,
                   ", and its own takes ", plan.makespan);

@@ -2,13 +2,13 @@
 #ifndef BALLAST_PIPELINE_ORDER_PLAN_HPP
 #define BALLAST_PIPELINE_ORDER_PLAN_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -34,7 +34,7 @@ struct order_plan {
   [[nodiscard]] std::uint64_t digest() const
   {
     return ballast::digest()
-        .add(std::span<microbatch_id const>(order))
+        .add(detail::span_of(order))
         .add(static_cast<std::uint64_t>(makespan))
         .value();
   }

@@ -51,7 +51,7 @@ struct pipeline_times {
   {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
                     " of times of ", microbatches(), " microbatches");
-    return detail::span_of(rows, to_index(microbatch) * stages, stages);
+    return detail::mutable_span_of(rows, to_index(microbatch) * stages, stages);
   }
 
   friend bool operator==(pipeline_times const&, pipeline_times const&) = default;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -111,7 +112,7 @@ namespace detail {
     return detail::precedes(a.microbatch, b.microbatch, a.stage, b.stage, a.line, b.line);
   };
   std::sort(rows->begin(), rows->end(), above);
-  if (auto done = detail::check_complete(*rows, stages); !done) {
+  if (auto done = detail::check_complete(detail::span_of(*rows), stages); !done) {
     return tl::unexpected(done.error());
   }
   written_times written{pipeline_times(rows->size() / stages, stages), decimals,

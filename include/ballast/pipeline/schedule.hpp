@@ -5,6 +5,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/units.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <concepts>
@@ -23,6 +24,13 @@ struct pipeline_task {
   stage_id stage{};
   ballast::pass pass = ballast::pass::forward;
   friend bool operator==(pipeline_task const&, pipeline_task const&) = default;
+};
+
+/// A task that must be done before another one.
+struct task_wait {
+  std::uint32_t task = 0;   ///< its number
+  time_units transfer = 0;  ///< from its end until the waiting task can start
+  friend bool operator==(task_wait const&, task_wait const&) = default;
 };
 
 /// What each pipeline rank does, in order: plain data, so that a trainer can write its own.

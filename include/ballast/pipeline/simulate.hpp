@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -139,7 +140,7 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
   timeline.end.resize(tasks.size());
   timeline.busy.assign(schedule.stages().ranks(), 0);
   timeline.makespan = detail::simulate_tasks_into(
-      timeline.end, schedule, times, order,
+      detail::mutable_span_of(timeline.end), schedule, times, order,
       [&](std::size_t task, time_units start, time_units duration) {
         timeline.start[task] = start;
         timeline.busy[to_index(schedule.stages()[tasks[task].stage].rank)] += duration;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
@@ -48,7 +49,7 @@ struct stage_link {
 /// Ensures     (1) every link goes from a lower to a higher stage, so there is no cycle
 ///             (2) no stage with a backward feeds a stage without one
 ///             (3) every rank below ranks() has a stage
-/// Complexity  make: O(stages + links log links); links of a stage: O(log links).
+/// Complexity  make: O(stages + links log links); links of a stage: O(1).
 class stage_graph {
  public:
   /// Errors   infeasible: link `position` goes down or to its own stage, repeats another, or feeds
@@ -102,13 +103,13 @@ class stage_graph {
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
   {
-    return sorted_links(detail::span_of(by_target_), &stage_link::to, stage);
+    return links_of(stage, by_target_, first_into_);
   }
 
   /// The links that a stage feeds, by the stage that they enter.
   [[nodiscard]] std::span<stage_link const> links_out_of(stage_id stage) const
   {
-    return sorted_links(detail::span_of(by_source_), &stage_link::from, stage);
+    return links_of(stage, by_source_, first_out_of_);
   }
 
   friend bool operator==(stage_graph const&, stage_graph const&) = default;
@@ -153,16 +154,14 @@ class stage_graph {
     return {};
   }
 
-  /// The links with this stage at the end by which they are sorted.
-  [[nodiscard]] static std::span<stage_link const> sorted_links(std::span<stage_link const> links,
-                                                                stage_id stage_link::* end,
-                                                                stage_id stage)
+  [[nodiscard]] std::span<stage_link const> links_of(stage_id stage,
+                                                     std::vector<stage_link> const& links,
+                                                     std::vector<std::size_t> const& first) const
   {
-    auto const first = std::partition_point(
-        links.begin(), links.end(), [&](stage_link const& link) { return link.*end < stage; });
-    auto const last = std::partition_point(
-        first, links.end(), [&](stage_link const& link) { return link.*end == stage; });
-    return {first, static_cast<std::size_t>(last - first)};
+    std::size_t const at = to_index(stage);
+    BALLAST_EXPECTS(at < stages(), "links of stage ", stage, " of a pipeline of ", stages(),
+                    " stages");
+    return detail::span_of(links, first[at], first[at + 1] - first[at]);
   }
 
   [[nodiscard]] result<void> sort_links(std::vector<stage_link> const& links)
@@ -184,38 +183,45 @@ class stage_graph {
       return fail(error_code::infeasible, repeat,
                   name_of(links[repeat], repeat) + " repeats another; leave one out");
     }
-    by_target_ = by_source_;
-    detail::heap_sort(by_target_, [](stage_link const& a, stage_link const& b) {
-      return detail::precedes(a.to, b.to, a.from, b.from);
-    });
+    first_out_of_.assign(stages() + 1, 0);
+    first_into_.assign(stages() + 1, 0);
+    for (stage_link const& link : by_source_) {
+      ++first_out_of_[to_index(link.from) + 1];
+      ++first_into_[to_index(link.to) + 1];
+    }
+    std::partial_sum(first_out_of_.begin(), first_out_of_.end(), first_out_of_.begin());
+    by_target_.resize(links.size());
+    detail::counting_sort(
+        detail::mutable_span_of(first_into_), links.size(),
+        [this](std::size_t link) { return to_index(by_source_[link].to); },
+        [this](std::size_t link, std::size_t at) { by_target_[at] = by_source_[link]; });
     return {};
   }
 
   [[nodiscard]] result<void> number_ranks()
   {
-    std::vector<pipeline_rank> rank_of;
-    std::vector<bool> used(stages() + 1,
-                           false);  // ranks above the number of stages leave gaps below
+    std::vector<bool> used(stages() + 1);  // ranks above the number of stages leave gaps below
     std::size_t ranks = 0;
     for (pipeline_stage const& stage : stages_) {
-      rank_of.push_back(stage.rank);
       ranks = std::max(ranks, to_index(stage.rank) + 1);
       if (to_index(stage.rank) < stages()) { used[to_index(stage.rank)] = true; }
     }
-    auto const unused =
-        static_cast<std::size_t>(std::find(used.begin(), used.end(), false) - used.begin());
+    std::size_t unused = 0;
+    while (used[unused]) { ++unused; }
     if (unused < ranks) {
       return fail(error_code::infeasible, unused,
                   detail::concat(
                       {"pipeline rank ", unused, " has no stage; number the ranks without gaps"}));
     }
-    of_rank_.regroup(detail::span_of(rank_of), ranks);
+    of_rank_.regroup_by(stages(), ranks, [this](std::size_t stage) { return stages_[stage].rank; });
     return {};
   }
 
   std::vector<pipeline_stage> stages_;
   std::vector<stage_link> by_source_;
   std::vector<stage_link> by_target_;
+  std::vector<std::size_t> first_out_of_;  // of each stage and the end, in by_source_
+  std::vector<std::size_t> first_into_;    // of each stage and the end, in by_target_
   groups<pipeline_rank, stage_id> of_rank_;
 };
 

@@ -3,6 +3,7 @@
 #define BALLAST_REPORT_METRICS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -98,8 +99,9 @@ struct balance_metrics {
                     batch.source[sample], " of ", gpus);
     loads[to_index(batch.source[sample])] += costs[sample];
   }
-  if (!gpu_speeds.empty()) { return measure_balance(loads, gpu_speeds); }
-  return measure_balance(loads, std::vector<std::uint32_t>(gpus, 1));
+  if (!gpu_speeds.empty()) { return measure_balance(detail::span_of(loads), gpu_speeds); }
+  std::vector<std::uint32_t> const alike(gpus, 1);
+  return measure_balance(detail::span_of(loads), detail::span_of(alike));
 }
 
 }  // namespace ballast::inline v0::report

@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_PIPELINE_PAGE_HPP
 #define BALLAST_REPORT_PIPELINE_PAGE_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/pipeline/activation_memory.hpp>
@@ -133,8 +134,8 @@ namespace ballast::inline v0::report {
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<microbatch_id> numbered = plan.order;
   std::sort(numbered.begin(), numbered.end());
-  pipeline_timeline const given = simulate(schedule, times, numbered);
-  pipeline_timeline const ordered = simulate(schedule, times, plan.order);
+  pipeline_timeline const given = simulate(schedule, times, detail::span_of(numbered));
+  pipeline_timeline const ordered = simulate(schedule, times, detail::span_of(plan.order));
 
   html_page page(data.title, detail::order_lead(plan));
   page.add_figures(detail::order_figures(data, plan, given.idle_share(), ordered.idle_share()));
@@ -160,7 +161,9 @@ namespace ballast::inline v0::report {
   page.add_section(
       "Ranks", table,
       detail::rank_table(data, given, ordered,
-                         activation_memory(schedule, ordered, plan.order, one_each), most_rows));
+                         activation_memory(schedule, ordered, detail::span_of(plan.order),
+                                           detail::span_of(one_each)),
+                         most_rows));
   std::vector<html_page::setting> settings = data.settings;
   settings.push_back({"Order", detail::order_text(plan.order)});
   page.add_settings("Settings", "What was ordered; the same settings give the same order.",

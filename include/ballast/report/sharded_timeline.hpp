@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_event.hpp>
@@ -149,7 +150,9 @@ namespace ballast::inline v0::report {
 {
   exchange_overlap all;
   std::vector<std::vector<std::array<std::int64_t, 2>>> computing;
-  for (auto const& moments : ranks) { computing.push_back(detail::computing_times(moments)); }
+  for (auto const& moments : ranks) {
+    computing.push_back(detail::computing_times(detail::span_of(moments)));
+  }
   for (auto const& exchange : detail::recorded_exchanges(ranks)) {
     all.nanoseconds += exchange.end - exchange.begin;
     for (auto const& [begin, end] : computing[exchange.rank]) {

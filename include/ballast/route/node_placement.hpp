@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -92,7 +93,7 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
   }
 
   auto scratch = memory.open();
-  detail::node_volumes const volumes(from, plan.owner, bags, machines, scratch);
+  detail::node_volumes const volumes(from, detail::span_of(plan.owner), bags, machines, scratch);
   std::size_t const batches = bags.size();
   detail::node_assignment where(volumes, traffic.count_received, scratch);
   for (std::size_t batch = 0; batch < batches; ++batch) {
@@ -115,14 +116,14 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
     return {};
   }
   for (std::size_t batch = 0; batch < batches; ++batch) { node_of[batch] = where.node_of(batch); }
-  detail::seat_batches(volumes, bags, node_of, placed.bag_of, memory);
+  detail::seat_batches(volumes, bags, node_of, detail::mutable_span_of(placed.bag_of), memory);
 
   for (bag_id& owner : plan.owner) { owner = placed.bag_of[to_index(owner)]; }
   std::copy(plan.loads.begin(), plan.loads.end(), loads.begin());
   for (std::size_t bag = 0; bag < batches; ++bag) {
     plan.loads[to_index(placed.bag_of[bag])] = loads[bag];
   }
-  plan.samples.regroup(plan.owner, batches);
+  plan.samples.regroup(detail::span_of(plan.owner), batches);
   if (plan.moved.numerator != 0) {
     tokens all = 0;
     tokens moved = 0;

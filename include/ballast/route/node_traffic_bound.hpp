@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -51,7 +52,7 @@ namespace ballast::inline v0 {
                   from.size());
   workspace memory;
   auto scratch = memory.open();
-  detail::node_volumes const volumes(from, plan.owner, bags, machines, scratch);
+  detail::node_volumes const volumes(from, detail::span_of(plan.owner), bags, machines, scratch);
   tokens bound = 0;
   for (std::size_t rank = 0; rank < volumes.ranks(); ++rank) {
     bound = std::max(bound, volumes.fixed_of(rank));

@@ -87,7 +87,7 @@ class placement {
                     LengthOf const& length_of)
   {
     read_lengths(samples, length_of);
-    assign_whole(lengths_, owner, ranks);
+    assign_whole(detail::span_of(lengths_), owner, ranks);
   }
 
   /// Every sample where a plan wants it: in chunks over the GPUs of the bag that owns it, chunk g on
@@ -105,7 +105,7 @@ class placement {
       start(0, 0, 1);
       return checked;
     }
-    assign_chunks(lengths, plan.owner, bags);
+    assign_chunks(lengths, detail::span_of(plan.owner), bags);
     return {};
   }
 
@@ -115,7 +115,7 @@ class placement {
                                            bag_layout const& bags, LengthOf const& length_of)
   {
     read_lengths(samples, length_of);
-    return assign_chunks(lengths_, plan, bags);
+    return assign_chunks(detail::span_of(lengths_), plan, bags);
   }
 
   /// The same with owners that are not a plan's.
@@ -159,7 +159,7 @@ class placement {
       start(0, 0, 1);
       return checked;
     }
-    assign_groups(lengths, plan.owner, groups);
+    assign_groups(lengths, detail::span_of(plan.owner), groups);
     return {};
   }
 
@@ -245,7 +245,7 @@ class placement {
   }
 
   /// The pieces of all samples, sample after sample.
-  [[nodiscard]] std::span<piece const> pieces() const noexcept { return pieces_; }
+  [[nodiscard]] std::span<piece const> pieces() const noexcept { return detail::span_of(pieces_); }
 
   [[nodiscard]] tokens length(sample_id sample) const
   {
@@ -265,7 +265,7 @@ class placement {
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;
-    all.add(ranks()).add(std::span<std::size_t const>(offsets_));
+    all.add(ranks()).add(detail::span_of(offsets_));
     for (piece const& each : pieces_) {
       all.add(to_index(each.rank))
           .add(static_cast<std::uint64_t>(each.count))

@@ -48,7 +48,7 @@ class route_table {
   {
     ranges_.resize(found_.size());
     detail::counting_sort(
-        offsets_, found_.size(),
+        detail::mutable_span_of(offsets_), found_.size(),
         [this](std::size_t index) { return to_index(found_[index].first); },
         [this](std::size_t index, std::size_t position) {
           ranges_[position] = found_[index].second;
@@ -65,7 +65,7 @@ class route_table {
   }
 
   /// Rows to or from each peer; 0 for the rank itself.
-  [[nodiscard]] std::span<tokens const> rows() const noexcept { return rows_; }
+  [[nodiscard]] std::span<tokens const> rows() const noexcept { return detail::span_of(rows_); }
 
  private:
   std::vector<std::pair<rank_id, row_range>> found_;

@@ -4,6 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/detail/head_messages.hpp>
 #include <ballast/route/head_array.hpp>
@@ -206,7 +207,7 @@ class sharded_exchange {
         each.to = packs.between_attentions(pack, each.to, heads, bytes);
       }
     }
-    return parts_;
+    return detail::span_of(parts_);
   }
 
   static void check(sharded_packs const& packs, std::span<head_array const> arrays,

@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_ULYSSES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -103,7 +104,10 @@ class ulysses_plan {
   [[nodiscard]] std::uint32_t query_heads() const noexcept { return query_heads_; }
 
   /// Lengths of the bag's sequences.
-  [[nodiscard]] std::span<tokens const> lengths() const noexcept { return lengths_; }
+  [[nodiscard]] std::span<tokens const> lengths() const noexcept
+  {
+    return detail::span_of(lengths_);
+  }
 
   /// Rows of the bag: what a GPU's arrays have in attention.
   [[nodiscard]] tokens rows() const noexcept { return rows_; }

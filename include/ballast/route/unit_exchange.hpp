@@ -4,6 +4,7 @@
 
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -86,8 +87,10 @@ class unit_exchange {
     check(comm, plan, {plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}}, all);
     if (plan.is_direct()) { return move(comm, plan.gather, true, all); }
     go_through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.gather, true, to_middle_); !done) { return done; }
-    return move(comm, plan.scatter, true, from_middle_);
+    if (auto done = move(comm, plan.gather, true, detail::span_of(to_middle_)); !done) {
+      return done;
+    }
+    return move(comm, plan.scatter, true, detail::span_of(from_middle_));
   }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
@@ -97,8 +100,10 @@ class unit_exchange {
     check(comm, plan, {plan.rank(), plan.rows_after(), plan.rows_before(), {}, {}}, all);
     if (plan.is_direct()) { return move(comm, plan.gather, false, all); }
     go_through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.scatter, false, to_middle_); !done) { return done; }
-    return move(comm, plan.gather, false, from_middle_);
+    if (auto done = move(comm, plan.scatter, false, detail::span_of(to_middle_)); !done) {
+      return done;
+    }
+    return move(comm, plan.gather, false, detail::span_of(from_middle_));
   }
 
   /// Waits until all that this rank has sent has arrived, or the communicator has taken it over.
@@ -148,7 +153,7 @@ class unit_exchange {
     for (std::size_t array = 0; array < arrays.size(); ++array) {
       std::size_t const width = arrays[array].row_bytes;
       std::size_t const size = static_cast<std::size_t>(rows) * width;
-      to_middle_[array].to = std::span(middle_).subspan(begin, size);
+      to_middle_[array].to = detail::mutable_span_of(middle_, begin, size);
       from_middle_[array].from = to_middle_[array].to;
       begin += block_bytes(rows, width);
     }
@@ -173,7 +178,7 @@ class unit_exchange {
       throw;
     }
     if (done) {
-      unpack_rows(coming, arrays, std::span(incoming_).first(total(bytes_coming_)));
+      unpack_rows(coming, arrays, detail::mutable_span_of(incoming_, 0, total(bytes_coming_)));
     } else if (done.error().code != error_code::mismatch) {
       release(comm);
     }
@@ -186,8 +191,8 @@ class unit_exchange {
   {
     // First all memory: each_message must not throw once it has begun a transfer.
     for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
-    message_bytes(leaving.rows(), arrays, bytes_leaving_);
-    message_bytes(coming.rows(), arrays, bytes_coming_);
+    message_bytes(leaving.rows(), arrays, detail::mutable_span_of(bytes_leaving_));
+    message_bytes(coming.rows(), arrays, detail::mutable_span_of(bytes_coming_));
     auto const unused = unused_messages(comm, total(bytes_leaving_));
     if (!unused) { return tl::unexpected(unused.error()); }
     auto& [messages, sends] = **unused;
@@ -196,15 +201,16 @@ class unit_exchange {
     messages.resize(std::max(messages.size(), total(bytes_leaving_)));
     incoming_.resize(std::max(incoming_.size(), total(bytes_coming_)));
 
-    pack_rows(leaving, arrays, std::span(messages).first(total(bytes_leaving_)));
-    if (auto begun =
-            each_message(incoming_, bytes_coming_, receives_,
-                         [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
+    pack_rows(leaving, arrays, detail::mutable_span_of(messages, 0, total(bytes_leaving_)));
+    if (auto begun = each_message(
+            detail::mutable_span_of(incoming_), detail::span_of(bytes_coming_), receives_,
+            [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
         !begun) {
       return begun;
     }
-    if (auto begun = each_message(messages, bytes_leaving_, sends,
-                                  [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
+    if (auto begun =
+            each_message(detail::mutable_span_of(messages), detail::span_of(bytes_leaving_), sends,
+                         [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
         !begun) {
       return begun;
     }
@@ -295,7 +301,7 @@ class unit_exchange {
 
   static void give_up(byte_array& bytes) { (void)new byte_array(std::move(bytes)); }
 
-  [[nodiscard]] static std::size_t total(std::span<std::size_t const> bytes)
+  [[nodiscard]] static std::size_t total(std::vector<std::size_t> const& bytes)
   {
     return std::reduce(bytes.begin(), bytes.end());
   }

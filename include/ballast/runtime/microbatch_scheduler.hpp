@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_MICROBATCH_SCHEDULER_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -137,11 +138,15 @@ class microbatch_scheduler {
     step.number = number;
     step.corrected = !factors.empty();
     if (auto read = read_samples(step, sizes, factors); !read) { return read; }
-    if (auto planned = arrange(step, sizes, corrected_, seed); !planned) { return planned; }
+    if (auto planned = arrange(step, sizes, detail::span_of(corrected_), seed); !planned) {
+      return planned;
+    }
     step.uncorrected = step.makespan;
     if (!step.corrected) { return {}; }
     plain_.number = number;
-    if (auto planned = arrange(plain_, sizes, step.predicted, seed); !planned) { return planned; }
+    if (auto planned = arrange(plain_, sizes, detail::span_of(step.predicted), seed); !planned) {
+      return planned;
+    }
     step.uncorrected = 0;
     for (std::size_t group = 0; group < groups_; ++group) {
       clear_sums();
@@ -155,7 +160,8 @@ class microbatch_scheduler {
       split_sums();
       if (auto checked = check_times(times_, setup_.schedule); !checked) { return checked; }
       step.uncorrected =
-          std::max(step.uncorrected, makespan_of(setup_.schedule, times_, as_given_, memory_));
+          std::max(step.uncorrected,
+                   makespan_of(setup_.schedule, times_, detail::span_of(as_given_), memory_));
     }
     return {};
   }
@@ -281,7 +287,7 @@ class microbatch_scheduler {
       put_in_order(step, group);
     }
     for (std::size_t module = 0; module < D; ++module) {
-      step.samples[module].regroup(step.owner[module],
+      step.samples[module].regroup(detail::span_of(step.owner[module]),
                                    groups_ * as_given_.size() * of_group(module));
     }
     return {};
@@ -312,15 +318,16 @@ class microbatch_scheduler {
       }
       auto const replicas = static_cast<std::int64_t>(of_group(D - 1));
       bool const endless = setup_.most_per_microbatch > limit.no_limit / replicas;
-      limit.weights = weights_;
+      limit.weights = detail::span_of(weights_);
       limit.most_per_gpu = endless ? limit.no_limit : setup_.most_per_microbatch * replicas;
     }
     auto done =
         partition_vectors_into(parts_, memory_, times, microbatches, split_, stage_costs, limit);
     if (!done) { return done; }
-    return partition_vectors_into(
-        of_groups_, memory_, parts_.loads, groups_, vector_refine{}, std::identity{},
-        {.most_per_gpu = static_cast<std::int64_t>(as_given_.size()), .weights = ones_});
+    return partition_vectors_into(of_groups_, memory_, parts_.loads, groups_, vector_refine{},
+                                  std::identity{},
+                                  {.most_per_gpu = static_cast<std::int64_t>(as_given_.size()),
+                                   .weights = detail::span_of(ones_)});
   }
 
   /// The samples of a group's microbatches to the replicas of a module.
@@ -344,7 +351,7 @@ class microbatch_scheduler {
           for (sample_id const sample : samples) {
             own_weights_.push_back(sizes[to_index(sample) * D + module]);
           }
-          limit.weights = own_weights_;
+          limit.weights = detail::span_of(own_weights_);
           limit.most_per_gpu = setup_.most_per_microbatch;
         }
         auto done = partition_vectors_into(of_replicas_, memory_, samples, replicas,

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_MULTIMODAL_SAMPLES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
 
 #include <cstddef>
@@ -62,7 +63,10 @@ class multimodal_samples {
   [[nodiscard]] std::size_t size() const noexcept { return samples_; }
 
   /// An entry that begins a sample, then one for each of its subsequences, and so on.
-  [[nodiscard]] std::span<subsequence const> entries() const noexcept { return entries_; }
+  [[nodiscard]] std::span<subsequence const> entries() const noexcept
+  {
+    return detail::span_of(entries_);
+  }
 
  private:
   std::vector<subsequence> entries_;

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
@@ -135,9 +136,12 @@ class online_scheduler {
     detail::state_writer out("online_scheduler 1");
     out.line("seed").number(static_cast<std::int64_t>(seed_));
     out.line("step").number(static_cast<std::int64_t>(number_ - (submitted_ ? 1 : 0)));
-    write(out.line("factors"), factors_);
+    write(out.line("factors"), detail::span_of(factors_));
     out.line("again").number(again ? 1 : 0);
-    if (again) { write(out.line("factors"), submitted_ ? factors_of_step_ : restored_factors_); }
+    if (again) {
+      write(out.line("factors"),
+            detail::span_of(submitted_ ? factors_of_step_ : restored_factors_));
+    }
     return out.text();
   }
 
@@ -184,7 +188,8 @@ class online_scheduler {
 
   void plan()
   {
-    planned_ = planner_(plans_[1 - present_], sizes_, seed_, number_of_step_, factors_of_step_);
+    planned_ = planner_(plans_[1 - present_], detail::span_of(sizes_), seed_, number_of_step_,
+                        detail::span_of(factors_of_step_));
   }
 
   /// On the caller's thread, where an allocation that fails may throw.

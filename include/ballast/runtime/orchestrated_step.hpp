@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_ORCHESTRATED_STEP_HPP
 #define BALLAST_RUNTIME_ORCHESTRATED_STEP_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -10,7 +11,6 @@
 #include <ballast/route/route_plan.hpp>
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -59,9 +59,9 @@ struct orchestrated_step {
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;
-    all.add(modalities.size()).add(planned.digest()).add(std::span<tokens const>(lengths));
+    all.add(modalities.size()).add(planned.digest()).add(detail::span_of(lengths));
     for (modality_step const& each : modalities) {
-      all.add(each.planned.digest()).add(std::span<tokens const>(each.lengths));
+      all.add(each.planned.digest()).add(detail::span_of(each.lengths));
       for (sample_part const& part : each.parts) {
         all.add(static_cast<std::uint64_t>(part.first)).add(static_cast<std::uint64_t>(part.count));
       }

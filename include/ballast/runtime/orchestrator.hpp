@@ -5,6 +5,7 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -208,10 +209,13 @@ class orchestrator {
   /// Lengths of the subsequences that this rank's bag encodes, in the order of its rows.
   [[nodiscard]] std::span<tokens const> lengths(std::size_t modality) const
   {
-    return encoder(modality).own_lengths;
+    return detail::span_of(encoder(modality).own_lengths);
   }
   /// Lengths of the sequences of this rank's bag in the language model, in the order of its rows.
-  [[nodiscard]] std::span<tokens const> lengths_in_model() const { return step().own_lengths; }
+  [[nodiscard]] std::span<tokens const> lengths_in_model() const
+  {
+    return detail::span_of(step().own_lengths);
+  }
 
  private:
   struct plan_next {

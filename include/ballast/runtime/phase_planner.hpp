@@ -5,6 +5,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/units.hpp>
@@ -79,12 +80,14 @@ class phase_planner {
                                         rank_id rank) const
   {
     if (auto read = detail::read_subsequences(step, all, rates_); !read) { return read; }
-    if (auto done = plan_phase(llm_, encoders(), step.lengths, step.source, ranks, rank,
-                               step.planned, step.own_lengths, memory);
+    if (auto done = plan_phase(llm_, encoders(), detail::span_of(step.lengths),
+                               detail::span_of(step.source), ranks, rank, step.planned,
+                               step.own_lengths, memory);
         !done) {
       return done;
     }
-    step.as_computed.assign_chunks(step.lengths, step.planned.owner, llm_.bags);
+    step.as_computed.assign_chunks(detail::span_of(step.lengths),
+                                   detail::span_of(step.planned.owner), llm_.bags);
 
     result<void> done;
     std::size_t number = 0;
@@ -97,10 +100,10 @@ class phase_planner {
                encoders_);
     if (!done) { return done; }
     modality_step& text = step.modalities.back();
-    text.as_read.assign_whole(text.lengths, text.source, ranks);
+    text.as_read.assign_whole(detail::span_of(text.lengths), detail::span_of(text.source), ranks);
     text.as_encoded = text.as_read;
     for (modality_step& each : step.modalities) {
-      each.as_needed.assign_parts(step.as_computed, each.parts);
+      each.as_needed.assign_parts(step.as_computed, detail::span_of(each.parts));
       plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
     }
     return {};
@@ -113,19 +116,21 @@ class phase_planner {
                                            modality_step& step, std::size_t ranks, rank_id rank,
                                            workspace& memory)
   {
-    if (auto done = plan_phase(own, number, step.lengths, step.source, ranks, rank, step.planned,
-                               step.own_lengths, memory);
+    if (auto done =
+            plan_phase(own, number, detail::span_of(step.lengths), detail::span_of(step.source),
+                       ranks, rank, step.planned, step.own_lengths, memory);
         !done) {
       return done;
     }
-    step.as_read.assign_whole(step.lengths, step.source, ranks);
-    step.as_computed.assign_chunks(step.lengths, step.planned.owner, own.bags);
+    step.as_read.assign_whole(detail::span_of(step.lengths), detail::span_of(step.source), ranks);
+    step.as_computed.assign_chunks(detail::span_of(step.lengths),
+                                   detail::span_of(step.planned.owner), own.bags);
     plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
     auto scratch = memory.open();
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());
     std::transform(step.parts.begin(), step.parts.end(), outputs.begin(),
                    [](sample_part const& part) { return part.count; });
-    step.as_encoded.assign_chunks(outputs, step.planned.owner, own.bags);
+    step.as_encoded.assign_chunks(outputs, detail::span_of(step.planned.owner), own.bags);
     return {};
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -98,7 +99,7 @@ template <std::size_t D, order_policy Order = local_search<>>
                 detail::concat({"a scheduler of ", D, " modules was given a problem of ",
                                 problem.modules.size()}));
   }
-  auto const priced = price_layout(problem, layout.modules, layout.microbatches);
+  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
   detail::layout_pipeline const pipeline(problem, layout);
   layout_times<D> times;
@@ -185,7 +186,8 @@ template <std::size_t D>
     if (auto checked = check_times(times, *schedule); !checked) {
       return tl::unexpected(checked.error());
     }
-    simulated.makespan = std::max(simulated.makespan, makespan_of(*schedule, times, order, memory));
+    simulated.makespan =
+        std::max(simulated.makespan, makespan_of(*schedule, times, detail::span_of(order), memory));
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
       std::uint32_t const tp = layout.modules[step.stages[row % times.stages].module].tp;
       simulated.busy += (times.rows[row].forward + times.rows[row].backward) * tp;

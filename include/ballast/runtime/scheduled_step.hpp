@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_SCHEDULED_STEP_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
@@ -90,7 +91,7 @@ struct scheduled_step {
   {
     ballast::digest words;
     words.add(number).add(std::uint64_t{microbatches}).add(static_cast<std::uint64_t>(makespan));
-    for (auto const& of_module : owner) { words.add(std::span<bin_id const>(of_module)); }
+    for (auto const& of_module : owner) { words.add(detail::span_of(of_module)); }
     return words.value();
   }
 };

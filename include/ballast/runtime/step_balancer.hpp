@@ -6,6 +6,7 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
@@ -232,22 +233,23 @@ class step_balancer {
     read_into(keys_, options_.together);
     read_into(weights_, options_.weight_of);
     partition_constraints const constraints{
-        .together = keys_,
-        .home = options_.homes ? std::span<rank_id const>(all_.source) : std::span<rank_id const>(),
+        .together = detail::span_of(keys_),
+        .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
         .most_per_gpu = options_.most_per_gpu,
-        .weights = weights_};
+        .weights = detail::span_of(weights_)};
     if (auto done = partition_into(planned_, memory_, all_.samples, bags_, policy_, cost_,
                                    options_.length_of, constraints);
         !done) {
       return done;
     }
     read_into(lengths_, options_.length_of);
-    read_.assign_whole(lengths_, all_.source, comm_.size());
-    if (auto placed = computed_.assign_chunks(lengths_, planned_, bags_); !placed) {
+    read_.assign_whole(detail::span_of(lengths_), detail::span_of(all_.source), comm_.size());
+    if (auto placed = computed_.assign_chunks(detail::span_of(lengths_), planned_, bags_);
+        !placed) {
       return placed;
     }
     plan_route_into(to_compute_, read_, computed_, comm_.rank());
-    heads_.assign(lengths_, planned_.samples[bag()], bags_[bag()].gpus,
+    heads_.assign(detail::span_of(lengths_), planned_.samples[bag()], bags_[bag()].gpus,
                   std::max(options_.query_heads, 1U));
     return {};
   }
@@ -267,7 +269,7 @@ class step_balancer {
     // Lengths that were gathered are the same everywhere; those of a function may not be, and the
     // plan would not show it.
     bool const gathered = options_.length_of == detail::own_length<Sample>();
-    if (!gathered) { all.add(std::span<tokens const>(lengths_)); }
+    if (!gathered) { all.add(detail::span_of(lengths_)); }
     return all.value();
   }
 

@@ -50,10 +50,16 @@ struct sharding_plan {
   [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
 
   /// The largest load by the mean load; 1 where there is no work.
-  [[nodiscard]] double balance_ratio() const noexcept { return max_by_mean(loads); }
+  [[nodiscard]] double balance_ratio() const noexcept
+  {
+    return max_by_mean(detail::span_of(loads));
+  }
 
   /// The same of the tokens that each GPU holds.
-  [[nodiscard]] double token_balance_ratio() const noexcept { return max_by_mean(tokens_of); }
+  [[nodiscard]] double token_balance_ratio() const noexcept
+  {
+    return max_by_mean(detail::span_of(tokens_of));
+  }
 
   /// One word that differs where any group, owner, cost or load does: ranks compare it before they
   /// send.

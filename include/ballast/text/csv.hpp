@@ -3,6 +3,7 @@
 #define BALLAST_TEXT_CSV_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ class csv_reader {
     }
     skip_line_end();
     undouble_quotes();
-    return csv_row{line, fields_};
+    return csv_row{line, detail::span_of(fields_)};
   }
 
  private:

@@ -56,7 +56,7 @@ class device_groups {
     BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
     // As numbers, by degree and first rank: partition() sorts such too, so that includes cost no more.
     std::vector<std::uint64_t> keys = find_groups(nodes, largest_degree);
-    std::span<std::uint64_t> const ascending = detail::span_of(keys);
+    std::span<std::uint64_t> const ascending = detail::mutable_span_of(keys);
     std::sort(ascending.begin(), ascending.end());
     for (std::uint64_t const key : keys) {
       groups_.push_back({to_id<rank_id>(key & first_rank), static_cast<std::uint32_t>(key >> 32)});

@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -143,7 +144,7 @@ namespace detail {
     std::size_t const index = index_in(word);
     std::uint32_t const size = bags[index].gpus;
     if (size != size_before) {
-      places = places_of_bag(nodes, smallest_first, size);
+      places = places_of_bag(nodes, span_of(smallest_first), size);
       next = 0;
       size_before = size;
     }
@@ -188,7 +189,7 @@ namespace detail {
                       " is faster than 4294967295; give speeds in a coarser unit");
     }
   }
-  return bag_layout(bags, speeds);
+  return bag_layout(bags, span_of(speeds));
 }
 
 }  // namespace detail
@@ -251,7 +252,7 @@ namespace detail {
              "node"}));
   }
   if (misfit != gpus) {
-    std::size_t const unlaid = detail::lay_largest_first(bags, nodes);
+    std::size_t const unlaid = detail::lay_largest_first(detail::mutable_span_of(bags), nodes);
     if (unlaid != bags.size()) {
       return fail(error_code::infeasible, unlaid,
                   detail::bag_name(unlaid, bags[unlaid].gpus) + " fits nowhere in nodes of " +
@@ -260,7 +261,7 @@ namespace detail {
                       "whole nodes of one size");
     }
   }
-  return detail::layout_at_speeds(bags, machines);
+  return detail::layout_at_speeds(detail::span_of(bags), machines);
 }
 
 }  // namespace ballast::inline v0

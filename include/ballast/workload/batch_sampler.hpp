@@ -3,6 +3,7 @@
 #define BALLAST_WORKLOAD_BATCH_SAMPLER_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/units.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,7 +57,7 @@ class batch_sampler {
     out.rows.resize(batch_);
     for (std::size_t sample = 0; sample < batch_; ++sample) {
       if (at_ == order_.size()) {
-        random_.shuffle(std::span(order_));
+        random_.shuffle(detail::mutable_span_of(order_));
         at_ = 0;
       }
       out.rows[sample] = order_[at_++];

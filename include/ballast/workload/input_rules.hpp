@@ -2,6 +2,7 @@
 #ifndef BALLAST_WORKLOAD_INPUT_RULES_HPP
 #define BALLAST_WORKLOAD_INPUT_RULES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/workload/image_tiles.hpp>
 #include <ballast/workload/input_shapes.hpp>
@@ -164,7 +165,7 @@ struct input_rules {
 
   [[nodiscard]] constexpr input_shape operator()(raw_input const& sample) const
   {
-    return input_shape{0, sample.text} + images(std::span<image_size const>(sample.images)) +
+    return input_shape{0, sample.text} + images(detail::span_of(sample.images)) +
            videos(sample.video_frames) + audios(sample.audio_milliseconds);
   }
 };

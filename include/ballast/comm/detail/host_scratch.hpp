@@ -3,6 +3,7 @@
 #define BALLAST_COMM_DETAIL_HOST_SCRATCH_HPP
 
 #include <ballast/core/config.hpp>
+#include <ballast/core/detail/span_of.hpp>
 
 #include <cstddef>
 #include <span>
@@ -25,7 +26,7 @@ class host_scratch {
       lines_ = std::vector<line>();  // first, so that old and new never take memory together
       lines_.resize(bytes / sizeof(line) + (bytes % sizeof(line) != 0 ? 1 : 0));
     }
-    return std::as_writable_bytes(std::span(lines_)).first(bytes);
+    return std::as_writable_bytes(mutable_span_of(lines_)).first(bytes);
   }
 
   /// The most bytes that take() returns without allocating.

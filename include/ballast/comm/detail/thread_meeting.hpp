@@ -7,6 +7,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/thread_standing.hpp>
 #include <ballast/comm/detail/thread_transfers.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -190,7 +191,7 @@ class thread_meeting {
     std::vector<std::uint64_t> calls;
     calls.reserve(size());
     for (seat const& each : seats_) { calls.push_back(each.offer.call.word()); }
-    std::vector<rank_id> differing = dissenters(calls);
+    std::vector<rank_id> differing = dissenters(span_of(calls));
     if (!differing.empty()) {
       return comm_failure::different_calls(operation, std::move(differing));
     }

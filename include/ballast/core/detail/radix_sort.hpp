@@ -47,8 +47,8 @@ template <int Digits, class KeyOf>
   for (int digit = 0; digit * digit_bits < key_bits; ++digit) {
     auto& place = counts[static_cast<std::size_t>(digit)];
     std::uint32_t before = 0;
-    for (std::uint32_t& count : std::span(place).first(digit_values)) {
-      before += std::exchange(count, before);
+    for (std::size_t value = 0; value < digit_values; ++value) {
+      before += std::exchange(place[value], before);
     }
     int const shift = digit * digit_bits;
     for (std::uint64_t const word : words) {

@@ -6,39 +6,39 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 
-/// The elements of a vector, as std::span(items) has them.
+/// The elements of a vector or an array to read; the second one: `count` of them, from `first` on.
 ///
-/// Whoever includes ballast pays for its templates: to learn that a vector is a contiguous range,
+/// Whoever includes ballast pays for its templates. To learn that a vector is a contiguous range,
 /// std::span asks for 170 more of each type of element than where it is given a pointer and a size.
-template <class T>
-[[nodiscard]] constexpr std::span<T> span_of(std::vector<T>& items) noexcept
-{
-  return {items.data(), items.size()};
-}
-
-template <class T>
-[[nodiscard]] constexpr std::span<T const> span_of(std::vector<T> const& items) noexcept
-{
-  return {items.data(), items.size()};
-}
-
-/// So many of them, from `first` on.
 ///
 /// Expects     first + count <= items.size().
-template <class T>
-[[nodiscard]] constexpr std::span<T> span_of(std::vector<T>& items, std::size_t first,
-                                             std::size_t count) noexcept
+template <class Items>
+[[nodiscard]] constexpr std::span<typename Items::value_type const> span_of(
+    Items const& items) noexcept
+{
+  return {items.data(), items.size()};
+}
+
+template <class Items>
+[[nodiscard]] constexpr std::span<typename Items::value_type const> span_of(
+    Items const& items, std::size_t first, std::size_t count) noexcept
 {
   return {items.data() + first, count};
 }
 
-template <class T>
-[[nodiscard]] constexpr std::span<T const> span_of(std::vector<T> const& items, std::size_t first,
-                                                   std::size_t count) noexcept
+/// The same elements to change. A span of these is another type, so it costs as many templates again.
+template <class Items>
+[[nodiscard]] constexpr std::span<typename Items::value_type> mutable_span_of(Items& items) noexcept
+{
+  return {items.data(), items.size()};
+}
+
+template <class Items>
+[[nodiscard]] constexpr std::span<typename Items::value_type> mutable_span_of(
+    Items& items, std::size_t first, std::size_t count) noexcept
 {
   return {items.data() + first, count};
 }

@@ -116,7 +116,7 @@ struct fitted_coefficients {
     }
     if (!allowed) { continue; }
     scratch.assign(rows.begin(), rows.end());
-    auto const fit = fit_least_squares(span_of(scratch), used);
+    auto const fit = fit_least_squares(mutable_span_of(scratch), used);
     if (fit && fit->c[0] >= 0 && fit->c[1] >= 0 && fit->c[2] >= 0 &&
         fit->squared_errors < best.squared_errors) {
       best = *fit;

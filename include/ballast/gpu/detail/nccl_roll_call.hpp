@@ -5,6 +5,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
@@ -57,8 +58,8 @@ class nccl_roll_call {
                                         std::uint32_t colour = 0)
   {
     std::size_t const ranks = bytes_.size();
-    std::span<word> const told = std::span(words_).first(ranks);
-    std::span<word> const heard = std::span(words_).last(ranks);
+    std::span<word> const told = mutable_span_of(words_, 0, ranks);
+    std::span<word> const heard = mutable_span_of(words_, ranks, ranks);
     word const common = {
         .sum = check_word(to_id<rank_id>(rank_), ranks, call, send_bytes, receive_bytes),
         .call = call.word(),
@@ -109,7 +110,7 @@ class nccl_roll_call {
 
   [[nodiscard]] std::span<word const> heard() const
   {
-    return std::span(words_).last(bytes_.size());
+    return span_of(words_, bytes_.size(), bytes_.size());
   }
 
   [[nodiscard]] bool was_heard(std::size_t peer) const

@@ -3,11 +3,13 @@
 #define BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -40,34 +42,30 @@ namespace ballast::inline v0::detail {
       });
   if (chain) { return true; }
 
-  struct alike {
-    std::uint32_t gpus;  // of each: those of a group, or those that a node has left
-    std::uint64_t count;
-  };
-  std::vector<alike> all{{per_node, gpus / per_node}, {gpus % per_node, 1}};
-  std::vector<alike> groups;
-  for (module_layout const& each : modules) {
-    groups.push_back({each.tp, std::uint64_t{each.pp} * each.dp});
-  }
-  heap_sort(groups, [](alike const& a, alike const& b) { return b.gpus < a.gpus; });
-  for (auto [size, left] : groups) {
-    heap_sort(all, [](alike const& a, alike const& b) { return a.gpus < b.gpus; });
-    for (std::size_t place = 0; place < all.size() && left > 0; ++place) {
-      std::uint64_t const in_each = all[place].gpus / size;
-      if (in_each == 0) { continue; }
-      std::uint64_t const full = std::min(all[place].count, left / in_each);
-      auto const taken = static_cast<std::uint32_t>(in_each * size);
-      std::uint32_t const free = all[place].gpus;
-      all[place].count -= full;
-      left -= full * in_each;
-      all.push_back({free - taken, full});
-      if (left > 0 && all[place].count > 0) {
-        all.push_back({free - static_cast<std::uint32_t>(left) * size, 1});
-        --all[place].count;
-        left = 0;
+  // Nodes that are alike: the GPUs that each has left, and how many they are.
+  std::vector<std::uint32_t> free = {per_node, gpus % per_node};
+  std::vector<std::uint64_t> nodes = {gpus / per_node, 1};
+  std::vector<std::size_t> largest_first(modules.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
+    return precedes(modules[b].tp, modules[a].tp, a, b);
+  });
+  for (std::size_t const module : largest_first) {
+    auto const [tp, pp, dp] = modules[module];
+    for (std::uint64_t left = std::uint64_t{pp} * dp; left > 0;) {
+      std::size_t fullest = free.size();
+      for (std::size_t at = 0; at < free.size(); ++at) {
+        bool const has_room = nodes[at] > 0 && free[at] >= tp;
+        if (has_room && (fullest == free.size() || free[at] < free[fullest])) { fullest = at; }
       }
+      if (fullest == free.size()) { return false; }
+      std::uint64_t const of_node = std::min<std::uint64_t>(free[fullest] / tp, left);
+      std::uint64_t const filled = std::min(nodes[fullest], left / of_node);
+      nodes[fullest] -= filled;
+      left -= filled * of_node;
+      free.push_back(free[fullest] - static_cast<std::uint32_t>(of_node) * tp);
+      nodes.push_back(filled);
     }
-    if (left > 0) { return false; }
   }
   return true;
 }

@@ -81,7 +81,8 @@ class stage_times {
     auto& known = rows_[first_degree_[module] + degree];
     if (parts >= most_known) {
       overflow_[module].resize(samples_);
-      return {overflow_[module], compute(overflow_[module], module, degree, parts)};
+      std::span<time_units> const own = mutable_span_of(overflow_[module]);
+      return {own, compute(own, module, degree, parts)};
     }
     if (parts >= known.size()) { known.resize(std::max<std::size_t>(parts + 1, 2 * known.size())); }
     stored& at = known[parts];
@@ -125,7 +126,7 @@ class stage_times {
       free_rows_ = rows_of_block;
     }
     --free_rows_;
-    return span_of(blocks_.back(), free_rows_ * samples_, samples_);
+    return mutable_span_of(blocks_.back(), free_rows_ * samples_, samples_);
   }
 
   [[nodiscard]] tokens microbatch_size(tokens size, std::uint64_t parts) const noexcept

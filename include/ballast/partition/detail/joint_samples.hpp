@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -107,7 +108,7 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
     if (item_of[a] != item_of[b]) { return item_of[a] < item_of[b]; }
     return samples.home[a] != samples.home[b] ? samples.home[a] < samples.home[b] : a < b;
   });
-  std::span<partition_problem::part> const parts = scratch.take<partition_problem::part>(count);
+  auto const parts = take_records<partition_problem::part>(scratch, count);
   std::span<std::uint32_t> const first_part = scratch.take<std::uint32_t>(std::size_t{items} + 1);
   std::fill(first_part.begin(), first_part.end(), 0);
   std::size_t part_count = 0;
@@ -136,7 +137,7 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
   if (several_homes) {
     std::partial_sum(first_part.begin(), first_part.end(), first_part.begin());
     joined.first_part = first_part;
-    joined.parts = parts.first(part_count);
+    joined.parts = {parts.data(), part_count};
   }
   return joined;
 }

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
@@ -39,7 +40,7 @@ namespace ballast::inline v0::detail {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
   std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
-  std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
+  scratch_array<padded_sum> const batch = take_records<padded_sum>(scratch, bags);
   std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
   std::fill(batch.begin(), batch.end(), padded_sum{});
   std::fill(held.begin(), held.end(), 0);

@@ -98,15 +98,16 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
 
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(count);
-  descending_order_into(heaviest_first, plan.weights, memory);
-  packing_problem const problem{plan.weights, heaviest_first, capacity};
+  descending_order_into(heaviest_first, detail::span_of(plan.weights), memory);
+  packing_problem const problem{detail::span_of(plan.weights), heaviest_first, capacity};
   plan.lower_bound = packing_lower_bound(problem);
   plan.owner.resize(count);
-  auto const [bins, proven] = run_policy(policy, problem, detail::span_of(plan.owner), memory);
+  auto const [bins, proven] =
+      run_policy(policy, problem, detail::mutable_span_of(plan.owner), memory);
   plan.lower_bound = std::max(plan.lower_bound, proven);
 
   // A policy that is wrong ends the program here: its bins would be taken for safe.
-  plan.samples.regroup(plan.owner, bins);
+  plan.samples.regroup(detail::span_of(plan.owner), bins);
   plan.loads.assign(bins, 0);
   for (std::size_t sample = 0; sample < count; ++sample) {
     plan.loads[to_index(plan.owner[sample])] += plan.weights[sample];

@@ -85,7 +85,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
     return checked;
   }
   plan.costs.resize(count);
-  detail::vector_prices<D, CostsOf> price{costs_of, detail::span_of(plan.costs)};
+  detail::vector_prices<D, CostsOf> price{costs_of, detail::mutable_span_of(plan.costs)};
   std::size_t next = 0;
   for (auto&& sample : samples) {
     if (auto checked = price(next, sample); !checked) { return checked; }
@@ -96,11 +96,11 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   plan.loads.assign(bins, {});
   bool const limited = constraints.most_per_gpu != constraints.no_limit;
   auto const bound = detail::plan_vectors(
-      vector_problem<D>{plan.costs}, {},
+      vector_problem<D>{detail::span_of(plan.costs)}, {},
       limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
-      detail::span_of(plan.loads), detail::span_of(plan.owner), memory);
+      detail::mutable_span_of(plan.loads), detail::mutable_span_of(plan.owner), memory);
   if (!bound) { return tl::unexpected(bound.error()); }
-  plan.samples.regroup(plan.owner, bins);
+  plan.samples.regroup(detail::span_of(plan.owner), bins);
   plan.makespan = 0;
   for (cost_vector<D> const& load : plan.loads) {
     plan.makespan = std::max(plan.makespan, *std::max_element(load.begin(), load.end()));
@@ -165,7 +165,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   plan.costs.resize(count);
   auto const lengths = detail::read_samples(
       samples, count, bags, length_of, scratch,
-      detail::vector_prices<D, CostsOf>{costs_of, detail::span_of(plan.costs)});
+      detail::vector_prices<D, CostsOf>{costs_of, detail::mutable_span_of(plan.costs)});
   if (!lengths) { return tl::unexpected(lengths.error()); }
   plan.short_samples = lengths->short_samples;
 
@@ -179,13 +179,13 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   std::span<tokens const> own = lengths->own;
   if (plan.short_samples == 0) { own = {}; }
   auto const bound = detail::plan_vectors(problem, own, weights, constraints, policy,
-                                          detail::span_of(plan.loads), owner, memory);
+                                          detail::mutable_span_of(plan.loads), owner, memory);
   if (!bound) { return tl::unexpected(bound.error()); }
 
   plan.owner.resize(count);
   std::transform(owner.begin(), owner.end(), plan.owner.begin(),
                  [](bin_id bin) { return to_id<bag_id>(to_index(bin)); });
-  plan.samples.regroup(plan.owner, bags.size());
+  plan.samples.regroup(detail::span_of(plan.owner), bags.size());
   plan.bags_digest = bags.digest();
   plan.makespan = {};
   for (std::size_t bag = 0; bag < bags.size(); ++bag) {

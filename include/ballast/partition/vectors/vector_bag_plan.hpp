@@ -54,7 +54,7 @@ struct vector_bag_plan {
   {
     ballast::digest words;
     words.add(bags_digest).add(detail::span_of(owner));
-    detail::add_vectors<D>(words, costs, loads);
+    detail::add_vectors<D>(words, detail::span_of(costs), detail::span_of(loads));
     return words.value();
   }
 };

@@ -49,7 +49,7 @@ struct vector_plan {
   {
     ballast::digest words;
     words.add(detail::span_of(owner));
-    detail::add_vectors<D>(words, costs, loads);
+    detail::add_vectors<D>(words, detail::span_of(costs), detail::span_of(loads));
     return words.value();
   }
 };

@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_DETAIL_HEAD_MESSAGES_HPP
 
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/head_array.hpp>
@@ -48,7 +49,7 @@ class head_messages {
     receives_.reserve(pack.group.gpus);
     outgoing_.resize(std::max(outgoing_.size(), leaving));
     incoming_.resize(std::max(incoming_.size(), coming));
-    auto rest_coming = std::span(incoming_).first(coming);
+    auto rest_coming = mutable_span_of(incoming_, 0, coming);
     result<void> done;
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, !to_heads, arrays);
@@ -59,7 +60,7 @@ class head_messages {
     });
     if (!done) { return done; }
 
-    auto rest_leaving = std::span(outgoing_).first(leaving);
+    auto rest_leaving = mutable_span_of(outgoing_, 0, leaving);
     if (to_heads) {
       pack_to_heads(pack.plan, pack.gpu, arrays, rest_leaving);
     } else {
@@ -88,7 +89,7 @@ class head_messages {
         if (!done) { return done; }
       }
     }
-    auto const arrived = std::span<std::byte const>(incoming_).first(coming_);
+    auto const arrived = span_of(incoming_).first(coming_);
     if (direction == head_direction::to_heads) {
       unpack_to_heads(pack.plan, pack.gpu, arrays, arrived);
     } else {

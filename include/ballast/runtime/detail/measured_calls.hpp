@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_MEASURED_CALLS_HPP
 #define BALLAST_RUNTIME_DETAIL_MEASURED_CALLS_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
@@ -56,11 +57,11 @@ class measured_calls {
   [[nodiscard]] std::size_t ranks() const noexcept { return module_of_rank_.size(); }
   [[nodiscard]] std::span<std::uint32_t const> shape_factors() const noexcept
   {
-    return shape_factors_;
+    return span_of(shape_factors_);
   }
   [[nodiscard]] std::span<std::uint32_t const> rank_factors() const noexcept
   {
-    return rank_factors_;
+    return span_of(rank_factors_);
   }
 
   /// Expects     measured > 0, rank < ranks().

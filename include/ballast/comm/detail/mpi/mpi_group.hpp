@@ -11,6 +11,7 @@
 #include <ballast/comm/detail/mpi/mpi_transfers.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -268,7 +269,8 @@ class mpi_group {
   [[nodiscard]] result<void> gather(char const* operation, std::uint64_t word)
   {
     words_[rank_] = word;
-    return messages_.all_gather(operation, std::as_writable_bytes(std::span(words_)), sizeof(word));
+    return messages_.all_gather(operation, std::as_writable_bytes(mutable_span_of(words_)),
+                                sizeof(word));
   }
 
   mpi_communicator_options options_;

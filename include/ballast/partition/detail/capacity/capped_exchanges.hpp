@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_CAPPED_EXCHANGES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
@@ -167,8 +168,8 @@ class capped_exchanges {
 
   void make(capped_exchange const& chosen) noexcept
   {
-    auto const given = std::span(chosen.given).first(chosen.given_count);
-    auto const taken = std::span(chosen.taken).first(chosen.taken_count);
+    auto const given = span_of(chosen.given, 0, chosen.given_count);
+    auto const taken = span_of(chosen.taken, 0, chosen.taken_count);
     contents_.move(given, chosen.from, chosen.to);
     contents_.move(taken, chosen.to, chosen.from);
     held_[chosen.from] -= chosen.net_weight;
@@ -193,11 +194,11 @@ class capped_exchanges {
 
     [[nodiscard]] std::span<cost_units const> costs_of() const noexcept
     {
-      return std::span(costs).first(size);
+      return span_of(costs, 0, size);
     }
     [[nodiscard]] std::span<std::int64_t const> weights_of() const noexcept
     {
-      return std::span(weights).first(size);
+      return span_of(weights, 0, size);
     }
     [[nodiscard]] cost_units cost(std::uint32_t subset) const noexcept
     {

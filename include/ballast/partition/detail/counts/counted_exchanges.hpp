@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_COUNTS_COUNTED_EXCHANGES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -92,8 +93,8 @@ class counted_exchanges {
 
   void make(counted_exchange const& chosen) const
   {
-    bags_.swap(chosen.from, std::span(chosen.given).first(chosen.pairs), chosen.to,
-               std::span(chosen.taken).first(chosen.pairs));
+    bags_.swap(chosen.from, span_of(chosen.given, 0, chosen.pairs), chosen.to,
+               span_of(chosen.taken, 0, chosen.pairs));
   }
 
  private:
@@ -120,7 +121,7 @@ class counted_exchanges {
 
     [[nodiscard]] std::span<cost_units const> candidates() const noexcept
     {
-      return std::span(costs).first(size);
+      return span_of(costs, 0, size);
     }
   };
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_BAG_EXCHANGES_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/ratio.hpp>
@@ -109,8 +110,8 @@ class bag_exchanges {
       taking[taken] = next(take, to, from);
     }
     work_.spend(16 * (given + taken));
-    best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
-                               wanted, exchange_counts::free, memory_, work_);
+    best.found = find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted,
+                               exchange_counts::free, memory_, work_);
     return best;
   }
 
@@ -124,8 +125,8 @@ class bag_exchanges {
     std::array<cost_units, subset_sum::most_members> taking{};
     std::size_t const given = spread(from, to, count, best.given, giving);
     std::size_t const taken = spread(to, from, count, best.taken, taking);
-    best.found = find_exchange(std::span(giving).first(given), std::span(taking).first(taken),
-                               wanted, exchange_counts::free, memory_, work_);
+    best.found = find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted,
+                               exchange_counts::free, memory_, work_);
     return best;
   }
 
@@ -154,7 +155,7 @@ class bag_exchanges {
                              std::size_t from, std::size_t to) {
       bag_exchange::candidates passed{};
       std::size_t const count = list_members<rank>(members, candidates, passed);
-      contents_.move(std::span(passed).first(count), from, to);
+      contents_.move(span_of(passed, 0, count), from, to);
     };
     pass(chosen.found.given, chosen.given, chosen.from, chosen.to);
     pass(chosen.found.taken, chosen.taken, chosen.to, chosen.from);

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_EXCHANGE_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -94,7 +95,7 @@ template <class Accept = accept_any>
     std::span<std::uint64_t> const words = frame.take<std::uint64_t>(1 + subsets + merge_stretches);
     words.front() = subset_sum::end;
     std::fill_n(words.rbegin(), merge_stretches, subset_sum::end);
-    subset_sums_into(words.subspan(1, subsets), std::span(searched).first(costs.size()),
+    subset_sums_into(words.subspan(1, subsets), mutable_span_of(searched, 0, costs.size()),
                      frame.take<std::uint64_t>((subsets + 1) / 2));
     work.spend(subsets);
     return words.subspan(1, subsets);

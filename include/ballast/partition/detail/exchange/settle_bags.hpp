@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SETTLE_BAGS_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/units.hpp>
@@ -167,7 +168,7 @@ class settle_bags {
         settled = best.found.net >= heavy.surplus && off(best, heavy) <= slack_;
       }
       if (best.found.net > 0) { plan_.make(best); }
-      for (surplus_bag const light : std::span(tried).first(count_tried)) { queue(light.index); }
+      for (surplus_bag const light : span_of(tried, 0, count_tried)) { queue(light.index); }
     }
   }
 

@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 
 #include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -30,7 +31,7 @@ namespace ballast::inline v0::detail {
 struct identical_bags {
   std::uint32_t gpus;
   std::uint32_t speed;
-  std::span<loaded_bag> heap;
+  scratch_array<loaded_bag> heap;
 
   [[nodiscard]] loaded_bag lightest() const noexcept { return heap.front(); }
 
@@ -51,7 +52,7 @@ class lightest_bags {
  public:
   lightest_bags(partition_problem const& problem, std::span<cost_units const> loads,
                 workspace::frame& scratch)
-      : bags_(scratch.take<loaded_bag>(loads.size())),
+      : bags_(take_records<loaded_bag>(scratch, loads.size())),
         kinds_(scratch.take<identical_bags>(loads.size()))
   {
     for (std::size_t index = 0; index < loads.size(); ++index) {
@@ -87,7 +88,7 @@ class lightest_bags {
   }
 
  private:
-  std::span<loaded_bag> bags_;
+  scratch_array<loaded_bag> bags_;
   std::span<identical_bags> kinds_;
   std::size_t count_ = 0;
 };

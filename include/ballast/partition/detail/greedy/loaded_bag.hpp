@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <type_traits>
 
 namespace ballast::inline v0::detail {
 
@@ -30,8 +28,8 @@ struct loaded_bag {
 /// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make
 /// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
 /// on loads (R. W. Floyd's variant of heapsort's sift).
-template <class Item>
-void replace_front(std::span<Item> heap, std::type_identity_t<Item> item) noexcept
+template <class Heap>
+void replace_front(Heap const& heap, typename Heap::value_type item) noexcept
 {
   std::size_t hole = 0;
   for (std::size_t child = 1; child + 1 < heap.size(); child = 2 * hole + 1) {

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_COVER_PROGRAM_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_COVER_PROGRAM_HPP
 
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>
@@ -62,7 +63,7 @@ class cover_program {
       candidate entering{};
       std::size_t leaving = 0;
       int128 most_gain = -1;
-      for (candidate const each : std::span(best).first(count)) {
+      for (candidate const each : span_of(best, 0, count)) {
         basis_.copy_step(each.column, step_);
         std::size_t const row = first_to_leave();
         if (row == basis_.rows()) { return basis_.give_up(); }

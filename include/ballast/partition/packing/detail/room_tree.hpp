@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
@@ -9,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -29,7 +29,8 @@ class room_tree {
   };
 
   /// Bins are numbered below `bins`.
-  room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(scratch.take<node>(bins)) {}
+  room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(take_records<node>(scratch, bins))
+  {}
 
   /// Adds a bin that is not in the tree.
   void put(bin_id bin, std::int64_t room) noexcept
@@ -99,7 +100,7 @@ class room_tree {
     std::uint32_t more;
   };
 
-  std::span<node> nodes_;
+  scratch_array<node> nodes_;
   std::uint32_t root_ = none;
 };
 

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
@@ -40,7 +41,7 @@ class earliest_vectors {
       : problem_(problem),
         bins_(loads.size()),
         leaves_(std::bit_ceil(loads.size())),
-        nodes_(scratch.take<node>(2 * leaves_)),
+        nodes_(take_records<node>(scratch, 2 * leaves_)),
         leaf_of_(scratch.take<std::uint32_t>(bins_))
   {
     BALLAST_EXPECTS(problem.capacities.empty() || problem.capacities.size() == bins_);
@@ -151,7 +152,7 @@ class earliest_vectors {
   vector_problem<D> problem_;
   std::size_t bins_;
   std::size_t leaves_;
-  std::span<node> nodes_;
+  scratch_array<node> nodes_;
   std::span<std::uint32_t> leaf_of_;  // by bin
 };
 

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
 
+#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
@@ -11,7 +12,6 @@
 #include <ballast/pipeline/schedule.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,7 +41,10 @@ class rank_ends {
  public:
   rank_ends(rank_tasks const& tasks, time_columns const& columns, microbatch_paths const& paths,
             task_bounds const& bounds, workspace::frame& scratch)
+      : heads_(take_records<path_end>(scratch, most)), tails_(take_records<path_end>(scratch, most))
   {
+    std::size_t head_count = 0;
+    std::size_t tail_count = 0;
     std::size_t first_backward = 0;
     while (first_backward < tasks.size() && tasks[first_backward].pass == pass::forward) {
       ++first_backward;
@@ -65,8 +68,8 @@ class rank_ends {
       }
       time_units const least = *std::min_element(own.begin(), own.end());
       bool const whole = index == (head ? 0 : tasks.size() - 1);
-      auto& ends = head ? heads_ : tails_;
-      std::size_t& count = head ? head_count_ : tail_count_;
+      auto const& ends = head ? heads_ : tails_;
+      std::size_t& count = head ? head_count : tail_count;
       ends[count++] = {index, task.position, whole ? std::max(any, least) : least, own};
       if (!whole) { ends[count++] = {index, no_position, any, {}}; }
     };
@@ -74,23 +77,17 @@ class rank_ends {
     add(false, tasks.size() - 1);
     if (first_backward < tasks.size()) { add(true, first_backward); }
     if (last_forward + 1 < tasks.size()) { add(false, last_forward); }
+    heads_ = heads_.first(head_count);
+    tails_ = tails_.first(tail_count);
   }
 
   static constexpr std::size_t most = 3;
-  [[nodiscard]] std::span<path_end const> heads() const
-  {
-    return std::span(heads_).first(head_count_);
-  }
-  [[nodiscard]] std::span<path_end const> tails() const
-  {
-    return std::span(tails_).first(tail_count_);
-  }
+  [[nodiscard]] scratch_array<path_end const> heads() const { return heads_; }
+  [[nodiscard]] scratch_array<path_end const> tails() const { return tails_; }
 
  private:
-  std::array<path_end, most> heads_;
-  std::array<path_end, most> tails_;
-  std::size_t head_count_ = 0;
-  std::size_t tail_count_ = 0;
+  scratch_array<path_end> heads_;
+  scratch_array<path_end> tails_;
 };
 
 /// What a head and a tail take together at the least: different microbatches are at different

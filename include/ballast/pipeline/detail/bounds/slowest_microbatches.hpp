@@ -2,6 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -44,9 +45,9 @@ class slowest_microbatches {
       lengths[at] = paths.longest_of(at, columns);
     }
     count = std::min(count, slowest_.size());
-    std::partial_sort(
-        slowest_.data(), slowest_.data() + count, slowest_.data() + slowest_.size(),
-        [&](std::uint32_t a, std::uint32_t b) { return precedes(lengths[b], lengths[a], a, b); });
+    heap_sort(slowest_, [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(lengths[b], lengths[a], a, b);
+    });
     slowest_ = slowest_.first(count);
     std::fill(down_.begin(), down_.end(), no_path);
     std::fill(up_.begin(), up_.end(), no_path);

@@ -7,7 +7,6 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
@@ -26,19 +25,13 @@ namespace ballast::inline v0::detail {
 
 inline constexpr std::uint32_t no_task = std::numeric_limits<std::uint32_t>::max();
 
-/// A task that must be done before another one, and the transfer between the two.
-struct task_need {
-  std::uint32_t task = 0;
-  time_units transfer = 0;
-};
-
 /// The tasks of all ranks, rank after rank, where to find each, and what each needs.
 struct task_list {
   std::size_t microbatches = 0;
   std::vector<pipeline_task> tasks;
   std::vector<std::size_t> first_of_rank;  ///< of ranks + 1
   std::vector<std::uint32_t> at;           ///< by number_of; no_task where there is none
-  std::vector<task_need> needs;            ///< task after task
+  std::vector<task_wait> needs;            ///< task after task
   std::vector<std::size_t> first_need;     ///< of tasks + 1
 
   [[nodiscard]] std::size_t number_of(pipeline_task const& task) const noexcept
@@ -50,12 +43,12 @@ struct task_list {
 
   /// What must be done before a task: before a backward its own forward, which is no wait in a
   /// schedule without deadlock since its rank has done it; then what it waits for.
-  [[nodiscard]] std::span<task_need const> needs_of(std::uint32_t task) const
+  [[nodiscard]] std::span<task_wait const> needs_of(std::uint32_t task) const
   {
     return span_of(needs, first_need[task], first_need[task + 1] - first_need[task]);
   }
   /// What a task waits for: first the one before it on its rank, if there is one.
-  [[nodiscard]] std::span<task_need const> waits_for(std::uint32_t task) const
+  [[nodiscard]] std::span<task_wait const> waits_for(std::uint32_t task) const
   {
     return needs_of(task).subspan(tasks[task].pass == pass::backward ? 1 : 0);
   }
@@ -86,8 +79,10 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   }
 }
 
+/// Expects a new list.
+///
 /// Errors  those of compiled_schedule, except that a schedule that deadlocks is listed.
-[[nodiscard]] inline result<task_list> list_tasks(stage_graph const& stages,
+[[nodiscard]] inline result<void> list_tasks_into(task_list& list, stage_graph const& stages,
                                                   pipeline_schedule const& schedule)
 {
   if (schedule.ranks.size() != stages.ranks()) {
@@ -103,10 +98,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
                 concat({"the schedule lists ", listed, " tasks for ", schedule.microbatches,
                         " microbatches; every stage does a forward of each"}));
   }
-  if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  task_list list;
+  if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) { return fits; }
   list.microbatches = schedule.microbatches;
   list.at.assign(2 * stages.stages() * list.microbatches, no_task);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
@@ -146,7 +138,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
     }
   }
   find_needs_into(list, stages);
-  return list;
+  return {};
 }
 
 /// Returns tasks of which each needs the next and the last needs the first. They are tasks at which
@@ -163,7 +155,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   };
   auto const needed = [&](std::uint32_t task) {
     std::uint32_t next = task;
-    for (task_need const& need : list.needs_of(task)) {
+    for (task_wait const& need : list.needs_of(task)) {
       if (unmet[need.task] > 0) { next = need.task; }
     }
     return next;
@@ -210,23 +202,24 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
 /// then, task by task, those whose last need that one was.
 ///
 /// Errors      infeasible: the schedule deadlocks.
-[[nodiscard]] inline result<std::vector<std::uint32_t>> sort_tasks(stage_graph const& stages,
-                                                                   task_list const& list)
+[[nodiscard]] inline result<void> sort_tasks_into(std::vector<std::uint32_t>& sorted,
+                                                  stage_graph const& stages, task_list const& list)
 {
   std::size_t const count = list.tasks.size();
   std::vector<std::size_t> first(count + 1, 0);  // of the tasks that need each, in `dependents`
-  for (task_need const& need : list.needs) { ++first[need.task + 1]; }
+  for (task_wait const& need : list.needs) { ++first[need.task + 1]; }
   std::vector<std::uint32_t> dependents(list.needs.size());
   std::uint32_t task = 0;
   counting_sort(
-      span_of(first), list.needs.size(), [&](std::size_t need) { return list.needs[need].task; },
+      mutable_span_of(first), list.needs.size(),
+      [&](std::size_t need) { return list.needs[need].task; },
       [&](std::size_t need, std::size_t at) {
         while (list.first_need[task + 1] <= need) { ++task; }
         dependents[at] = task;
       });
 
   std::vector<std::uint32_t> unmet(count);
-  std::vector<std::uint32_t> sorted;
+  sorted.clear();
   sorted.reserve(count);
   for (task = 0; task < count; ++task) {
     unmet[task] = static_cast<std::uint32_t>(list.needs_of(task).size());
@@ -237,10 +230,10 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
       if (--unmet[dependents[at]] == 0) { sorted.push_back(dependents[at]); }
     }
   }
-  if (sorted.size() == count) { return sorted; }
-  auto const cycle = find_cycle(stages, list, unmet);
+  if (sorted.size() == count) { return {}; }
+  auto const cycle = find_cycle(stages, list, span_of(unmet));
   return fail(error_code::infeasible, to_index(stages[list.tasks[cycle.front()].stage].rank),
-              "the schedule deadlocks: " + text_of(stages, list, cycle) +
+              "the schedule deadlocks: " + text_of(stages, list, span_of(cycle)) +
                   "; have a rank do earlier what others wait for");
 }
 
