@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -31,6 +30,7 @@ class route_table {
   /// Clears the table, for `ranks` peers.
   void start(std::size_t ranks)
   {
+    peers_.clear();
     found_.clear();
     rows_.assign(ranks, 0);
     offsets_.assign(ranks + 1, 0);
@@ -38,7 +38,8 @@ class route_table {
 
   void add(rank_id peer, row_range rows)
   {
-    found_.emplace_back(peer, rows);
+    peers_.push_back(peer);
+    found_.push_back(rows);
     rows_[to_index(peer)] += rows.count;
     ++offsets_[to_index(peer) + 1];
   }
@@ -49,10 +50,8 @@ class route_table {
     ranges_.resize(found_.size());
     detail::counting_sort(
         detail::mutable_span_of(offsets_), found_.size(),
-        [this](std::size_t index) { return to_index(found_[index].first); },
-        [this](std::size_t index, std::size_t position) {
-          ranges_[position] = found_[index].second;
-        });
+        [this](std::size_t index) { return to_index(peers_[index]); },
+        [this](std::size_t index, std::size_t position) { ranges_[position] = found_[index]; });
   }
 
   /// The ranges of one peer's message, in this order.
@@ -68,7 +67,8 @@ class route_table {
   [[nodiscard]] std::span<tokens const> rows() const noexcept { return detail::span_of(rows_); }
 
  private:
-  std::vector<std::pair<rank_id, row_range>> found_;
+  std::vector<rank_id> peers_;    // of each range that was added
+  std::vector<row_range> found_;  // in the order in which they were added
   std::vector<row_range> ranges_;
   std::vector<std::size_t> offsets_;
   std::vector<tokens> rows_;

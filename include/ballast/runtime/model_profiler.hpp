@@ -258,15 +258,17 @@ template <profiler_clock Clock, prepares_points Prepare,
     report(profiler_progress{point, summary.known + summary.measured, summary.left, used,
                              static_cast<std::int64_t>(std::min(rest, 9e18))});
 
-    auto const times = detail::time_passes(prepare, point, clock, settings.warm_up, settings.runs);
-    if (!times && times.error().code == error_code::out_of_memory) {
-      summary.limits.push_back({point, times.error().message});
+    detail::pass_times times;
+    auto const done =
+        detail::time_passes_into(times, prepare, point, clock, settings.warm_up, settings.runs);
+    if (!done && done.error().code == error_code::out_of_memory) {
+      summary.limits.push_back({point, done.error().message});
       ++summary.too_large;
       flop_left -= flop;
       continue;
     }
-    if (!times) { return tl::unexpected(times.error()); }
-    auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
+    if (!done) { return tl::unexpected(done.error()); }
+    auto const speed = detail::speed_of(point.size, times, flop / point.tp);
     if (!speed) {
       return fail(speed.error().code, speed.error().position,
                   detail::concat({"module ", grid.name, " at tp ", point.tp, " and size ",

@@ -38,28 +38,28 @@ template <class Clock, class Pass>
   }
 }
 
-/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and returns
-/// the times of the last runs.
+/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and adds the
+/// times of the last runs.
 template <class Prepare, class Point, class Clock>
-[[nodiscard]] result<pass_times> time_passes(Prepare& prepare, Point const& point, Clock& clock,
-                                             std::size_t warm_up, std::size_t runs)
+[[nodiscard]] result<void> time_passes_into(pass_times& times, Prepare& prepare, Point const& point,
+                                            Clock& clock, std::size_t warm_up, std::size_t runs)
 {
-  result<pass_times> times;
+  result<void> done;
   auto const run_all = [&](auto&& work) {
     for (std::size_t run = 0; run < warm_up + runs; ++run) {
       auto const forward = time_pass(clock, [&] { return work.forward(); });
       if (!forward) {
-        times = tl::unexpected(forward.error());
+        done = tl::unexpected(forward.error());
         return;
       }
       auto const backward = time_pass(clock, [&] { return work.backward(); });
       if (!backward) {
-        times = tl::unexpected(backward.error());
+        done = tl::unexpected(backward.error());
         return;
       }
       if (run < warm_up) { continue; }
-      times->forward.push_back(*forward);
-      times->backward.push_back(*backward);
+      times.forward.push_back(*forward);
+      times.backward.push_back(*backward);
     }
   };
   auto&& work = prepare(point);
@@ -69,7 +69,7 @@ template <class Prepare, class Point, class Clock>
     if (!work) { return tl::unexpected(work.error()); }
     run_all(*work);
   }
-  return times;
+  return done;
 }
 
 /// The value with a share `quarters` / 4 of the others below it; of two in the middle their mean.
