@@ -29,7 +29,7 @@ struct loaded_bag {
 /// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
 /// on loads (R. W. Floyd's variant of heapsort's sift).
 template <class Heap>
-void replace_front(Heap const& heap, typename Heap::value_type item) noexcept
+void replace_front(Heap heap, typename Heap::value_type item) noexcept
 {
   std::size_t hole = 0;
   for (std::size_t child = 1; child + 1 < heap.size(); child = 2 * hole + 1) {
