@@ -175,7 +175,8 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   }
   std::span<bin_id> const owner = scratch.take<bin_id>(count);
   plan.loads.assign(bags.size(), {});
-  vector_problem<D> const problem{plan.costs, lengths->fitting, bags.sizes(), bags.speeds()};
+  vector_problem<D> const problem{detail::span_of(plan.costs), lengths->fitting, bags.sizes(),
+                                  bags.speeds()};
   std::span<tokens const> own = lengths->own;
   if (plan.short_samples == 0) { own = {}; }
   auto const bound = detail::plan_vectors(problem, own, weights, constraints, policy,
@@ -197,7 +198,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
   std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  plan.moved = detail::moved_share(plan.owner, lengths->own, home);
+  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
   return {};
 }
 

@@ -67,46 +67,47 @@ class measured_calls {
   /// Expects     measured > 0, rank < ranks().
   void begin_call(std::size_t rank, time_units measured)
   {
-    calls_.push_back({static_cast<std::uint32_t>(rank), measured, 0});
+    calls_.rank.push_back(static_cast<std::uint32_t>(rank));
+    calls_.measured.push_back(measured);
+    calls_.predicted.push_back(0);
     first_part_ = parts_.size();
   }
 
   void add_part(std::uint32_t bucket, time_units predicted)
   {
-    std::uint32_t const shape = module_of_rank_[calls_.back().rank] * shape_buckets + bucket;
-    calls_.back().predicted += predicted;
-    auto const first = parts_.begin() + static_cast<std::ptrdiff_t>(first_part_);
-    auto const same = std::find_if(first, parts_.end(),
-                                   [shape](part const& each) { return each.shape == shape; });
-    if (same != parts_.end()) {
-      same->predicted += predicted;
+    std::uint32_t const shape = module_of_rank_[calls_.rank.back()] * shape_buckets + bucket;
+    calls_.predicted.back() += predicted;
+    std::size_t same = first_part_;
+    while (same < parts_.size() && parts_.shape[same] != shape) { ++same; }
+    if (same < parts_.size()) {
+      parts_.predicted[same] += predicted;
     } else {
-      parts_.push_back({static_cast<std::uint32_t>(calls_.size() - 1), shape, predicted});
+      parts_.add(static_cast<std::uint32_t>(calls_.size() - 1), shape, predicted);
     }
   }
 
   /// A call of no predicted time says nothing.
   void end_call()
   {
-    if (calls_.back().predicted > 0) { return; }
-    parts_.resize(first_part_);
-    calls_.pop_back();
+    if (calls_.predicted.back() > 0) { return; }
+    parts_.keep(0, first_part_);
+    calls_.keep(0, calls_.size() - 1);
   }
 
   /// Calls of the interval before this one are given up.
   void next_interval()
   {
-    calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(old_calls_));
-    parts_.erase(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(old_parts_));
-    for (part& each : parts_) { each.call -= static_cast<std::uint32_t>(old_calls_); }
+    calls_.keep(old_calls_, calls_.size());
+    parts_.keep(old_parts_, parts_.size());
+    for (std::uint32_t& call : parts_.call) { call -= static_cast<std::uint32_t>(old_calls_); }
     old_calls_ = calls_.size();
     old_parts_ = parts_.size();
   }
 
   void forget_calls()
   {
-    calls_.clear();
-    parts_.clear();
+    calls_.keep(0, 0);
+    parts_.keep(0, 0);
     old_calls_ = 0;
     old_parts_ = 0;
   }
@@ -116,8 +117,9 @@ class measured_calls {
     constexpr int rounds = 4;
     sort_parts();
     explained_.assign(calls_.size(), 0);
-    for (part const& each : parts_) {
-      explained_[each.call] += scaled(each.predicted, shape_factors_[each.shape]);
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      explained_[parts_.call[part]] +=
+          scaled(parts_.predicted[part], shape_factors_[parts_.shape[part]]);
     }
     for (int round = 0; round < rounds; ++round) {
       fit_ranks(fewest_calls);
@@ -144,12 +146,12 @@ class measured_calls {
     out.line("old").number(static_cast<std::int64_t>(old_calls_));
     out.number(static_cast<std::int64_t>(old_parts_));
     out.line("calls").number(static_cast<std::int64_t>(calls_.size()));
-    for (call const& each : calls_) {
-      out.number(each.rank).number(each.measured).number(each.predicted);
+    for (std::size_t call = 0; call < calls_.size(); ++call) {
+      out.number(calls_.rank[call]).number(calls_.measured[call]).number(calls_.predicted[call]);
     }
     out.line("parts").number(static_cast<std::int64_t>(parts_.size()));
-    for (part const& each : parts_) {
-      out.number(each.call).number(each.shape).number(each.predicted);
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      out.number(parts_.call[part]).number(parts_.shape[part]).number(parts_.predicted[part]);
     }
   }
 
@@ -174,7 +176,9 @@ class measured_calls {
     for (std::int64_t left = in.number(old_calls, most_calls); left > 0 && !in.failed(); --left) {
       auto const rank = in.number(0, static_cast<std::int64_t>(ranks()) - 1);
       auto const measured = in.number(1, most);
-      calls_.push_back({static_cast<std::uint32_t>(rank), measured, in.number(1, most)});
+      calls_.rank.push_back(static_cast<std::uint32_t>(rank));
+      calls_.measured.push_back(measured);
+      calls_.predicted.push_back(in.number(1, most));
     }
     in.expect("parts");
     for (std::int64_t left = in.number(old_parts, most); left > 0 && !in.failed(); --left) {
@@ -182,23 +186,53 @@ class measured_calls {
       auto const past = is_old ? old_calls : static_cast<std::int64_t>(calls_.size());
       auto const of_call = in.number(is_old ? 0 : old_calls, past - 1);
       auto const shape = in.number(0, static_cast<std::int64_t>(shape_factors_.size()) - 1);
-      parts_.push_back({static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape),
-                        in.number(0, most)});
+      parts_.add(static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape),
+                 in.number(0, most));
     }
     old_calls_ = static_cast<std::size_t>(old_calls);
     old_parts_ = static_cast<std::size_t>(old_parts);
   }
 
  private:
-  struct call {
-    std::uint32_t rank = 0;
-    time_units measured = 0;
-    time_units predicted = 0;
+  template <class T>
+  static void keep_in(std::vector<T>& values, std::size_t first, std::size_t end)
+  {
+    std::copy(values.data() + first, values.data() + end, values.data());
+    values.resize(end - first);
+  }
+
+  // Arrays of numbers, not of records: whoever includes ballast pays for each type in a vector.
+  struct measured_times {
+    std::vector<std::uint32_t> rank;
+    std::vector<time_units> measured;
+    std::vector<time_units> predicted;
+
+    [[nodiscard]] std::size_t size() const noexcept { return rank.size(); }
+    void keep(std::size_t first, std::size_t end)
+    {
+      keep_in(rank, first, end);
+      keep_in(measured, first, end);
+      keep_in(predicted, first, end);
+    }
   };
-  struct part {
-    std::uint32_t call = 0;
-    std::uint32_t shape = 0;
-    time_units predicted = 0;
+  struct predicted_parts {
+    std::vector<std::uint32_t> call;
+    std::vector<std::uint32_t> shape;
+    std::vector<time_units> predicted;
+
+    [[nodiscard]] std::size_t size() const noexcept { return call.size(); }
+    void add(std::uint32_t of_call, std::uint32_t of_shape, time_units time)
+    {
+      call.push_back(of_call);
+      shape.push_back(of_shape);
+      predicted.push_back(time);
+    }
+    void keep(std::size_t first, std::size_t end)
+    {
+      keep_in(call, first, end);
+      keep_in(shape, first, end);
+      keep_in(predicted, first, end);
+    }
   };
 
   [[nodiscard]] static time_units scaled(time_units time, std::uint32_t factor)
@@ -207,33 +241,33 @@ class measured_calls {
   }
 
   /// What a call would have taken on the median rank.
-  [[nodiscard]] time_units on_median_rank(call const& each) const
+  [[nodiscard]] time_units on_median_rank(std::size_t call) const
   {
-    return static_cast<time_units>(static_cast<uint128>(each.measured) * unchanged_factor /
-                                   rank_factors_[each.rank]);
+    return static_cast<time_units>(static_cast<uint128>(calls_.measured[call]) * unchanged_factor /
+                                   rank_factors_[calls_.rank[call]]);
   }
 
   void sort_parts()
   {
     first_of_shape_.assign(shape_factors_.size() + 1, 0);
-    for (part const& each : parts_) { ++first_of_shape_[each.shape + 1]; }
+    for (std::uint32_t const shape : parts_.shape) { ++first_of_shape_[shape + 1]; }
     for (std::size_t shape = 0; shape < shape_factors_.size(); ++shape) {
       first_of_shape_[shape + 1] += first_of_shape_[shape];
     }
     of_shape_.resize(parts_.size());
     next_ = first_of_shape_;
     for (std::size_t index = 0; index < parts_.size(); ++index) {
-      of_shape_[next_[parts_[index].shape]++] = index;
+      of_shape_[next_[parts_.shape[index]]++] = index;
     }
     first_of_rank_.assign(ranks() + 1, 0);
-    for (call const& each : calls_) { ++first_of_rank_[each.rank + 1]; }
+    for (std::uint32_t const rank : calls_.rank) { ++first_of_rank_[rank + 1]; }
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       first_of_rank_[rank + 1] += first_of_rank_[rank];
     }
     of_rank_.resize(calls_.size());
     next_ = first_of_rank_;
     for (std::size_t index = 0; index < calls_.size(); ++index) {
-      of_rank_[next_[calls_[index].rank]++] = index;
+      of_rank_[next_[calls_.rank[index]]++] = index;
     }
   }
 
@@ -243,7 +277,7 @@ class measured_calls {
       values_.clear();
       for (std::size_t at = first_of_rank_[rank]; at < first_of_rank_[rank + 1]; ++at) {
         std::size_t const index = of_rank_[at];
-        values_.push_back(ratio_of(calls_[index].measured, explained_[index]));
+        values_.push_back(ratio_of(calls_.measured[index], explained_[index]));
       }
       if (values_.size() >= fewest_calls) { rank_factors_[rank] = median_of(values_); }
     }
@@ -265,26 +299,27 @@ class measured_calls {
     std::uint32_t const before = shape_factors_[shape];
     values_.clear();
     for (std::size_t at = first_of_shape_[shape]; at < first_of_shape_[shape + 1]; ++at) {
-      part const& own = parts_[of_shape_[at]];
-      if (own.predicted <= calls_[own.call].predicted / 16) { continue; }
-      time_units const others = explained_[own.call] - scaled(own.predicted, before);
-      time_units const left = on_median_rank(calls_[own.call]) - others;
-      values_.push_back(ratio_of(std::max<time_units>(left, 0), own.predicted));
+      std::uint32_t const call = parts_.call[of_shape_[at]];
+      time_units const predicted = parts_.predicted[of_shape_[at]];
+      if (predicted <= calls_.predicted[call] / 16) { continue; }
+      time_units const others = explained_[call] - scaled(predicted, before);
+      time_units const left = on_median_rank(call) - others;
+      values_.push_back(ratio_of(std::max<time_units>(left, 0), predicted));
     }
     if (values_.empty() || values_.size() < fewest_calls) { return; }
     std::uint32_t const now = median_of(values_);
     shape_factors_[shape] = now;
     for (std::size_t at = first_of_shape_[shape]; at < first_of_shape_[shape + 1]; ++at) {
-      part const& own = parts_[of_shape_[at]];
-      explained_[own.call] += scaled(own.predicted, now) - scaled(own.predicted, before);
+      time_units const predicted = parts_.predicted[of_shape_[at]];
+      explained_[parts_.call[of_shape_[at]]] += scaled(predicted, now) - scaled(predicted, before);
     }
   }
 
   std::vector<std::uint32_t> module_of_rank_;
   std::vector<std::uint32_t> rank_factors_;
   std::vector<std::uint32_t> shape_factors_;  // modules x shape_buckets
-  std::vector<call> calls_;
-  std::vector<part> parts_;
+  measured_times calls_;
+  predicted_parts parts_;
   std::size_t old_calls_ = 0;  // of the interval before this one
   std::size_t old_parts_ = 0;
   std::size_t first_part_ = 0;  // of the last call
