@@ -11,8 +11,8 @@ namespace ballast::inline v0::detail {
 
 /// An array of a workspace, of records that no user is handed: what std::span has, for less.
 ///
-/// Whoever includes ballast pays for its templates. Before std::span takes a pointer it asks whether
-/// that is a contiguous iterator, with 170 templates for each type of record, and this with two.
+/// Whoever includes ballast pays for its templates. Before std::span takes a pointer it asks, with 170
+/// templates for each type of record, whether that is a contiguous iterator. This asks nothing.
 template <class T>
 class scratch_array {
  public:

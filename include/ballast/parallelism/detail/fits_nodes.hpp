@@ -22,7 +22,7 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     per_node >= 1; every tp is at most per_node.
 /// Complexity  O(1) where every tp divides the next larger one and the largest divides the nodes;
-///             else O(k^2) for k modules.
+///             else O(k^3) for k modules.
 [[nodiscard]] inline bool fits_nodes(std::span<module_layout const> modules, std::uint32_t gpus,
                                      std::uint32_t per_node)
 {
@@ -61,10 +61,16 @@ namespace ballast::inline v0::detail {
       if (fullest == free.size()) { return false; }
       std::uint64_t const of_node = std::min<std::uint64_t>(free[fullest] / tp, left);
       std::uint64_t const filled = std::min(nodes[fullest], left / of_node);
-      nodes[fullest] -= filled;
+      std::uint32_t const rest = free[fullest] - static_cast<std::uint32_t>(of_node) * tp;
       left -= filled * of_node;
-      free.push_back(free[fullest] - static_cast<std::uint32_t>(of_node) * tp);
-      nodes.push_back(filled);
+      nodes[fullest] -= filled;
+      if (nodes[fullest] > 0) {
+        free.push_back(rest);
+        nodes.push_back(filled);
+      } else {
+        free[fullest] = rest;
+        nodes[fullest] = filled;
+      }
     }
   }
   return true;
