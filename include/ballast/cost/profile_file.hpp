@@ -102,15 +102,16 @@ struct profile_file {
 /// The measurements at a degree; where the module has none, a new one in its place.
 [[nodiscard]] inline measured_degree& degree_of(measured_module& module, std::uint32_t tp)
 {
+  std::vector<measured_degree>& degrees = module.degrees;
   auto const find = [&] {
-    return std::find_if(module.degrees.begin(), module.degrees.end(),
+    return std::find_if(degrees.begin(), degrees.end(),
                         [tp](measured_degree const& each) { return each.tp == tp; });
   };
-  if (auto const found = find(); found != module.degrees.end()) { return *found; }
+  if (auto const found = find(); found != degrees.end()) { return *found; }
   measured_degree added;
   added.tp = tp;
   detail::insert_ordered(
-      module.degrees, std::move(added),
+      degrees, std::move(added),
       [](measured_degree const& a, measured_degree const& b) { return a.tp < b.tp; });
   return *find();
 }
