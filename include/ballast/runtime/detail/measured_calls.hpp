@@ -197,7 +197,7 @@ class measured_calls {
   template <class T>
   static void keep_in(std::vector<T>& values, std::size_t first, std::size_t end)
   {
-    std::copy(values.data() + first, values.data() + end, values.data());
+    if (first > 0) { std::copy(values.data() + first, values.data() + end, values.data()); }
     values.resize(end - first);
   }
 

@@ -23,7 +23,8 @@ struct loaded_bag {
   }
 };
 
-/// Puts another item in the place of the least one of a binary heap: O(log n).
+/// Puts another item in the place of the least one of a binary heap, a span or a scratch_array:
+/// O(log n).
 ///
 /// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make
 /// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
