@@ -8,6 +8,7 @@
 namespace {
 
 using ballast::check_profile;
+using ballast::find_degree;
 using ballast::module_profile;
 using testing::HasSubstr;
 
@@ -44,6 +45,15 @@ TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
   module = sound();
   module.degrees[1].memory.layers = {3, 3};
   EXPECT_THAT(said(module), HasSubstr("at tensor-parallel degree 2: memory was measured with 3"));
+}
+
+TEST(ModuleProfile, FindsTheDegreesThatItWasMeasuredAt)
+{
+  auto const module = sound();
+  EXPECT_EQ(find_degree(module, 1), &module.degrees[0]);
+  EXPECT_EQ(find_degree(module, 8), &module.degrees[2]);
+  EXPECT_EQ(find_degree(module, 4), nullptr);
+  EXPECT_EQ(find_degree(module_profile{}, 1), nullptr);
 }
 
 }  // namespace

@@ -44,6 +44,16 @@ struct module_profile {
   friend bool operator==(module_profile const&, module_profile const&) = default;
 };
 
+/// The degree of a tp, or null where the module was not measured at it.
+[[nodiscard]] inline profiled_degree const* find_degree(module_profile const& module,
+                                                        std::uint32_t tp) noexcept
+{
+  for (profiled_degree const& each : module.degrees) {
+    if (each.tp == tp) { return &each; }
+  }
+  return nullptr;
+}
+
 /// Refuses a profile that no search can read.
 ///
 /// Errors      out_of_range, position of the degree: it is 0, or not above the one before, or its

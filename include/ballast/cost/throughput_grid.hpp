@@ -56,15 +56,14 @@ class throughput_grid {
                                   " lengths of ", degrees.size(), " degrees; give one for each"}));
     }
     throughput_grid grid;
-    return detail::fix_throughputs(per_second, grid.per_picosecond_)
-        .map([&](std::uint32_t fraction_bits) {
-          std::copy(lengths.begin(), lengths.end(), grid.lengths_);
-          std::copy(degrees.begin(), degrees.end(), grid.degrees_);
-          grid.length_count_ = static_cast<std::uint32_t>(lengths.size());
-          grid.degree_count_ = static_cast<std::uint32_t>(degrees.size());
-          grid.fraction_bits_ = fraction_bits;
-          return grid;
-        });
+    auto const fixed =
+        detail::fix_throughputs(per_second, grid.per_picosecond_, grid.fraction_bits_);
+    if (!fixed) { return tl::unexpected(fixed.error()); }
+    std::copy(lengths.begin(), lengths.end(), grid.lengths_);
+    std::copy(degrees.begin(), degrees.end(), grid.degrees_);
+    grid.length_count_ = static_cast<std::uint32_t>(lengths.size());
+    grid.degree_count_ = static_cast<std::uint32_t>(degrees.size());
+    return grid;
   }
 
   /// The throughput over lengths at a tensor-parallel degree of at least 1.

@@ -26,7 +26,6 @@ namespace ballast::inline v0 {
 struct by_flops {
   [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
   {
-    auto const passes = detail::passes_of(problem);
     std::vector<uint128> work;
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       auto const& of = problem.modules[module];
@@ -36,7 +35,7 @@ struct by_flops {
                         " has no FLOP to share out GPUs by; give those of a "
                         "sample's forward pass");
       }
-      auto const times = 1 + static_cast<std::uint64_t>(passes[module]);
+      auto const times = 1 + static_cast<std::uint64_t>(detail::passes_of(problem, module));
       work.push_back(static_cast<uint128>(of.forward_flops) * times);
     }
     // A kind of its own for each module, with its share.

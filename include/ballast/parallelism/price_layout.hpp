@@ -58,10 +58,8 @@ namespace ballast::inline v0 {
   for (std::size_t module = 0; module < modules.size(); ++module) {
     module_profile const& profile = problem.modules[module];
     module_layout const& layout = modules[module];
-    auto const degree =
-        std::find_if(profile.degrees.begin(), profile.degrees.end(),
-                     [&layout](profiled_degree const& each) { return each.tp == layout.tp; });
-    if (degree == profile.degrees.end() || problem.gpus_per_node % layout.tp != 0) {
+    profiled_degree const* const degree = find_degree(profile, layout.tp);
+    if (degree == nullptr || problem.gpus_per_node % layout.tp != 0) {
       return refuse(module, detail::concat({"module ", profile.name, " cannot have tp ", layout.tp,
                                             "; give a measured one that divides the ",
                                             problem.gpus_per_node, " GPUs of a node"}));
@@ -72,7 +70,7 @@ namespace ballast::inline v0 {
                                             layout.dp, " replicas"}));
     }
     gpus += layout.gpus();
-    chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.begin()), layout});
+    chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.data()), layout});
   }
   if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
     return refuse(0, detail::concat(

@@ -50,7 +50,6 @@ namespace ballast::inline v0 {
       return refuse(module, why);
     }
   }
-  auto const passes = detail::passes_of(problem);
   std::uint32_t const llm_dp = modules[problem.llm].dp;
   model_layout priced;
   priced.modules.assign(modules.begin(), modules.end());
@@ -69,7 +68,7 @@ namespace ballast::inline v0 {
                                             "; give a degree with times that divides the ",
                                             kind.gpus_per_node, " GPUs of a node"}));
     }
-    detail::unit_prices const prices(problem, module, passes[module]);
+    detail::unit_prices const prices(problem, module, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {
       auto const why =
           detail::concat({"module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,

@@ -200,14 +200,14 @@ class stage_graph {
 
   [[nodiscard]] result<void> number_ranks()
   {
-    std::vector<bool> used(stages() + 1);  // ranks above the number of stages leave gaps below
+    std::vector<std::size_t> stages_of(stages() + 1);  // ranks above them leave gaps below
     std::size_t ranks = 0;
     for (pipeline_stage const& stage : stages_) {
       ranks = std::max(ranks, to_index(stage.rank) + 1);
-      if (to_index(stage.rank) < stages()) { used[to_index(stage.rank)] = true; }
+      if (to_index(stage.rank) < stages()) { ++stages_of[to_index(stage.rank)]; }
     }
     std::size_t unused = 0;
-    while (used[unused]) { ++unused; }
+    while (stages_of[unused] > 0) { ++unused; }
     if (unused < ranks) {
       return fail(error_code::infeasible, unused,
                   detail::concat(

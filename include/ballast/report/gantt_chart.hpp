@@ -3,9 +3,11 @@
 #define BALLAST_REPORT_GANTT_CHART_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/bars_by_row.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
@@ -16,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +49,8 @@ namespace ballast::inline v0::detail {
   std::vector<std::size_t> gpus(finish.size());
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
   if (gpus.size() <= rows) { return gpus; }
-  std::sort(gpus.begin(), gpus.end(), [&finish](std::size_t a, std::size_t b) {
-    return finish[a] > finish[b] || (finish[a] == finish[b] && a < b);
+  heap_sort(gpus, [&finish](std::size_t a, std::size_t b) {
+    return precedes(finish[b], finish[a], a, b);
   });
   std::vector<std::size_t> picked(rows);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -56,16 +59,18 @@ namespace ballast::inline v0::detail {
   return picked;
 }
 
-/// Draws the bars of one GPU, which are sorted by start. Neighbours too thin to see become one bar.
+/// Draws the bars of one GPU, whose numbers are sorted by start. Neighbours too thin to see become one
+/// bar.
 inline void draw_gantt_row(report::svg_drawing& drawing, plot_frame const& frame,
-                           report::svg_drawing::box row,
-                           std::vector<report::gantt_bar const*> const& bars, double longest,
+                           report::svg_drawing::box row, std::vector<report::gantt_bar> const& bars,
+                           std::span<std::size_t const> of_gpu, double longest,
                            std::string_view unit, std::string_view css_class)
 {
   constexpr double thinnest = 0.8;
   double const scale = frame.area.width / frame.across.highest();
-  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<report::gantt_bar> const& bar) {
-    std::string label = bar.of.front()->label;
+  for_each_visible_bar(bars, of_gpu, thinnest / scale, [&](visible_bar const& bar) {
+    report::gantt_bar const& first = bars[bar.of.front()];
+    std::string label = first.label;
     if (bar.of.size() > 1) {
       label = report::grouped_text(static_cast<std::int64_t>(bar.of.size())) + " bars";
     }
@@ -74,7 +79,7 @@ inline void draw_gantt_row(report::svg_drawing& drawing, plot_frame const& frame
     std::string classes(css_class);
     append_integer(classes += " tone-", std::clamp(tone, 0, 3));
     std::string gpu = "GPU ";
-    append_integer(gpu, static_cast<std::int64_t>(bar.of.front()->gpu));
+    append_integer(gpu, static_cast<std::int64_t>(first.gpu));
     gpu.append(", ").append(label).append(": ").append(report::si_text(duration, unit));
     drawing.rectangle({row.x + bar.start * scale, row.y, duration * scale, row.height}, classes,
                       gpu);
@@ -131,23 +136,14 @@ namespace ballast::inline v0::report {
     detail::plot_frame const frame{
         {x, top, panel, body}, detail::axis::linear(latest, 4), detail::axis::linear(1, 1)};
 
-    std::vector<gantt_bar const*> ordered;
-    for (gantt_bar const& bar : balanced ? after : before) { ordered.push_back(&bar); }
-    std::sort(ordered.begin(), ordered.end(), [](gantt_bar const* a, gantt_bar const* b) {
-      return ballast::detail::precedes(a->gpu, b->gpu, a->start, b->start, a, b);
-    });
+    std::vector<gantt_bar> const& bars = balanced ? after : before;
+    detail::bars_by_row const of_gpu(bars, gpus,
+                                     [](gantt_bar const& bar) { return to_index(bar.gpu); });
     for (std::size_t row = 0; row < shown.size(); ++row) {
-      auto const owner = to_id<rank_id>(shown[row]);
-      auto const first =
-          std::partition_point(ordered.begin(), ordered.end(),
-                               [owner](gantt_bar const* bar) { return bar->gpu < owner; });
-      auto const last = std::partition_point(
-          first, ordered.end(), [owner](gantt_bar const* bar) { return bar->gpu == owner; });
-      std::vector<gantt_bar const*> const bars(first, last);
       svg_drawing::box const place{x, top + pitch * static_cast<double>(row) + 1,
                                    panel * frame.across.fraction(end), pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");
-      detail::draw_gantt_row(drawing, frame, place, bars, longest, unit,
+      detail::draw_gantt_row(drawing, frame, place, bars, of_gpu[shown[row]], longest, unit,
                              balanced ? "after" : "before");
       if (row % (rows <= 16 ? 1 : rows <= 32 ? 4 : 8) == 0) {
         std::string name = "GPU ";

@@ -3,10 +3,10 @@
 #define BALLAST_REPORT_PIPELINE_CHART_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/report/detail/axis.hpp>
+#include <ballast/report/detail/bars_by_row.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/detail/visible_bars.hpp>
@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,10 +52,10 @@ struct pipeline_rows {
 };
 
 /// "rank 2, stage 5, backward of microbatch 3: 12.3".
-[[nodiscard]] inline std::string tooltip_of(visible_bar<report::pipeline_bar> const& bar,
+[[nodiscard]] inline std::string tooltip_of(visible_bar const& bar,
+                                            report::pipeline_bar const& first,
                                             std::string_view unit)
 {
-  report::pipeline_bar const& first = *bar.of.front();
   std::string text = "rank ";
   append_integer(text, static_cast<std::int64_t>(first.rank));
   if (bar.of.size() > 1) {
@@ -70,20 +71,22 @@ struct pipeline_rows {
 
 /// Draws the tasks of one rank, and in each bar that is wide enough the number of its microbatch.
 inline void draw_pipeline_row(report::svg_drawing& drawing, report::svg_drawing::box row,
-                              double scale, std::vector<report::pipeline_bar const*> const& bars,
-                              std::string_view unit, bool ordered)
+                              double scale, std::vector<report::pipeline_bar> const& bars,
+                              std::span<std::size_t const> of_rank, std::string_view unit,
+                              bool ordered)
 {
   constexpr double thinnest = 1.5;
   constexpr double digit_width = 6.2;  // of the class "inside", which is 10 px high
-  for_each_visible_bar(bars, thinnest / scale, [&](visible_bar<report::pipeline_bar> const& bar) {
-    bool const forward = bar.of.front()->pass == pass::forward;
+  for_each_visible_bar(bars, of_rank, thinnest / scale, [&](visible_bar const& bar) {
+    report::pipeline_bar const& first = bars[bar.of.front()];
+    bool const forward = first.pass == pass::forward;
     report::svg_drawing::box const place{row.x + bar.start * scale, row.y,
                                          (bar.end - bar.start) * scale, row.height};
     std::string_view const light = ordered ? "after tone-0" : "before tone-0";
     std::string_view const strong = ordered ? "after-ink tone-3" : "before-ink tone-3";
-    drawing.rectangle(place, forward ? light : strong, tooltip_of(bar, unit));
+    drawing.rectangle(place, forward ? light : strong, tooltip_of(bar, first, unit));
     std::string name;
-    append_integer(name, static_cast<std::int64_t>(bar.of.front()->microbatch));
+    append_integer(name, static_cast<std::int64_t>(first.microbatch));
     if (place.width > digit_width * static_cast<double>(name.size()) + 3) {
       drawing.text({place.x + place.width / 2, row.y + row.height / 2 + 3.5},
                    forward ? "inside" : "inside on-ink", name);
@@ -149,25 +152,14 @@ namespace ballast::inline v0::report {
     std::vector<pipeline_bar> const& bars = after ? ordered : given;
     double const end = end_of(bars);
     double const scale = detail::plot_width / time.highest();
-    std::vector<pipeline_bar const*> sorted;
-    sorted.reserve(bars.size());
-    for (pipeline_bar const& bar : bars) { sorted.push_back(&bar); }
-    std::sort(sorted.begin(), sorted.end(), [](pipeline_bar const* a, pipeline_bar const* b) {
-      return ballast::detail::precedes(a->rank, b->rank, a->start, b->start, a, b);
-    });
+    detail::bars_by_row const of_rank(bars, ranks,
+                                      [](pipeline_bar const& bar) { return to_index(bar.rank); });
     for (std::size_t row = 0; row < rows.shown; ++row) {
       std::size_t const rank = rows.rank_of(row);
-      auto const first = std::partition_point(
-          sorted.begin(), sorted.end(),
-          [rank](pipeline_bar const* bar) { return to_index(bar->rank) < rank; });
-      auto const last = std::partition_point(first, sorted.end(), [rank](pipeline_bar const* bar) {
-        return to_index(bar->rank) == rank;
-      });
-      std::vector<pipeline_bar const*> const of_rank(first, last);
       svg_drawing::box const place{detail::plot_left, y + rows.pitch * static_cast<double>(row) + 1,
                                    end * scale, rows.pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");
-      detail::draw_pipeline_row(drawing, place, scale, of_rank, unit, after);
+      detail::draw_pipeline_row(drawing, place, scale, bars, of_rank[rank], unit, after);
       std::string name = "rank ";
       detail::append_integer(name, static_cast<std::int64_t>(rank));
       drawing.text({detail::plot_left - 8, place.y + rows.pitch / 2 + 3}, "tick end", name);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_PIPELINE_PAGE_HPP
 #define BALLAST_REPORT_PIPELINE_PAGE_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/units.hpp>
@@ -133,7 +134,7 @@ namespace ballast::inline v0::report {
   constexpr std::size_t most_rows = 64;
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<microbatch_id> numbered = plan.order;
-  std::sort(numbered.begin(), numbered.end());
+  detail::heap_sort(numbered, [](microbatch_id a, microbatch_id b) { return a < b; });
   pipeline_timeline const given = simulate(schedule, times, detail::span_of(numbered));
   pipeline_timeline const ordered = simulate(schedule, times, detail::span_of(plan.order));
 

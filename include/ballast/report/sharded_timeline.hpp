@@ -4,7 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/route/sharded_event.hpp>
@@ -17,7 +18,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace ballast::inline v0::report {
@@ -81,53 +81,49 @@ struct recorded_exchange {
       if (event.phase == compute) { continue; }
       bool const to_tokens = event.phase == begin_to_tokens || event.phase == end_to_tokens;
       bool const begins = event.phase == begin_to_heads || event.phase == begin_to_tokens;
+      std::size_t calls = 0;
+      std::size_t latest = 0;
+      for (std::size_t at = first; at < all.size(); ++at) {
+        if (all[at].group != event.group || all[at].to_tokens != to_tokens) { continue; }
+        ++calls;
+        latest = at;
+      }
       if (begins && !event.is_over) {
-        auto const call = std::count_if(
-            all.begin() + static_cast<std::ptrdiff_t>(first), all.end(), [&](auto const& each) {
-              return each.group == event.group && each.to_tokens == to_tokens;
-            });
-        all.push_back({event.group, to_tokens, static_cast<std::size_t>(call), rank, now, 0, 0, 0});
+        all.push_back({event.group, to_tokens, calls, rank, now, 0, 0, 0});
         continue;
       }
-      auto const of_event = std::find_if(all.rbegin(), all.rend(), [&](auto const& each) {
-        return each.rank == rank && each.group == event.group && each.to_tokens == to_tokens;
-      });
-      BALLAST_EXPECTS(of_event != all.rend(), "rank ", rank,
-                      " ends an exchange that it did not begin");
-      (begins ? of_event->sent : event.is_over ? of_event->end : of_event->awaited) = now;
+      BALLAST_EXPECTS(calls > 0, "rank ", rank, " ends an exchange that it did not begin");
+      recorded_exchange& of_event = all[latest];
+      (begins ? of_event.sent : event.is_over ? of_event.end : of_event.awaited) = now;
     }
   }
-  std::sort(all.begin(), all.end(), [](recorded_exchange const& a, recorded_exchange const& b) {
-    return std::tuple(a.group, a.to_tokens, a.call, a.rank) <
-           std::tuple(b.group, b.to_tokens, b.call, b.rank);
+  heap_sort(all, [](recorded_exchange const& a, recorded_exchange const& b) {
+    return precedes(a.group, b.group, a.to_tokens, b.to_tokens, a.call, b.call, a.rank, b.rank);
   });
-  for (auto first = all.begin(); first != all.end();) {
-    auto const last = std::find_if(first, all.end(), [&](recorded_exchange const& each) {
-      return std::tuple(each.group, each.to_tokens, each.call) !=
-             std::tuple(first->group, first->to_tokens, first->call);
-    });
+  std::size_t end = 0;
+  for (std::size_t first = 0; first < all.size(); first = end) {
     std::int64_t all_sent = 0;
-    for (auto each = first; each != last; ++each) { all_sent = std::max(all_sent, each->sent); }
+    for (end = first;
+         end < all.size() && all[end].group == all[first].group &&
+         all[end].to_tokens == all[first].to_tokens && all[end].call == all[first].call;
+         ++end) {
+      all_sent = std::max(all_sent, all[end].sent);
+    }
     // What had been sent before the rank came back to it had arrived by then, unnoticed.
-    for (; first != last; ++first) {
-      if (first->awaited >= all_sent) { first->end = std::max(all_sent, first->sent); }
+    for (std::size_t at = first; at < end; ++at) {
+      if (all[at].awaited >= all_sent) { all[at].end = std::max(all_sent, all[at].sent); }
     }
   }
   return all;
 }
 
-/// The times in which a rank computed, in order.
-[[nodiscard]] inline std::vector<std::array<std::int64_t, 2>> computing_times(
-    std::span<report::sharded_moment const> moments)
+/// When a rank began and ended to compute, in turn.
+[[nodiscard]] inline std::vector<std::int64_t> computing_times(
+    std::vector<report::sharded_moment> const& moments)
 {
-  std::vector<std::array<std::int64_t, 2>> times;
+  std::vector<std::int64_t> times;
   for (auto const& [event, now] : moments) {
-    if (event.phase != sharded_phase::compute) { continue; }
-    if (event.is_over) {
-      times.back()[1] = now;
-    } else {
-      times.push_back({now, now});
-    }
+    if (event.phase == sharded_phase::compute) { times.push_back(now); }
   }
   return times;
 }
@@ -149,15 +145,15 @@ namespace ballast::inline v0::report {
 [[nodiscard]] inline exchange_overlap overlap_of(std::span<std::vector<sharded_moment> const> ranks)
 {
   exchange_overlap all;
-  std::vector<std::vector<std::array<std::int64_t, 2>>> computing;
-  for (auto const& moments : ranks) {
-    computing.push_back(detail::computing_times(detail::span_of(moments)));
-  }
+  std::vector<std::vector<std::int64_t>> computing;
+  for (auto const& moments : ranks) { computing.push_back(detail::computing_times(moments)); }
   for (auto const& exchange : detail::recorded_exchanges(ranks)) {
     all.nanoseconds += exchange.end - exchange.begin;
-    for (auto const& [begin, end] : computing[exchange.rank]) {
-      all.under_compute +=
-          std::max<std::int64_t>(0, std::min(end, exchange.end) - std::max(begin, exchange.begin));
+    std::vector<std::int64_t> const& times = computing[exchange.rank];
+    for (std::size_t at = 0; at + 1 < times.size(); at += 2) {
+      std::int64_t const begin = std::max(times[at], exchange.begin);
+      std::int64_t const end = std::min(times[at + 1], exchange.end);
+      all.under_compute += std::max<std::int64_t>(0, end - begin);
     }
   }
   return all;
@@ -202,21 +198,22 @@ namespace ballast::inline v0::report {
     }
   }
   auto exchanges = detail::recorded_exchanges(ranks);
-  std::sort(exchanges.begin(), exchanges.end(), [](auto const& a, auto const& b) {
-    return std::tuple(a.rank, a.begin, a.group) < std::tuple(b.rank, b.begin, b.group);
+  using recorded = detail::recorded_exchange;
+  detail::heap_sort(exchanges, [](recorded const& a, recorded const& b) {
+    return detail::precedes(a.rank, b.rank, a.begin, b.begin, a.group, b.group);
   });
   std::vector<std::vector<std::int64_t>> busy_until(ranks.size());  // of each track
-  for (auto const& exchange : exchanges) {
-    auto& tracks = busy_until[exchange.rank];
-    auto const idle = std::find_if(tracks.begin(), tracks.end(),
-                                   [&](std::int64_t end) { return end <= exchange.begin; });
+  for (recorded const& exchange : exchanges) {
+    std::vector<std::int64_t>& tracks = busy_until[exchange.rank];
+    std::size_t idle = 0;
+    while (idle < tracks.size() && tracks[idle] > exchange.begin) { ++idle; }
     auto const process = static_cast<std::uint32_t>(exchange.rank);
-    auto const track = static_cast<std::uint32_t>(idle - tracks.begin());
-    if (idle == tracks.end()) {
+    auto const track = static_cast<std::uint32_t>(idle);
+    if (idle == tracks.size()) {
       tracks.push_back(exchange.end);
       trace.name_track({process, track + 1}, "exchanges");
     } else {
-      *idle = exchange.end;
+      tracks[idle] = exchange.end;
     }
     std::string const name =
         (exchange.to_tokens ? "to tokens " : "to heads ") + of_group(exchange.group);

@@ -2,6 +2,8 @@
 #ifndef BALLAST_REPORT_TRAFFIC_CHART_HPP
 #define BALLAST_REPORT_TRAFFIC_CHART_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
@@ -14,7 +16,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -59,13 +60,13 @@ inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& 
                                 std::vector<traffic_bar> const& bars)
 {
   std::vector<traffic_bar> sorted = bars;
-  std::sort(sorted.begin(), sorted.end(), [](traffic_bar const& a, traffic_bar const& b) {
-    return a.all > b.all || (a.all == b.all && a.within_node > b.within_node);
+  heap_sort(sorted, [](traffic_bar const& a, traffic_bar const& b) {
+    return precedes(b.all, a.all, b.within_node, a.within_node);
   });
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   // The area of the bytes within nodes covers the lower part of the area of all bytes.
-  for (auto const& [bytes, css_class] :
-       {std::pair{&traffic_bar::all, "between"}, std::pair{&traffic_bar::within_node, "within"}}) {
+  for (bool const within : {false, true}) {
+    double traffic_bar::* const bytes = within ? &traffic_bar::within_node : &traffic_bar::all;
     std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
     for (std::size_t stair = 0; stair < stairs; ++stair) {
       std::size_t const first = stair * sorted.size() / stairs;
@@ -74,7 +75,7 @@ inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& 
       outline.push_back(frame.at(static_cast<double>(past), sorted[first].*bytes));
     }
     outline.push_back(frame.at(frame.across.highest(), 0));
-    drawing.polygon(outline, css_class, "GPUs sorted by bytes");
+    drawing.polygon(outline, within ? "within" : "between", "GPUs sorted by bytes");
   }
 }
 

@@ -168,9 +168,8 @@ namespace detail {
   return {};
 }
 
-/// The module of the grid in the file, described where it is new.
-[[nodiscard]] inline result<measured_module*> describe(profile_file& file,
-                                                       profiler_grid const& grid)
+/// Describes the module of the grid in the file, where it is new.
+[[nodiscard]] inline result<void> describe(profile_file& file, profiler_grid const& grid)
 {
   measured_module const* const before = find_module(file, grid.name);
   // One of which memory alone was measured.
@@ -186,7 +185,7 @@ namespace detail {
   described.model = grid.model;
   described.layers = grid.layers;
   described.flops = grid.flops;
-  return &described;
+  return {};
 }
 
 }  // namespace detail
@@ -219,9 +218,10 @@ template <profiler_clock Clock, prepares_points Prepare,
 {
   BALLAST_EXPECTS(settings.runs >= 1);
   if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
-  auto const described = detail::describe(file, grid);
-  if (!described) { return tl::unexpected(described.error()); }
-  measured_module& module = **described;
+  if (auto described = detail::describe(file, grid); !described) {
+    return tl::unexpected(described.error());
+  }
+  measured_module& module = module_of(file, grid.name);
 
   std::vector<profiler_point> missing;
   double flop_left = 0;

@@ -117,9 +117,7 @@ template <std::size_t D, order_policy Order = local_search<>>
                "which one divides all others"}));
     }
     module_profile const& profile = problem.modules[module];
-    auto const degree =
-        std::find_if(profile.degrees.begin(), profile.degrees.end(),
-                     [own](profiled_degree const& each) { return each.tp == own.tp; });
+    profiled_degree const* const degree = find_degree(profile, own.tp);
     uint128 all = 0;
     for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
       all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);

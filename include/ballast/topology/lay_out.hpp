@@ -136,7 +136,7 @@ namespace detail {
   }
   heap_sort(largest_first, std::less{});
 
-  std::vector<bool> taken(nodes.gpus(), false);
+  std::vector<std::uint32_t> taken(nodes.gpus(), 0);
   std::vector<std::size_t> places;
   std::size_t next = 0;  // place at which bags of one size search on
   std::uint32_t size_before = 0;
@@ -151,14 +151,14 @@ namespace detail {
     while (next < places.size()) {
       std::size_t const place = places[next];
       std::size_t past_taken = place + size;  // the last taken rank of the place, and one
-      while (past_taken > place && !taken[past_taken - 1]) { --past_taken; }
+      while (past_taken > place && taken[past_taken - 1] == 0) { --past_taken; }
       if (past_taken == place) { break; }
       // Places up to that rank hold it too.
       while (next < places.size() && places[next] >= place && places[next] < past_taken) { ++next; }
     }
     if (next == places.size()) { return index; }
     bags[index].first = to_id<rank_id>(places[next]);
-    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(places[next]), size, true);
+    std::fill_n(taken.data() + places[next], size, 1U);
   }
   return bags.size();
 }

@@ -33,8 +33,10 @@ TEST(MixBatches, AreSortedWithTheirSums)
   auto const& first = read->batches.front();
   EXPECT_THAT(first.cost_before, ElementsAre(0, 14, 20, 26, 26));
   EXPECT_THAT(first.tokens_before, ElementsAre(0, 7, 10, 13, 13));
-  EXPECT_EQ(first.samples.front().length, 7);
-  EXPECT_EQ(first.samples.back().cost, 0);
+  ASSERT_EQ(first.size(), 4U);
+  EXPECT_EQ(first.length(0), 7);
+  EXPECT_EQ(first.cost(2), 6U);
+  EXPECT_EQ(first.cost(3), 0U);
   EXPECT_THAT(read->batches[1].cost_before, ElementsAre(0));
   EXPECT_TRUE(read_mix_batches({}, 0, {}, 8, quadratic_cost{})->batches.empty());
 }

@@ -41,13 +41,9 @@ class gpu_time_bounds {
     for (std::uint64_t parts = 1; parts <= problem.global_batch; parts += parts / 8 + 1) {
       parts_.push_back(parts);
     }
-    bounds_ = std::vector<bound_of>(parts_.size());
-    for (bound_of& bounds : bounds_) { bounds.all_modules.push_back({0, 0.0}); }
-    std::vector<double> before(parts_.size());
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       of_module& bounds = modules_[module];
       bounds.fewest_gpus = choices.fewest_gpus(module);
-      bounds.before = before;
       bounds.of_degree.resize(problem.modules[module].degrees.size());
       bounds.least_index.resize(problem.modules[module].degrees.size());
       for (stage_choice const& choice : choices.of(module)) {
@@ -59,15 +55,19 @@ class gpu_time_bounds {
           bounds.least_index[choice.degree].push_back(index_of(parts));
         }
       }
-      for (std::size_t index = 0; index < parts_.size(); ++index) {
-        std::vector<point> const front = front_of(module, index);
-        bounds.least.push_back(front.empty() ? 0 : front.back().value);
-        before[index] += bounds.least.back();
-        add(bounds_[index].all_modules, front);
-      }
     }
     for (std::size_t index = 0; index < parts_.size(); ++index) {
-      bounds_[index].last_module = longest_of_last(index);
+      std::vector<point> sums(1);
+      double before = 0;
+      for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+        std::vector<point> const front = front_of(module, index);
+        modules_[module].before.push_back(before);
+        modules_[module].least.push_back(front.empty() ? 0 : front.back().value);
+        before += modules_[module].least.back();
+        add(sums, front);
+      }
+      all_modules_.push_back(std::move(sums));
+      last_module_.push_back(longest_of_last(index));
     }
   }
 
@@ -75,7 +75,10 @@ class gpu_time_bounds {
   /// of replicas.
   [[nodiscard]] std::vector<std::uint32_t> few_counts(std::uint32_t global_batch) const
   {
-    std::vector<std::uint32_t> counts(parts_.begin(), parts_.end());
+    std::vector<std::uint32_t> counts;
+    for (std::uint64_t const parts : parts_) {
+      counts.push_back(static_cast<std::uint32_t>(parts));
+    }
     for (std::uint32_t replicas = 1; replicas <= global_batch;
          replicas = global_batch / (global_batch / replicas) + 1) {
       counts.push_back(global_batch / replicas);
@@ -88,14 +91,14 @@ class gpu_time_bounds {
   /// Expects     every module has a choice.
   [[nodiscard]] time_units least_step(std::uint32_t microbatches) const
   {
-    bound_of const& bounds = bounds_[index_of(microbatches)];
+    std::size_t const index = index_of(microbatches);
     time_units least = no_cost;
-    for (auto const& [stages, gpu_time] : bounds.all_modules) {
+    for (auto const& [stages, gpu_time] : all_modules_[index]) {
       least = std::min(least, least_step(microbatches, stages,
                                          gpu_time / (static_cast<double>(gpus_) * microbatches)));
     }
     time_units least_of_last = no_cost;
-    for (auto const& [stages, longest] : bounds.last_module) {
+    for (auto const& [stages, longest] : last_module_[index]) {
       least_of_last = std::min(least_of_last, least_step(microbatches, stages, longest));
     }
     return std::max(least, least_of_last);
@@ -155,14 +158,8 @@ class gpu_time_bounds {
 
   /// A number of stages, and the least GPU time, or the least time of a stage, with no more of them.
   struct point {
-    std::uint64_t stages;
-    double value;
-  };
-
-  struct bound_of {
-    std::vector<point> all_modules;  // GPU time
-    std::vector<point>
-        last_module;  // time of a stage: it has no more replicas than the batch samples
+    std::uint64_t stages = 0;
+    double value = 0;
   };
 
   struct of_module {
@@ -250,7 +247,9 @@ class gpu_time_bounds {
   stage_choices const& choices_;
   std::vector<std::uint64_t> parts_;
   std::vector<of_module> modules_;
-  std::vector<bound_of> bounds_;  // for each of parts_
+  std::vector<std::vector<point>> all_modules_;  // GPU time, for each of parts_
+  // Time of a stage, for each of parts_: the last module has no more replicas than the batch samples.
+  std::vector<std::vector<point>> last_module_;
 };
 
 }  // namespace ballast::inline v0::detail

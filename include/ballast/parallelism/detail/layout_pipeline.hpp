@@ -34,20 +34,11 @@ class layout_pipeline {
   layout_pipeline(layout_problem const& problem, model_layout const& layout)
       : problem_(problem), layout_(layout)
   {
-    std::uint32_t first = 0;
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      groups_ = std::gcd(groups_, layout.modules[module].dp);
+    for (module_layout const& each : layout.modules) { groups_ = std::gcd(groups_, each.dp); }
+    for (std::size_t module = 0; module < modules(); ++module) {
+      first_stage_.push_back(stages_);
+      stages_ += std::size_t{replicas(module)} * layout.modules[module].pp;
     }
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      auto const& degrees = problem.modules[module].degrees;
-      placed_.push_back({first, layout.modules[module].dp / groups_, 0});
-      first += placed_.back().replicas * layout.modules[module].pp;
-      auto const degree = std::find_if(
-          degrees.begin(), degrees.end(),
-          [&](profiled_degree const& each) { return each.tp == layout.modules[module].tp; });
-      placed_.back().degree = static_cast<std::size_t>(degree - degrees.begin());
-    }
-    stages_ = first;
   }
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
@@ -63,16 +54,16 @@ class layout_pipeline {
     auto const link = [&](std::size_t from, std::size_t to) {
       links.push_back({to_id<stage_id>(from), to_id<stage_id>(to)});
     };
-    for (std::size_t module = 0; module < placed_.size() && stages_ == stages.size(); ++module) {
+    for (std::size_t module = 0; module < modules() && stages_ == stages.size(); ++module) {
       std::uint32_t const pp = layout_.modules[module].pp;
-      for (std::uint32_t replica = 0; replica < placed_[module].replicas; ++replica) {
+      for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
         for (std::uint32_t stage = 0; stage + 1 < pp; ++stage) {
           link(stage_of(module, replica, stage), stage_of(module, replica, stage + 1));
         }
-        if (module + 1 == placed_.size()) { continue; }
-        std::uint32_t const others = placed_[module + 1].replicas;
-        std::uint32_t const brokers = std::gcd(placed_[module].replicas, others);
-        std::uint32_t const broker = replica / (placed_[module].replicas / brokers);
+        if (module + 1 == modules()) { continue; }
+        std::uint32_t const others = replicas(module + 1);
+        std::uint32_t const brokers = std::gcd(replicas(module), others);
+        std::uint32_t const broker = replica / (replicas(module) / brokers);
         std::uint32_t const of_broker = others / brokers;
         for (std::uint32_t other = 0; other < of_broker; ++other) {
           link(stage_of(module, replica, pp - 1),
@@ -86,8 +77,7 @@ class layout_pipeline {
   /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x modules].
   [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
   {
-    std::size_t const modules = placed_.size();
-    std::size_t const samples = batch.size() / modules;
+    std::size_t const samples = batch.size() / modules();
     std::uint64_t const microbatches = layout_.microbatches;
     pipeline_times times(microbatches, stages_);
     for (std::uint64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
@@ -95,14 +85,14 @@ class layout_pipeline {
       std::uint64_t const turn = microbatch * groups_ + group;
       std::size_t const begin = samples * turn / (microbatches * groups_);
       std::size_t const end = samples * (turn + 1) / (microbatches * groups_);
-      for (std::size_t module = 0; module < modules; ++module) {
-        std::uint32_t const replicas = placed_[module].replicas;
-        for (std::uint32_t replica = 0; replica < replicas; ++replica) {
-          std::size_t const first = begin + (end - begin) * replica / replicas;
-          std::size_t const last = begin + (end - begin) * (replica + 1) / replicas;
+      for (std::size_t module = 0; module < modules(); ++module) {
+        std::uint32_t const all = replicas(module);
+        for (std::uint32_t replica = 0; replica < all; ++replica) {
+          std::size_t const first = begin + (end - begin) * replica / all;
+          std::size_t const last = begin + (end - begin) * (replica + 1) / all;
           packed_samples packed(*this, module);
           for (std::size_t sample = first; sample < last; ++sample) {
-            packed.add(batch[sample * modules + module]);
+            packed.add(batch[sample * modules() + module]);
           }
           set_times(times[to_id<microbatch_id>(microbatch)], module, replica, packed.time());
         }
@@ -119,11 +109,11 @@ class layout_pipeline {
   {
     pipeline_times times(layout_.microbatches, stages_);
     for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
-      for (std::size_t module = 0; module < placed_.size(); ++module) {
-        for (std::uint32_t replica = 0; replica < placed_[module].replicas; ++replica) {
+      for (std::size_t module = 0; module < modules(); ++module) {
+        for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
           packed_samples packed(*this, module);
           for (sample_id const sample : samples_of(module, replica, microbatch)) {
-            packed.add(batch[to_index(sample) * placed_.size() + module]);
+            packed.add(batch[to_index(sample) * modules() + module]);
           }
           set_times(times[to_id<microbatch_id>(microbatch)], module, replica, packed.time());
         }
@@ -133,16 +123,18 @@ class layout_pipeline {
   }
 
  private:
-  struct placed_module {
-    std::uint32_t first_stage = 0;
-    std::uint32_t replicas = 1;  // in each group
-    std::size_t degree = 0;
-  };
+  [[nodiscard]] std::size_t modules() const noexcept { return layout_.modules.size(); }
+
+  /// Of a module in each group.
+  [[nodiscard]] std::uint32_t replicas(std::size_t module) const noexcept
+  {
+    return layout_.modules[module].dp / groups_;
+  }
 
   [[nodiscard]] std::size_t stage_of(std::size_t module, std::uint32_t replica,
                                      std::uint32_t stage) const
   {
-    return placed_[module].first_stage + std::size_t{replica} * layout_.modules[module].pp + stage;
+    return first_stage_[module] + std::size_t{replica} * layout_.modules[module].pp + stage;
   }
 
   /// The time of all layers, for some samples packed together, on one of the tp GPUs.
@@ -150,7 +142,7 @@ class layout_pipeline {
    public:
     packed_samples(layout_pipeline const& pipeline, std::size_t module)
         : profile_(pipeline.problem_.modules[module]),
-          speeds_(profile_.degrees[pipeline.placed_[module].degree])
+          speeds_(*find_degree(profile_, pipeline.layout_.modules[module].tp))
     {}
 
     void add(tokens size)
@@ -192,8 +184,8 @@ class layout_pipeline {
   layout_problem problem_;
   model_layout layout_;
   std::uint32_t groups_ = 0;
-  std::size_t stages_ = 0;  // of a group
-  std::vector<placed_module> placed_;
+  std::size_t stages_ = 0;                // of a group
+  std::vector<std::size_t> first_stage_;  // of each module
 };
 
 }  // namespace ballast::inline v0::detail

@@ -27,20 +27,23 @@
 
 namespace ballast::inline v0::detail {
 
-/// A sample as the planning of a mix reads it.
-struct mix_sample {
-  cost_units cost;
-  tokens length;
-};
-
-/// The samples of one batch, heaviest first, with what the first so many of them cost and how many
-/// tokens they have.
+/// The samples of one batch, heaviest first: what the first so many of them cost, and how many tokens
+/// they have.
 ///
-/// Shapes      samples[n], cost_before[n + 1], tokens_before[n + 1].
+/// Shapes      cost_before[n + 1], tokens_before[n + 1].
 struct mix_batch {
-  std::vector<mix_sample> samples;
   std::vector<std::uint64_t> cost_before;
   std::vector<std::uint64_t> tokens_before;
+
+  [[nodiscard]] std::size_t size() const noexcept { return cost_before.size() - 1; }
+  [[nodiscard]] std::uint64_t cost(std::size_t sample) const noexcept
+  {
+    return cost_before[sample + 1] - cost_before[sample];
+  }
+  [[nodiscard]] tokens length(std::size_t sample) const noexcept
+  {
+    return static_cast<tokens>(tokens_before[sample + 1] - tokens_before[sample]);
+  }
 };
 
 /// What mixes are judged on: batches that are priced and sorted once for all of them.
@@ -66,7 +69,6 @@ inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens co
   std::span<priced_sample> const order = scratch.take<priced_sample>(costs.size());
   descending_order_into(order, costs, memory);
   mix_batch& added = all.batches[number];
-  added.samples = std::vector<mix_sample>(order.size());
   added.cost_before.reserve(order.size() + 1);
   added.tokens_before.reserve(order.size() + 1);
   std::uint64_t cost_sum = 0;
@@ -74,7 +76,6 @@ inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens co
   for (std::size_t place = 0; place < order.size(); ++place) {
     auto const [cost, sample] = order[place];
     tokens const length = lengths[to_index(sample)];
-    added.samples[place] = {cost, length};
     added.cost_before.push_back(cost_sum);
     added.tokens_before.push_back(token_sum);
     cost_sum += static_cast<std::uint64_t>(cost);

@@ -139,8 +139,9 @@ class mix_steps {
     }
 
     std::uint64_t done = 0;
-    for (auto const [cost, length] : batch.samples) {
-      auto const units = static_cast<std::uint64_t>(cost);
+    for (std::size_t sample = 0; sample < batch.size(); ++sample) {
+      std::uint64_t const units = batch.cost(sample);
+      tokens const length = batch.length(sample);
       bags_of_size<Bag>* best = kinds.data();
       step_eighths least = (bags.load(best->heap.front()) + units) * best->eighths;
       for (std::size_t kind = 1; kind < count; ++kind) {
@@ -201,7 +202,7 @@ class mix_steps {
     gpus += of_size;
     once += uint128{of_size} * static_cast<std::uint64_t>(exchanges.once[size]);
   }
-  auto const samples = batch.samples.size();
+  std::size_t const samples = batch.size();
   step_eighths heaviest = over_the_limit;
   step_eighths bound = 0;
   std::size_t smaller = bag_mix::sizes;  // the next smaller size that the mix has
@@ -215,7 +216,7 @@ class mix_steps {
           divided_up(bag_mix::largest * (batch.cost_before[first] + exchanged + once), gpus));
     };
     auto const on_smaller = [&](std::size_t sample) {
-      return static_cast<std::uint64_t>(batch.samples[sample].cost) * eighths_of(smaller);
+      return batch.cost(sample) * eighths_of(smaller);
     };
     if (smaller == bag_mix::sizes) {
       bound = spread(samples);
@@ -238,8 +239,8 @@ class mix_steps {
     auto const own_once = bag_mix::largest * static_cast<std::uint64_t>(exchanges.once[size]);
     bound = std::max(bound, own_once);
     if (samples > 0) {
-      auto const& [cost, length] = batch.samples.front();
-      auto const work = static_cast<std::uint64_t>(cost + exchanges.work(size, length));
+      auto const exchanged = static_cast<std::uint64_t>(exchanges.work(size, batch.length(0)));
+      std::uint64_t const work = batch.cost(0) + exchanged;
       heaviest = std::min(heaviest, work * eighths_of(size) + own_once);
     }
     std::uint64_t const of_size = std::uint64_t{mix.bags[size]} << size;

@@ -45,9 +45,8 @@ class unit_options {
   unit_options(orchestration_problem const& problem, unit_restrictions const& asked)
       : problem_(problem), asked_(asked)
   {
-    auto const passes = passes_of(problem);
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      prices_.emplace_back(problem, module, passes[module]);
+      prices_.emplace_back(problem, module, passes_of(problem, module));
       stages_.push_back(stages_of(module));
     }
     std::uint32_t const whole = problem.global_batch / problem.microbatch;

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -23,19 +22,16 @@ enum class unit_passes : std::uint8_t {
   all
 };
 
-/// Of each module of a problem.
-[[nodiscard]] inline std::vector<unit_passes> passes_of(orchestration_problem const& problem)
+[[nodiscard]] inline unit_passes passes_of(orchestration_problem const& problem,
+                                           std::size_t module) noexcept
 {
-  std::vector<unit_passes> passes;
-  bool is_fed_by_trained = false;
-  for (orchestrated_module const& module : problem.modules) {
-    is_fed_by_trained = is_fed_by_trained || module.is_input_trained;
-    passes.push_back(module.is_trained   ? unit_passes::all
-                     : is_fed_by_trained ? unit_passes::through_frozen
-                                         : unit_passes::forward);
-    is_fed_by_trained = is_fed_by_trained || module.is_trained;
+  if (problem.modules[module].is_trained) { return unit_passes::all; }
+  bool is_fed_by_trained = problem.modules[module].is_input_trained;
+  for (std::size_t before = 0; before < module; ++before) {
+    orchestrated_module const& each = problem.modules[before];
+    is_fed_by_trained = is_fed_by_trained || each.is_trained || each.is_input_trained;
   }
-  return passes;
+  return is_fed_by_trained ? unit_passes::through_frozen : unit_passes::forward;
 }
 
 /// What a unit takes of a step, and of the GPU that holds most.

@@ -2,6 +2,7 @@
 #ifndef BALLAST_REPORT_DETAIL_PLAN_PAGE_FIGURES_HPP
 #define BALLAST_REPORT_DETAIL_PLAN_PAGE_FIGURES_HPP
 
+#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
 #include <ballast/report/metrics.hpp>
@@ -40,7 +41,7 @@ template <class Ratio>
   std::vector<double> seconds;
   seconds.reserve(steps.size());
   for (report::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
-  std::sort(seconds.begin(), seconds.end());
+  heap_sort(seconds, [](double a, double b) { return a < b; });
   std::size_t const half = seconds.size() / 2;
   return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
 }

@@ -12,34 +12,35 @@
 namespace ballast::inline v0::detail {
 
 /// Several bars of a row that are drawn as one.
-template <class Bar>
 struct visible_bar {
-  std::span<Bar const* const> of;  ///< at least one
+  std::span<std::size_t const> of;  ///< their numbers, at least one
   double start = 0;
   double end = 0;
 };
 
-/// Calls draw(visible_bar) for the bars of a row. Neighbours that together are shorter than
-/// `thinnest` are drawn as one, so that the number of bars that a row draws is bounded.
+/// Calls draw(visible_bar) for the bars of a row, of which `row` has the numbers. Neighbours that
+/// together are shorter than `thinnest` are drawn as one, so that the number of bars that a row draws
+/// is bounded.
 ///
-/// Expects     bars are sorted by start.
+/// Expects     the bars of the row are sorted by start.
 /// Ensures     (1) every bar is in exactly one visible bar, in order
 ///             (2) a visible bar of several bars is shorter than `thinnest`; two visible bars that
 ///                 follow each other are together at least that long
-/// Complexity  O(bars).
+/// Complexity  O(bars of the row).
 template <class Bar, class Draw>
-void for_each_visible_bar(std::vector<Bar const*> const& bars, double thinnest, Draw const& draw)
+void for_each_visible_bar(std::vector<Bar> const& bars, std::span<std::size_t const> row,
+                          double thinnest, Draw const& draw)
 {
-  for (std::size_t first = 0; first < bars.size();) {
-    double const start = bars[first]->start;
+  for (std::size_t first = 0; first < row.size();) {
+    double const start = bars[row[first]].start;
     double end = start;
     std::size_t past = first;
-    for (; past < bars.size(); ++past) {
-      double const next_end = bars[past]->start + bars[past]->duration;
+    for (; past < row.size(); ++past) {
+      double const next_end = bars[row[past]].start + bars[row[past]].duration;
       if (past > first && next_end - start >= thinnest) { break; }
       end = std::max(end, next_end);
     }
-    draw(visible_bar<Bar>{{bars.data() + first, past - first}, start, end});
+    draw(visible_bar{row.subspan(first, past - first), start, end});
     first = past;
   }
 }

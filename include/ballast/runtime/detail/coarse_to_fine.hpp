@@ -5,7 +5,6 @@
 #include <ballast/core/config.hpp>
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -18,14 +17,20 @@ namespace ballast::inline v0::detail {
   std::vector<std::size_t> order;
   if (count > 0) { order.push_back(0); }
   if (count > 1) { order.push_back(count - 1); }
-  std::vector<std::pair<std::size_t, std::size_t>> gaps;  // between two that are in the order
-  if (count > 2) { gaps.emplace_back(0, count - 1); }
-  for (std::size_t at = 0; at < gaps.size(); ++at) {
-    auto const [first, last] = gaps[at];
+  std::vector<std::size_t> ends;  // of the gaps between two that are in the order, in turn
+  auto const add_gap = [&ends](std::size_t first, std::size_t last) {
+    if (last - first < 2) { return; }
+    ends.push_back(first);
+    ends.push_back(last);
+  };
+  if (count > 2) { add_gap(0, count - 1); }
+  for (std::size_t at = 0; at < ends.size(); at += 2) {
+    std::size_t const first = ends[at];
+    std::size_t const last = ends[at + 1];
     std::size_t const middle = first + (last - first) / 2;
     order.push_back(middle);
-    if (middle - first > 1) { gaps.emplace_back(first, middle); }
-    if (last - middle > 1) { gaps.emplace_back(middle, last); }
+    add_gap(first, middle);
+    add_gap(middle, last);
   }
   return order;
 }

@@ -27,6 +27,9 @@ namespace ballast::inline v0::detail {
 /// Complexity  construction: O(l log l); most: O(l log l).
 class disjoint_sums {
  public:
+  /// Of no microbatches.
+  disjoint_sums() = default;
+
   disjoint_sums(std::span<time_units const> first, std::span<time_units const> second,
                 workspace::frame& scratch)
       : first_(first),

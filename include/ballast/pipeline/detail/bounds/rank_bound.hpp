@@ -15,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -41,7 +40,7 @@ class rank_bound {
   {
     for (std::size_t const column : tasks.columns()) { work_ += columns.total(column); }
     if (tasks.kinds() == 2) {
-      apart_.emplace(columns[tasks.columns()[0]], columns[tasks.columns()[1]], scratch);
+      apart_ = {columns[tasks.columns()[0]], columns[tasks.columns()[1]], scratch};
     }
     for (std::size_t head = 0; head < ends.heads().size(); ++head) {
       for (std::size_t tail = 0; tail < ends.tails().size(); ++tail) {
@@ -117,7 +116,7 @@ class rank_bound {
   {
     time_units longest = 0;
     for (bool const closely : {false, true}) {
-      if (closely && !apart_) { break; }
+      if (closely && tasks_.kinds() != 2) { break; }
       for (std::size_t head = 0; head < ends_.heads().size(); ++head) {
         for (std::size_t tail = 0; tail < ends_.tails().size(); ++tail) {
           std::size_t const first = ends_.heads()[head].index;
@@ -216,9 +215,9 @@ class rank_bound {
     last_result& last = last_results_[route.head][route.tail][route.around ? 1 : 0];
     if (last.tasks != off || last.in_both != in_both || last.without != without) {
       // The passes of these microbatches in one column may be of any; all others are apart.
-      time_units const forward = apart_->most(off[0] - in_both, off[1], without) +
+      time_units const forward = apart_.most(off[0] - in_both, off[1], without) +
                                  most_of(tasks_.columns()[0], in_both, fixed);
-      time_units const backward = apart_->most(off[0], off[1] - in_both, without) +
+      time_units const backward = apart_.most(off[0], off[1] - in_both, without) +
                                   most_of(tasks_.columns()[1], in_both, fixed);
       last = {off, in_both, without, std::min(forward, backward)};
     }
@@ -233,7 +232,7 @@ class rank_bound {
   rank_tasks const& tasks_;
   rank_ends const& ends_;
   time_units work_ = 0;
-  std::optional<disjoint_sums> apart_;  // for ranks with one forward and one backward kind
+  disjoint_sums apart_;  // for ranks with one forward and one backward kind
   by_ends<time_units> least_of_ends_{};
   by_ends<std::array<last_result, 2>> last_results_{};
 };
