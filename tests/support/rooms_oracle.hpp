@@ -35,12 +35,17 @@ void expect_tightest_bins(Bins bins, std::size_t count, std::int64_t capacity, s
       continue;
     }
     auto const expected = oracle.lower_bound(value);
-    auto const found = bins.take_tightest(value);
-    ASSERT_EQ(found.has_value(), expected != oracle.end()) << "step " << step;
-    if (!found) { continue; }
-    ASSERT_EQ(found->room, expected->first) << "step " << step;
-    ASSERT_EQ(found->bin, expected->second.back()) << "step " << step;
-    outside.push_back(found->bin);
+    ballast::bin_id bin{};
+    std::int64_t room = -1;
+    bool const found = bins.take_tightest(value, bin, room);
+    ASSERT_EQ(found, expected != oracle.end()) << "step " << step;
+    if (!found) {
+      ASSERT_EQ(room, -1) << "step " << step;
+      continue;
+    }
+    ASSERT_EQ(room, expected->first) << "step " << step;
+    ASSERT_EQ(bin, expected->second.back()) << "step " << step;
+    outside.push_back(bin);
     expected->second.pop_back();
     if (expected->second.empty()) { oracle.erase(expected); }
   }

@@ -155,8 +155,9 @@ namespace detail {
   return interpolated_throughput::from(span_of(sizes), span_of(speeds));
 }
 
-/// Nothing unless the points are those of two numbers of layers, and of two sizes with each.
-[[nodiscard]] inline result<module_memory> memory_through(measured_degree const& degree)
+/// The memory through measured points, if these are of two numbers of layers, and of two sizes with
+/// each.
+[[nodiscard]] inline result<void> fit_memory(module_memory& memory, measured_degree const& degree)
 {
   auto const& state = degree.state;
   auto const& held = degree.activations;
@@ -176,12 +177,11 @@ namespace detail {
         concat({"has ", held.size(), " activation_bytes; give four, of ", state[0].layers, " and ",
                 state[1].layers, " layers as state_bytes has them, each at the same two sizes"}));
   }
-  module_memory memory;
   memory.layers = {state[0].layers, state[1].layers};
   memory.state_bytes = {state[0].bytes, state[1].bytes};
   memory.sizes = {held[0].size, held[1].size};
   memory.activation_bytes = {{{held[0].bytes, held[1].bytes}, {held[2].bytes, held[3].bytes}}};
-  return memory;
+  return {};
 }
 
 }  // namespace detail
@@ -221,9 +221,11 @@ namespace detail {
       if (!attention) {
         return refuse_degree("attention_flop_per_second: " + attention.error().message);
       }
-      auto const memory = detail::memory_through(degree);
-      if (!memory) { return refuse_degree(memory.error().message); }
-      profile.degrees.push_back({degree.tp, *linear, *attention, *memory});
+      module_memory memory;
+      if (auto const fitted = detail::fit_memory(memory, degree); !fitted) {
+        return refuse_degree(fitted.error().message);
+      }
+      profile.degrees.push_back({degree.tp, *linear, *attention, memory});
     }
     if (auto checked = check_profile(profile); !checked) {
       return fail(checked.error().code, modules.size() - 1, checked.error().message);

@@ -78,12 +78,13 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
   }
   plan.costs.resize(count);
   plan.attention.resize(pads_attention ? count : 0);
-  auto const lengths = detail::read_samples(
-      samples, count, bags, length_of, scratch,
+  detail::sample_lengths lengths;
+  auto const read = detail::read_samples(
+      lengths, samples, count, bags, length_of, scratch,
       detail::sample_prices<CostOf>{cost_of, detail::mutable_span_of(plan.costs),
                                     detail::mutable_span_of(plan.attention)});
-  if (!lengths) { return tl::unexpected(lengths.error()); }
-  plan.short_samples = lengths->short_samples;
+  if (!read) { return read; }
+  plan.short_samples = lengths.short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
   plan.loads.assign(bags.size(), 0);
   plan.bags_digest = bags.digest();
@@ -93,11 +94,11 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
   std::span<std::int64_t const> weights;
   if (constraints.most_per_gpu != constraints.no_limit) {
-    weights = constraints.weights.empty() ? lengths->own : constraints.weights;
+    weights = constraints.weights.empty() ? lengths.own : constraints.weights;
   }
-  detail::planned_items items{detail::span_of(plan.costs), lengths->fitting, weights, home};
+  detail::planned_items items{detail::span_of(plan.costs), lengths.fitting, weights, home};
   items.attention = detail::span_of(plan.attention);
-  if (plan.short_samples > 0) { items.joint_lengths = lengths->own; }
+  if (plan.short_samples > 0) { items.joint_lengths = lengths.own; }
   std::span<bag_id> owner = detail::mutable_span_of(plan.owner);
   std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
   if (!constraints.together.empty()) {
@@ -110,20 +111,20 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     owner = scratch.take<bag_id>(items.costs.size());
     std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
   }
-  auto const bound = detail::plan_items(items, bags, policy, constraints.most_per_gpu,
-                                        detail::mutable_span_of(plan.loads), owner, memory);
-  if (!bound) { return tl::unexpected(bound.error()); }
+  auto const planned =
+      detail::plan_items(items, bags, policy, constraints.most_per_gpu,
+                         detail::mutable_span_of(plan.loads), owner, plan.lower_bound, memory);
+  if (!planned) { return planned; }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     plan.owner[sample] = owner[item_of[sample]];
   }
 
-  plan.lower_bound = *bound;
   plan.samples.regroup(detail::span_of(plan.owner), bags.size());
   plan.makespan = makespan_of(detail::span_of(plan.loads), bags.speeds());
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
                   ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
-  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
+  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths.own, home);
   return {};
 }
 

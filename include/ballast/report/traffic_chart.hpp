@@ -66,7 +66,7 @@ inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& 
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   // The area of the bytes within nodes covers the lower part of the area of all bytes.
   for (bool const within : {false, true}) {
-    double traffic_bar::* const bytes = within ? &traffic_bar::within_node : &traffic_bar::all;
+    auto const bytes = within ? &traffic_bar::within_node : &traffic_bar::all;
     std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
     for (std::size_t stair = 0; stair < stairs; ++stair) {
       std::size_t const first = stair * sorted.size() / stairs;

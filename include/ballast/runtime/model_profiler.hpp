@@ -268,13 +268,14 @@ template <profiler_clock Clock, prepares_points Prepare,
       continue;
     }
     if (!done) { return tl::unexpected(done.error()); }
-    auto const speed = detail::speed_of(point.size, times, flop / point.tp);
-    if (!speed) {
-      return fail(speed.error().code, speed.error().position,
+    speed_point speed;
+    auto const measured = detail::measure_speed(speed, point.size, times, flop / point.tp);
+    if (!measured) {
+      return fail(measured.error().code, measured.error().position,
                   detail::concat({"module ", grid.name, " at tp ", point.tp, " and size ",
-                                  point.size, " ", speed.error().message}));
+                                  point.size, " ", measured.error().message}));
     }
-    (void)add_point(detail::speeds_of(module, point), *speed);
+    (void)add_point(detail::speeds_of(module, point), speed);
     ++summary.measured;
     flop_done += flop;
     flop_left -= flop;

@@ -50,7 +50,8 @@ struct items {
 };
 
 struct items_outcome {
-  ballast::result<ratio> bound;
+  ballast::result<void> planned;
+  ratio bound;
   std::vector<cost_units> loads;
 };
 
@@ -60,17 +61,18 @@ items_outcome plan(items const& given, bag_layout const& bags, told const& polic
   std::vector<cost_units> loads(bags.size(), 0);
   std::vector<bag_id> owner(given.costs.size(), ballast::to_id<bag_id>(bags.size()));
   ballast::workspace memory;
-  auto bound = ballast::detail::plan_items(
+  ratio bound;
+  auto planned = ballast::detail::plan_items(
       planned_items{given.costs, given.lengths, given.weights, {}, given.first_sample}, bags,
-      policy, most_per_gpu, loads, owner, memory);
-  return {std::move(bound), std::move(loads)};
+      policy, most_per_gpu, loads, owner, bound, memory);
+  return {std::move(planned), bound, std::move(loads)};
 }
 
 TEST(PlanItems, AnswersTheBestBoundThatIsKnown)
 {
   // The mean is 6; the policy knows no better, or it does.
-  EXPECT_EQ(*plan({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}}).bound, (ratio{6, 1}));
-  EXPECT_EQ(*plan({{6, 4, 3}}, ballast::one_gpu_bags(2), told{{0, 1, 0}, {8, 1}}).bound,
+  EXPECT_EQ(plan({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}}).bound, (ratio{6, 1}));
+  EXPECT_EQ(plan({{6, 4, 3}}, ballast::one_gpu_bags(2), told{{0, 1, 0}, {8, 1}}).bound,
             (ratio{8, 1}));
   EXPECT_EQ(told{}, told{});
 }
@@ -79,7 +81,7 @@ TEST(PlanItems, MultipliesInPaddedBatches)
 {
   auto const padded =
       plan({{6, 4, 2}}, ballast::one_gpu_bags(2), told{{0, 1, 1}, {}, batching::padded});
-  ASSERT_TRUE(padded.bound);
+  ASSERT_TRUE(padded.planned);
   EXPECT_EQ(padded.loads, (std::vector<cost_units>{6, 8}));
 }
 
@@ -87,8 +89,8 @@ TEST(PlanItems, RefusesPaddedLoadsThatCouldOverflow)
 {
   constexpr auto most = ballast::no_cost - 1;
   told const policy{{0, 0, 0}, {}, batching::padded};
-  EXPECT_TRUE(plan({{1, most / 3, 1}}, ballast::one_gpu_bags(1), policy).bound);
-  auto const overflow = plan({{1, most / 3 + 1, 1}}, ballast::one_gpu_bags(1), policy).bound;
+  EXPECT_TRUE(plan({{1, most / 3, 1}}, ballast::one_gpu_bags(1), policy).planned);
+  auto const overflow = plan({{1, most / 3 + 1, 1}}, ballast::one_gpu_bags(1), policy).planned;
   ASSERT_FALSE(overflow);
   EXPECT_EQ(overflow.error().code, error_code::out_of_range);
   EXPECT_EQ(overflow.error().position, 1U);
@@ -97,31 +99,31 @@ TEST(PlanItems, RefusesPaddedLoadsThatCouldOverflow)
 TEST(PlanItems, RefusesABagThatIsTooHeavy)
 {
   auto const fits = plan({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 9);
-  EXPECT_TRUE(fits.bound);
+  EXPECT_TRUE(fits.planned);
   auto const over = plan({{1, 1, 1}, {4, 5, 6}}, ballast::one_gpu_bags(2), told{{0, 0, 1}}, 8);
-  ASSERT_FALSE(over.bound);
-  EXPECT_EQ(over.bound.error().code, error_code::infeasible);
-  EXPECT_EQ(over.bound.error().position, 1U);
+  ASSERT_FALSE(over.planned);
+  EXPECT_EQ(over.planned.error().code, error_code::infeasible);
+  EXPECT_EQ(over.planned.error().position, 1U);
 }
 
 TEST(PlanItems, GivesLargerBagsMoreRoom)
 {
   bag_layout const bags(
       std::vector<ballast::bag>{{ballast::rank_id{0}, 2}, {ballast::rank_id{2}, 1}});
-  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, 5).bound);
-  EXPECT_FALSE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 1, 1}}, 5).bound);
+  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, 5).planned);
+  EXPECT_FALSE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 1, 1}}, 5).planned);
   // A limit so large that two GPUs of it do not fit 63 bits is none.
   constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
-  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, most).bound);
+  EXPECT_TRUE(plan({{1, 1, 1}, {4, 5, 4}}, bags, told{{0, 0, 1}}, most).planned);
 }
 
 TEST(PlanItems, NamesAnItemWithoutABagByItsFirstSample)
 {
   auto const out =
       plan({{1, 1, 1}, {6, 6, 6}, {0, 5, 7}}, ballast::one_gpu_bags(2), told{{0, 1, 2}}, 10);
-  ASSERT_FALSE(out.bound);
-  EXPECT_EQ(out.bound.error().position, 7U);
-  EXPECT_THAT(out.bound.error().message,
+  ASSERT_FALSE(out.planned);
+  EXPECT_EQ(out.planned.error().position, 7U);
+  EXPECT_THAT(out.planned.error().message,
               testing::HasSubstr("sample 7 and what stays with it weigh 6 and found no bag"));
 }
 

@@ -38,11 +38,11 @@ TEST(ReadSamples, ReadsLengthsOnceWhereNoSampleCanBeShort)  // Ensures (1)
   ballast::workspace memory;
   auto scratch = memory.open();
   std::vector<tokens> const samples{4, 0, 9};
-  auto const all = read_samples(samples, 3, pairs(), std::identity{}, scratch, free_of_charge);
-  ASSERT_TRUE(all);
-  EXPECT_THAT(all->own, ElementsAre(4, 0, 9));
-  EXPECT_EQ(all->own.data(), all->fitting.data());
-  EXPECT_EQ(all->short_samples, 0U);
+  ballast::detail::sample_lengths all;
+  ASSERT_TRUE(read_samples(all, samples, 3, pairs(), std::identity{}, scratch, free_of_charge));
+  EXPECT_THAT(all.own, ElementsAre(4, 0, 9));
+  EXPECT_EQ(all.own.data(), all.fitting.data());
+  EXPECT_EQ(all.short_samples, 0U);
 }
 
 TEST(ReadSamples, LetsPoliciesSeeShortSamplesAsLongAsASmallestBag)
@@ -51,11 +51,11 @@ TEST(ReadSamples, LetsPoliciesSeeShortSamplesAsLongAsASmallestBag)
   auto scratch = memory.open();
   auto const bags = pairs().with_short_samples(ballast::short_samples::admitted);
   std::vector<tokens> const samples{1, 0, 9, 1};
-  auto const all = read_samples(samples, 4, bags, std::identity{}, scratch, free_of_charge);
-  ASSERT_TRUE(all);
-  EXPECT_THAT(all->own, ElementsAre(1, 0, 9, 1));
-  EXPECT_THAT(all->fitting, ElementsAre(2, 0, 9, 2));
-  EXPECT_EQ(all->short_samples, 2U);
+  ballast::detail::sample_lengths all;
+  ASSERT_TRUE(read_samples(all, samples, 4, bags, std::identity{}, scratch, free_of_charge));
+  EXPECT_THAT(all.own, ElementsAre(1, 0, 9, 1));
+  EXPECT_THAT(all.fitting, ElementsAre(2, 0, 9, 2));
+  EXPECT_EQ(all.short_samples, 2U);
 }
 
 TEST(ReadSamples, PricesOnlySamplesWhoseLengthIsGood)
@@ -70,10 +70,11 @@ TEST(ReadSamples, PricesOnlySamplesWhoseLengthIsGood)
       return {};
     };
     std::vector<tokens> const samples{4, bad, 5};
-    auto const all = read_samples(samples, 3, pairs(), std::identity{}, scratch, price);
-    ASSERT_FALSE(all) << bad;
-    EXPECT_EQ(all.error().position, 1U);
-    EXPECT_THAT(all.error().message, testing::StartsWith("sample 1 "));
+    ballast::detail::sample_lengths all;
+    auto const read = read_samples(all, samples, 3, pairs(), std::identity{}, scratch, price);
+    ASSERT_FALSE(read) << bad;
+    EXPECT_EQ(read.error().position, 1U);
+    EXPECT_THAT(read.error().message, testing::StartsWith("sample 1 "));
     EXPECT_THAT(priced, ElementsAre(0U));
   }
 }
@@ -85,10 +86,11 @@ TEST(ReadSamples, ReturnsTheErrorOfAPrice)
   auto const price = [](std::size_t sample, tokens, tokens length) {
     return check_cost({sample, length}, length - 5, 0);
   };
-  auto const all =
-      read_samples(std::vector<tokens>{6, 7, 3}, 3, pairs(), std::identity{}, scratch, price);
-  ASSERT_FALSE(all);
-  EXPECT_EQ(all.error().message,
+  ballast::detail::sample_lengths all;
+  auto const read =
+      read_samples(all, std::vector<tokens>{6, 7, 3}, 3, pairs(), std::identity{}, scratch, price);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message,
             "sample 2 of 3 tokens has a negative cost; correct the cost model");
 }
 

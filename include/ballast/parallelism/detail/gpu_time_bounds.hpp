@@ -76,6 +76,7 @@ class gpu_time_bounds {
   [[nodiscard]] std::vector<std::uint32_t> few_counts(std::uint32_t global_batch) const
   {
     std::vector<std::uint32_t> counts;
+    counts.reserve(parts_.size());
     for (std::uint64_t const parts : parts_) {
       counts.push_back(static_cast<std::uint32_t>(parts));
     }

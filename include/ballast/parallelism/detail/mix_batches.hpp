@@ -73,8 +73,7 @@ inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens co
   added.tokens_before.reserve(order.size() + 1);
   std::uint64_t cost_sum = 0;
   std::uint64_t token_sum = 0;
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    auto const [cost, sample] = order[place];
+  for (auto const [cost, sample] : order) {
     tokens const length = lengths[to_index(sample)];
     added.cost_before.push_back(cost_sum);
     added.tokens_before.push_back(token_sum);

@@ -91,16 +91,17 @@ namespace ballast::inline v0::detail {
   return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
-/// Runs a policy on items, checks what it did, and returns the best lower bound that is known.
+/// Runs a policy on items, checks what it did, and says the best lower bound that is known.
 ///
 /// In, out     loads[m] enters as 0 and owner[k] as bag m, which does not exist.
+/// Out         bound
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a padded batch could overflow.
 template <partition_policy Policy>
-[[nodiscard]] result<ratio> plan_items(planned_items const& items, bag_layout const& bags,
-                                       Policy const& policy, std::int64_t most_per_gpu,
-                                       std::span<cost_units> loads, std::span<bag_id> owner,
-                                       workspace& memory)
+[[nodiscard]] result<void> plan_items(planned_items const& items, bag_layout const& bags,
+                                      Policy const& policy, std::int64_t most_per_gpu,
+                                      std::span<cost_units> loads, std::span<bag_id> owner,
+                                      ratio& bound, workspace& memory)
 {
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
@@ -125,9 +126,10 @@ template <partition_policy Policy>
   problem.lower_bound = makespan_lower_bound(problem, memory);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
-    return tl::unexpected(checked.error());
+    return checked;
   }
-  return std::max(proven, problem.lower_bound);
+  bound = std::max(proven, problem.lower_bound);
+  return {};
 }
 
 /// The share of all tokens whose sample is not owned by the bag that holds it.

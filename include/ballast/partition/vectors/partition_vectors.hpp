@@ -95,17 +95,18 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   plan.owner.resize(count);
   plan.loads.assign(bins, {});
   bool const limited = constraints.most_per_gpu != constraints.no_limit;
-  auto const bound = detail::plan_vectors(
+  ratio bound;
+  auto const planned = detail::plan_vectors(
       vector_problem<D>{detail::span_of(plan.costs)}, {},
       limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
-      detail::mutable_span_of(plan.loads), detail::mutable_span_of(plan.owner), memory);
-  if (!bound) { return tl::unexpected(bound.error()); }
+      detail::mutable_span_of(plan.loads), detail::mutable_span_of(plan.owner), bound, memory);
+  if (!planned) { return planned; }
   plan.samples.regroup(detail::span_of(plan.owner), bins);
   plan.makespan = 0;
   for (cost_vector<D> const& load : plan.loads) {
     plan.makespan = std::max(plan.makespan, *std::max_element(load.begin(), load.end()));
   }
-  plan.lower_bound = bound->numerator;  // of speed 1, so of denominator 1
+  plan.lower_bound = bound.numerator;  // of speed 1, so of denominator 1
   return {};
 }
 
@@ -163,25 +164,27 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
   auto scratch = memory.open();
   plan.costs.resize(count);
-  auto const lengths = detail::read_samples(
-      samples, count, bags, length_of, scratch,
+  detail::sample_lengths lengths;
+  auto const read = detail::read_samples(
+      lengths, samples, count, bags, length_of, scratch,
       detail::vector_prices<D, CostsOf>{costs_of, detail::mutable_span_of(plan.costs)});
-  if (!lengths) { return tl::unexpected(lengths.error()); }
-  plan.short_samples = lengths->short_samples;
+  if (!read) { return read; }
+  plan.short_samples = lengths.short_samples;
 
   std::span<std::int64_t const> weights;
   if (constraints.most_per_gpu != constraints.no_limit) {
-    weights = constraints.weights.empty() ? lengths->own : constraints.weights;
+    weights = constraints.weights.empty() ? lengths.own : constraints.weights;
   }
   std::span<bin_id> const owner = scratch.take<bin_id>(count);
   plan.loads.assign(bags.size(), {});
-  vector_problem<D> const problem{detail::span_of(plan.costs), lengths->fitting, bags.sizes(),
+  vector_problem<D> const problem{detail::span_of(plan.costs), lengths.fitting, bags.sizes(),
                                   bags.speeds()};
-  std::span<tokens const> own = lengths->own;
+  std::span<tokens const> own = lengths.own;
   if (plan.short_samples == 0) { own = {}; }
-  auto const bound = detail::plan_vectors(problem, own, weights, constraints, policy,
-                                          detail::mutable_span_of(plan.loads), owner, memory);
-  if (!bound) { return tl::unexpected(bound.error()); }
+  auto const planned =
+      detail::plan_vectors(problem, own, weights, constraints, policy,
+                           detail::mutable_span_of(plan.loads), owner, plan.lower_bound, memory);
+  if (!planned) { return planned; }
 
   plan.owner.resize(count);
   std::transform(owner.begin(), owner.end(), plan.owner.begin(),
@@ -194,11 +197,10 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
     ratio const finish{*std::max_element(load.begin(), load.end()), bags.speeds()[bag]};
     plan.makespan = std::max(plan.makespan, finish);
   }
-  plan.lower_bound = *bound;
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
   std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
+  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths.own, home);
   return {};
 }
 

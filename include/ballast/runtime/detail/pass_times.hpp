@@ -84,11 +84,13 @@ template <class Prepare, class Point, class Clock>
   return values[below] + (values[above] - values[below]) / 2;
 }
 
-/// The measured point of a size: FLOP of one GPU per second of a run of both passes.
+/// Measures the point of a size: FLOP of one GPU per second of a run of both passes.
 ///
+/// Out         point
 /// Errors      out_of_range: a run took no time by the clock, or its throughput is no number that a
 ///             profile can hold. The message begins after the name of what was measured.
-[[nodiscard]] inline result<speed_point> speed_of(tokens size, pass_times const& times, double flop)
+[[nodiscard]] inline result<void> measure_speed(speed_point& point, tokens size,
+                                                pass_times const& times, double flop)
 {
   std::vector<std::int64_t> both(times.forward.size());
   for (std::size_t run = 0; run < both.size(); ++run) {
@@ -104,14 +106,13 @@ template <class Prepare, class Point, class Clock>
     return fail(error_code::out_of_range, 0,
                 "took no time by the clock; time more layers or larger sizes");
   }
-  speed_point point;
   point.size = size;
   point.flop_per_second = per_second(median);
   point.lower_quartile = per_second(quartile(both, 3));
   point.upper_quartile = per_second(quartile(std::move(both), 1));
   point.forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2));
   point.backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2));
-  return point;
+  return {};
 }
 
 }  // namespace ballast::inline v0::detail

@@ -31,11 +31,12 @@ TEST(PlanVectors, GivesSamplesThatStayTogetherOneBin)
   std::vector<cost_vector<2>> loads(2, cost_vector<2>{});
   std::vector<bin_id> owner(4);
   ballast::workspace memory;
-  auto const bound = ballast::detail::plan_vectors(
+  ballast::ratio bound;
+  auto const planned = ballast::detail::plan_vectors(
       ballast::vector_problem<2>{costs}, {}, weights, {.together = keys, .most_per_gpu = 4},
-      ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), memory);
-  ASSERT_TRUE(bound) << bound.error().message;
-  EXPECT_EQ(*bound, ballast::ratio{5});
+      ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), bound, memory);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(bound, ballast::ratio{5});
   EXPECT_EQ(owner, (std::vector{bin_id{0}, bin_id{1}, bin_id{0}, bin_id{1}}));
   EXPECT_EQ(loads, (std::vector<cost_vector<2>>{{5, 0}, {0, 5}}));
 }
@@ -49,12 +50,13 @@ TEST(PlanVectors, HasNoLimitWhereGpusHoldMoreThanAWordDoes)
   std::vector<cost_vector<1>> loads(1, cost_vector<1>{});
   std::vector<bin_id> owner(1);
   ballast::workspace memory;
-  auto const bound = ballast::detail::plan_vectors(
+  ballast::ratio bound;
+  auto const planned = ballast::detail::plan_vectors(
       ballast::vector_problem<1>{costs, lengths, gpus, gpus}, {}, weights,
       {.most_per_gpu = ballast::partition_constraints::no_limit - 1},
-      ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), memory);
-  ASSERT_TRUE(bound) << bound.error().message;
-  EXPECT_EQ(*bound, ballast::ratio{1});
+      ballast::vector_longest_processing_time{}, std::span(loads), std::span(owner), bound, memory);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(bound, ballast::ratio{1});
 }
 
 }  // namespace

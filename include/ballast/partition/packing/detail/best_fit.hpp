@@ -7,6 +7,7 @@
 #include <ballast/partition/packing/concepts.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -22,9 +23,10 @@ template <class Bins>
 {
   std::size_t opened = 0;
   for (auto const [weight, sample] : problem.heaviest_first) {
-    auto const tightest = bins.take_tightest(weight);
-    bin_id const bin = tightest ? tightest->bin : to_id<bin_id>(opened++);
-    bins.put(bin, (tightest ? tightest->room : problem.capacity) - weight);
+    bin_id bin{};
+    std::int64_t room = problem.capacity;
+    if (!bins.take_tightest(weight, bin, room)) { bin = to_id<bin_id>(opened++); }
+    bins.put(bin, room - weight);
     owner[to_index(sample)] = bin;
   }
   return opened;

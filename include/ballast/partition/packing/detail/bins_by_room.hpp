@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -43,20 +42,18 @@ class bins_by_room {
     rooms_.insert(place);
   }
 
-  struct found_bin {
-    bin_id bin;
-    std::int64_t room;
-  };
-
-  /// Removes the bin with the least room of at least `weight`, and says how much room it has.
-  [[nodiscard]] std::optional<found_bin> take_tightest(std::int64_t weight) noexcept
+  /// Removes the bin with the least room of at least `weight` and says which it is and how much room
+  /// it has; false, and both are as they were, where there is none.
+  [[nodiscard]] bool take_tightest(std::int64_t weight, bin_id& bin, std::int64_t& room) noexcept
   {
     std::size_t const place = rooms_.first_from(static_cast<std::size_t>(weight));
-    if (place == bit_hierarchy::none) { return std::nullopt; }
-    std::uint32_t const bin = last_[place];
-    last_[place] = before_[bin];
+    if (place == bit_hierarchy::none) { return false; }
+    std::uint32_t const taken = last_[place];
+    last_[place] = before_[taken];
     if (last_[place] == none) { rooms_.erase(place); }
-    return found_bin{bin_id{bin}, static_cast<std::int64_t>(place)};
+    bin = bin_id{taken};
+    room = static_cast<std::int64_t>(place);
+    return true;
   }
 
  private:

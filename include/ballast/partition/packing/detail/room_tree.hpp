@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 namespace ballast::inline v0::detail {
 
@@ -23,11 +22,6 @@ namespace ballast::inline v0::detail {
 /// Source      R. Seidel, C. R. Aragon, "Randomized Search Trees", Algorithmica 16:464-497, 1996.
 class room_tree {
  public:
-  struct found_bin {
-    bin_id bin;
-    std::int64_t room;
-  };
-
   /// Bins are numbered below `bins`.
   room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(take_records<node>(scratch, bins))
   {}
@@ -65,8 +59,9 @@ class room_tree {
     nodes_[added].priority = priority;
   }
 
-  /// Removes the bin with the least room of at least `weight`, and says how much room it has.
-  [[nodiscard]] std::optional<found_bin> take_tightest(std::int64_t weight) noexcept
+  /// Removes the bin with the least room of at least `weight` and says which it is and how much room
+  /// it has; false, and both are as they were, where there is none.
+  [[nodiscard]] bool take_tightest(std::int64_t weight, bin_id& bin, std::int64_t& room) noexcept
   {
     std::uint32_t* tightest = nullptr;
     for (std::uint32_t* slot = &root_; *slot != none;) {
@@ -74,7 +69,7 @@ class room_tree {
       if (at.room >= weight) { tightest = slot; }
       slot = at.room >= weight ? &at.less : &at.more;
     }
-    if (tightest == nullptr) { return std::nullopt; }
+    if (tightest == nullptr) { return false; }
     std::uint32_t const taken = *tightest;
     // The two trees below it become one in its place.
     std::uint32_t less = nodes_[taken].less;
@@ -87,7 +82,9 @@ class room_tree {
       top = *tightest;
     }
     *tightest = less != none ? less : more;
-    return found_bin{bin_id{taken}, nodes_[taken].room};
+    bin = bin_id{taken};
+    room = nodes_[taken].room;
+    return true;
   }
 
  private:

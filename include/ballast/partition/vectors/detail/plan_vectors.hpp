@@ -102,21 +102,22 @@ template <std::size_t D>
 }
 
 /// Runs a policy on samples, or on sets of them that stay together, each as if it were one, and
-/// returns the best lower bound that is known.
+/// says the best lower bound that is known.
 ///
 /// Shapes      own_lengths[n], or empty where samples have none or those of the problem.
 /// Expects     `samples` is a valid vector_problem without weights or capacities; `weights` are
 ///             empty where nothing limits the bins. Constraints are checked.
 /// In, out     loads[m] enters as 0, owner[n] unspecified.
+/// Out         bound
 /// Errors      infeasible: sample `position`, of those that stay together the first, found no bin
 ///             with room, or fits none together with them.
 template <std::size_t D, vector_partition_policy<D> Policy>
-[[nodiscard]] result<ratio> plan_vectors(vector_problem<D> const& samples,
-                                         std::span<tokens const> own_lengths,
-                                         std::span<std::int64_t const> weights,
-                                         partition_constraints const& constraints,
-                                         Policy const& policy, std::span<cost_vector<D>> loads,
-                                         std::span<bin_id> owner, workspace& memory)
+[[nodiscard]] result<void> plan_vectors(vector_problem<D> const& samples,
+                                        std::span<tokens const> own_lengths,
+                                        std::span<std::int64_t const> weights,
+                                        partition_constraints const& constraints,
+                                        Policy const& policy, std::span<cost_vector<D>> loads,
+                                        std::span<bin_id> owner, ratio& bound, workspace& memory)
 {
   auto scratch = memory.open();
   vector_problem<D> problem = samples;
@@ -150,12 +151,13 @@ template <std::size_t D, vector_partition_policy<D> Policy>
   std::fill(item_owner.begin(), item_owner.end(), to_id<bin_id>(loads.size()));
   policy(problem, loads, item_owner, memory);
   if (auto checked = check_vector_policy<D>(problem, items, item_owner, loads, memory); !checked) {
-    return tl::unexpected(checked.error());
+    return checked;
   }
   for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
     owner[sample] = item_owner[item_of[sample]];
   }
-  return vector_bound(problem, loads.size(), memory);
+  bound = vector_bound(problem, loads.size(), memory);
+  return {};
 }
 
 }  // namespace ballast::inline v0::detail
