@@ -200,7 +200,7 @@ class stage_graph {
 
   [[nodiscard]] result<void> number_ranks()
   {
-    std::vector<std::size_t> stages_of(stages() + 1);  // ranks above them leave gaps below
+    std::vector<std::size_t> stages_of(stages() + 1);  // a rank above these leaves a gap below
     std::size_t ranks = 0;
     for (pipeline_stage const& stage : stages_) {
       ranks = std::max(ranks, to_index(stage.rank) + 1);

@@ -22,6 +22,7 @@ enum class unit_passes : std::uint8_t {
   all
 };
 
+/// What a step of the problem computes of this module: O(modules).
 [[nodiscard]] inline unit_passes passes_of(orchestration_problem const& problem,
                                            std::size_t module) noexcept
 {
