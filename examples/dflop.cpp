@@ -10,7 +10,6 @@
 
 #include "common/dflop_models.hpp"
 
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/pipeline.hpp>
@@ -42,15 +41,15 @@ training train(layout_problem const& problem, model_layout const& layout,
                std::span<tokens const> batches)
 {
   local_search const order{insertion{500}, 1'000};
-  online_scheduler next(value_or_throw(schedule_layout<2>(problem, layout, order)));
+  online_scheduler next(schedule_layout<2>(problem, layout, order).value());
   std::size_t const of_batch = batches.size() / steps;
-  value_or_throw(next.submit(batches.first(of_batch)));
+  or_throw(next.submit(batches.first(of_batch)));
   training all{layout};
   for (std::size_t step = 0; step < steps; ++step) {
-    auto const* const plan = value_or_throw(next.take());
-    value_or_throw(next.submit(batches.subspan((step + 1) % steps * of_batch, of_batch)));
+    auto const* const plan = next.take().value();
+    or_throw(next.submit(batches.subspan((step + 1) % steps * of_batch, of_batch)));
     auto const sizes = batches.subspan(step * of_batch, of_batch);
-    auto const ran = value_or_throw(simulate_step(problem, layout, *plan, sizes));
+    auto const ran = simulate_step(problem, layout, *plan, sizes).value();
     all.step += static_cast<double>(ran.makespan) * 1e-12 / steps;
     all.busy += static_cast<double>(ran.busy) * 1e-12 / steps;
   }
@@ -74,10 +73,10 @@ comparison compare(dflop_model const& model)
   problem.global_batch = batch;
   problem.gpus = gpus;
   problem.memory_bytes = 80'000'000'000;
-  auto const found = value_or_throw(search_layouts(problem, most));
-  auto const ranked = value_or_throw(rank_by_simulation(problem, found.layouts, batches));
+  auto const found = search_layouts(problem, most).value();
+  auto const ranked = rank_by_simulation(problem, found.layouts, batches).value();
   auto const homogeneous =
-      value_or_throw(rank_by_simulation(problem, homogeneous_layouts(problem), batches));
+      rank_by_simulation(problem, homogeneous_layouts(problem), batches).value();
 
   // Balanced microbatches are what the search takes them for, so its own ranking counts again.
   comparison best{homogeneous.at(0), ranked.at(0), {}, {}};
@@ -86,7 +85,7 @@ comparison compare(dflop_model const& model)
     training const now = train(problem, layout, batches);
     if (index > 0 && now.step >= best.scheduled.step) { continue; }
     best.scheduled = now;
-    best.unscheduled = {layout, value_or_throw(simulate_layout(problem, layout, batches))};
+    best.unscheduled = {layout, simulate_layout(problem, layout, batches).value()};
   }
   return best;
 }

@@ -7,7 +7,6 @@
 // visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
 
 #include <ballast/comm.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
@@ -48,9 +47,9 @@ constexpr char const* llm =
 pass_costs price(char const* model)
 {
   gamma_fit const gpu{.seconds_per_flop = 1 / 200e12, .gamma = 1};
-  return value_or_throw(
-      price_passes(value_or_throw(parse_cost_spec(model)).forward, training_passes{},
-                   [&](flop_polynomial flops) { return latency_cost(gpu, flops); }));
+  return price_passes(parse_cost_spec(model).value().forward, training_passes{},
+                      [&](flop_polynomial flops) { return latency_cost(gpu, flops); })
+      .value();
 }
 
 // The encoder sees tiles of 1024 patches, which become 256 tokens, each for itself.
@@ -109,7 +108,7 @@ process_grid grid_of(std::span<module_layout const> units)
 {
   std::vector<unit_sizes> sizes;
   for (auto const& [tp, pp, dp] : units) { sizes.push_back({dp, pp, tp}); }
-  return value_or_throw(process_grid::of(sizes));
+  return process_grid::make(sizes).value();
 }
 
 struct gpu_time {
@@ -154,8 +153,8 @@ void train(gpu_time& spent, std::array<module_layout, 2> const& units,
     std::vector<std::array<sample_id, 1>> microbatches;
     for (sample_id const id : left.first(schedule.microbatches())) { microbatches.push_back({id}); }
     auto const times =
-        split_over_stages(value_or_throw(sum_over_samples(microbatches, step, on_units)), layers);
-    auto const plan = value_or_throw(order_microbatches(schedule, times, policy));
+        split_over_stages(sum_over_samples(microbatches, step, on_units).value(), layers);
+    auto const plan = order_microbatches(schedule, times, policy).value();
     slowest = std::max(slowest, plan.makespan);
     bound = std::max(bound, plan.lower_bound);
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
@@ -213,9 +212,9 @@ void exchange(process_grid const& grid, std::span<tokens const> step,
     std::vector<float> x_there(static_cast<std::size_t>(plan.rows_after()));
     std::vector<float> dx(x.size());
     unit_exchange moved;
-    value_or_throw(moved.forward(comm, plan, rows_of(x, x_there, 1)));
-    value_or_throw(moved.backward(comm, plan, rows_of(x_there, dx, 1)));
-    value_or_throw(moved.finish(comm));
+    or_throw(moved.forward(comm, plan, rows_of(x, x_there, 1)));
+    or_throw(moved.backward(comm, plan, rows_of(x_there, dx, 1)));
+    or_throw(moved.finish(comm));
     if (x != dx) { throw std::runtime_error("a tile has not come back"); }
   });
 }
@@ -225,14 +224,15 @@ void exchange(process_grid const& grid, std::span<tokens const> step,
 std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vector<tokens> sequences,
                                 std::size_t microbatches)
 {
-  auto const found = value_or_throw(orchestrate(problem)).layout.modules;
+  auto const found = orchestrate(problem).value().layout.modules;
   std::array const units{found[0], found[1]};
   model_times const times_of;
   auto const grid = grid_of(units);
-  auto const stages = value_or_throw(
-      joined_stages({.encoders = {{units[0].pp}}, .llm = {units[1].pp}, .generators = {}}));
-  auto const schedule = value_or_throw(compiled_schedule::make(
-      stages, value_or_throw(one_forward_one_backward{}(stages, microbatches))));
+  auto const stages =
+      joined_stages({.encoders = {{units[0].pp}}, .llm = {units[1].pp}, .generators = {}}).value();
+  auto const schedule =
+      compiled_schedule::make(stages, one_forward_one_backward{}(stages, microbatches).value())
+          .value();
   auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
   std::vector<sample_id> as_read(units[1].dp * microbatches);
   for (std::size_t i = 0; i < as_read.size(); ++i) { as_read[i] = to_id<sample_id>(i); }
@@ -242,7 +242,7 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
     random.shuffle(std::span(sequences));
     auto const step = std::span(sequences).first(as_read.size());
     auto const spread =
-        value_or_throw(intra_reorder(step, one_gpu_bags(units[1].dp), size_of, equal_count{}));
+        intra_reorder(step, one_gpu_bags(units[1].dp), size_of, equal_count{}).value();
     exchange(grid, step, spread.order());
     train(spent[0], units, schedule, step, as_read, times_of, given_order{});
     train(spent[1], units, schedule, step, spread.order(), times_of, given_order{});
@@ -261,8 +261,8 @@ struct document {
 
 std::vector<document> read(std::string const& path, std::string_view visual)
 {
-  auto const texts = value_or_throw(load_length_trace(path, "text_tokens"));
-  auto const visuals = value_or_throw(load_length_trace(path, visual));
+  auto const texts = load_length_trace(path, "text_tokens").value();
+  auto const visuals = load_length_trace(path, visual).value();
   std::vector<document> all;
   for (std::size_t i = 0; i < texts.size(); ++i) { all.push_back({texts[i], visuals[i]}); }
   random_source random(2);  // a trace keeps the order of its source, so that neighbours are alike
@@ -314,8 +314,8 @@ int main(int argc, char** argv)
     random.shuffle(std::span(documents));
     auto const sequences = pack(documents);
     auto const problem = problem_of(sequences, model_times{});
-    auto const found = value_or_throw(orchestrate(problem)).layout;
-    auto const one_for_all = value_or_throw(orchestrate(problem, monolithic{})).layout;
+    auto const found = orchestrate(problem).value().layout;
+    auto const one_for_all = orchestrate(problem, monolithic{}).value().layout;
     for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
       auto const [tp, pp, dp] = found.modules[unit];
       std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),

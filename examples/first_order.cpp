@@ -2,7 +2,6 @@
 // In which order a pipeline of an encoder and an LLM computes eight microbatches.
 
 // [first_order]
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline.hpp>
 
 #include <cstdio>
@@ -19,9 +18,9 @@ int main()
     for (std::size_t stage = 1; stage < 4; ++stage) { row[stage] = {5, 10}; }  // three of the LLM
   }
   auto const stages = chain_of_stages(4, 4);
-  auto const schedule = value_or_throw(one_forward_one_backward{}(stages, images.size()));
-  auto const compiled = value_or_throw(compiled_schedule::make(stages, schedule));
-  auto const plan = value_or_throw(order_microbatches(compiled, times, local_search{}));
+  auto const schedule = one_forward_one_backward{}(stages, images.size()).value();
+  auto const compiled = compiled_schedule::make(stages, schedule).value();
+  auto const plan = order_microbatches(compiled, times, local_search{}).value();
 
   for (auto const microbatch : plan.order) { std::printf("%zu ", to_index(microbatch)); }
   std::printf("takes %ld ms instead of %ld, at most %.1f %% above the best order there is\n",

@@ -13,25 +13,25 @@ int main()
   using namespace ballast;
   // [first_route]
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  auto const bags = value_or_throw(lay_out("g2n1+g1n2"_bags, value_or_throw(cluster_of(4))));
+  auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
     gathered_samples<tokens> all;
-    value_or_throw(gather_samples_into(all, comm, read[to_index(comm.rank())], 8));
-    auto const plan = value_or_throw(ballast::partition(all.samples, bags, refine{}, cost));
+    or_throw(gather_samples_into(all, comm, read[to_index(comm.rank())], 8));
+    auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
 
     placement as_read;
     placement as_planned;
     as_read.assign_whole(all.samples, all.source, comm.size());
-    value_or_throw(as_planned.assign_chunks(all.samples, plan, bags));
+    or_throw(as_planned.assign_chunks(all.samples, plan, bags));
     auto const to_compute = plan_route(as_read, as_planned, comm.rank());
 
     workspace memory;
     std::vector<float> x(static_cast<std::size_t>(to_compute.rows_before) * 16);
     std::vector<float> x_there(static_cast<std::size_t>(to_compute.rows_after) * 16);
-    value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, 16)));
-    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16)));
+    or_throw(route(comm, to_compute, memory, rows_of(x, x_there, 16)));
+    or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16)));
     std::printf("rank %zu: %5ld tokens read, %5ld to compute\n", to_index(comm.rank()),
                 to_compute.rows_before, to_compute.rows_after);
   });

@@ -10,7 +10,6 @@
 #include "common/sharded_block.hpp"  // defines: block::sharded_block
 
 #include <ballast/comm.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
@@ -80,15 +79,15 @@ step_outcome train_step(thread_communicator& comm, device_groups const& groups,
     for (tokens const frame : each.frames) { samples.add(0, frame); }
     samples.add(1, each.text);
   }
-  value_or_throw(step.submit(samples));
-  value_or_throw(step.next());
+  or_throw(step.submit(samples));
+  or_throw(step.next());
 
   // Sequences lie where hybrid sharding wants them, with the frames' outputs and the texts inside.
   auto const& lengths = step.step().lengths;
   auto const& [frames, texts] = std::tie(step.step().modalities[0], step.step().modalities[1]);
-  auto const plan = value_or_throw(hybrid_sharding(lengths, groups, cost));
+  auto const plan = hybrid_sharding(lengths, groups, cost).value();
   placement sequences, frames_needed, texts_needed;
-  value_or_throw(sequences.assign_groups(lengths, plan, groups));
+  or_throw(sequences.assign_groups(lengths, plan, groups));
   frames_needed.assign_parts(sequences, frames.parts);
   texts_needed.assign_parts(sequences, texts.parts);
   auto const to_model = plan_route(frames.as_encoded, frames_needed, comm.rank());
@@ -96,7 +95,7 @@ step_outcome train_step(thread_communicator& comm, device_groups const& groups,
   sharded_packs packs;
   packs.assign(lengths, plan.samples, groups, comm.rank(), shape.query_heads);
 
-  auto alone = value_or_throw(comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))));
+  auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
   block::phase_model vision(1, 4, alone);
   auto const weights = block::random_parameters(shape, 2);
   block::sharded_block model(shape, weights, comm, packs, report::sharded_recorder{recorded});
@@ -105,16 +104,16 @@ step_outcome train_step(thread_communicator& comm, device_groups const& groups,
   auto const words = block::pixels(texts.as_read, comm.rank(), shape.width);
   block::values pixels_there(step.rows_computed(0) * shape.width);
   block::values x(static_cast<std::size_t>(packs.rows()) * shape.width), y(x.size());
-  value_or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, shape.width)));
+  or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, shape.width)));
   auto encoded = vision.forward(step.lengths(0), pixels_there);
-  value_or_throw(route(comm, to_model, memory, rows_of(encoded, x, shape.width)));
-  value_or_throw(route(comm, texts_to_model, memory, rows_of(words, x, shape.width)));
-  value_or_throw(model.forward(x, y));
+  or_throw(route(comm, to_model, memory, rows_of(encoded, x, shape.width)));
+  or_throw(route(comm, texts_to_model, memory, rows_of(words, x, shape.width)));
+  or_throw(model.forward(x, y));
 
   // The loss is |y|^2 / 2, so y is its gradient too.
   block::parameters of_model(shape);
-  value_or_throw(model.backward(y, x, of_model));
-  value_or_throw(reverse_route(comm, to_model, memory, rows_of(x, encoded, shape.width)));
+  or_throw(model.backward(y, x, of_model));
+  or_throw(reverse_route(comm, to_model, memory, rows_of(x, encoded, shape.width)));
   static_cast<void>(vision.backward(encoded));  // nobody wants the gradient of pixels
   auto gradients = of_model.flat();
   auto const of_vision = vision.gradients();
@@ -150,8 +149,8 @@ std::vector<question> questions(int argc, char** argv)
   random_source random(7);
   std::vector<tokens> videos, texts;
   if (argc > 1) {
-    videos = value_or_throw(load_length_trace(argv[1], "video_tokens_qwen2vl"));
-    texts = value_or_throw(load_length_trace(argv[1], "text_tokens"));
+    videos = load_length_trace(argv[1], "video_tokens_qwen2vl").value();
+    texts = load_length_trace(argv[1], "text_tokens").value();
   } else {
     videos = draw_lengths(clamped_lengths{lognormal_lengths{6'000, 1.0}, 500, 60'000}, 48, random);
     texts = draw_lengths(lognormal_lengths{200, 1.0}, 48, random);
@@ -172,8 +171,10 @@ double bucketing(std::vector<question> const& data, std::size_t gpus)
 {
   std::vector<tokens> lengths;
   for (question const& each : data) { lengths.push_back(each.length()); }
-  auto const plan = value_or_throw(partition(lengths, one_gpu_bags(gpus), longest_processing_time{},
-                                             [](tokens length) { return length; }));
+  auto const plan =
+      partition(lengths, one_gpu_bags(gpus), longest_processing_time{}, [](tokens length) {
+        return length;
+      }).value();
   std::vector<cost_units> loads(gpus);
   for (std::size_t each = 0; each < lengths.size(); ++each) {
     loads[to_index(plan.owner[each])] += cost.work(lengths[each]);

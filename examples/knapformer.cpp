@@ -45,25 +45,25 @@ step_outcome train_step(thread_communicator& comm, bag_layout const& bags, sampl
 
   // One small collective tells everyone what everyone has read; all find the same plan.
   step_balancer balancer(comm, bags, cost, greedy_knapsack{}, {.query_heads = shape.query_heads});
-  value_or_throw(balancer.plan(mine));
+  or_throw(balancer.plan(mine));
 
   block::values const x = block::pixels(balancer.as_read(), comm.rank(), shape.width);
   block::values x_there(balancer.rows_computed() * shape.width);
   block::values y_there(x_there.size());
   block::values y(x.size());
   block::transformer_block layer(shape, weights, balancer.bag_comm());
-  value_or_throw(balancer.route(rows_of(x, x_there, shape.width)));
-  value_or_throw(layer.forward(balancer.heads(), x_there, y_there));
-  value_or_throw(balancer.reverse_route(rows_of(y_there, y, shape.width)));
+  or_throw(balancer.route(rows_of(x, x_there, shape.width)));
+  or_throw(layer.forward(balancer.heads(), x_there, y_there));
+  or_throw(balancer.reverse_route(rows_of(y_there, y, shape.width)));
 
   // The loss is where the data were read, and its gradient takes the same two routes.
   double const loss = std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2;
   block::values const& dy = y;
   block::values dx(x.size());
   block::parameters gradients(shape);
-  value_or_throw(balancer.route(rows_of(dy, y_there, shape.width)));
-  value_or_throw(layer.backward(y_there, x_there, gradients));
-  value_or_throw(balancer.reverse_route(rows_of(x_there, dx, shape.width)));
+  or_throw(balancer.route(rows_of(dy, y_there, shape.width)));
+  or_throw(layer.backward(y_there, x_there, gradients));
+  or_throw(balancer.reverse_route(rows_of(x_there, dx, shape.width)));
   auto const& plan = balancer.planned();
   return {loss, gradients.flat(), report::measure_as_read(data, plan.costs, comm.size()),
           report::measure_balance(plan.loads, bags.speeds())};
@@ -91,9 +91,9 @@ int main()
   try {
     sample_batch data;
     random_source random(7);
-    auto const codes = value_or_throw(parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
-    value_or_throw(draw_batch_into(data, codes, 8, {}, random));
-    auto const bags = value_or_throw(lay_out("g1n4+g4n1"_bags, value_or_throw(cluster_of(8))));
+    auto const codes = parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0").value();
+    or_throw(draw_batch_into(data, codes, 8, {}, random));
+    auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
     auto const eight = over_all_ranks(bags, data);
 
     std::ranges::fill(data.source, rank_id{0});

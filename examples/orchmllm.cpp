@@ -16,7 +16,6 @@
 #include <ballast/comm/mpi_communicator.hpp>
 #endif
 #include <ballast/core/digest.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/training_passes.hpp>
@@ -79,8 +78,7 @@ constexpr std::array<model, 3> models{{
 quadratic_cost cost_of(transformer_shape const& shape)
 {
   gamma_fit const gpu{.seconds_per_flop = 1 / 400e12, .gamma = 1};
-  return value_or_throw(
-      latency_cost(gpu, value_or_throw(step_flops(value_or_throw(forward_flops(shape)), {}))));
+  return latency_cost(gpu, step_flops(forward_flops(shape).value(), {}).value()).value();
 }
 
 // Phases as the paper has them: vision and language packed, audio padded.
@@ -125,26 +123,26 @@ outcome train(C& comm, model const& trained, Read const& read)
   auto const [vision, speech, llm] = phases_of(trained, comm.size(), longest_processing_time{},
                                                padded_batches{}, longest_processing_time{});
   orchestrator step(comm, std::tuple{vision, speech}, llm);
-  auto alone = value_or_throw(comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))));
+  auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
   std::array<block::phase_model<C>, 2> encoders{{{1, vision.rate, alone}, {2, speech.rate, alone}}};
   block::phase_model<C> language(3, 1, alone);
   outcome all;
 
-  value_or_throw(step.submit(read(0)));
+  or_throw(step.submit(read(0)));
   for (std::size_t number = 0; number < steps; ++number) {
-    value_or_throw(step.next());
-    value_or_throw(step.submit(read(number + 1)));  // gathered and planned while this step runs
+    or_throw(step.next());
+    or_throw(step.submit(read(number + 1)));  // gathered and planned while this step runs
 
     block::values sequences(step.rows_in_model() * width);
     for (std::size_t const modality : {image, audio}) {
       auto const x = block::pixels(step.step().modalities[modality].as_read, comm.rank(), width);
       block::values x_there(step.rows_computed(modality) * width);
-      value_or_throw(step.to_encoder(modality, rows_of(x, x_there, width)));
+      or_throw(step.to_encoder(modality, rows_of(x, x_there, width)));
       auto const y = encoders[modality].forward(step.lengths(modality), x_there);
-      value_or_throw(step.to_model(modality, rows_of(y, sequences, width)));
+      or_throw(step.to_model(modality, rows_of(y, sequences, width)));
     }
     auto const words = block::pixels(step.step().modalities[text].as_read, comm.rank(), width);
-    value_or_throw(step.to_model(text, rows_of(words, sequences, width)));
+    or_throw(step.to_model(text, rows_of(words, sequences, width)));
     all.sequences += digest_of(step.step(), comm.rank(), sequences);
 
     // The loss is |y|^2 / 2, so y is its gradient too. It goes back the way that outputs have come.
@@ -154,9 +152,9 @@ outcome train(C& comm, model const& trained, Read const& read)
     for (std::size_t const modality : {audio, image}) {
       block::values dy(step.rows_encoded(modality) * width);
       block::values dx(step.rows_read(modality) * width);
-      value_or_throw(step.reverse_to_model(modality, rows_of(d_sequences, dy, width)));
+      or_throw(step.reverse_to_model(modality, rows_of(d_sequences, dy, width)));
       auto const dx_there = encoders[modality].backward(dy);
-      value_or_throw(step.reverse_to_encoder(modality, rows_of(dx_there, dx, width)));
+      or_throw(step.reverse_to_encoder(modality, rows_of(dx_there, dx, width)));
     }
   }
   for (auto* const each : {&encoders[image], &encoders[audio], &language}) {
@@ -233,7 +231,7 @@ orchestrated_step plan(model const& each, gathered_samples<subsequence> const& a
   phase_planner const planner(std::tuple{vision, speech}, llm);
   orchestrated_step step;
   workspace memory;
-  value_or_throw(planner(step, memory, all, ranks, rank_id{0}));
+  or_throw(planner(step, memory, all, ranks, rank_id{0}));
   return step;
 }
 
@@ -255,7 +253,7 @@ double show(char const* what, orchestrated_step const& step)
 // they were read, and straight to where they are needed.
 void show_bytes(model const& each, orchestrated_step const& step)
 {
-  auto const machines = value_or_throw(cluster_of(ranks));
+  auto const machines = cluster_of(ranks).value();
   double const row = 2.0 * each.llm.hidden * 1e-9;
   double gathered = 0;
   double two = 0;
@@ -388,12 +386,12 @@ void train_on_processes(multimodal_data::source const& data)
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
   try {
     if (level < MPI_THREAD_MULTIPLE) { throw std::runtime_error("MPI serves a single thread"); }
-    auto comm = value_or_throw(mpi_communicator::over(MPI_COMM_WORLD));
+    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
     if (comm.size() != trained_ranks) { throw std::runtime_error("run it on eight processes"); }
     outcome own = train(comm, models[1], reader(data, comm.size(), comm.rank()));
     std::vector<std::uint64_t> all(comm.size());
-    value_or_throw(comm.all_gather(std::as_bytes(std::span(&own.sequences, 1)),
-                                   std::as_writable_bytes(std::span(all))));
+    or_throw(comm.all_gather(std::as_bytes(std::span(&own.sequences, 1)),
+                             std::as_writable_bytes(std::span(all))));
     own.sequences = std::reduce(all.begin(), all.end());
     if (comm.rank() == rank_id{0}) { print(own); }
   } catch (std::exception const& problem) {

@@ -56,7 +56,7 @@ double train_step(thread_communicator& comm, bag_layout const& bags,
       step_options<document>{.length_of = [](document const& each) { return each.length(); },
                              .together = [](document const& each) { return each.prompt; },
                              .most_per_gpu = 40'000});
-  value_or_throw(balancer.plan(read));  // every step; then route() and the others
+  or_throw(balancer.plan(read));  // every step; then route() and the others
   return balancer.planned().gap();
 }
 // [own_step]
@@ -64,10 +64,10 @@ double train_step(thread_communicator& comm, bag_layout const& bags,
 int main()
 {
   // [own_machines]
-  auto machines = value_or_throw(cluster_of({8, 8, 8, 8, 5}));
+  auto machines = cluster_of({8, 8, 8, 8, 5}).value();
   machines.gpu_speeds.assign(32, 100);
   machines.gpu_speeds.resize(37, 60);  // the node of five has older GPUs
-  auto const bags = value_or_throw(lay_out("g8n3+g1n8+g4n1+g1n1"_bags, machines));
+  auto const bags = lay_out("g8n3+g1n8+g4n1+g1n1"_bags, machines).value();
   // [own_machines]
   auto const gaps = run_ranks(37, [&](thread_communicator& comm) {
     return train_step(comm, bags, documents_read_by(comm.rank()));

@@ -14,10 +14,9 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -1076,7 +1075,7 @@ std::vector<tokens> document_lengths(options const& chosen)
     ballast::lognormal_lengths const drawn{static_cast<tokens>(chosen.median), 1.0};
     lengths = ballast::draw_lengths(drawn, 4096, random);
   } else {
-    lengths = value_or_throw(ballast::load_length_trace(chosen.trace, chosen.length));
+    lengths = ballast::load_length_trace(chosen.trace, chosen.length).value();
   }
   for (tokens& length : lengths) { length = std::min(length, static_cast<tokens>(chosen.longest)); }
   return lengths;
@@ -1101,16 +1100,16 @@ void read_text(std::uint64_t seed, tokens length, std::size_t vocabulary, std::v
 ballast::quadratic_cost cost_of(gpt_shape const& shape, double gamma)
 {
   auto const number = [](std::size_t n) { return static_cast<std::uint32_t>(n); };
-  auto const flops =
-      value_or_throw(ballast::forward_flops({.hidden = number(shape.channels),
+  auto const flops = ballast::forward_flops({.hidden = number(shape.channels),
                                              .layers = number(shape.layers),
                                              .heads = number(shape.heads()),
                                              .kv_heads = number(shape.heads()),
                                              .head_dim = number(head_size),
                                              .ffn_hidden = number(4 * shape.channels),
                                              .mask = ballast::attention_mask::causal,
-                                             .vocabulary = number(shape.vocabulary)}));
-  return value_or_throw(ballast::gamma_corrected(flops, gamma)).cost;
+                                             .vocabulary = number(shape.vocabulary)})
+                         .value();
+  return ballast::gamma_corrected(flops, gamma).value().cost;
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -1146,8 +1145,8 @@ class sharded_model {
   {
     std::vector<std::size_t> const bytes(comm.size(), shard_ * sizeof(float));
     auto const all = [&](array<float>& each) { return each.first(comm.size() * shard_); };
-    value_or_throw(comm.all_to_all_v(std::as_bytes(all(gradients_)), bytes,
-                                     std::as_writable_bytes(all(pieces_)), bytes));
+    or_throw(comm.all_to_all_v(std::as_bytes(all(gradients_)), bytes,
+                               std::as_writable_bytes(all(pieces_)), bytes));
     for_each(on_, shard_,
              sum_of_parts<float>{gradient_.data(), pieces_.data(), comm.size(), shard_});
     auto const correction = [&](double beta) {
@@ -1156,8 +1155,8 @@ class sharded_model {
     for_each(on_, shard_,
              adamw<float>{own_.data(), mean_.data(), square_.data(), gradient_.data(),
                           static_cast<float>(rate), correction(0.9), correction(0.95)});
-    value_or_throw(comm.all_gather(std::as_bytes(own_.first(shard_)),
-                                   std::as_writable_bytes(all(parameters_))));
+    or_throw(comm.all_gather(std::as_bytes(own_.first(shard_)),
+                             std::as_writable_bytes(all(parameters_))));
   }
 
   /// This rank's shard of the gradients, of all ranks.
@@ -1296,11 +1295,11 @@ class trainer {
   share step_balanced(std::size_t step)
   {
     // Every rank gathers the same lengths and finds the same plan.
-    value_or_throw(balancer_.plan(mine_));
+    or_throw(balancer_.plan(mine_));
 
     // Tokens and targets go where the plan wants them,
     there_.lay_out(on_, balancer_.lengths());
-    value_or_throw(balancer_.route(
+    or_throw(balancer_.route(
         ballast::rows_of(read_.token.first(read_.rows), there_.token.first(there_.rows)),
         ballast::rows_of(read_.target.first(read_.rows), there_.target.first(there_.rows))));
     double const milliseconds = compute(balanced_.model(), there_);
@@ -1308,7 +1307,7 @@ class trainer {
     // and losses go home, to the rank that has read the document.
     loss_.make_room(read_.rows);
     std::span<float> const losses(activations_.loss, there_.rows);
-    value_or_throw(balancer_.reverse_route(ballast::rows_of(losses, loss_.first(read_.rows))));
+    or_throw(balancer_.reverse_route(ballast::rows_of(losses, loss_.first(read_.rows))));
     double const loss = sum(loss_.data(), read_.rows);
     balanced_.update(comm_, step, chosen_.rate);
     return {loss, milliseconds};
@@ -1334,13 +1333,13 @@ class trainer {
   template <class Step>
   step_figures timed(Step const& step)
   {
-    value_or_throw(comm_.barrier());
+    or_throw(comm_.barrier());
     auto const start = std::chrono::steady_clock::now();
     share const own = step();
-    value_or_throw(comm_.barrier());
+    or_throw(comm_.barrier());
     std::chrono::duration<double, std::milli> const taken =
         std::chrono::steady_clock::now() - start;
-    value_or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
+    or_throw(ballast::gather_samples_into(shares_, comm_, std::span(&own, 1), 1));
     step_figures figures;
     figures.milliseconds = taken.count();
     for (share const& each : shares_.samples) {
@@ -1367,7 +1366,7 @@ class trainer {
       largest.difference = larger(largest.difference, std::abs(found[i] - element));
     }
     ballast::gathered_samples<extremes> all;
-    value_or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
+    or_throw(ballast::gather_samples_into(all, comm_, std::span(&largest, 1), 1));
     for (extremes const& each : all.samples) {
       largest.element = std::max(largest.element, each.element);
       largest.difference = larger(largest.difference, each.difference);
@@ -1499,7 +1498,7 @@ outcome train_over_nccl(gpu_ranks const& ranks, options const& chosen,
   for (std::size_t rank = 0; rank < chosen.ranks; ++rank) {
     check(cudaSetDevice(ranks.gpus()[rank]));
     communicators.push_back(
-        value_or_throw(ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank])));
+        ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank]).value());
   }
   return train_together(std::move(communicators), ranks.devices(), ranks.gpus(), chosen, lengths);
 }
@@ -1513,7 +1512,7 @@ outcome train_on_gpus(int gpus, options const& chosen, std::vector<tokens> const
     return train_over_nccl(ranks, chosen, lengths);
   }
 #endif
-  return train_together(value_or_throw(ballast::copy_engine_communicator<>::make(ranks.streams())),
+  return train_together(ballast::copy_engine_communicator<>::make(ranks.streams()).value(),
                         ranks.devices(), ranks.gpus(), chosen, lengths);
 }
 

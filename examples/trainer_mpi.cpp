@@ -31,23 +31,23 @@ void train(mpi_communicator& comm, bag_layout const& bags, std::size_t steps)
   step_balancer balancer(comm, bags, cost, greedy_knapsack{}, {.query_heads = shape.query_heads});
 
   for (std::size_t step = 1; step <= steps; ++step) {
-    value_or_throw(balancer.plan(reader.next()));
+    or_throw(balancer.plan(reader.next()));
     block::transformer_block layer(shape, weights, balancer.bag_comm());
 
     // Forward, where the plan says; the result goes home.
     block::values const x = block::pixels(balancer.as_read(), comm.rank(), shape.width);
     block::values x_there(balancer.rows_computed() * shape.width), y_there(x_there.size());
     block::values y(x.size()), dx(x.size());
-    value_or_throw(balancer.route(rows_of(x, x_there, shape.width)));
-    value_or_throw(layer.forward(balancer.heads(), x_there, y_there));
-    value_or_throw(balancer.reverse_route(rows_of(y_there, y, shape.width)));
+    or_throw(balancer.route(rows_of(x, x_there, shape.width)));
+    or_throw(layer.forward(balancer.heads(), x_there, y_there));
+    or_throw(balancer.reverse_route(rows_of(y_there, y, shape.width)));
 
     // The loss is |y|^2 / 2, so y is its gradient too, and takes the same two routes.
     block::values const loss{std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2};
     block::parameters gradients(shape);
-    value_or_throw(balancer.route(rows_of(y, y_there, shape.width)));
-    value_or_throw(layer.backward(y_there, x_there, gradients));
-    value_or_throw(balancer.reverse_route(rows_of(x_there, dx, shape.width)));
+    or_throw(balancer.route(rows_of(y, y_there, shape.width)));
+    or_throw(layer.backward(y_there, x_there, gradients));
+    or_throw(balancer.reverse_route(rows_of(x_there, dx, shape.width)));
 
     auto const sum = block::sum_over_ranks(comm, gradients.flat());
     auto const whole_loss = block::sum_over_ranks(comm, loss);
@@ -63,9 +63,9 @@ int main(int argc, char** argv)
 {
   MPI_Init(&argc, &argv);
   try {
-    auto comm = value_or_throw(mpi_communicator::over(MPI_COMM_WORLD));
-    auto const machine = value_or_throw(cluster_of(comm.size(), comm.size()));
-    train(comm, value_or_throw(lay_out("g1n4+g4n1"_bags, machine)), 4);
+    auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
+    auto const machine = cluster_of(comm.size(), comm.size()).value();
+    train(comm, lay_out("g1n4+g4n1"_bags, machine).value(), 4);
   } catch (std::exception const& problem) {
     std::fprintf(stderr, "trainer_mpi: %s\n", problem.what());
     MPI_Abort(MPI_COMM_WORLD, 1);  // others may be waiting for this rank

@@ -2,8 +2,8 @@
 #ifndef BALLAST_BENCH_COMMON_WORKLOADS_HPP
 #define BALLAST_BENCH_COMMON_WORKLOADS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

@@ -69,7 +69,7 @@ ballast::interpolated_throughput measured_throughput()
     per_second.push_back(400e12 * static_cast<double>(length) /
                          (1000 + static_cast<double>(length)));
   }
-  return ballast::interpolated_throughput::from(lengths, per_second).value();
+  return ballast::interpolated_throughput::make(lengths, per_second).value();
 }
 
 // Baseline of packs: every sample at its own length, as if each were a call.

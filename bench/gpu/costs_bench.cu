@@ -2,7 +2,7 @@
 #include "../common/workloads.hpp"
 #include "gpu_timing.cuh"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -62,8 +62,8 @@ ballast::interpolated_cost measured_cost()
   std::array<tokens, 8> const at = {64, 256, 1024, 4096, 16'384, 65'536, 262'144, 1'048'576};
   std::array<double, 8> const linear = {4e13, 9e13, 2e14, 3e14, 4e14, 4.1e14, 4.1e14, 4.1e14};
   std::array<double, 8> const attention = {5e12, 2e13, 9e13, 2e14, 2.6e14, 2.9e14, 3e14, 3e14};
-  return {.linear = ballast::interpolated_throughput::from(at, linear).value(),
-          .attention = ballast::interpolated_throughput::from(at, attention).value(),
+  return {.linear = ballast::interpolated_throughput::make(at, linear).value(),
+          .attention = ballast::interpolated_throughput::make(at, attention).value(),
           .flops = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value()};
 }
 

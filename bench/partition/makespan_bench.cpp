@@ -5,7 +5,7 @@
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/multifit.hpp>
 
 #include <algorithm>

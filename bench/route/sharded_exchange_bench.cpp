@@ -4,7 +4,6 @@
 #include <benchmark/benchmark.h>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/report/sharded_timeline.hpp>
@@ -76,10 +75,10 @@ struct sharded_layer {
     }
     seconds_per_unit = step_seconds * gpus_of_step / work;
     cost.units_per_second = static_cast<std::uint64_t>(1 / seconds_per_unit);
-    plan = value_or_throw(ballast::hybrid_sharding(lengths, groups, cost));
+    plan = ballast::hybrid_sharding(lengths, groups, cost).value();
     if (smallest_degree > 1) {
       std::ranges::fill(plan.owner, groups.of_degree(smallest_degree).front());
-      plan.samples.regroup(plan.owner, groups.size());
+      plan.samples.collect(plan.owner, groups.size());
     }
     for (std::size_t rank = 0; rank < gpus_of_step; ++rank) {
       auto& [packs, between, whole, memory, moments] = of_ranks[rank];
@@ -138,9 +137,9 @@ void uniform_step(benchmark::State& state)
       auto& own = step.of_ranks[to_index(comm.rank())];
       auto const [q, k, v] = sharded_layer::inputs(own);
       auto const& plan = own.packs[0].plan;
-      value_or_throw(to_heads(comm, plan, own.memory, q, k, v));
+      or_throw(to_heads(comm, plan, own.memory, q, k, v));
       step.compute(own, 0);
-      value_or_throw(to_tokens(comm, plan, own.memory, sharded_layer::outputs(own)[0]));
+      or_throw(to_tokens(comm, plan, own.memory, sharded_layer::outputs(own)[0]));
     });
   }
   step.count(state);
@@ -158,7 +157,7 @@ void hybrid_step(benchmark::State& state)
     ballast::run_ranks(gpus_of_step, [&](thread_communicator& comm) {
       auto& own = step.of_ranks[to_index(comm.rank())];
       own.moments.clear();
-      value_or_throw(exchanges[to_index(comm.rank())].forward(
+      or_throw(exchanges[to_index(comm.rank())].forward(
           comm, own.packs, sharded_layer::inputs(own), sharded_layer::outputs(own),
           [&](std::size_t pack) { step.compute(own, pack); },
           ballast::report::sharded_recorder{own.moments}));

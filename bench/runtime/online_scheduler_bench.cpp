@@ -3,7 +3,6 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -39,8 +38,9 @@ using bench_scheduler = ballast::microbatch_scheduler<2, bench_times, online_ord
 // Four replicas of sixteen microbatches: 64 buckets, each for the encoder and the LLM.
 bench_scheduler make_bench_scheduler()
 {
-  return ballast::value_or_throw(bench_scheduler::make(ballast_test::small_setup(4, 16), {},
-                                                       {.inner = {}, .evaluations = 2'000}));
+  return bench_scheduler::make(ballast_test::small_setup(4, 16), {},
+                               {.inner = {}, .evaluations = 2'000})
+      .value();
 }
 
 // Text and tiles of lognormal lengths; three samples in ten have no image.
@@ -72,13 +72,13 @@ void run_online(benchmark::State& state)
   std::uint64_t waited = 0;
   for (auto _ : state) {
     ballast::online_scheduler next(make_bench_scheduler());
-    ballast::value_or_throw(next.submit(bench_sizes_of(samples, 0)));
+    ballast::or_throw(next.submit(bench_sizes_of(samples, 0)));
     std::this_thread::sleep_for(step_time);
     for (std::uint64_t step = 0; step < steps; ++step) {
-      auto const* const plan = ballast::value_or_throw(next.take());
+      auto const* const plan = next.take().value();
       gap += plan->gap() / static_cast<double>(steps);
       worst = std::max(worst, plan->gap());
-      ballast::value_or_throw(next.submit(bench_sizes_of(samples, step + 1)));
+      ballast::or_throw(next.submit(bench_sizes_of(samples, step + 1)));
       std::this_thread::sleep_for(step_time);
     }
     waited += next.waited();
@@ -102,7 +102,7 @@ void plan_microbatches(benchmark::State& state)
   ballast::scheduled_step<2> step;
   std::uint64_t number = 0;
   for (auto _ : state) {
-    ballast::value_or_throw(planner(step, sizes, 1, number++, factors));
+    ballast::or_throw(planner(step, sizes, 1, number++, factors));
     benchmark::DoNotOptimize(step.makespan);
   }
   state.counters["gap_%"] = 100 * step.gap();

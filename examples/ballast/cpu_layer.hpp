@@ -7,7 +7,7 @@
 #include "../common/block_weights.hpp"
 #include "layer_part.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <vector>

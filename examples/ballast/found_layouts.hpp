@@ -6,7 +6,7 @@
 #include "output.hpp"
 #include "shown_text.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/text/write_file.hpp>
 
 #include <fmt/format.h>

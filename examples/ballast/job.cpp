@@ -8,8 +8,8 @@
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/text/csv.hpp>

@@ -7,7 +7,7 @@
 #include "progress.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/report/judged_bags.hpp>

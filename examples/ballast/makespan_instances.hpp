@@ -2,8 +2,8 @@
 #ifndef BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP
 #define BALLAST_EXAMPLES_MAKESPAN_INSTANCES_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
 

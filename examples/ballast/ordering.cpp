@@ -4,7 +4,7 @@
 #include <ballast/by_name/any_schedule.hpp>
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_schedule.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <ballast/by_name/any_order_policy.hpp>
 #include <ballast/by_name/any_schedule.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 

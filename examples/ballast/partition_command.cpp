@@ -7,8 +7,8 @@
 #include "shown_text.hpp"
 
 #include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>

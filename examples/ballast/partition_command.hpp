@@ -4,7 +4,7 @@
 
 #include "outcome.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <string>

@@ -5,8 +5,8 @@
 #include "shown_text.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/activation_memory.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -59,13 +59,13 @@ std::array<shown_order, 2> simulate_both(pipeline_run const& run)
 /// A time in the unit of the file, exactly.
 std::string time_text(pipeline_run const& run, time_units time)
 {
-  return ballast::decimal::of(time, run.written.decimals).text();
+  return ballast::decimal::make(time, run.written.decimals).text();
 }
 
 /// The same, with as many decimals as all others.
 std::string aligned_text(pipeline_run const& run, time_units time)
 {
-  return ballast::decimal::of(time, run.written.decimals).text(run.written.decimals);
+  return ballast::decimal::make(time, run.written.decimals).text(run.written.decimals);
 }
 
 /// "12 microbatches on 8 stages".

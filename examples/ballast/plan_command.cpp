@@ -7,7 +7,7 @@
 #include "progress.hpp"
 #include "steps.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/plan_page_step.hpp>

@@ -8,7 +8,7 @@
 #include "step_pipelines.hpp"
 
 #include <ballast/core/digest.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/judged_bags.hpp>
 #include <ballast/report/plan_page_step.hpp>

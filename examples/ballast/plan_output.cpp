@@ -5,8 +5,8 @@
 #include "shown_text.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/report/chart_style.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/gantt_bar.hpp>

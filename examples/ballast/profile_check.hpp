@@ -5,9 +5,9 @@
 #include "layer_device.hpp"
 #include "profiled_module.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>

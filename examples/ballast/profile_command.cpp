@@ -9,8 +9,8 @@
 #include "profiled_modules.hpp"
 #include "progress.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime/model_profiler.hpp>
@@ -70,7 +70,7 @@ outcome<ballast::profile_file> begin_file(profile_options const& options,
   auto old = ballast::load_profile(options.output);
   if (!old) { return bad_data(old.error().message); }
   for (profiled_module const& each : modules) {
-    ballast::measured_module& module = ballast::module_of(now, each.grid.name);
+    ballast::measured_module& module = ballast::find_or_add_module(now, each.grid.name);
     module.model = each.grid.model;
     module.layers = each.grid.layers;
     module.flops = each.grid.flops;

@@ -4,7 +4,7 @@
 
 #include "outcome.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 

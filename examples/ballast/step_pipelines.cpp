@@ -2,7 +2,7 @@
 #include "step_pipelines.hpp"
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/pipeline/module_times.hpp>

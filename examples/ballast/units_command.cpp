@@ -190,7 +190,7 @@ outcome<std::array<unit_sizes, 2>> read_units(std::string const& text)
   sizes[0] = take_unit(left);
   bool const two = take(left, ':');
   sizes[1] = take_unit(left);
-  auto const grid = process_grid::of(sizes);
+  auto const grid = process_grid::make(sizes);
   if (!two || !left.empty() || !grid) {
     return usage(fmt::format(
         "--units: {} does not say how two units are parallel; give the data-parallel sizes of "
@@ -208,7 +208,7 @@ outcome<units_run> run_units(units_options const& options)
   }
   auto const sizes = read_units(options.units);
   if (!sizes) { return tl::unexpected(sizes.error()); }
-  process_grid const grid = *process_grid::of(*sizes);
+  process_grid const grid = *process_grid::make(*sizes);
   auto const described = job_of(options, grid.ranks());
   if (!described) { return tl::unexpected(described.error()); }
   progress shown;

@@ -4,7 +4,7 @@
 
 #include "block_math.hpp"
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,6 @@
 #ifndef BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
 #define BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
 
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/workload.hpp>
@@ -43,10 +42,10 @@ inline module_profile profile_of(std::string name, transformer_shape const& shap
   layer.layers = 1;
   layer.vocabulary = 0;
   double const parameters =
-      static_cast<double>(value_or_throw(forward_flops(layer)).linear) / 2;  // multiply and add
+      static_cast<double>(forward_flops(layer).value().linear) / 2;  // multiply and add
   double const h = shape.hidden;
-  auto const flops = value_or_throw(
-      step_flops(value_or_throw(forward_flops(shape)), {.recompute = recomputed ? 1U : 0U}));
+  auto const flops =
+      step_flops(forward_flops(shape).value(), {.recompute = recomputed ? 1U : 0U}).value();
   module_profile module{std::move(name), shape.layers, flops, {}};
   if (item > 0) { module.flops = {static_cast<std::uint64_t>(exact_flops(flops, item)), 0}; }
   tokens const unit = std::max<tokens>(item, 1);
@@ -69,8 +68,8 @@ inline module_profile profile_of(std::string name, transformer_shape const& shap
       return bytes((recomputed ? 2 : 34) * h * layers * static_cast<double>(64 * unit));
     };
     module.degrees.push_back({tp,
-                              value_or_throw(interpolated_throughput::from(sizes, linear)),
-                              value_or_throw(interpolated_throughput::from(sizes, attention)),
+                              interpolated_throughput::make(sizes, linear).value(),
+                              interpolated_throughput::make(sizes, attention).value(),
                               {.layers = {1, shape.layers},
                                .state_bytes = {state(1), state(shape.layers)},
                                .sizes = {0, 64},
@@ -127,11 +126,11 @@ inline std::array<std::vector<raw_input>, 3> load_three_kinds(char const* one, c
                                                               char const* video)
 {
   std::array<std::vector<raw_input>, 3> raw = {
-      value_or_throw(load_raw_inputs(
-          one, {.text = "caption_tokens_sum", .width = "width", .height = "height"})),
-      value_or_throw(load_raw_inputs(several, {.text = "text_tokens", .images = "image_dims"})),
-      value_or_throw(load_raw_inputs(
-          video, {.text = "text_tokens+answer_tokens", .video_frames = "frame_count"}))};
+      load_raw_inputs(one, {.text = "caption_tokens_sum", .width = "width", .height = "height"})
+          .value(),
+      load_raw_inputs(several, {.text = "text_tokens", .images = "image_dims"}).value(),
+      load_raw_inputs(video, {.text = "text_tokens+answer_tokens", .video_frames = "frame_count"})
+          .value()};
   std::erase_if(raw[1], [](raw_input const& page) { return page.images.empty(); });
   return raw;
 }

@@ -6,7 +6,6 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/value_or_throw.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -22,8 +21,8 @@ template <ballast::communicator C>
 values sum_over_ranks(C& comm, in own)
 {
   values all(own.size() * comm.size());
-  value_or_throw(comm.all_gather(std::as_bytes(own), std::as_writable_bytes(std::span(all))));
-  value_or_throw(comm.wait());
+  or_throw(comm.all_gather(std::as_bytes(own), std::as_writable_bytes(std::span(all))));
+  or_throw(comm.wait());
   values sum(own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
     sum[i] = all[i];

@@ -2,9 +2,8 @@
 #ifndef BALLAST_EXAMPLES_COMMON_MULTIMODAL_DATA_HPP
 #define BALLAST_EXAMPLES_COMMON_MULTIMODAL_DATA_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/read_file.hpp>
@@ -50,15 +49,15 @@ inline source shuffled(source all)
 /// text_tokens of the other.
 inline source read(std::string const& images, std::string const& speech)
 {
-  auto const texts = value_or_throw(load_length_trace(images, "text_tokens"));
-  std::string const file = value_or_throw(read_file(images));
+  auto const texts = load_length_trace(images, "text_tokens").value();
+  std::string const file = read_file(images).value();
   csv_reader rows(file);
-  auto const header = value_or_throw(rows.next()).fields;
+  auto const header = rows.next().value().fields;
   auto const column = static_cast<std::size_t>(
       std::find(header.begin(), header.end(), "image_tokens_each") - header.begin());
   source all;
   for (tokens const length : texts) {
-    auto const fields = value_or_throw(rows.next()).fields;
+    auto const fields = rows.next().value().fields;
     if (column >= fields.size()) { throw std::runtime_error(images + ": no image_tokens_each"); }
     sample request;
     for (std::string_view left = fields[column]; !left.empty();) {
@@ -69,8 +68,8 @@ inline source read(std::string const& images, std::string const& speech)
     request.push_back({text, length});
     all.requests.push_back(std::move(request));
   }
-  auto const spoken = value_or_throw(load_length_trace(speech, "audio_tokens_25hz"));
-  auto const said = value_or_throw(load_length_trace(speech, "text_tokens"));
+  auto const spoken = load_length_trace(speech, "audio_tokens_25hz").value();
+  auto const said = load_length_trace(speech, "text_tokens").value();
   for (std::size_t each = 0; each < spoken.size(); ++each) {
     all.utterances.push_back({{audio, spoken[each]}, {text, said[each]}});
   }

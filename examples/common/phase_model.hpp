@@ -5,8 +5,7 @@
 #include "transformer_block.hpp"
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <algorithm>
@@ -36,7 +35,7 @@ class phase_model {
   {
     heads_.assign(lengths, 1, shape_.query_heads);
     values y(x.size());
-    value_or_throw(layer_.forward(heads_, x, y));
+    or_throw(layer_.forward(heads_, x, y));
     values pooled;
     for_each_output([&](std::size_t first, std::size_t count) {
       for (std::size_t i = 0; i < shape_.width; ++i) {
@@ -64,7 +63,7 @@ class phase_model {
       ++output;
     });
     values dx(dy.size());
-    value_or_throw(layer_.backward(dy, dx, gradients_));
+    or_throw(layer_.backward(dy, dx, gradients_));
     return dx;
   }
 

@@ -3,9 +3,8 @@
 #define BALLAST_EXAMPLES_COMMON_STEP_READER_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/workload/data_code.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -21,7 +20,7 @@ class step_reader {
 
   std::vector<ballast::tokens> next()
   {
-    value_or_throw(ballast::draw_batch_into(batch_, codes_, ranks_, {}, random_));
+    or_throw(ballast::draw_batch_into(batch_, codes_, ranks_, {}, random_));
     std::vector<ballast::tokens> read;
     for (std::size_t sample = 0; sample < batch_.lengths.size(); ++sample) {
       if (batch_.source[sample] == rank_) { read.push_back(batch_.lengths[sample]); }
@@ -34,7 +33,7 @@ class step_reader {
   ballast::rank_id rank_;
   ballast::random_source random_ = ballast::random_source(7);  // all ranks draw the same batch
   std::vector<ballast::data_code> codes_ =
-      value_or_throw(ballast::parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0"));
+      ballast::parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0").value();
   ballast::sample_batch batch_;
 };
 

@@ -4,8 +4,8 @@
 #include "planner.h"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_correction.hpp>

@@ -9,7 +9,6 @@
 
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/gamma_correction.hpp>

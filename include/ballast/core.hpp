@@ -7,15 +7,14 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 
 #endif  // BALLAST_CORE_HPP

@@ -21,8 +21,8 @@
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/multifit.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>

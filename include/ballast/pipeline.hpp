@@ -18,9 +18,9 @@
 #include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/lower_bound.hpp>
 #include <ballast/pipeline/module_times.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_plan.hpp>
 #include <ballast/pipeline/pass_costs.hpp>

@@ -1,7 +1,7 @@
 #include <ballast/by_name/any_policy.hpp>  // first: proves it is self-contained
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // EXPECT: length_distribution
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 struct fixed {

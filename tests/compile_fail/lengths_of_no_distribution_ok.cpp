@@ -1,5 +1,5 @@
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
 struct fixed {

@@ -1,5 +1,5 @@
 // EXPECT: packing_policy
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 

@@ -1,4 +1,4 @@
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/packing/first_fit_decreasing.hpp>
 #include <ballast/partition/packing/pack_to_capacity.hpp>
 

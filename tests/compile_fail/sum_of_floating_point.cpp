@@ -1,5 +1,5 @@
 // EXPECT: cost_model
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 

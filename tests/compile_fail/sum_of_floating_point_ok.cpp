@@ -1,4 +1,4 @@
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 

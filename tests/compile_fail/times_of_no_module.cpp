@@ -1,6 +1,6 @@
 // EXPECT: module_times_projection
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/module_times.hpp>
 
 #include <array>

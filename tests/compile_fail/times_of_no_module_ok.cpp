@@ -1,5 +1,5 @@
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/module_times.hpp>
 
 #include <array>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -51,6 +53,32 @@ TEST(Result, OfNothingSaysWhetherItWorked)
 {
   EXPECT_TRUE(result<void>{}.has_value());
   EXPECT_FALSE(result<void>(fail(error_code::unreadable, 0, "no such file")).has_value());
+}
+
+TEST(Result, ThrowsTheSentenceWhereThereIsNoValue)
+{
+  auto const run = [] {
+    // [value]
+    try {
+      result<int> const gpus =
+          fail(error_code::out_of_range, 0, "a job of ", 0, " GPUs; give 1 or more");
+      return std::to_string(gpus.value()) + " GPUs";
+    } catch (std::exception const& wrong) {
+      return std::string(wrong.what());
+    }
+    // [value]
+  };
+  EXPECT_EQ(run(), "a job of 0 GPUs; give 1 or more");
+  try {
+    ballast::or_throw(fail(error_code::infeasible, 3, "there are no bags; lay out some"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (tl::bad_expected_access<error> const& thrown) {
+    EXPECT_EQ(thrown.error(),
+              (error{error_code::infeasible, 3, "there are no bags; lay out some"}));
+    EXPECT_STREQ(thrown.what(), "there are no bags; lay out some");
+  }
+  EXPECT_NO_THROW(ballast::or_throw({}));
+  EXPECT_EQ(*result<std::unique_ptr<int>>(std::make_unique<int>(4)).value(), 4);
 }
 
 TEST(ErrorCode, HasAName)

@@ -2,7 +2,6 @@
 #include <ballast/cost/composed_cost.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
@@ -121,11 +120,13 @@ TEST(SumOf, PricesAMultimodalSample)
     ballast::tokens patches;  // what the vision encoder sees
     ballast::tokens merged;   // what the language model sees: text and merged patches
   };
-  auto const llm = value_or_throw(ballast::gamma_corrected(
-      value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32))), 0.5));
-  auto const vision = value_or_throw(ballast::gamma_corrected(
-      value_or_throw(ballast::forward_flops(ballast::classic_transformer(1280, 32))), 0.5,
-      llm.log2_flops_per_unit));
+  auto const llm = ballast::gamma_corrected(
+                       ballast::forward_flops(ballast::classic_transformer(4096, 32)).value(), 0.5)
+                       .value();
+  auto const vision = ballast::gamma_corrected(
+                          ballast::forward_flops(ballast::classic_transformer(1280, 32)).value(),
+                          0.5, llm.log2_flops_per_unit)
+                          .value();
 
   auto const cost = ballast::sum_of{ballast::cost_of{vision, &document::patches},
                                     ballast::cost_of{llm.cost, &document::merged}};

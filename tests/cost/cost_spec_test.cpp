@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -32,7 +31,7 @@ TEST(CostSpec, ReadsATransformer)
 {
   // [spec]
   auto const spec =
-      value_or_throw(ballast::parse_cost_spec("transformer:d=3072,gamma=0.405,layers=57,heads=24"));
+      ballast::parse_cost_spec("transformer:d=3072,gamma=0.405,layers=57,heads=24").value();
   EXPECT_EQ(spec.shape.head_dim, 128U);
   EXPECT_EQ(spec.log2_flops_per_unit, 22);
   EXPECT_EQ(spec.cost(4488), 15'176'314);

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_COST_EXACT_HPP
 #define BALLAST_TESTS_COST_EXACT_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include <cmath>

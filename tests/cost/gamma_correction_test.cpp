@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 
 #include <algorithm>
@@ -102,8 +101,8 @@ TEST(GammaCorrected, PricesTheSequencesOfMixedResolutionTraining)
   // [gamma]
   // One layer of a diffusion transformer of width 3072, whose attention takes 0.405 times as long
   // per FLOP as its other products.
-  auto const layer = value_or_throw(ballast::forward_flops(ballast::classic_transformer(3072)));
-  auto const [cost, log2_flops_per_unit] = value_or_throw(ballast::gamma_corrected(layer, 0.405));
+  auto const layer = ballast::forward_flops(ballast::classic_transformer(3072)).value();
+  auto const [cost, log2_flops_per_unit] = ballast::gamma_corrected(layer, 0.405).value();
 
   EXPECT_EQ(log2_flops_per_unit, 16);  // a unit is 65,536 FLOP, so a token's linear part is 3,456
   EXPECT_EQ(cost(256), 889'713);       // a 256-pixel image

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/throughput_grid.hpp>
@@ -30,7 +29,7 @@ static_assert(std::regular<interpolated_cost>);
 
 interpolated_throughput constant(double per_second)
 {
-  return interpolated_throughput::from(std::vector<tokens>{1}, std::vector<double>{per_second})
+  return interpolated_throughput::make(std::vector<tokens>{1}, std::vector<double>{per_second})
       .value();
 }
 
@@ -63,9 +62,9 @@ TEST(InterpolatedCost, ReadsEachTableAtTheSamplesLength)  // Ensures (1)
   std::array<double, 3> const linear = {380e12, 400e12, 400e12};
 
   ballast::interpolated_cost const cost{
-      .linear = value_or_throw(ballast::interpolated_throughput::from(lengths, linear)),
-      .attention = value_or_throw(ballast::interpolated_throughput::from(lengths, attention)),
-      .flops = value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32)))};
+      .linear = ballast::interpolated_throughput::make(lengths, linear).value(),
+      .attention = ballast::interpolated_throughput::make(lengths, attention).value(),
+      .flops = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value()};
 
   EXPECT_EQ(cost(1024), 39'302'718'274);   // picoseconds: 39 ms
   EXPECT_EQ(cost(2560), 103'666'561'059);  // halfway: 390 and 180 TFLOP per second
@@ -78,7 +77,7 @@ TEST(InterpolatedCost, TakesACurveOutOfAGrid)
   std::vector<tokens> const lengths = {1000};
   std::vector<std::int64_t> const degrees = {1, 4};
   auto const grid =
-      ballast::throughput_grid::from(lengths, degrees, std::vector{1e12, 4e12}).value();
+      ballast::throughput_grid::make(lengths, degrees, std::vector{1e12, 4e12}).value();
   interpolated_cost cost{.linear = grid.at(1), .attention = grid.at(1), .flops = {100, 1}};
   EXPECT_EQ(cost(1000), 1'100'000);
   cost.linear = grid.at(2);
@@ -90,7 +89,7 @@ TEST(InterpolatedCost, FollowsMeasurementsThatFallWithLength)
 {
   std::vector<tokens> const lengths = {10, 11};
   interpolated_cost const cost{
-      .linear = interpolated_throughput::from(lengths, std::vector{1e12, 2e12}).value(),
+      .linear = interpolated_throughput::make(lengths, std::vector{1e12, 2e12}).value(),
       .attention = {},
       .flops = {1000, 0}};
   EXPECT_GT(cost(10), cost(11));

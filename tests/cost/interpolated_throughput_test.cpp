@@ -67,7 +67,7 @@ RC_GTEST_PROP(InterpolatedThroughput, IsCloseToStraightLines, ())  // Ensures (1
                                           *rc::gen::elementOf(measured.lengths));
   auto const work = *rc::gen::inRange<std::uint64_t>(
       0, std::numeric_limits<std::uint64_t>::max() >> *rc::gen::inRange(0, 60));
-  auto const curve = interpolated_throughput::from(measured.lengths, measured.per_second).value();
+  auto const curve = interpolated_throughput::make(measured.lengths, measured.per_second).value();
 
   cpp_rational const speed = throughput(measured, length);
   cpp_rational const slack =
@@ -82,7 +82,7 @@ TEST(InterpolatedThroughput, IsLinearBetweenAndConstantOutside)  // Ensures (1)
 {
   std::vector<tokens> const lengths = {100, 200, 400};
   std::vector<double> const per_second = {1e12, 3e12, 2e12};
-  auto const curve = interpolated_throughput::from(lengths, per_second).value();
+  auto const curve = interpolated_throughput::make(lengths, per_second).value();
   auto const time_of = [&](tokens length) { return curve.picoseconds(6'000'000, length); };
   EXPECT_EQ(time_of(0), 6'000'000);
   EXPECT_EQ(time_of(100), 6'000'000);
@@ -97,7 +97,7 @@ TEST(InterpolatedThroughput, CountsWhateverTheCallerCounts)
 {
   // 40,000 tokens per second: a token takes 25 microseconds.
   auto const curve =
-      interpolated_throughput::from(std::vector<tokens>{512}, std::vector<double>{40'000}).value();
+      interpolated_throughput::make(std::vector<tokens>{512}, std::vector<double>{40'000}).value();
   EXPECT_EQ(curve.picoseconds(1, 512), 25'000'000);
 }
 
@@ -110,7 +110,7 @@ TEST(InterpolatedThroughput, IsOnePerPicosecondByDefault)
 TEST(InterpolatedThroughput, SaysWhereTheTimeDoesNotFit)
 {
   auto const at = [](double per_second) {
-    return interpolated_throughput::from(std::vector<tokens>{1}, std::vector<double>{per_second})
+    return interpolated_throughput::make(std::vector<tokens>{1}, std::vector<double>{per_second})
         .value();
   };
   constexpr uint128 one = 1;
@@ -152,7 +152,7 @@ TEST(InterpolatedThroughput, NamesTheMeasurementThatIsWrong)
                             {{{1, 2}, {1e12, limits::infinity()}}, 1, "throughput 1"},
                             {{{1, 2}, {1e12, 2e18}}, 1, "throughput 1"},
                             {{{1, 2}, {1e12, 0.5}}, 1, "throughput 1"}}) {
-    auto const failed = interpolated_throughput::from(measured.lengths, measured.per_second);
+    auto const failed = interpolated_throughput::make(measured.lengths, measured.per_second);
     ASSERT_FALSE(failed.has_value()) << hint;
     EXPECT_EQ(failed.error().code, error_code::out_of_range);
     EXPECT_EQ(failed.error().position, position) << hint;
@@ -164,7 +164,7 @@ TEST(InterpolatedThroughput, CoversTheRangeOfThroughputsItAccepts)  // Ensures (
 {
   std::vector<tokens> const lengths = {1, 2};
   std::vector<double> const per_second = {1, 1e18};
-  auto const curve = interpolated_throughput::from(lengths, per_second).value();
+  auto const curve = interpolated_throughput::make(lengths, per_second).value();
   EXPECT_EQ(curve.picoseconds(1'000'000'000, 2), 1000);
   // One per second next to 1e18: within a 2^-60 part of the latter, which is nearly itself.
   EXPECT_NEAR(static_cast<double>(curve.picoseconds(1, 1)), 1e12, 0.5e12);

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 
 #include <algorithm>
@@ -280,12 +279,12 @@ TEST(LatencyFit, GivesACostInPicoseconds)
   // Say these are one layer's forward passes in seconds, timed on one rank.
   std::array<ballast::latency_measurement, 4> const measured = {
       {{256, 0.000146}, {1100, 0.000636}, {4488, 0.002802}, {16776, 0.013031}}};
-  auto const layer = value_or_throw(ballast::forward_flops(ballast::classic_transformer(3072)));
-  auto const fit = value_or_throw(ballast::fit_latency(measured, layer));
+  auto const layer = ballast::forward_flops(ballast::classic_transformer(3072)).value();
+  auto const fit = ballast::fit_latency(measured, layer).value();
   EXPECT_NEAR(fit.gamma, 0.41, 0.01);
   EXPECT_LT(fit.largest_relative_error, 0.01);
 
-  auto const cost = value_or_throw(ballast::latency_cost(fit, layer));  // in picoseconds
+  auto const cost = ballast::latency_cost(fit, layer).value();  // in picoseconds
   EXPECT_NEAR(static_cast<double>(cost(4488)) * 1e-12, 0.002802, 0.00003);
   // [fit]
 }

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -44,7 +43,7 @@ struct measured_speed {
 
   [[nodiscard]] interpolated_throughput curve() const
   {
-    return interpolated_throughput::from(lengths, per_second).value();
+    return interpolated_throughput::make(lengths, per_second).value();
   }
 
   // Straight lines between the measurements, exactly.
@@ -136,9 +135,9 @@ TEST(PackedCost, UsesTheWeightsOfShortSamplesAsWellAsOfALongOne)
   std::array<double, 3> const linear = {250e12, 400e12, 400e12};
   std::array<double, 3> const attention = {120e12, 240e12, 300e12};
   ballast::packed_cost const cost{
-      .linear = value_or_throw(ballast::interpolated_throughput::from(lengths, linear)),
-      .attention = value_or_throw(ballast::interpolated_throughput::from(lengths, attention)),
-      .flops = value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32)))};
+      .linear = ballast::interpolated_throughput::make(lengths, linear).value(),
+      .attention = ballast::interpolated_throughput::make(lengths, attention).value(),
+      .flops = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value()};
 
   std::array<ballast::tokens, 4> const four = {1024, 1024, 1024, 1024};
   std::array<ballast::tokens, 1> const one = {4096};
@@ -153,7 +152,7 @@ TEST(PackedCost, IsAnEncodersWhereItemsAttendToThemselvesAlone)
   // 7 items of 3e9 FLOP, at a speed that grows from 1e12 to 2e12 between 4 items and 12.
   packed_cost const encoder{
       .linear =
-          interpolated_throughput::from(packed_lengths{4, 12}, std::vector{1e12, 2e12}).value(),
+          interpolated_throughput::make(packed_lengths{4, 12}, std::vector{1e12, 2e12}).value(),
       .attention = {},
       .flops = {.linear = 3'000'000'000}};
   EXPECT_EQ(encoder(packed_lengths{7}), 15'272'727'273);  // 21e9 FLOP at 1.375e12

@@ -10,11 +10,11 @@
 namespace {
 
 using ballast::add_point;
-using ballast::degree_of;
 using ballast::find_module;
+using ballast::find_or_add_degree;
+using ballast::find_or_add_module;
 using ballast::measured_degree;
 using ballast::memory_point;
-using ballast::module_of;
 using ballast::modules_of;
 using ballast::profile_file;
 using ballast::speed_point;
@@ -24,10 +24,10 @@ using testing::HasSubstr;
 profile_file complete()
 {
   profile_file file;
-  auto& llm = module_of(file, "llm");
+  auto& llm = find_or_add_module(file, "llm");
   llm.layers = 32;
   llm.flops = {.linear = 6'000'000'000, .quadratic = 500'000};
-  auto& degree = degree_of(llm, 2);
+  auto& degree = find_or_add_degree(llm, 2);
   degree.linear = {{.size = 1024, .flop_per_second = 300}, {.size = 4096, .flop_per_second = 400}};
   degree.attention = {{.size = 2048, .flop_per_second = 100}};
   degree.state = {{.layers = 1, .bytes = 10}, {.layers = 2, .bytes = 20}};
@@ -102,7 +102,7 @@ TEST(ProfileFile, SaysWhatIsNotMeasuredYet)
 TEST(ProfileFile, NamesTheModuleThatIsRefused)
 {
   auto file = complete();
-  module_of(file, "encoder").layers = 3;
+  find_or_add_module(file, "encoder").layers = 3;
   auto const modules = modules_of(file);
   ASSERT_FALSE(modules);
   EXPECT_EQ(modules.error().position, 1U);
@@ -113,8 +113,8 @@ TEST(ProfileFile, FindsModulesByName)
   auto file = complete();
   EXPECT_EQ(find_module(file, "encoder"), nullptr);
   EXPECT_EQ(find_module(file, "llm"), file.modules.data());
-  EXPECT_EQ(&module_of(file, "llm"), file.modules.data());
-  module_of(file, "encoder").layers = 1;
+  EXPECT_EQ(&find_or_add_module(file, "llm"), file.modules.data());
+  find_or_add_module(file, "encoder").layers = 1;
   ASSERT_EQ(file.modules.size(), 2U);
   EXPECT_EQ(file.modules[1].name, "encoder");
 }
@@ -122,7 +122,7 @@ TEST(ProfileFile, FindsModulesByName)
 TEST(ProfileFile, KeepsDegreesAndPointsInOrder)
 {
   ballast::measured_module module;
-  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { degree_of(module, tp).tp = tp; }
+  for (std::uint32_t const tp : {4U, 1U, 2U, 4U, 1U}) { find_or_add_degree(module, tp).tp = tp; }
   ASSERT_EQ(module.degrees.size(), 3U);
   EXPECT_EQ(module.degrees[0].tp, 1U);
   EXPECT_EQ(module.degrees[1].tp, 2U);

@@ -34,7 +34,7 @@ std::vector<double> const grid_throughputs = {1e12, 2e12,  3e12,  //
 
 throughput_grid grid()
 {
-  return throughput_grid::from(grid_lengths, grid_degrees, grid_throughputs).value();
+  return throughput_grid::make(grid_lengths, grid_degrees, grid_throughputs).value();
 }
 
 cost_units time_of(tokens length, std::int64_t degree)
@@ -68,7 +68,7 @@ TEST(ThroughputGrid, HoldsTheNearestMeasurementOutside)  // Ensures (1)
   EXPECT_EQ(time_of(3000, 64), time_of(3000, 8));
   std::vector<std::int64_t> const from_four = {4};
   auto const one =
-      throughput_grid::from(grid_lengths, from_four, std::vector{1e12, 2e12, 3e12}).value();
+      throughput_grid::make(grid_lengths, from_four, std::vector{1e12, 2e12, 3e12}).value();
   for (std::int64_t const degree : {1, 4, 9}) {
     EXPECT_EQ(one.at(degree).picoseconds(1000, 2000), 500);
   }
@@ -114,7 +114,7 @@ RC_GTEST_PROP(ThroughputGrid, IsBilinear, ())  // Ensures (1)
   cpp_rational const work = 1'000'000'000;
   cpp_rational const slack = exact(std::ranges::max(z)) * ballast_test::power_of_two(-59);
   auto const found =
-      throughput_grid::from(x, y, z).value().at(degree).picoseconds(1'000'000'000, length);
+      throughput_grid::make(x, y, z).value().at(degree).picoseconds(1'000'000'000, length);
   cpp_rational const second(1'000'000'000'000);
   RC_ASSERT(found + cpp_rational(1, 2) >= second * work / (speed + slack));
   RC_ASSERT(found - cpp_rational(1, 2) <= second * work / (speed - slack));
@@ -129,7 +129,7 @@ TEST(ThroughputGrid, NamesWhatIsWrong)
 {
   auto const message = [](std::vector<tokens> const& x, std::vector<std::int64_t> const& y,
                           std::vector<double> const& z) {
-    return throughput_grid::from(x, y, z).error().message;
+    return throughput_grid::make(x, y, z).error().message;
   };
   EXPECT_THAT(message({}, {1}, {}), HasSubstr("has 0 positions; give 1 to 32"));
   EXPECT_THAT(message({1}, {}, {}), HasSubstr("has 0 positions; give 1 to 8"));

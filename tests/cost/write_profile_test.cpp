@@ -17,11 +17,11 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
 {
   profile_file file;
   file.hardware = "2 cores, one socket";
-  auto& llm = ballast::module_of(file, "llm");
+  auto& llm = ballast::find_or_add_module(file, "llm");
   llm.model = "transformer:d=64";
   llm.layers = 2;
   llm.flops = {.linear = 7, .quadratic = 3};
-  auto& degree = ballast::degree_of(llm, 4);
+  auto& degree = ballast::find_or_add_degree(llm, 4);
   degree.linear = {{16, 1000, 900, 1100, 50, 100}};
   degree.attention = {{32, 500}};
   degree.state = {{1, 0, 0}};
@@ -50,14 +50,14 @@ RC_GTEST_PROP(WriteProfile, IsReadBack,
   file.data = data;
   auto const modules = *rc::gen::inRange(0, 4);
   for (int each = 0; each < modules; ++each) {
-    auto& module = ballast::module_of(file, "\"module\", " + std::to_string(each));
+    auto& module = ballast::find_or_add_module(file, "\"module\", " + std::to_string(each));
     module.model = model;
     module.layers = *rc::gen::inRange<std::uint32_t>(1, 100);
     module.flops.linear = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 63);
     module.flops.quadratic = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 63);
     auto const points = *rc::gen::inRange(0, 20);
     for (int point = 0; point < points; ++point) {
-      auto& degree = ballast::degree_of(module, *rc::gen::inRange<std::uint32_t>(1, 5));
+      auto& degree = ballast::find_or_add_degree(module, *rc::gen::inRange<std::uint32_t>(1, 5));
       auto const size = *rc::gen::inRange<ballast::tokens>(1, 40);
       auto const value = *rc::gen::inRange<std::uint64_t>(1, 1'000'000'000'000'000'001);
       auto const ns = *rc::gen::inRange<std::uint64_t>(0, 3);

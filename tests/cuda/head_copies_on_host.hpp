@@ -7,8 +7,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/detail/heads/head_sums.hpp>
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>

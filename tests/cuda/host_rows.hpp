@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_CUDA_HOST_ROWS_HPP
 #define BALLAST_TESTS_CUDA_HOST_ROWS_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>

@@ -83,7 +83,7 @@ int main()
           ballast::partition(lengths, layout, ballast::parse_policy(policy).value(), spec.cost)
               .value();
       ballast::digest digest;
-      digest.add(plan.digest()).add(plan.samples.members());
+      digest.add(plan.digest()).add(plan.samples.values());
       digest.add(static_cast<std::uint64_t>(plan.lower_bound.numerator));
       digest.add(static_cast<std::uint64_t>(plan.lower_bound.denominator));
       print("plan/" + bags + "/" + policy, digest.value());

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
@@ -64,8 +64,8 @@ interpolated_cost measured()
   std::array<tokens, 4> const at = {100, 1024, 4096, 1'000'000};
   std::array<double, 4> const linear = {90e12, 380e12, 400e12, 410e12};
   std::array<double, 4> const attention = {10e12, 120e12, 240e12, 300e12};
-  return {.linear = interpolated_throughput::from(at, linear).value(),
-          .attention = interpolated_throughput::from(at, attention).value(),
+  return {.linear = interpolated_throughput::make(at, linear).value(),
+          .attention = interpolated_throughput::make(at, attention).value(),
           .flops = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value()};
 }
 
@@ -146,7 +146,7 @@ TEST_F(CostsOnDevice, OfAThroughputGridIsTheHosts)
   std::array<tokens, 3> const at = {1000, 20'000, 300'000};
   std::array<std::int64_t, 3> const degrees = {1, 2, 8};
   std::array<double, 9> const per_second = {1e12, 2e12, 3e12, 2e12, 3.9e12, 5e12, 7e12, 1e13, 2e13};
-  expect_same_on_device(over_degrees{throughput_grid::from(at, degrees, per_second).value()},
+  expect_same_on_device(over_degrees{throughput_grid::make(at, degrees, per_second).value()},
                         lengths());
 }
 

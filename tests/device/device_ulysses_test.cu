@@ -7,8 +7,8 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include "gpu_test.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>

@@ -10,7 +10,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/route/placement.hpp>
@@ -137,7 +136,7 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
     ballast::device_array<std::int32_t> const position_there(after);
     auto const activations = rows_of(x.span(), x_there.span(), 64);
     auto const positions = rows_of(position.span(), position_there.span());
-    auto const storage = value_or_throw(ballast::route_bytes(there, activations, positions));
+    auto const storage = ballast::route_bytes(there, activations, positions).value();
     ballast::device_array<std::byte> const temporary(storage);
 
     auto const staged = there.stage(plan);  // every step

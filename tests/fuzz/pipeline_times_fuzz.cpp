@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     expect(std::max(forward, backward) <= ballast::stage_graph::longest_time);
     written += std::to_string(row / read->times.stages) + ',' +
                std::to_string(row % read->times.stages) + ',' +
-               ballast::decimal::of(forward, read->decimals).text() + ',' +
-               ballast::decimal::of(backward, read->decimals).text() + '\n';
+               ballast::decimal::make(forward, read->decimals).text() + ',' +
+               ballast::decimal::make(backward, read->decimals).text() + '\n';
   }
   auto const again = ballast::read_pipeline_times(written);
   expect(again.has_value() && again->times == read->times && again->decimals == read->decimals);

@@ -22,7 +22,7 @@ TEST(RangeV3, ViewsTheSamplesOfEveryBag)  // Ensures (1)
                          [](tokens length) { return length; });
   ASSERT_TRUE(plan);
   std::vector<std::vector<tokens>> seen;
-  for (auto bag : ballast::view_groups(plan->samples, lengths)) {
+  for (auto bag : ballast::view_rows(plan->samples, lengths)) {
     seen.push_back(bag | ranges::to<std::vector>());
   }
   EXPECT_EQ(seen, (std::vector<std::vector<tokens>>{{5, 2, 1}, {4, 3}}));
@@ -41,11 +41,11 @@ TEST(RangeV3, PlansOverAView)
 
 TEST(RangeV3, ViewsWhatItRefersTo)
 {
-  ballast::groups<ballast::bag_id, ballast::sample_id> groups;
+  ballast::jagged<ballast::bag_id, ballast::sample_id> groups;
   std::vector<ballast::bag_id> const owner{ballast::bag_id{1}, ballast::bag_id{1}};
-  groups.regroup(owner, 2);
+  groups.collect(owner, 2);
   std::vector<int> things{1, 2};
-  for (auto bag : ballast::view_groups(groups, things)) {
+  for (auto bag : ballast::view_rows(groups, things)) {
     for (int& thing : bag) { thing *= 10; }
   }
   EXPECT_EQ(things, (std::vector<int>{10, 20}));

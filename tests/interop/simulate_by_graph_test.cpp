@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -208,8 +207,8 @@ TEST(SimulateByGraph, AnswersInTheVerticesOfTheGraph)
   std::ranges::fill(times.rows, ballast::stage_time{2, 4});
   auto const order = as_given(2);
   // [by_graph]
-  auto const graph = value_or_throw(ballast::make_task_graph(stages, listed));
-  auto const simulated = value_or_throw(ballast::simulate_by_graph(graph, times, order));
+  auto const graph = ballast::make_task_graph(stages, listed).value();
+  auto const simulated = ballast::simulate_by_graph(graph, times, order).value();
   std::vector<pipeline_task> path;
   for (auto const vertex : simulated.critical_path) { path.push_back(graph[vertex]); }
   // [by_graph]

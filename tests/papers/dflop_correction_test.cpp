@@ -32,8 +32,7 @@ double mean_step(late_cluster const& cluster, std::vector<std::uint32_t> const& 
   ballast::scheduled_step<2> step;
   double sum = 0;
   for (std::uint64_t number = 0; number < steps; ++number) {
-    ballast::value_or_throw(
-        planner(step, late_cluster::sizes_of(9000 + number), 1, number, factors));
+    ballast::or_throw(planner(step, late_cluster::sizes_of(9000 + number), 1, number, factors));
     sum += static_cast<double>(cluster.run(step, tracked).step_time);
   }
   return sum / steps;

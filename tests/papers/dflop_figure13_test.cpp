@@ -4,7 +4,7 @@
 // many real samples of one image as of several images and of a video.
 
 #include <gtest/gtest.h>
-#include <ballast/core/groups.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>

@@ -82,14 +82,13 @@ TEST(DistTrainOrchestration, IsFasterThanOneParallelismForAll)
       published_model const& model = published_models[which];
       disttrain_model const of{model.llm, each.images, each.latent};
       auto const problem = orchestration_of(of, 1296, 1920);
-      auto const best = value_or_throw(orchestrate(problem));
-      auto const with_fewer =
-          value_or_throw(orchestrate(orchestration_of(of, published[which], 1920)));
-      auto const old = value_or_throw(
-          orchestrate(orchestration_of(of, 1296, model.megatron_batch), model.megatron));
-      auto const best_old = value_or_throw(orchestrate(problem, monolithic{}));
-      auto const one = value_or_throw(orchestrate(problem, ballast::homogeneous{}));
-      auto const shared = value_or_throw(orchestrate(problem, ballast::by_flops{}));
+      auto const best = orchestrate(problem).value();
+      auto const with_fewer = orchestrate(orchestration_of(of, published[which], 1920)).value();
+      auto const old =
+          orchestrate(orchestration_of(of, 1296, model.megatron_batch), model.megatron).value();
+      auto const best_old = orchestrate(problem, monolithic{}).value();
+      auto const one = orchestrate(problem, ballast::homogeneous{}).value();
+      auto const shared = orchestrate(problem, ballast::by_flops{}).value();
       double const speed =
           seconds_of_step(old) / model.megatron_batch * 1920 / seconds_of_step(best);
       double flops = 0;

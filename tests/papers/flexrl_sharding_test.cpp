@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -48,9 +47,10 @@ struct bucketing_ratios {
 /// Largest by mean of the GPUs, where each sequence is on the GPU with the fewest tokens so far.
 bucketing_ratios ratios_of_bucketing(std::vector<tokens> const& lengths, std::size_t gpus)
 {
-  auto const plan = value_or_throw(ballast::partition(lengths, ballast::one_gpu_bags(gpus),
-                                                      ballast::longest_processing_time{},
-                                                      ballast::quadratic_cost{1}));
+  auto const plan =
+      ballast::partition(lengths, ballast::one_gpu_bags(gpus), ballast::longest_processing_time{},
+                         ballast::quadratic_cost{1})
+          .value();
   std::vector<double> attention(gpus, 0.0);
   std::vector<double> held(gpus, 0.0);
   for (std::size_t each = 0; each < lengths.size(); ++each) {
@@ -71,7 +71,7 @@ TEST(FlexrlSharding, MakesAttentionAndTokensOfTheExampleEven)
   lengths.resize(11, 8192);
   ballast::device_groups const groups(ballast::node_sizes::equal(1, 4), 4);
   auto const plan =
-      value_or_throw(ballast::hybrid_sharding(lengths, groups, attention_of_32_heads(), 32768));
+      ballast::hybrid_sharding(lengths, groups, attention_of_32_heads(), 32768).value();
   EXPECT_EQ(plan.balance_ratio(), 1.0);
   EXPECT_EQ(plan.token_balance_ratio(), 1.0);
   auto const bucketing = ratios_of_bucketing(lengths, 4);
@@ -82,15 +82,15 @@ TEST(FlexrlSharding, MakesAttentionAndTokensOfTheExampleEven)
 /// One row per video, the first: its tokens and those of the question.
 std::vector<tokens> videos_of(std::string const& path)
 {
-  auto const csv = value_or_throw(ballast::read_file(path));
+  auto const csv = ballast::read_file(path).value();
   auto const lengths =
-      value_or_throw(ballast::read_length_trace(csv, "video_tokens_qwen2vl + text_tokens"));
+      ballast::read_length_trace(csv, "video_tokens_qwen2vl + text_tokens").value();
   ballast::csv_reader rows(csv);
   (void)rows.next();  // the names of the columns
   std::set<std::string> seen;
   std::vector<tokens> videos;
   for (tokens const length : lengths) {
-    auto const row = value_or_throw(rows.next());
+    auto const row = rows.next().value();
     if (seen.insert(std::string(row.fields[1])).second) { videos.push_back(length); }  // video_id
   }
   return videos;

@@ -4,10 +4,9 @@
 #include "../support/planned_mix.hpp"
 #include "../support/trials.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
@@ -294,11 +293,12 @@ TEST(ChooseBags, IsAsFastWhereAFewGiantsDecideIfJudgedOnOtherBatches)
       auto const others = job.draw_long_tailed(sigma, 256, 100 + seed);
       auto const later = job.draw_long_tailed(sigma, 128, 200 + seed);
       // [choose]
-      auto const found = value_or_throw(
-          ballast::choose_bags(batches, machines, exchanges, spec.cost, {.judged_on = others}));
+      auto const found =
+          ballast::choose_bags(batches, machines, exchanges, spec.cost, {.judged_on = others})
+              .value();
       ballast::bag_mix const best = found.mixes.front().mix;
-      auto const bags = value_or_throw(
-          ballast::lay_out(best.spec(), machines, ballast::misplaced_bags::largest_first));
+      auto const bags =
+          ballast::lay_out(best.spec(), machines, ballast::misplaced_bags::largest_first).value();
       // [choose]
       EXPECT_EQ(bags.gpus(), 16U);
       EXPECT_LE(job.over_uniform(best, later), 1.005);

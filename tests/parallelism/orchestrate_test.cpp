@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>
@@ -103,16 +102,15 @@ TEST(Orchestrate, TakesProfiles)
   auto const llm = profile_of_layers("llm", 8, 48'000'000);
   // [orchestrate]
   ballast::orchestration_problem problem;
-  problem.modules = {
-      value_or_throw(ballast::orchestrated_module_of(vision, 5)),  // profile, mean size
-      value_or_throw(ballast::orchestrated_module_of(llm, 1324))};
+  problem.modules = {ballast::orchestrated_module_of(vision, 5).value(),  // profile, mean size
+                     ballast::orchestrated_module_of(llm, 1324).value()};
   problem.modules[0].is_trained = false;  // frozen
   problem.llm = 1;                        // which module is the LLM
   problem.global_batch = 48;
   problem.kinds = {{.gpus = 16, .memory_bytes = 80'000'000'000}};
-  auto const found = value_or_throw(ballast::orchestrate(problem));
+  auto const found = ballast::orchestrate(problem).value();
   ballast::model_layout const& best = found.layout;  // tp, pp and dp of each module
-  auto const old = value_or_throw(ballast::orchestrate(problem, ballast::monolithic{}));
+  auto const old = ballast::orchestrate(problem, ballast::monolithic{}).value();
   // [orchestrate]
   EXPECT_EQ(best.modules.size(), 2U);
   EXPECT_LE(best.step, old.layout.step);

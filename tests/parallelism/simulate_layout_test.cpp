@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/place_layout.hpp>
@@ -111,12 +110,11 @@ TEST(SimulateLayout, RanksTheLayoutsOfAProfileAndData)
   for (int row = 0; row < 256; ++row) {
     data_csv += std::to_string(1 + row * row % 9) + "," + std::to_string(10 + row) + "\n";
   }
-  using ballast::value_or_throw;
   // [search]
-  auto const profile = value_or_throw(ballast::read_profile(profile_csv));  // or load_profile(path)
-  auto const modules = value_or_throw(ballast::modules_of(profile));        // vision, llm
-  std::vector<std::string> const columns = {"tiles", "text+256*tiles"};     // of each a size
-  auto const sizes = value_or_throw(ballast::read_sample_sizes(data_csv, columns));
+  auto const profile = ballast::read_profile(profile_csv).value();       // or load_profile(path)
+  auto const modules = ballast::modules_of(profile).value();             // vision, llm
+  std::vector<std::string> const columns = {"tiles", "text+256*tiles"};  // of each a size
+  auto const sizes = ballast::read_sample_sizes(data_csv, columns).value();
 
   ballast::layout_problem problem;
   problem.modules = modules;
@@ -124,12 +122,12 @@ TEST(SimulateLayout, RanksTheLayoutsOfAProfileAndData)
   problem.global_batch = 64;
   problem.gpus = 16;
   problem.memory_bytes = 80'000'000'000;
-  auto const found = value_or_throw(ballast::search_layouts(problem, 20));  // the best 20
+  auto const found = ballast::search_layouts(problem, 20).value();  // the best 20
 
   // Which of them is best on real samples, and what does each GPU do then? These are four batches.
-  auto const ranked = value_or_throw(ballast::rank_by_simulation(problem, found.layouts, sizes));
+  auto const ranked = ballast::rank_by_simulation(problem, found.layouts, sizes).value();
   ballast::model_layout const& best = ranked.front().layout;
-  auto const places = value_or_throw(ballast::place_layout(best.modules, 16, 8));
+  auto const places = ballast::place_layout(best.modules, 16, 8).value();
   // [search]
   EXPECT_EQ(found.layouts.size(), 16U) << "there are no more";
   EXPECT_EQ(places.size(), 16U);

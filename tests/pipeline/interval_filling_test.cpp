@@ -136,7 +136,7 @@ TEST(TakeClosest, SharesTheTimeAmongThoseToCome)
     for (time_units const forward : {1, 4, 4, 6, 10, 30}) {
       all.push_back({forward, 0, ballast::to_id<microbatch_id>(all.size())});
     }
-    ballast::detail::scratch_array<unplaced_microbatch> left(all.data(), all.size());
+    std::span<unplaced_microbatch> left(all);
     std::vector<microbatch_id> placed(count);
     ballast::detail::take_closest_into(placed, left, time);
     EXPECT_EQ(left.size(), all.size() - count);

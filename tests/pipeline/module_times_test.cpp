@@ -5,10 +5,9 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <ballast/core/groups.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -62,8 +61,8 @@ TEST(SumOverSamples, TakesTheGroupsOfAPlanAndPricesSamples)
   std::vector<ballast::tokens> const lengths = {5, 7, 11, 13};
   std::vector const owner = {microbatch_id{1}, microbatch_id{0}, microbatch_id{1},
                              microbatch_id{1}};
-  ballast::groups<microbatch_id, sample_id> microbatches;
-  microbatches.regroup(owner, 2);
+  ballast::jagged<microbatch_id, sample_id> microbatches;
+  microbatches.collect(owner, 2);
   auto const whole = sum_over_samples(microbatches, lengths, [](ballast::tokens length) {
     return std::array{stage_time{length, length * length}};
   });
@@ -193,8 +192,8 @@ TEST(ModuleTimes, AllocateNothingOnceTheyHaveSeenAStepAsLarge)
   ballast::random_source random(3);
   std::vector<microbatch_id> owner(samples.size());
   for (auto& of_sample : owner) { of_sample = to_id<microbatch_id>(random.below(8)); }
-  ballast::groups<microbatch_id, sample_id> microbatches;
-  microbatches.regroup(owner, 8);
+  ballast::jagged<microbatch_id, sample_id> microbatches;
+  microbatches.collect(owner, 8);
   layers_of_modules const layers = {{1, 1}, {4, 4, 4}};
   pipeline_times whole;
   pipeline_times times;
@@ -220,8 +219,8 @@ TEST(ModuleTimes, OfAFrozenEncoderAndATrainedLlmCanBeSimulated)
   // One GPU of 200 TFLOP/s per stage, and attention half as fast as other products.
   ballast::gamma_fit const gpu{.seconds_per_flop = 1 / 200e12, .gamma = 2};
   auto const price = [&](ballast::flop_polynomial flops) { return latency_cost(gpu, flops); };
-  auto const encoder_flops = value_or_throw(forward_flops(ballast::classic_transformer(1024, 24)));
-  auto const llm_flops = value_or_throw(forward_flops(ballast::classic_transformer(4096, 32)));
+  auto const encoder_flops = forward_flops(ballast::classic_transformer(1024, 24)).value();
+  auto const llm_flops = forward_flops(ballast::classic_transformer(4096, 32)).value();
   auto const encoder =
       ballast::price_passes(encoder_flops, frozen({}, ballast::frozen_gradient::stops), price);
   auto const llm = ballast::price_passes(llm_flops, {}, price);

@@ -139,8 +139,8 @@ RC_GTEST_PROP(ReadPipelineTimes, ReadsWhatIsWrittenInAnyOrder, ())
     auto const any = rc::gen::inRange<std::int64_t>(0, ballast::stage_graph::longest_time + 1);
     times.rows[at] = {*any, *any};
     rows.push_back(std::to_string(at / stages) + "," + std::to_string(at % stages) + "," +
-                   decimal::of(times.rows[at].forward, decimals).text() + "," +
-                   decimal::of(times.rows[at].backward, decimals).text() + "\n");
+                   decimal::make(times.rows[at].forward, decimals).text() + "," +
+                   decimal::make(times.rows[at].backward, decimals).text() + "\n");
   }
   for (std::size_t at = rows.size(); at > 1; --at) {
     std::swap(rows[at - 1], rows[*rc::gen::inRange<std::size_t>(0, at)]);
@@ -153,7 +153,7 @@ RC_GTEST_PROP(ReadPipelineTimes, ReadsWhatIsWrittenInAnyOrder, ())
   RC_ASSERT(read->times.stages == stages);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const same = [&](std::int64_t found, std::int64_t written) {
-      return decimal::of(found, read->decimals) == decimal::of(written, decimals);
+      return decimal::make(found, read->decimals) == decimal::make(written, decimals);
     };
     RC_ASSERT(same(read->times.rows[at].forward, times.rows[at].forward));
     RC_ASSERT(same(read->times.rows[at].backward, times.rows[at].backward));

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
@@ -63,8 +62,8 @@ TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
 {
   // [simulate]
   auto const stages = ballast::chain_of_stages(2, 2, 1);  // two ranks, a transfer takes 1
-  auto const listed = value_or_throw(one_forward_one_backward{}(stages, 3));
-  auto const schedule = value_or_throw(compiled_schedule::make(stages, listed));
+  auto const listed = one_forward_one_backward{}(stages, 3).value();
+  auto const schedule = compiled_schedule::make(stages, listed).value();
   pipeline_times times(3, 2);
   times[microbatch_id{0}][0] = {.forward = 2, .backward = 4};  // on the first stage
   times[microbatch_id{0}][1] = {.forward = 3, .backward = 6};

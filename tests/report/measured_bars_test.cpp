@@ -3,7 +3,6 @@
 #include "../runtime/scheduled_steps.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/given_order.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
@@ -17,9 +16,9 @@ TEST(MeasuredBars, ShowEachMicrobatchOfEachRank)  // Ensures (1)
 {
   using scheduled =
       ballast::microbatch_scheduler<2, ballast_test::square_times, ballast::given_order>;
-  auto planner = ballast::value_or_throw(scheduled::make(ballast_test::small_setup(2, 4), {}));
+  auto planner = scheduled::make(ballast_test::small_setup(2, 4), {}).value();
   ballast::scheduled_step<2> step;
-  ballast::value_or_throw(planner(step, ballast_test::draw_sizes(30, 1), 1, 0, {}));
+  ballast::or_throw(planner(step, ballast_test::draw_sizes(30, 1), 1, 0, {}));
   std::vector<ballast::time_units> measured;
   for (auto const& times : step.times) {
     for (std::size_t stage = 0; stage < 4; ++stage) {

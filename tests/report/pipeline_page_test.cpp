@@ -5,7 +5,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -61,12 +60,11 @@ TEST(PipelinePage, ShowsAnOrderThatWasFound)
 {
   // [page]
   auto const stages = ballast::chain_of_stages(2, 2);
-  auto const written = value_or_throw(ballast::one_forward_one_backward{}(stages, 2));
-  auto const schedule = value_or_throw(ballast::compiled_schedule::make(stages, written));
+  auto const written = ballast::one_forward_one_backward{}(stages, 2).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, written).value();
   ballast::pipeline_times times(2, 2);  // rows of microbatches, in units of 0.1 ms here
   times.rows = {{60, 120}, {10, 20}, {10, 20}, {60, 120}};
-  auto const plan =
-      value_or_throw(ballast::order_microbatches(schedule, times, ballast::insertion{}));
+  auto const plan = ballast::order_microbatches(schedule, times, ballast::insertion{}).value();
 
   ballast::report::pipeline_page_data data;
   data.title = "Two microbatches";

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 
 #include <cmath>
@@ -33,10 +32,10 @@ TEST(StepMetrics, CountThreeForwardPassesAndFourWithRecomputation)
   // [step]
   // A step of three samples that took half a second on eight H100 (dense bf16).
   std::vector<ballast::tokens> const lengths = {8192, 4096, 1024};
-  auto const forward =
-      value_or_throw(ballast::forward_flops(ballast::classic_transformer(4096, 32)));
-  auto const computed = value_or_throw(
-      ballast::report::measure_work(lengths, forward, ballast::training_passes{.recompute = 1}));
+  auto const forward = ballast::forward_flops(ballast::classic_transformer(4096, 32)).value();
+  auto const computed =
+      ballast::report::measure_work(lengths, forward, ballast::training_passes{.recompute = 1})
+          .value();
   auto const step = ballast::report::measure_step(computed, 0.5, 8 * 989.4e12);
   EXPECT_DOUBLE_EQ(step.tokens_per_second, 26'624);
   EXPECT_NEAR(step.mfu, 0.1638, 5e-5);  // three forward passes

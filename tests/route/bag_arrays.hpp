@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_ROUTE_BAG_ARRAYS_HPP
 #define BALLAST_TESTS_ROUTE_BAG_ARRAYS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <algorithm>

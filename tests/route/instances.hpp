@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_ROUTE_INSTANCES_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

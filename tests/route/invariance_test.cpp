@@ -64,8 +64,8 @@ training train(block::shape const& shape, block::parameters const& weights, step
   placement computed;
   read.assign_whole(data.lengths, data.source, ranks);
   computed.assign_chunks(data.lengths, data.owner, data.bags);
-  ballast::groups<bag_id, ballast::sample_id> samples;
-  samples.regroup(data.owner, data.bags.size());
+  ballast::jagged<bag_id, ballast::sample_id> samples;
+  samples.collect(data.owner, data.bags.size());
 
   training all(shape, ranks);
   auto shares = ballast::run_ranks(ranks, [&](thread_communicator& comm) {

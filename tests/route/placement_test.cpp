@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
@@ -312,11 +311,10 @@ TEST(Placement, TakesAPlanAndAProjection)
 {
   std::vector<planned_document> const documents{{7}, {0}, {3}, {12}};
   std::vector<tokens> const lengths{7, 0, 3, 12};
-  auto const bags =
-      value_or_throw(ballast::lay_out("g1n2+g2n1"_bags, value_or_throw(ballast::cluster_of(4))));
-  auto const plan =
-      value_or_throw(ballast::partition(documents, bags, ballast::longest_processing_time{},
-                                        &planned_document::words, &planned_document::words));
+  auto const bags = ballast::lay_out("g1n2+g2n1"_bags, ballast::cluster_of(4).value()).value();
+  auto const plan = ballast::partition(documents, bags, ballast::longest_processing_time{},
+                                       &planned_document::words, &planned_document::words)
+                        .value();
   placement expected;
   expected.assign_chunks(lengths, plan.owner, bags);
   placement made;
@@ -334,12 +332,11 @@ TEST(Placement, TakesAPlanAndAProjection)
 TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
 {
   std::vector<tokens> const lengths{7, 9};
-  auto const bags =
-      value_or_throw(ballast::lay_out("g2n2"_bags, value_or_throw(ballast::cluster_of(4))));
-  auto const others =
-      value_or_throw(ballast::lay_out("g1n4"_bags, value_or_throw(ballast::cluster_of(4))));
-  auto const plan = value_or_throw(ballast::partition(
-      lengths, bags, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
+  auto const bags = ballast::lay_out("g2n2"_bags, ballast::cluster_of(4).value()).value();
+  auto const others = ballast::lay_out("g1n4"_bags, ballast::cluster_of(4).value()).value();
+  auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
+                                       ballast::quadratic_cost{1})
+                        .value();
   auto const refused = [&](std::vector<tokens> const& given, bag_layout const& layout) {
     placement made;
     auto const placed = made.assign_chunks(given, plan, layout);
@@ -359,12 +356,12 @@ TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
 
 TEST(Placement, GivesTheFirstGpusATokenEachOfAShortSample)
 {
-  auto const refusing =
-      value_or_throw(ballast::lay_out("g8n2"_bags, value_or_throw(ballast::cluster_of(16, 16))));
+  auto const refusing = ballast::lay_out("g8n2"_bags, ballast::cluster_of(16, 16).value()).value();
   auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
   std::vector<tokens> const lengths{6, 24};
-  auto const plan = value_or_throw(ballast::partition(
-      lengths, admitting, ballast::longest_processing_time{}, ballast::quadratic_cost{1}));
+  auto const plan = ballast::partition(lengths, admitting, ballast::longest_processing_time{},
+                                       ballast::quadratic_cost{1})
+                        .value();
   placement where;
   ASSERT_TRUE(where.assign_chunks(lengths, plan, admitting));
   std::size_t const first = to_index(admitting[plan.owner[0]].first);
@@ -385,12 +382,13 @@ TEST(Placement, GivesTheFirstGpusATokenEachOfAShortSample)
 TEST(Placement, TakesShortSamplesOnlyWhereTheyWerePlanned)  // Errors
 {
   // Bags of 2 and of 8: a sample of 6 tokens was planned for one of 2, and is short nowhere.
-  auto const bags = value_or_throw(ballast::lay_out("g8n1+g2n4"_bags,
-                                                    value_or_throw(ballast::cluster_of(16, 16))))
+  auto const bags = ballast::lay_out("g8n1+g2n4"_bags, ballast::cluster_of(16, 16).value())
+                        .value()
                         .with_short_samples(ballast::short_samples::admitted);
-  auto const plan = value_or_throw(ballast::partition(std::vector<tokens>{1, 900}, bags,
-                                                      ballast::longest_processing_time{},
-                                                      ballast::quadratic_cost{1}));
+  auto const plan =
+      ballast::partition(std::vector<tokens>{1, 900}, bags, ballast::longest_processing_time{},
+                         ballast::quadratic_cost{1})
+          .value();
   ASSERT_EQ(plan.owner[1], bag_id{0});
   placement where;
   EXPECT_TRUE(where.assign_chunks(std::vector<tokens>{1, 900}, plan, bags));

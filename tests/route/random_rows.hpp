@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_ROUTE_RANDOM_ROWS_HPP
 #define BALLAST_TESTS_ROUTE_RANDOM_ROWS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/row_array.hpp>
 
 #include <cstddef>

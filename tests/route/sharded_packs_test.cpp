@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
@@ -153,8 +153,8 @@ TEST(ShardedPacks, AllocateNothingInTheSteadyState)
 TEST(ShardedPacksDeathTest, RejectWhatIsNotThere)
 {
   ballast::device_groups const all(ballast::node_sizes::equal(1, 4), 4);
-  ballast::groups<group_id, ballast::sample_id> samples;
-  samples.regroup({}, all.size() - 1);
+  ballast::jagged<group_id, ballast::sample_id> samples;
+  samples.collect({}, all.size() - 1);
   sharded_packs packs;
   EXPECT_DEATH(packs.assign({}, samples, all, rank_id{0}, 8), "sequences of 6 groups");
   EXPECT_DEATH((void)packs[0], "pack 0 of 0");

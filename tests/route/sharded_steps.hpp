@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
@@ -110,7 +110,7 @@ struct sharded_case {
   ballast::device_groups all;
   std::vector<ballast::tokens> lengths;
   std::vector<ballast::group_id> owner;
-  ballast::groups<ballast::group_id, ballast::sample_id> samples;
+  ballast::jagged<ballast::group_id, ballast::sample_id> samples;
   ballast::placement where;
   std::uint32_t query_heads = 1;
   std::uint32_t kv_heads = 1;
@@ -132,7 +132,7 @@ struct sharded_case {
         kv_heads(keys),
         dim(head_dim)
   {
-    samples.regroup(owner, all.size());
+    samples.collect(owner, all.size());
     where.assign_groups(lengths, owner, all);
     for (ballast::tokens const length : lengths) {
       auto const numbers = [&](std::uint32_t heads) {

@@ -5,8 +5,8 @@
 #include "random_rows.hpp"
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_ROUTE_TINY_ATTENTION_HPP
 #define BALLAST_TESTS_ROUTE_TINY_ATTENTION_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/unit_exchange.hpp>
@@ -40,7 +40,7 @@ struct unit_step {
       : lengths(std::move(samples))
   {
     std::vector<ballast::unit_sizes> const modules{one, other};
-    auto const grid = ballast::process_grid::of(modules).value();
+    auto const grid = ballast::process_grid::make(modules).value();
     senders = grid.data_ranks(0, one.pipeline - 1);
     receivers = grid.data_ranks(1);
     ranks = std::max(grid.ranks(), least);

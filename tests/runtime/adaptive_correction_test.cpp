@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -28,7 +27,6 @@ using ballast::correction_options;
 using ballast::shape_buckets;
 using ballast::time_units;
 using ballast::unchanged_factor;
-using ballast::value_or_throw;
 using ballast_test::late_cluster;
 using testing::HasSubstr;
 
@@ -60,13 +58,13 @@ TEST(AdaptiveCorrection, IsUsedAsDocumented)
   // [correction]
   adaptive_correction correction(late_cluster::modules());  // the module of each rank
   ballast::online_scheduler next(late_cluster::make_scheduler());
-  value_or_throw(next.submit(late_cluster::sizes_of(0)));
+  or_throw(next.submit(late_cluster::sizes_of(0)));
   for (std::uint64_t step = 0; step < 33; ++step) {
-    auto const* const plan = value_or_throw(next.take());
-    value_or_throw(next.submit(late_cluster::sizes_of(step + 1)));
+    auto const* const plan = next.take().value();
+    or_throw(next.submit(late_cluster::sizes_of(step + 1)));
     auto ran = cluster.run(*plan, correction.tracking());  // times of all ranks, gathered
     if (!correction.tracking()) { ran.measured.clear(); }
-    value_or_throw(correction.finish_step(*plan, ran.step_time, ran.measured));
+    or_throw(correction.finish_step(*plan, ran.step_time, ran.measured));
     next.correct(correction.factors());
     printed = ballast::report::slow_ranks(correction.rank_factors());
   }

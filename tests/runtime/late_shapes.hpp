@@ -106,7 +106,7 @@ class late_cluster {
 
   [[nodiscard]] static scheduler make_scheduler()
   {
-    return ballast::value_or_throw(scheduler::make(small_setup(replicas, microbatches), {}));
+    return scheduler::make(small_setup(replicas, microbatches), {}).value();
   }
 
   /// The module of each rank.
@@ -129,10 +129,10 @@ class late_cluster {
     std::vector<std::uint32_t> factors;
     for (std::uint64_t number = first; number < first + steps; ++number) {
       factors.assign(correction.factors().begin(), correction.factors().end());
-      ballast::value_or_throw(planner(step, sizes_of(number), 1, number, factors));
+      ballast::or_throw(planner(step, sizes_of(number), 1, number, factors));
       bool const tracked = correction.tracking();
       outcome const ran = run(step, tracked);
-      ballast::value_or_throw(
+      ballast::or_throw(
           correction.finish_step(step, ran.step_time,
                                  tracked ? std::span<ballast::time_units const>(ran.measured)
                                          : std::span<ballast::time_units const>()));
@@ -157,7 +157,7 @@ class late_cluster {
   {
     auto planner = make_scheduler();
     ballast::scheduled_step<2> step;
-    ballast::value_or_throw(planner(step, sizes_of(0), 1, 0, {}));
+    ballast::or_throw(planner(step, sizes_of(0), 1, 0, {}));
     return step.lower_bound;
   }
 

@@ -33,7 +33,6 @@ using ballast::shape_buckets;
 using ballast::stage_time;
 using ballast::tokens;
 using ballast::unchanged_factor;
-using ballast::value_or_throw;
 using ballast_test::draw_sizes;
 using ballast_test::small_setup;
 using ballast_test::square_times;
@@ -42,8 +41,8 @@ using testing::HasSubstr;
 template <class Order = insertion>
 auto scheduler_of(scheduler_setup setup, Order order = {})
 {
-  return value_or_throw(
-      microbatch_scheduler<2, square_times, Order>::make(std::move(setup), {}, std::move(order)));
+  return microbatch_scheduler<2, square_times, Order>::make(std::move(setup), {}, std::move(order))
+      .value();
 }
 
 /// Two encoders of two stages that feed three LLMs of one, in each of `groups` groups.
@@ -62,9 +61,10 @@ scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
     link(2 * encoder, 2 * encoder + 1);
     for (std::size_t llm = 4; llm < 7; ++llm) { link(2 * encoder + 1, llm); }
   }
-  auto const graph = value_or_throw(ballast::stage_graph::make(stages, links));
-  return {value_or_throw(ballast::compiled_schedule::make(
-              graph, value_or_throw(ballast::one_forward_one_backward{}(graph, microbatches)))),
+  auto const graph = ballast::stage_graph::make(stages, links).value();
+  return {ballast::compiled_schedule::make(
+              graph, ballast::one_forward_one_backward{}(graph, microbatches).value())
+              .value(),
           {{2 * groups, {5, 4}}, {3 * groups, {7}}}};
 }
 

@@ -186,7 +186,7 @@ TEST(ModelProfiler, DescribesAModuleOfWhichMemoryAloneIsKnown)
 {
   profile_file file;
   fake_clock clock;
-  ballast::degree_of(ballast::module_of(file, "llm"), 1).state = {{1, 0, 5}};
+  ballast::find_or_add_degree(ballast::find_or_add_module(file, "llm"), 1).state = {{1, 0, 5}};
   ASSERT_TRUE(run(file, clock, llm()));
   EXPECT_EQ(file.modules.at(0).model, "transformer:d=64");
   EXPECT_EQ(file.modules[0].degrees[0].state.size(), 1U);

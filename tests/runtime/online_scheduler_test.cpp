@@ -8,7 +8,6 @@
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 
@@ -32,7 +31,6 @@ using ballast::error_code;
 using ballast::online_scheduler;
 using ballast::result;
 using ballast::tokens;
-using ballast::value_or_throw;
 using ballast_test::draw_sizes;
 using ballast_test::small_setup;
 using ballast_test::square_times;
@@ -43,8 +41,8 @@ using small_scheduler =
 
 small_scheduler scheduler_of_small_setup()
 {
-  return value_or_throw(
-      small_scheduler::make(small_setup(2, 4), square_times{}, {.inner = {}, .evaluations = 200}));
+  return small_scheduler::make(small_setup(2, 4), square_times{}, {.inner = {}, .evaluations = 200})
+      .value();
 }
 
 /// Sums the sizes, refuses a step that begins with -1 and throws where it begins with -2.
@@ -84,10 +82,10 @@ TEST(OnlineScheduler, IsUsedAsDocumented)
   // [online]
   // An encoder on one stage and an LLM on three, on each of two replicas.
   auto const stages =
-      value_or_throw(ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}));
-  auto const tasks = value_or_throw(ballast::one_forward_one_backward{}(stages, microbatches));
+      ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}).value();
+  auto const tasks = ballast::one_forward_one_backward{}(stages, microbatches).value();
   ballast::scheduler_setup setup{
-      .schedule = value_or_throw(ballast::compiled_schedule::make(stages, tasks)),
+      .schedule = ballast::compiled_schedule::make(stages, tasks).value(),
       .modules = {{replicas, {8}}, {replicas, {10, 10, 9}}},  // layers of each stage
       .most_per_microbatch = 20'000};                         // tokens that a GPU can hold
   // What a sample of so many tiles and tokens takes in both modules, forward and backward.
@@ -97,12 +95,12 @@ TEST(OnlineScheduler, IsUsedAsDocumented)
     return std::array{ballast::stage_time{encoder, 2 * encoder}, ballast::stage_time{llm, 2 * llm}};
   };
   using scheduler = ballast::microbatch_scheduler<2, decltype(times_of)>;
-  ballast::online_scheduler next(value_or_throw(scheduler::make(std::move(setup), times_of)));
+  ballast::online_scheduler next(scheduler::make(std::move(setup), times_of).value());
 
-  value_or_throw(next.submit(batch(0)));  // tiles and tokens of each sample
+  or_throw(next.submit(batch(0)));  // tiles and tokens of each sample
   for (std::uint64_t step = 0; step < 3; ++step) {
-    auto const* const plan = value_or_throw(next.take());
-    value_or_throw(next.submit(batch(step + 1)));  // planned while this step runs
+    auto const* const plan = next.take().value();
+    or_throw(next.submit(batch(step + 1)));  // planned while this step runs
     for (std::size_t replica = 0; replica < replicas; ++replica) {
       for (std::size_t position = 0; position < microbatches; ++position) {
         train(plan->microbatch(1, replica, position));  // samples of the LLM's replica
@@ -239,7 +237,7 @@ TEST(OnlineScheduler, GoesOnWhereItWasKilled)  // Ensures (5)
     online_scheduler next(scheduler_of_small_setup(), 77);
     ASSERT_TRUE(next.submit(draw_sizes(40, 0)));
     for (std::uint64_t step = 0; step < steps; ++step) {
-      digests.push_back((*value_or_throw(next.take())).digest());
+      digests.push_back((*next.take().value()).digest());
       ASSERT_TRUE(next.submit(draw_sizes(40, step + 1)));
       next.correct(factors_at(step));  // learnt while the step ran
       if (step == 5) { saved = next.save(); }
@@ -251,7 +249,7 @@ TEST(OnlineScheduler, GoesOnWhereItWasKilled)  // Ensures (5)
   ASSERT_TRUE(next.submit(draw_sizes(40, 6)));
   EXPECT_EQ(next.save(), saved);
   for (std::uint64_t step = 6; step < steps; ++step) {
-    EXPECT_EQ((*value_or_throw(next.take())).digest(), digests[step]) << "step " << step;
+    EXPECT_EQ((*next.take().value()).digest(), digests[step]) << "step " << step;
     ASSERT_TRUE(next.submit(draw_sizes(40, step + 1)));
     next.correct(factors_at(step));
   }

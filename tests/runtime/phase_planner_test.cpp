@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/capped.hpp>

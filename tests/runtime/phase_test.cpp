@@ -2,7 +2,7 @@
 #include <ballast/runtime/phase.hpp>
 
 #include <gtest/gtest.h>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition_constraints.hpp>

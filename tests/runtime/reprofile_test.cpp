@@ -9,7 +9,7 @@
 
 namespace {
 
-using ballast::module_of;
+using ballast::find_or_add_module;
 using ballast::profile_file;
 using ballast::reprofile;
 using ballast::reprofile_plan;
@@ -22,7 +22,7 @@ profile_file known()
   file.hardware = "8 x H100";
   file.data = "coco";
   for (std::string const name : {"vision", "llm"}) {
-    auto& module = module_of(file, name);
+    auto& module = find_or_add_module(file, name);
     module.model = name + "-1";
     module.layers = 4;
     module.flops = {.linear = 10};
@@ -41,7 +41,7 @@ TEST(Reprofile, SaysWhatAndWhy)
   std::vector<change> const changes = {
       {"nothing", [](profile_file&) {}, {}},
       {"measurements",
-       [](profile_file& now) { ballast::degree_of(now.modules[0], 2).linear = {{8, 5}}; },
+       [](profile_file& now) { ballast::find_or_add_degree(now.modules[0], 2).linear = {{8, 5}}; },
        {}},
       {"the data",
        [](profile_file& now) { now.data = "nextqa"; },
@@ -56,7 +56,7 @@ TEST(Reprofile, SaysWhatAndWhy)
        [](profile_file& now) { now.modules[0].flops.quadratic = 5; },
        {true, true, {"vision"}, {"module vision has another number of layers or FLOP"}}},
       {"a module more",
-       [](profile_file& now) { module_of(now, "audio").layers = 1; },
+       [](profile_file& now) { find_or_add_module(now, "audio").layers = 1; },
        {true, true, {"audio"}, {"module audio is new"}}},
       {"a module less", [](profile_file& now) { now.modules.pop_back(); }, {}},
       {"the hardware",

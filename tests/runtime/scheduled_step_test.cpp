@@ -26,8 +26,8 @@ scheduled_step<2> two_groups()
   step.replicas = {2, 4};
   step.owner[0] = {bin_id{0}, bin_id{3}, bin_id{1}, bin_id{2}, bin_id{3}, bin_id{0}};
   step.owner[1] = {bin_id{0}, bin_id{6}, bin_id{3}, bin_id{5}, bin_id{7}, bin_id{1}};
-  step.samples[0].regroup(step.owner[0], 4);
-  step.samples[1].regroup(step.owner[1], 8);
+  step.samples[0].collect(step.owner[0], 4);
+  step.samples[1].collect(step.owner[1], 8);
   return step;
 }
 

@@ -3,7 +3,6 @@
 #define BALLAST_TESTS_RUNTIME_SCHEDULED_STEPS_HPP
 
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
@@ -19,11 +18,11 @@ namespace ballast_test {
 /// An encoder on one stage and an LLM on three, as often as there are replicas.
 inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t microbatches)
 {
-  using ballast::value_or_throw;
   auto const stages =
-      value_or_throw(ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}));
-  return {value_or_throw(ballast::compiled_schedule::make(
-              stages, value_or_throw(ballast::one_forward_one_backward{}(stages, microbatches)))),
+      ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}).value();
+  return {ballast::compiled_schedule::make(
+              stages, ballast::one_forward_one_backward{}(stages, microbatches).value())
+              .value(),
           {{replicas, {8}}, {replicas, {10, 10, 9}}}};
 }
 

@@ -9,7 +9,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -106,12 +105,12 @@ TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
 
 sharding_step large_step(std::size_t gpus, std::size_t samples, std::uint64_t seed)
 {
-  auto const machines = value_or_throw(ballast::cluster_of(gpus));
+  auto const machines = ballast::cluster_of(gpus).value();
   sharding_step step;
   for (auto const& model : ballast::known_models) {
     if (model.name != "llama3-8b") { continue; }
     ballast::gamma_fit const fit{.seconds_per_flop = 1 / 400e12, .gamma = 1};
-    step.cost = value_or_throw(sharding_cost_of(model.shape, fit, machines));
+    step.cost = sharding_cost_of(model.shape, fit, machines).value();
   }
   step.groups = device_groups(machines.nodes, 32);
   ballast::random_source random(seed);
@@ -125,7 +124,7 @@ sharding_step large_step(std::size_t gpus, std::size_t samples, std::uint64_t se
 TEST(HybridSharding, IsNearTheBoundOnManyGpus)
 {
   sharding_step const step = large_step(1024, 8192, 3);
-  auto const plan = value_or_throw(hybrid_sharding(step.lengths, step.groups, step.cost, 65536));
+  auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, 65536).value();
   expect_true_plan(plan, step);
   EXPECT_LE(plan.gap(), 0.05);
 }
@@ -148,16 +147,16 @@ TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
 {
   device_groups const one(node_sizes::equal(1, 1), 8);
   sharding_cost const cost{.work = {.linear = 2}, .heads = 8};
-  auto const none = value_or_throw(hybrid_sharding({}, one, cost));
+  auto const none = hybrid_sharding({}, one, cost).value();
   EXPECT_EQ(none.makespan, 0);
   EXPECT_EQ(none.gap(), 0);
   std::vector<tokens> const lengths{0, 5, 0, 3};
-  auto const alone = value_or_throw(hybrid_sharding(lengths, one, cost));
+  auto const alone = hybrid_sharding(lengths, one, cost).value();
   EXPECT_EQ(alone.makespan, 16);
   EXPECT_TRUE(alone.proven_optimal());
   std::vector<tokens> const zeros{0, 0, 0};
   auto const empty =
-      value_or_throw(hybrid_sharding(zeros, device_groups(node_sizes::equal(1, 4), 4), cost, 0));
+      hybrid_sharding(zeros, device_groups(node_sizes::equal(1, 4), 4), cost, 0).value();
   EXPECT_EQ(empty.makespan, 0);
   for (auto const owner : empty.owner) { EXPECT_LT(ballast::to_index(owner), 4U); }  // degree 1
 }
@@ -166,15 +165,15 @@ TEST(HybridSharding, PlansAStepOnNodesOfDifferentSizes)
 {
   std::vector<tokens> const lengths{60'000, 9000, 4000, 2500, 2500, 1800, 700, 300};
   // [shard]
-  auto const machines = value_or_throw(ballast::cluster_of({8, 6}));
-  auto const model = value_or_throw(ballast::find_known_model("llama3-8b")).shape;
+  auto const machines = ballast::cluster_of({8, 6}).value();
+  auto const model = ballast::find_known_model("llama3-8b").value().shape;
   ballast::gamma_fit const measured{.seconds_per_flop = 1 / 400e12, .gamma = 1};  // or fit_latency
-  auto const cost = value_or_throw(ballast::sharding_cost_of(model, measured, machines));
+  auto const cost = ballast::sharding_cost_of(model, measured, machines).value();
   ballast::device_groups const groups(machines.nodes, cost.heads);  // 1, 2, 4, 6, 8 and 14 GPUs
 
   ballast::sharding_plan plan;
   ballast::workspace memory;  // keep both for the next step
-  value_or_throw(hybrid_sharding_into(plan, memory, lengths, groups, cost, 16'384));
+  or_throw(hybrid_sharding_into(plan, memory, lengths, groups, cost, 16'384));
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     auto const [first, gpus] = groups[plan.owner[sample]];
     std::printf("%6ld tokens on %2u GPUs from rank %zu on\n", lengths[sample], gpus,
@@ -192,7 +191,7 @@ TEST(HybridSharding, SplitsFewSequencesOverAllGpus)
   // Two sequences on eight GPUs, whose parts are exactly even: no plan on one GPU each is close.
   device_groups const groups(node_sizes::equal(1, 8), 8);
   sharding_cost const cost{.work = {.linear = 1, .quadratic = 1}, .heads = 8};
-  auto const plan = value_or_throw(hybrid_sharding(std::vector<tokens>{800, 800}, groups, cost));
+  auto const plan = hybrid_sharding(std::vector<tokens>{800, 800}, groups, cost).value();
   EXPECT_TRUE(plan.proven_optimal());
   EXPECT_EQ(plan.makespan, 2 * (800 + 800 * 800) / 8);
 }

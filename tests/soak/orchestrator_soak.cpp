@@ -9,7 +9,6 @@
 #ifdef SOAK_WITH_MPI
 #include <ballast/comm/mpi_communicator.hpp>
 #endif
-#include <ballast/core/value_or_throw.hpp>
 
 #ifdef SOAK_WITH_MPI
 #include <mpi.h>
@@ -67,7 +66,7 @@ int on_processes(chosen const& what)
   int code = level < MPI_THREAD_MULTIPLE ? 1 : 0;
   if (code == 0) {
     auto const start = std::chrono::steady_clock::now();
-    auto comm = value_or_throw(ballast::mpi_communicator::over(MPI_COMM_WORLD));
+    auto comm = ballast::mpi_communicator::over(MPI_COMM_WORLD).value();
     unsigned long long wrong = run(comm, what);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     code = wrong == 0 ? 0 : 1;

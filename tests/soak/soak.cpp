@@ -9,7 +9,6 @@
 #ifdef SOAK_WITH_MPI
 #include <ballast/comm/mpi_communicator.hpp>
 #endif
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -60,12 +59,10 @@ ballast::bag_layout bags_of(std::size_t ranks)
 {
   using ballast::operator""_bags;
   if (ranks == 16) {
-    return value_or_throw(
-        ballast::lay_out("g1n4+g2n2+g4n2"_bags, value_or_throw(ballast::cluster_of(16))));
+    return ballast::lay_out("g1n4+g2n2+g4n2"_bags, ballast::cluster_of(16).value()).value();
   }
   if (ranks == 4) {
-    return value_or_throw(
-        ballast::lay_out("g2n1+g1n2"_bags, value_or_throw(ballast::cluster_of(4))));
+    return ballast::lay_out("g2n1+g1n2"_bags, ballast::cluster_of(4).value()).value();
   }
   return ballast::one_gpu_bags(ranks);
 }
@@ -158,15 +155,14 @@ int on_processes(settings chosen)
   bool sound = false;
   {
     auto const start = steady_clock::now();
-    auto meeting =
-        value_or_throw(ballast::mpi_communicator::over(MPI_COMM_WORLD, {.deadline = never}));
-    auto whole = value_or_throw(
-        ballast::mpi_communicator::over(MPI_COMM_WORLD, {.deadline = chosen.deadline}));
+    auto meeting = ballast::mpi_communicator::over(MPI_COMM_WORLD, {.deadline = never}).value();
+    auto whole =
+        ballast::mpi_communicator::over(MPI_COMM_WORLD, {.deadline = chosen.deadline}).value();
     auto const bags = bags_of(whole.size());
     tally const own = soak_rank(meeting, whole, chosen, bags).run(progress_line(chosen.steps));
     std::vector<tally> counts(meeting.size());
-    value_or_throw(meeting.all_gather(std::as_bytes(std::span(&own, 1)),
-                                      std::as_writable_bytes(std::span(counts))));
+    or_throw(meeting.all_gather(std::as_bytes(std::span(&own, 1)),
+                                std::as_writable_bytes(std::span(counts))));
     tally all;
     for (tally const& each : counts) { add(all, each); }
     double const seconds = std::chrono::duration<double>(steady_clock::now() - start).count();

@@ -8,10 +8,9 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -193,10 +192,12 @@ class soak_rank {
   {
     std::vector<ballast::tokens> const lengths(capacity * whole_.size(), 4);
     std::vector<ballast::rank_id> const here(lengths.size(), whole_.rank());
-    ballast::partition_plan const spread = value_or_throw(ballast::partition(
-        lengths, bags_, ballast::longest_processing_time{}, ballast::quadratic_cost{.linear = 1}));
+    ballast::partition_plan const spread =
+        ballast::partition(lengths, bags_, ballast::longest_processing_time{},
+                           ballast::quadratic_cost{.linear = 1})
+            .value();
     as_read_.assign_whole(lengths, here, whole_.size());
-    value_or_throw(as_planned_.assign_chunks(lengths, spread, bags_));
+    or_throw(as_planned_.assign_chunks(lengths, spread, bags_));
     ballast::plan_route_into(to_compute_, as_read_, as_planned_, whole_.rank());
     ballast::plan_route_into(to_compute_, as_planned_, as_read_, whole_.rank());
     ballast::plan_route_into(to_compute_, as_read_, as_read_, whole_.rank());

@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_ALL_IN_FIRST_BIN_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 

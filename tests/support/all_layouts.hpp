@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
 #define BALLAST_TESTS_SUPPORT_ALL_LAYOUTS_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

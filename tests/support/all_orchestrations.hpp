@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 #define BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 

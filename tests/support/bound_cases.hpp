@@ -5,8 +5,8 @@
 #include "numbered_order.hpp"
 #include "random_schedules.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
 #define BALLAST_TESTS_SUPPORT_BRUTE_FORCE_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>

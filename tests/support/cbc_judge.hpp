@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_CBC_JUDGE_HPP
 #define BALLAST_TESTS_SUPPORT_CBC_JUDGE_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <optional>

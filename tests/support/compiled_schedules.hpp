@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_COMPILED_SCHEDULES_HPP
 #define BALLAST_TESTS_SUPPORT_COMPILED_SCHEDULES_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>

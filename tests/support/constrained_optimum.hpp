@@ -4,8 +4,8 @@
 
 #include "brute_force.hpp"  // defines: ballast_test::instance
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -5,7 +5,7 @@
 #include "direct_problem.hpp"
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <cstddef>

@@ -2,8 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_DISTTRAIN_MODELS_HPP
 #define BALLAST_TESTS_SUPPORT_DISTTRAIN_MODELS_HPP
 
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/transformer_shape.hpp>
@@ -73,8 +72,7 @@ inline ballast::orchestrated_module module_of(std::string name, std::uint32_t la
 inline forward_work transformer_work(ballast::transformer_shape const& shape,
                                      ballast::tokens tokens_of_item, std::uint32_t items)
 {
-  using ballast::value_or_throw;
-  auto const flops = value_or_throw(forward_flops(shape));
+  auto const flops = forward_flops(shape).value();
   double const tokens = static_cast<double>(tokens_of_item) * items;
   double const channels = static_cast<double>(shape.hidden) * shape.layers;
   return {static_cast<double>(flops.linear) * tokens,

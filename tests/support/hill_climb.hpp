@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_SUPPORT_HILL_CLIMB_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/evaluate_orders.hpp>

@@ -3,9 +3,9 @@
 #define BALLAST_TESTS_SUPPORT_LIST_SORTING_KNAPSACK_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,9 +2,9 @@
 #ifndef BALLAST_TESTS_SUPPORT_MAKESPAN_FORMULAS_HPP
 #define BALLAST_TESTS_SUPPORT_MAKESPAN_FORMULAS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>

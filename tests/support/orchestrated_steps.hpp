@@ -4,9 +4,8 @@
 
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
@@ -160,12 +159,12 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
 
   ballast::orchestrator job(comm, encoders, llm);
   read_step next = draw_step(random, comm.size(), count);
-  value_or_throw(job.submit(samples_of(next[rank])));
+  or_throw(job.submit(samples_of(next[rank])));
   for (int number = 0; number < steps; ++number) {
     read_step const step = next;
-    value_or_throw(job.next());
+    or_throw(job.next());
     next = draw_step(random, comm.size(), count);
-    value_or_throw(job.submit(samples_of(next[rank])));
+    or_throw(job.submit(samples_of(next[rank])));
 
     gathered_rows const all(step, rates);
     orchestrated_rows sequences(job.rows_in_model(), 0);
@@ -175,7 +174,7 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
       expect(x.size(), job.rows_read(m));
       orchestrated_rows x_there(job.rows_computed(m));
       orchestrated_rows x_back(x.size());
-      value_or_throw(job.to_encoder(m, ballast::rows_of(x, x_there)));
+      or_throw(job.to_encoder(m, ballast::rows_of(x, x_there)));
       expect(x_there, rows_of_rank(all.inputs[m], job.step().modalities[m].planned, bags[m], rank));
       if (rates[m] == 1) {  // token by token, so that a bag's GPUs need not meet
         encode_sequence(x_there, 1, encoded[m]);
@@ -188,17 +187,17 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
         }
       }
       expect(encoded[m].size(), job.rows_encoded(m));
-      value_or_throw(job.to_model(m, ballast::rows_of(encoded[m], sequences)));
-      value_or_throw(job.reverse_to_encoder(m, ballast::rows_of(x_there, x_back)));
+      or_throw(job.to_model(m, ballast::rows_of(encoded[m], sequences)));
+      or_throw(job.reverse_to_encoder(m, ballast::rows_of(x_there, x_back)));
       expect(x_back, x);
     }
     orchestrated_rows const texts = all.as_read(count, rank);
-    value_or_throw(job.to_model(count, ballast::rows_of(texts, sequences)));
+    or_throw(job.to_model(count, ballast::rows_of(texts, sequences)));
     expect(sequences, rows_of_rank(all.sequences, job.step().planned, llm.bags, rank));
     for (std::size_t m = 0; m <= count; ++m) {
       orchestrated_rows const& was = m < count ? encoded[m] : texts;
       orchestrated_rows back(was.size());
-      value_or_throw(job.reverse_to_model(m, ballast::rows_of(sequences, back)));
+      or_throw(job.reverse_to_model(m, ballast::rows_of(sequences, back)));
       expect(back, was);
     }
   }

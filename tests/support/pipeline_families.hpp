@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_SUPPORT_PIPELINE_FAMILIES_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_PLAIN_SWAPS_HPP
 #define BALLAST_TESTS_SUPPORT_PLAIN_SWAPS_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_TESTS_SUPPORT_QUADRATIC_WORK_HPP
 #define BALLAST_TESTS_SUPPORT_QUADRATIC_WORK_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 namespace ballast_test {
 

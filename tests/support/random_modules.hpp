@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP
 #define BALLAST_TESTS_SUPPORT_RANDOM_MODULES_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
 
@@ -36,7 +36,7 @@ inline ballast::interpolated_throughput random_throughput(ballast::random_source
     per_second.push_back(peak * noise * s / (s + half_size));
     size *= 2 + static_cast<ballast::tokens>(random.below(5));
   }
-  return *ballast::interpolated_throughput::from(sizes, per_second);
+  return *ballast::interpolated_throughput::make(sizes, per_second);
 }
 
 /// A module of 1 to 24 layers or, as those of today, of 24 to 80, measured at tp 1, 2, 4, 8 or a part

@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_RANDOM_ORCHESTRATIONS_HPP
 #define BALLAST_TESTS_SUPPORT_RANDOM_ORCHESTRATIONS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
 #include <cstddef>

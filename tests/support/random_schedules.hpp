@@ -3,9 +3,9 @@
 #define BALLAST_TESTS_SUPPORT_RANDOM_SCHEDULES_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/joined_stages.hpp>

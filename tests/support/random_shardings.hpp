@@ -4,8 +4,8 @@
 
 #include "sharding_oracles.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>

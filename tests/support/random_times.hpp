@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_RANDOM_TIMES_HPP
 #define BALLAST_TESTS_SUPPORT_RANDOM_TIMES_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 

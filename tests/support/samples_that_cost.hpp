@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_SAMPLES_THAT_COST_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>

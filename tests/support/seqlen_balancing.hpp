@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_SEQLEN_BALANCING_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
 #define BALLAST_TESTS_SUPPORT_SHARDING_INSTANCES_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/sharding_cost.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_SHARDING_ORACLES_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>
 

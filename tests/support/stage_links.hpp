@@ -3,7 +3,7 @@
 #define BALLAST_TESTS_SUPPORT_STAGE_LINKS_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstdint>

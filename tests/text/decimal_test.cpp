@@ -93,7 +93,7 @@ RC_GTEST_PROP(Decimal, IsReadBackFromItsText, ())
   auto const units = *rc::gen::oneOf(rc::gen::inRange<std::int64_t>(0, 100'000),
                                      rc::gen::inRange<std::int64_t>(0, INT64_MAX));
   auto const decimals = *rc::gen::inRange(0U, decimal::most_decimals + 1);
-  auto const number = decimal::of(units, decimals);
+  auto const number = decimal::make(units, decimals);
   auto const again = parse_decimal(number.text());
   RC_ASSERT(again.has_value());
   RC_ASSERT(*again == number);
@@ -106,7 +106,7 @@ TEST(DecimalDeathTest, RefusesUnitsThatAreTooCoarse)
 {
   EXPECT_DEATH((void)parse_decimal("12.5")->in_units(0),
                "a decimal that needs 1 decimals was asked for with 0");
-  EXPECT_DEATH((void)decimal::of(-1, 0), "of -1 units,");
+  EXPECT_DEATH((void)decimal::make(-1, 0), "of -1 units,");
 }
 
 }  // namespace

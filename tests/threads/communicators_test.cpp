@@ -6,7 +6,6 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/value_or_throw.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +27,7 @@ std::uint64_t gather_often(thread_communicator& comm, std::uint64_t first, int c
   std::vector<std::uint64_t> all(comm.size());
   for (int call = 0; call < calls; ++call) {
     std::uint64_t const own = first + to_index(comm.rank());
-    value_or_throw(
+    or_throw(
         comm.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all))));
     for (std::uint64_t const each : all) { sum += each; }
   }
@@ -38,7 +37,7 @@ std::uint64_t gather_often(thread_communicator& comm, std::uint64_t first, int c
 TEST(CommunicatorsOfARank, MayBeUsedFromAThreadEach)
 {
   auto const sums = ballast::run_ranks(3, [](thread_communicator& comm) {
-    auto other = value_or_throw(comm.split(0));
+    auto other = comm.split(0).value();
     std::uint64_t of_other = 0;
     {
       std::jthread const second([&] { of_other = gather_often(other, 1000, 50); });

@@ -10,7 +10,6 @@
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/exact.hpp>
@@ -90,8 +89,8 @@ TEST(OwnObjects, LetALoaderPlanTheNextStepDuringThisOne)
   std::array<ballast::partition_plan, 2> plans;  // of this step and of the next
   ballast::workspace of_loader;
   auto const plan_step = [&](std::size_t step) {  // writes the plan that nobody reads now
-    value_or_throw(ballast::partition_into(plans[step % 2], of_loader, lengths_of(step), bags,
-                                           ballast::refine{}, squared));
+    or_throw(ballast::partition_into(plans[step % 2], of_loader, lengths_of(step), bags,
+                                     ballast::refine{}, squared));
   };
   plan_step(0);
   for (std::size_t step = 0; step < 4; ++step) {
@@ -199,15 +198,15 @@ std::vector<tokens> train_model(std::size_t ranks, std::uint64_t seed)
     for (std::uint64_t step = 0; step < 3; ++step) {
       auto const lengths = random_lengths(seed + step);
       std::vector<rank_id> const reader(lengths.size(), rank_id{0});
-      value_or_throw(ballast::partition_into(plan, memory, lengths, bags,
-                                             ballast::longest_processing_time{}, squared));
+      or_throw(ballast::partition_into(plan, memory, lengths, bags,
+                                       ballast::longest_processing_time{}, squared));
       as_read.assign_whole(lengths, reader, comm.size());
-      value_or_throw(as_planned.assign_chunks(lengths, plan, bags));
+      or_throw(as_planned.assign_chunks(lengths, plan, bags));
       auto const route = ballast::plan_route(as_read, as_planned, comm.rank());
       std::vector<std::int32_t> x(static_cast<std::size_t>(route.rows_before));
       std::vector<std::int32_t> there(static_cast<std::size_t>(route.rows_after));
       std::iota(x.begin(), x.end(), 0);
-      value_or_throw(ballast::route(comm, route, memory, ballast::rows_of(x, there)));
+      or_throw(ballast::route(comm, route, memory, ballast::rows_of(x, there)));
       rows += route.rows_after + (there.empty() ? 0 : there.front());
     }
     return rows;
@@ -230,8 +229,8 @@ TEST(OwnObjects, PlannersRunOnTheThreadOfTheirScheduler)
   ballast::online_scheduler first(planner_that_tells_its_thread{});
   ballast::online_scheduler second(planner_that_tells_its_thread{});
   auto const thread_of = [](auto& next) {
-    value_or_throw(next.submit({}));
-    return *value_or_throw(next.take());
+    or_throw(next.submit({}));
+    return *next.take().value();
   };
   auto const of_first = thread_of(first);
   EXPECT_NE(of_first, std::this_thread::get_id());

@@ -14,7 +14,7 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
-#include <ballast/pipeline/lower_bound.hpp>
+#include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/route/placement.hpp>

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 process_grid grid_of(std::vector<unit_sizes> const& modules)
 {
-  return process_grid::of(modules).value();
+  return process_grid::make(modules).value();
 }
 
 // Encoder, LLM and generator, counted by hand.
@@ -83,7 +83,7 @@ TEST(ProcessGrid, RefusesSizesThatAreNoJob)
 {
   auto const expect_refused = [](std::vector<unit_sizes> const& modules, std::size_t position,
                                  std::string const& why) {
-    auto const made = process_grid::of(modules);
+    auto const made = process_grid::make(modules);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, error_code::out_of_range);
     EXPECT_EQ(made.error().position, position);

@@ -26,18 +26,17 @@ void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_
   block::step_reader reader(comm.size(), comm.rank());
   constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
   auto const bag = bags.bag_of(comm.rank());
-  auto in_bag = value_or_throw(comm.split(static_cast<std::uint32_t>(bag)));
+  auto in_bag = comm.split(static_cast<std::uint32_t>(bag)).value();
 
   for (std::size_t step = 1; step <= steps; ++step) {
     gathered_samples<tokens> all;
-    value_or_throw(gather_samples_into(all, comm, reader.next(), 64));
-    auto const plan =
-        value_or_throw(ballast::partition(all.samples, bags, greedy_knapsack{}, cost));
-    value_or_throw(agree(comm, plan.digest(), "the plan"));
+    or_throw(gather_samples_into(all, comm, reader.next(), 64));
+    auto const plan = ballast::partition(all.samples, bags, greedy_knapsack{}, cost).value();
+    or_throw(agree(comm, plan.digest(), "the plan"));
     placement read;
     placement computed;
     read.assign_whole(all.samples, all.source, comm.size());
-    value_or_throw(computed.assign_chunks(all.samples, plan, bags));
+    or_throw(computed.assign_chunks(all.samples, plan, bags));
     auto const to_compute = plan_route(read, computed, comm.rank());
     ulysses_plan heads;
     heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);
@@ -48,16 +47,16 @@ void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_
     block::values y(x.size());
     workspace memory;
     block::transformer_block layer(shape, weights, in_bag);
-    value_or_throw(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
-    value_or_throw(layer.forward(heads, x_there, y_there));
-    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
+    or_throw(route(comm, to_compute, memory, rows_of(x, x_there, shape.width)));
+    or_throw(layer.forward(heads, x_there, y_there));
+    or_throw(reverse_route(comm, to_compute, memory, rows_of(y_there, y, shape.width)));
 
     block::values const loss{std::inner_product(y.begin(), y.end(), y.begin(), 0.0) / 2};
     block::values dx(x.size());
     block::parameters gradients(shape);
-    value_or_throw(route(comm, to_compute, memory, rows_of(y, y_there, shape.width)));
-    value_or_throw(layer.backward(y_there, x_there, gradients));
-    value_or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
+    or_throw(route(comm, to_compute, memory, rows_of(y, y_there, shape.width)));
+    or_throw(layer.backward(y_there, x_there, gradients));
+    or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, dx, shape.width)));
 
     auto const sum = block::sum_over_ranks(comm, gradients.flat());
     auto const whole_loss = block::sum_over_ranks(comm, loss);
@@ -70,6 +69,6 @@ void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_
 
 int main()
 {
-  auto const bags = value_or_throw(lay_out("g1n4+g4n1"_bags, value_or_throw(cluster_of(8))));
+  auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
   run_ranks(8, [&](thread_communicator& comm) { train_by_hand(comm, bags, 4); });
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/value_or_throw.hpp>
 
 #include <algorithm>
 #include <array>
@@ -123,9 +122,9 @@ TEST(DrawBatch, RepeatsTheCodesOverTheJob)
 TEST(DrawBatch, DrawsOneAspectPerGpuAndOneTextPerSample)  // Ensures (2) (3)
 {
   // [data_codes]
-  auto const codes = value_or_throw(ballast::parse_data_codes("g16b4i256f1s0,g4b5i512f1s0"));
+  auto const codes = ballast::parse_data_codes("g16b4i256f1s0,g4b5i512f1s0").value();
   ballast::random_source random(/*seed=*/42);
-  auto const batch = value_or_throw(ballast::draw_batch(codes, /*gpus=*/40, {}, random));
+  auto const batch = ballast::draw_batch(codes, /*gpus=*/40, {}, random).value();
   EXPECT_EQ(batch.lengths.size(), 2U * (16 * 4 + 4 * 5));
   // [data_codes]
   random_source again(42);

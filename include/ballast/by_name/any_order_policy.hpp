@@ -4,7 +4,7 @@
 
 #include <ballast/by_name/detail/held_value.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/given_order.hpp>

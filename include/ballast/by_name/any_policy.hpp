@@ -4,8 +4,8 @@
 
 #include <ballast/by_name/detail/held_value.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>

@@ -5,8 +5,8 @@
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/by_name/detail/named_value.hpp>
 #include <ballast/by_name/detail/policy_reader.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>

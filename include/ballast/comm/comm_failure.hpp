@@ -25,7 +25,7 @@ namespace ballast::inline v0::comm_failure {
   constexpr std::size_t most = 10;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t index = 0; index < ranks.size(); ++index) {
-    if (index == most) { return detail::concat({text, " and ", ranks.size() - most, " more"}); }
+    if (index == most) { return detail::concat(text, " and ", ranks.size() - most, " more"); }
     bool const last = index + 1 == ranks.size();
     if (index > 0) { text += last ? " and " : ", "; }
     text += std::to_string(to_index(ranks[index]));
@@ -75,9 +75,9 @@ namespace ballast::inline v0::comm_failure {
                                                              std::optional<std::size_t> of_peer)
 {
   std::string message = std::string(operation).append(": this rank has a message of ");
-  message += detail::concat({bytes, " bytes, and ", ranks_text({peer}), " one of ",
-                             of_peer ? std::to_string(*of_peer) : "more",
-                             "; make both ranks plan from the same gathered lengths and settings"});
+  message += detail::concat(bytes, " bytes, and ", ranks_text({peer}), " one of ",
+                            of_peer ? std::to_string(*of_peer) : "more",
+                            "; make both ranks plan from the same gathered lengths and settings");
   return with_ranks(error_code::mismatch, std::move(message), {peer});
 }
 
@@ -96,8 +96,8 @@ namespace ballast::inline v0::comm_failure {
 [[nodiscard]] inline tl::unexpected<error> transport(std::string_view call, int code,
                                                      std::string_view text)
 {
-  return fail(error_code::transport, static_cast<std::size_t>(code),
-              detail::concat({call, " failed with code ", code, ": ", text}));
+  return fail(error_code::transport, static_cast<std::size_t>(code), call, " failed with code ",
+              code, ": ", text);
 }
 
 }  // namespace ballast::inline v0::comm_failure

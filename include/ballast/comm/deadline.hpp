@@ -28,8 +28,8 @@ namespace comm_failure {
 {
   std::string message = std::string(operation).append(": ");
   message += missing.empty() ? "some ranks" : ranks_text(missing);
-  message += detail::concat({" did not arrive within ", deadline.count(),
-                             " ms; look for what holds them up, or raise the deadline"});
+  message += detail::concat(" did not arrive within ", deadline.count(),
+                            " ms; look for what holds them up, or raise the deadline");
   return with_ranks(error_code::timed_out, std::move(message), std::move(missing));
 }
 

@@ -4,7 +4,6 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -58,11 +57,10 @@ template <communicator C, class Sample>
   std::uint64_t const count = mine.size();
   constexpr std::size_t largest_array = std::numeric_limits<std::size_t>::max() / 4;
   if (capacity > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
-    return fail(error_code::out_of_range, capacity,
-                detail::concat({"gather_samples: a capacity of ", capacity, " samples of ",
-                                sizeof(Sample), " bytes on each of ", comm.size(),
-                                " ranks is more than memory can hold; give the largest number of "
-                                "samples that a rank reads in a step"}));
+    return fail(error_code::out_of_range, capacity, "gather_samples: a capacity of ", capacity,
+                " samples of ", sizeof(Sample), " bytes on each of ", comm.size(),
+                " ranks is more than memory can hold; give the largest number of "
+                "samples that a rank reads in a step");
   }
   std::size_t const message = sizeof(count) + capacity * sizeof(Sample);
   std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
@@ -83,10 +81,9 @@ template <communicator C, class Sample>
     std::uint64_t samples = 0;
     std::memcpy(&samples, from, sizeof(samples));
     if (samples > capacity) {
-      return fail(
-          error_code::out_of_range, rank,
-          detail::concat({"rank ", rank, " has ", samples, " samples and the gather has room for ",
-                          capacity, "; raise the capacity on every rank"}));
+      return fail(error_code::out_of_range, rank, "rank ", rank, " has ", samples,
+                  " samples and the gather has room for ", capacity,
+                  "; raise the capacity on every rank");
     }
     if (samples == 0) { continue; }
     std::size_t const before = all.samples.size();

@@ -2,6 +2,7 @@
 #ifndef BALLAST_CORE_RESULT_HPP
 #define BALLAST_CORE_RESULT_HPP
 
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 
 #if !__has_include(<tl/expected.hpp>)
@@ -10,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,17 +65,49 @@ struct error {
   friend bool operator==(error const&, error const&) = default;
 };
 
+}  // namespace ballast::inline v0
+
+/// What `value()` of a `ballast::result` throws where there is no value: what() is the sentence.
+template <>
+class tl::bad_expected_access<ballast::error> : public std::exception {
+ public:
+  explicit bad_expected_access(ballast::error reason) : reason_(std::move(reason)) {}
+
+  [[nodiscard]] char const* what() const noexcept override { return reason_.message.c_str(); }
+  [[nodiscard]] ballast::error const& error() const noexcept { return reason_; }
+
+ private:
+  ballast::error reason_;
+};
+
+namespace ballast::inline v0 {
+
 /// A value or an error. Every function that reads data from outside the process returns one, so that
-/// bad input is neither overlooked nor ends the process.
+/// bad input is neither overlooked nor ends the process. A program that cannot go on without the value
+/// takes `.value()`, which throws the sentence.
 template <class T>
 using result = tl::expected<T, error>;
 
-/// The failed side of every `result`.
-[[nodiscard, gnu::cold]] inline tl::unexpected<error> fail(error_code code, std::size_t position,
-                                                           std::string message)
+/// The failed side of every `result`. Its sentence is made of pieces, as that of BALLAST_EXPECTS: texts,
+/// numbers and identifiers.
+///
+///     return fail(error_code::infeasible, sample, "sample ", sample, " fits no bag; ...");
+template <class... Pieces>
+  requires(sizeof...(Pieces) > 0)
+[[nodiscard, gnu::cold]] tl::unexpected<error> fail(error_code code, std::size_t position,
+                                                    Pieces... pieces)
 {
-  return tl::unexpected<error>(error{code, position, std::move(message)});
+  return tl::unexpected<error>(error{code, position, detail::concat_pieces({pieces...})});
 }
+
+#ifdef __cpp_exceptions
+/// What `.value()` is for a call that returns no value, which tl::expected 1.0 leaves out: throws the
+/// sentence where the call failed.
+inline void or_throw(result<void> const& done)
+{
+  if (!done) { throw tl::bad_expected_access<error>(done.error()); }
+}
+#endif
 
 }  // namespace ballast::inline v0
 

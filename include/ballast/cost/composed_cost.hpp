@@ -3,7 +3,7 @@
 #define BALLAST_COST_COMPOSED_COST_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/detail/price.hpp>
 #include <ballast/cost/saturating_sum.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_COST_CONCEPTS_HPP
 
 #include <ballast/core/integer_projection.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <concepts>
 

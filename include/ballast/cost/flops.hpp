@@ -4,9 +4,9 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstdint>
 #include <limits>

@@ -4,10 +4,9 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/detail/quantise.hpp>
 
 #include <algorithm>
@@ -34,16 +33,15 @@ namespace detail {
                                              std::size_t capacity)
 {
   if (axis.empty() || axis.size() > capacity) {
-    return fail(
-        error_code::out_of_range, axis.size(),
-        concat({"a throughput axis has ", axis.size(), " positions; give 1 to ", capacity}));
+    return fail(error_code::out_of_range, axis.size(), "a throughput axis has ", axis.size(),
+                " positions; give 1 to ", capacity);
   }
   std::int64_t before = 0;
   for (std::size_t index = 0; index < axis.size(); ++index) {
     if (axis[index] <= before || axis[index] > longest_sample) {
-      return fail(error_code::out_of_range, index,
-                  concat({"position ", index, " of a throughput axis is ", axis[index],
-                          "; give increasing numbers from ", before + 1, " to ", longest_sample}));
+      return fail(error_code::out_of_range, index, "position ", index, " of a throughput axis is ",
+                  axis[index], "; give increasing numbers from ", before + 1, " to ",
+                  longest_sample);
     }
     before = axis[index];
   }
@@ -67,9 +65,8 @@ namespace detail {
     double const value = per_second[index];
     // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
     if (!scaled_number::from(value) || value < 1 || value > 1e18) {
-      return fail(error_code::out_of_range, index,
-                  concat({"throughput ", index,
-                          " is not a number from 1 to 1e18 per second; measure it again"}));
+      return fail(error_code::out_of_range, index, "throughput ", index,
+                  " is not a number from 1 to 1e18 per second; measure it again");
     }
     largest = std::max(largest, value);
   }
@@ -106,16 +103,15 @@ class interpolated_throughput {
   /// Errors  out_of_range: lengths do not increase within [1, longest_sample], or a throughput is not
   ///         in [1, 1e18], and position is its index; or there is no length, there are more than
   ///         `capacity`, or not as many throughputs as lengths, and position is how many there are.
-  [[nodiscard]] static result<interpolated_throughput> from(std::span<tokens const> lengths,
+  [[nodiscard]] static result<interpolated_throughput> make(std::span<tokens const> lengths,
                                                             std::span<double const> per_second)
   {
     if (auto const checked = detail::check_axis(lengths, capacity); !checked) {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size()) {
-      return fail(error_code::out_of_range, per_second.size(),
-                  detail::concat({per_second.size(), " throughputs were given for ", lengths.size(),
-                                  " lengths; give one for each"}));
+      return fail(error_code::out_of_range, per_second.size(), per_second.size(),
+                  " throughputs were given for ", lengths.size(), " lengths; give one for each");
     }
     interpolated_throughput curve;
     auto const fixed =

@@ -3,10 +3,9 @@
 #define BALLAST_COST_LATENCY_FIT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/detail/nonnegative_fit.hpp>
 #include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/detail/robust_fit.hpp>
@@ -87,17 +86,13 @@ struct latency_measurement {
   for (std::size_t index = 0; index < measurements.size(); ++index) {
     auto const [length, seconds] = measurements[index];
     if (length < 1 || length > longest_sample) {
-      return fail(
-          error_code::out_of_range, index,
-          detail::concat({"measurement ", index, " has a length of ", length,
-                          " tokens; lengths from 1 to ", longest_sample, " can be fitted"}));
+      return fail(error_code::out_of_range, index, "measurement ", index, " has a length of ",
+                  length, " tokens; lengths from 1 to ", longest_sample, " can be fitted");
     }
     // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
     if (!detail::scaled_number::from(seconds) || seconds < 1e-12 || seconds > 1e9) {
-      return fail(error_code::out_of_range, index,
-                  detail::concat(
-                      {"measurement ", index,
-                       " has no positive, finite time in seconds; measure it again or remove it"}));
+      return fail(error_code::out_of_range, index, "measurement ", index,
+                  " has no positive, finite time in seconds; measure it again or remove it");
     }
     auto const l = static_cast<double>(length);
     rows.push_back({.x = {linear * l / seconds, quadratic * l * l / seconds, 1 / seconds}, .y = 1});

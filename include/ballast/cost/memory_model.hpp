@@ -4,10 +4,9 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -44,9 +43,8 @@ struct memory_model {
   [[nodiscard]] result<tokens> largest_tokens(std::uint64_t budget_bytes) const
   {
     if (fixed_bytes > budget_bytes) {
-      return fail(error_code::infeasible, 0,
-                  detail::concat({"the model alone takes ", fixed_bytes, " of ", budget_bytes,
-                                  " bytes of memory; shard it further or use larger GPUs"}));
+      return fail(error_code::infeasible, 0, "the model alone takes ", fixed_bytes, " of ",
+                  budget_bytes, " bytes of memory; shard it further or use larger GPUs");
     }
     constexpr tokens most = std::numeric_limits<tokens>::max();
     if (bytes_per_token == 0) { return most; }

@@ -2,10 +2,9 @@
 #ifndef BALLAST_COST_MODULE_MEMORY_HPP
 #define BALLAST_COST_MODULE_MEMORY_HPP
 
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <array>
 #include <cstddef>
@@ -119,25 +118,21 @@ struct module_memory {
 [[nodiscard]] inline result<void> check_memory(module_memory const& memory)
 {
   if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {
-    return fail(
-        error_code::out_of_range, 0,
-        detail::concat({"memory was measured with ", memory.layers[0], " and ", memory.layers[1],
-                        " layers; measure two numbers of layers, the smaller first"}));
+    return fail(error_code::out_of_range, 0, "memory was measured with ", memory.layers[0], " and ",
+                memory.layers[1], " layers; measure two numbers of layers, the smaller first");
   }
   if (memory.sizes[0] < 0 || memory.sizes[0] >= memory.sizes[1] ||
       memory.sizes[1] > longest_sample) {
-    return fail(error_code::out_of_range, 1,
-                detail::concat({"activations were measured at sizes ", memory.sizes[0], " and ",
-                                memory.sizes[1], "; measure two sizes from 0 to ", longest_sample,
-                                ", the smaller first"}));
+    return fail(error_code::out_of_range, 1, "activations were measured at sizes ", memory.sizes[0],
+                " and ", memory.sizes[1], "; measure two sizes from 0 to ", longest_sample,
+                ", the smaller first");
   }
   for (std::size_t which = 0; which < 2; ++which) {
     auto const& [small, large] = memory.activation_bytes[which];
     if (small > large) {
-      return fail(error_code::out_of_range, 2,
-                  detail::concat({"activations of ", memory.layers[which], " layers took ", small,
-                                  " bytes at size ", memory.sizes[0], " and ", large, " at size ",
-                                  memory.sizes[1], "; measure again, the larger takes more"}));
+      return fail(error_code::out_of_range, 2, "activations of ", memory.layers[which],
+                  " layers took ", small, " bytes at size ", memory.sizes[0], " and ", large,
+                  " at size ", memory.sizes[1], "; measure again, the larger takes more");
     }
   }
   return {};

@@ -75,12 +75,12 @@ struct module_profile {
   for (std::size_t index = 0; index < module.degrees.size(); ++index) {
     profiled_degree const& each = module.degrees[index];
     if (each.tp <= before) {
-      return refuse(index, detail::concat({"has tensor-parallel degree ", each.tp, " after ",
-                                           before, "; give them in increasing order"}));
+      return refuse(index, detail::concat("has tensor-parallel degree ", each.tp, " after ", before,
+                                          "; give them in increasing order"));
     }
     if (auto checked = check_memory(each.memory); !checked) {
-      return refuse(index, detail::concat({"at tensor-parallel degree ", each.tp, ": ",
-                                           checked.error().message}));
+      return refuse(index, detail::concat("at tensor-parallel degree ", each.tp, ": ",
+                                          checked.error().message));
     }
     before = each.tp;
   }

@@ -3,8 +3,8 @@
 #define BALLAST_COST_PACKED_COST_HPP
 
 #include <ballast/core/config.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/saturating_sum.hpp>

@@ -6,8 +6,8 @@
 #include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_memory.hpp>
@@ -89,7 +89,7 @@ struct profile_file {
 }
 
 /// The module of a name; where the file has none, a new one after those that it has.
-[[nodiscard]] inline measured_module& module_of(profile_file& file, std::string_view name)
+[[nodiscard]] inline measured_module& find_or_add_module(profile_file& file, std::string_view name)
 {
   auto const found = std::find_if(file.modules.begin(), file.modules.end(),
                                   [&](measured_module const& each) { return each.name == name; });
@@ -100,7 +100,7 @@ struct profile_file {
 }
 
 /// The measurements at a degree; where the module has none, a new one in its place.
-[[nodiscard]] inline measured_degree& degree_of(measured_module& module, std::uint32_t tp)
+[[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module, std::uint32_t tp)
 {
   std::vector<measured_degree>& degrees = module.degrees;
   auto const find = [&] {
@@ -152,7 +152,7 @@ namespace detail {
     sizes[at] = points[at].size;
     speeds[at] = static_cast<double>(points[at].flop_per_second);
   }
-  return interpolated_throughput::from(span_of(sizes), span_of(speeds));
+  return interpolated_throughput::make(span_of(sizes), span_of(speeds));
 }
 
 /// The memory through measured points, if these are of two numbers of layers, and of two sizes with
@@ -162,20 +162,18 @@ namespace detail {
   auto const& state = degree.state;
   auto const& held = degree.activations;
   if (state.size() != 2) {
-    return fail(error_code::out_of_range, state.size(),
-                concat({"has ", state.size(),
-                        " state_bytes; give two, of two numbers of layers, or two of 0 bytes where "
-                        "memory is no limit"}));
+    return fail(error_code::out_of_range, state.size(), "has ", state.size(),
+                " state_bytes; give two, of two numbers of layers, or two of 0 bytes where "
+                "memory is no limit");
   }
   bool const is_grid = held.size() == 4 && held[0].layers == held[1].layers &&
                        held[2].layers == held[3].layers && held[0].size == held[2].size &&
                        held[1].size == held[3].size && held[0].layers == state[0].layers &&
                        held[2].layers == state[1].layers;
   if (!is_grid) {
-    return fail(
-        error_code::out_of_range, held.size(),
-        concat({"has ", held.size(), " activation_bytes; give four, of ", state[0].layers, " and ",
-                state[1].layers, " layers as state_bytes has them, each at the same two sizes"}));
+    return fail(error_code::out_of_range, held.size(), "has ", held.size(),
+                " activation_bytes; give four, of ", state[0].layers, " and ", state[1].layers,
+                " layers as state_bytes has them, each at the same two sizes");
   }
   memory.layers = {state[0].layers, state[1].layers};
   memory.state_bytes = {state[0].bytes, state[1].bytes};
@@ -206,7 +204,7 @@ namespace detail {
     };
     for (measured_degree const& degree : each.degrees) {
       auto const refuse_degree = [&](std::string const& why) {
-        return refuse(detail::concat({"at tp ", degree.tp, ": ", why}));
+        return refuse(detail::concat("at tp ", degree.tp, ": ", why));
       };
       if (degree.linear.empty()) {
         return refuse_degree("has no linear_flop_per_second; give one at least");

@@ -4,8 +4,8 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_COST_READ_PROFILE_HPP
 #define BALLAST_COST_READ_PROFILE_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/detail/profile_rows.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
@@ -74,7 +74,7 @@ class profile_builder {
 
   [[nodiscard]] measured_module& module()
   {
-    return module_of(file_, rows_.field(column::of_module));
+    return find_or_add_module(file_, rows_.field(column::of_module));
   }
 
   [[nodiscard]] tl::unexpected<error> twice() const
@@ -129,7 +129,7 @@ class profile_builder {
       if (!known) { return tl::unexpected(known.error()); }
       point.*member = *known;
     }
-    if (!add_point(degree_of(module(), *tp).*points, point)) { return twice(); }
+    if (!add_point(find_or_add_degree(module(), *tp).*points, point)) { return twice(); }
     return {};
   }
 
@@ -149,7 +149,7 @@ class profile_builder {
     auto const bytes = rows_.number(column::value, 0, most);
     if (!bytes) { return tl::unexpected(bytes.error()); }
     point.bytes = *bytes;
-    if (!add_point(degree_of(module(), *tp).*points, point)) { return twice(); }
+    if (!add_point(find_or_add_degree(module(), *tp).*points, point)) { return twice(); }
     return {};
   }
 

@@ -4,9 +4,8 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class throughput_grid {
   /// Errors  out_of_range: lengths or degrees do not increase within [1, longest_sample], or a
   ///         throughput is not in [1, 1e18], and position is the index in its span; or a span has a
   ///         wrong number of elements, and position is that number.
-  [[nodiscard]] static result<throughput_grid> from(std::span<tokens const> lengths,
+  [[nodiscard]] static result<throughput_grid> make(std::span<tokens const> lengths,
                                                     std::span<std::int64_t const> degrees,
                                                     std::span<double const> per_second)
   {
@@ -51,9 +50,9 @@ class throughput_grid {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size() * degrees.size()) {
-      return fail(error_code::out_of_range, per_second.size(),
-                  detail::concat({per_second.size(), " throughputs were given for ", lengths.size(),
-                                  " lengths of ", degrees.size(), " degrees; give one for each"}));
+      return fail(error_code::out_of_range, per_second.size(), per_second.size(),
+                  " throughputs were given for ", lengths.size(), " lengths of ", degrees.size(),
+                  " degrees; give one for each");
     }
     throughput_grid grid;
     auto const fixed =

@@ -3,7 +3,6 @@
 #define BALLAST_COST_TRANSFORMER_SHAPE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/flops.hpp>
@@ -123,10 +122,9 @@ struct checked_shape {
                 std::string("the transformer's ") + names[place] + " is 0; give at least 1");
   }
   if (fault == detail::shape_fault::unequal_head_groups) {
-    return fail(
-        error_code::out_of_range, place,
-        detail::concat({"the transformer's ", shape.heads, " heads cannot share ", shape.kv_heads,
-                        " key-value heads equally; give a divisor of the number of heads"}));
+    return fail(error_code::out_of_range, place, "the transformer's ", shape.heads,
+                " heads cannot share ", shape.kv_heads,
+                " key-value heads equally; give a divisor of the number of heads");
   }
   return detail::checked_flops(detail::count_flops(shape));
 }

@@ -4,7 +4,7 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>

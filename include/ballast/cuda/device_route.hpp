@@ -3,10 +3,9 @@
 #define BALLAST_CUDA_DEVICE_ROUTE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
@@ -212,10 +211,9 @@ class device_route {
   [[nodiscard]] static tl::unexpected<error> above(char const* what, std::size_t count,
                                                    std::size_t most)
   {
-    return fail(
-        error_code::out_of_range, 0,
-        detail::concat({"the plan has ", count, " ", what, ", and the device route is made for ",
-                        most, "; make it for the most that any step has"}));
+    return fail(error_code::out_of_range, 0, "the plan has ", count, " ", what,
+                ", and the device route is made for ", most,
+                "; make it for the most that any step has");
   }
 
   route_bound bound_;

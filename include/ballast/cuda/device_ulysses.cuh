@@ -4,9 +4,8 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
@@ -114,10 +113,9 @@ class device_ulysses {
                     "the plan is for ", plan.gpus(), " GPUs and ", plan.query_heads(),
                     " query heads, and the memory for ", bound_.gpus, " and ", bound_.query_heads);
     if (plan.lengths().size() > bound_.sequences) {
-      return fail(error_code::out_of_range, bound_.sequences,
-                  detail::concat({"the bag has ", plan.lengths().size(),
-                                  " sequences, and what holds its plan on the device is made for ",
-                                  bound_.sequences, "; make it for the most of any step"}));
+      return fail(error_code::out_of_range, bound_.sequences, "the bag has ", plan.lengths().size(),
+                  " sequences, and what holds its plan on the device is made for ",
+                  bound_.sequences, "; make it for the most of any step");
     }
     plan_ = plan;
     write_lengths();

@@ -2,7 +2,7 @@
 #ifndef BALLAST_CUDA_PACK_ROWS_CUH
 #define BALLAST_CUDA_PACK_ROWS_CUH
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cuda/copy_batch.cuh>
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>

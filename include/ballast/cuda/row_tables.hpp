@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_ROW_TABLES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 

@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_ULYSSES_TABLES_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -10,8 +10,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/copy_engine_options.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
+#include <ballast/gpu/detail/copy_engine_member.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
-#include <ballast/gpu/detail/copy_engine_seat.hpp>
 #include <ballast/gpu/detail/nvtx_range.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
@@ -86,16 +86,16 @@ class copy_engine_communicator {
     });
   }
 
-  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(seat().rank); }
-  [[nodiscard]] std::size_t size() const noexcept { return seat().ranks.size(); }
-  [[nodiscard]] cudaStream_t stream() const noexcept { return seat().stream(); }
+  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(member().rank); }
+  [[nodiscard]] std::size_t size() const noexcept { return member().ranks.size(); }
+  [[nodiscard]] cudaStream_t stream() const noexcept { return member().stream(); }
 
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
     detail::nvtx_range const range("ballast::all_gather");
     detail::expect_gather_sizes(send.size(), receive.size(), size());
-    return seat().exchange(
+    return member().exchange(
         {{collective::all_gather, send.size()}, send},
         [&](std::size_t peer) {
           return pull{group().offer_of(peer).send, receive.data() + peer * send.size()};
@@ -116,10 +116,10 @@ class copy_engine_communicator {
     auto& offsets = state_->receive_offsets;
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
-    return seat().exchange(
+    return member().exchange(
         {{collective::all_to_all_v}, send, send_bytes, receive_bytes},
         [&](std::size_t peer) {
-          return pull{group().message(peer, seat().rank), receive.data() + offsets[peer]};
+          return pull{group().message(peer, member().rank), receive.data() + offsets[peer]};
         },
         [&](std::size_t peer) { return send_bytes[peer]; });
   }
@@ -129,7 +129,7 @@ class copy_engine_communicator {
     detail::nvtx_range const range("ballast::broadcast");
     detail::expect_root(root, size());
     bool const sends = root == rank();
-    return seat().exchange(
+    return member().exchange(
         {{collective::broadcast, bytes.size(), root}, bytes},
         [&](std::size_t peer) {
           bool const has_it = !sends && peer == to_index(root);
@@ -141,8 +141,8 @@ class copy_engine_communicator {
   /// Waits as wait() does, then for the others.
   [[nodiscard]] result<void> barrier()
   {
-    auto done = seat().drain("barrier");
-    return done ? seat().meet({{collective::barrier}}, [] {}) : done;
+    auto done = member().drain("barrier");
+    return done ? member().meet({{collective::barrier}}, [] {}) : done;
   }
 
   /// The new group has the same streams; if it breaks, the old one does not.
@@ -152,22 +152,22 @@ class copy_engine_communicator {
     detail::copy_engine_ranks ranks;
     auto const take_place = [&] {
       for (std::size_t peer = 0; peer < size(); ++peer) {
-        if (group().offer_of(peer).colour == colour) { ranks.push_back(seat().ranks[peer]); }
+        if (group().offer_of(peer).colour == colour) { ranks.push_back(member().ranks[peer]); }
       }
-      place = group().place_in_part(seat().rank);
+      place = group().place_in_part(member().rank);
     };
-    return seat().meet({{collective::split}, {}, {}, {}, colour}, take_place).map([&] {
-      return copy_engine_communicator(place.group, place.rank, std::move(ranks), seat().options,
+    return member().meet({{collective::split}, {}, {}, {}, colour}, take_place).map([&] {
+      return copy_engine_communicator(place.group, place.rank, std::move(ranks), member().options,
                                       state_->scratch.get_allocator());
     });
   }
 
   /// Waits until the stream is empty, if there was a call since it was last found empty.
-  [[nodiscard]] result<void> wait() { return seat().drain("wait"); }
+  [[nodiscard]] result<void> wait() { return member().drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)
   {
-    return state_->scratch.take(bytes, [this] { (void)seat().quiesce(); });
+    return state_->scratch.take(bytes, [this] { (void)member().quiesce(); });
   }
 
  private:
@@ -177,7 +177,7 @@ class copy_engine_communicator {
     std::vector<std::size_t> receive_offsets;
     detail::aligned_scratch<Allocator> scratch;
     // Last, since its destructor waits for what uses the memory above.
-    detail::copy_engine_seat seat;
+    detail::copy_engine_member member;
   };
 
   copy_engine_communicator(std::shared_ptr<detail::thread_meeting> group, std::size_t rank,
@@ -188,8 +188,8 @@ class copy_engine_communicator {
                          {std::move(group), rank, std::move(ranks), options}})
   {}
 
-  [[nodiscard]] detail::copy_engine_seat& seat() const noexcept { return state_->seat; }
-  [[nodiscard]] detail::thread_meeting& group() const noexcept { return *seat().group; }
+  [[nodiscard]] detail::copy_engine_member& member() const noexcept { return state_->member; }
+  [[nodiscard]] detail::thread_meeting& group() const noexcept { return *member().group; }
 
   std::unique_ptr<state> state_;
 };

@@ -11,8 +11,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
+#include <ballast/gpu/detail/nccl_missing_ranks.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
-#include <ballast/gpu/detail/nccl_roll_call.hpp>
 #include <ballast/gpu/detail/nccl_stream.hpp>
 #include <ballast/gpu/detail/nccl_transfers.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
@@ -178,15 +178,15 @@ class nccl_communicator {
     state_->queue->quiesce();
     nccl_communicator part(state_->rank, size(), state_->queue->part(), state_->options,
                            state_->scratch.get_allocator());
-    auto& roll_call = state_->roll_call;
-    if (auto same = roll_call(*state_->queue, {collective::split}, {}, {}, colour); !same) {
+    auto& missing_ranks = state_->missing_ranks;
+    if (auto same = missing_ranks(*state_->queue, {collective::split}, {}, {}, colour); !same) {
       return tl::unexpected(std::move(same).error());
     }
     std::size_t rank = 0;
     std::size_t ranks = 0;
     std::size_t first = size();
     for (std::size_t peer = 0; peer < size(); ++peer) {
-      if (roll_call.colour_of(peer) != colour) { continue; }
+      if (missing_ranks.colour_of(peer) != colour) { continue; }
       if (ranks == 0) { first = peer; }
       rank += peer < state_->rank ? 1U : 0U;
       ++ranks;
@@ -197,7 +197,7 @@ class nccl_communicator {
     if (!made) { return tl::unexpected(std::move(made).error()); }
     part.state_->rank = rank;
     part.state_->ranks = ranks;
-    part.state_->roll_call.narrow(rank, ranks);
+    part.state_->missing_ranks.narrow(rank, ranks);
     return part;
   }
 
@@ -250,7 +250,7 @@ class nccl_communicator {
     std::size_t ranks;
     detail::aligned_scratch<Allocator> scratch;
     byte_array token;
-    detail::nccl_roll_call<Allocator> roll_call;
+    detail::nccl_missing_ranks<Allocator> missing_ranks;
     detail::nccl_transfers transfers;
     // Last, since its destructor waits for what uses the memory above.
     std::unique_ptr<detail::nccl_queue> queue;
@@ -263,7 +263,7 @@ class nccl_communicator {
                          ranks,
                          detail::aligned_scratch<Allocator>(allocator),
                          byte_array(1, allocator),
-                         detail::nccl_roll_call<Allocator>(rank, ranks, allocator),
+                         detail::nccl_missing_ranks<Allocator>(rank, ranks, allocator),
                          {},
                          std::move(queue)})
   {}
@@ -273,7 +273,7 @@ class nccl_communicator {
                                     std::span<std::size_t const> receive_bytes = {})
   {
     return state_->options.verify
-               ? state_->roll_call(*state_->queue, call, send_bytes, receive_bytes)
+               ? state_->missing_ranks(*state_->queue, call, send_bytes, receive_bytes)
                : result<void>();
   }
 

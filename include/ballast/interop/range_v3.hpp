@@ -2,8 +2,8 @@
 #ifndef BALLAST_INTEROP_RANGE_V3_HPP
 #define BALLAST_INTEROP_RANGE_V3_HPP
 
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 
 #include <range/v3/range/concepts.hpp>
 #include <range/v3/view/all.hpp>
@@ -24,7 +24,7 @@ namespace ballast::inline v0 {
 /// Complexity  O(1) to make, O(1) per element; nothing is copied or allocated.
 template <identifier Key, identifier Member, ranges::viewable_range Things>
   requires ranges::random_access_range<Things>
-[[nodiscard]] auto view_groups(groups<Key, Member> const& all, Things&& things)
+[[nodiscard]] auto view_rows(jagged<Key, Member> const& all, Things&& things)
 {
   auto pick =
       [view = ranges::views::all(std::forward<Things>(things))](Member member) -> decltype(auto) {

@@ -5,8 +5,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -57,7 +57,7 @@ struct graph_timeline {
 {
   using vertex = task_graph::vertex_descriptor;
   auto const refuse = [](std::size_t rank, std::string const& why) {
-    return fail(error_code::infeasible, rank, detail::concat({"pipeline rank ", rank, why}));
+    return fail(error_code::infeasible, rank, "pipeline rank ", rank, why);
   };
   if (schedule.ranks.size() != stages.ranks()) {
     return refuse(std::min(schedule.ranks.size(), stages.ranks()),
@@ -86,8 +86,8 @@ struct graph_timeline {
       auto const forward = number.find({to_id<stage_id>(stage), pass::forward, position});
       auto const back = number.find({to_id<stage_id>(stage), pass::backward, position});
       if (forward == number.end() || (backward && back == number.end())) {
-        return refuse(to_index(rank), detail::concat({" lacks a pass of microbatch ", position,
-                                                      " through stage ", stage, "; add it"}));
+        return refuse(to_index(rank), detail::concat(" lacks a pass of microbatch ", position,
+                                                     " through stage ", stage, "; add it"));
       }
       if (backward) { boost::add_edge(forward->second, back->second, 0, *graph); }
     }

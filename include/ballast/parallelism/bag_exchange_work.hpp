@@ -3,9 +3,9 @@
 #define BALLAST_PARALLELISM_BAG_EXCHANGE_WORK_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/detail/quantise.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>

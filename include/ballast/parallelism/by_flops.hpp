@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_BY_FLOPS_HPP
 #define BALLAST_PARALLELISM_BY_FLOPS_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
@@ -10,6 +9,7 @@
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -71,7 +71,7 @@ struct by_flops {
       remainders[module] = product % total;
       largest_first.push_back(module);
     }
-    detail::heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
+    std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
       return detail::precedes(remainders[b], remainders[a], a, b);
     });
     for (std::size_t each = 0; each < left; ++each) { ++shares[largest_first[each]].gpus; }

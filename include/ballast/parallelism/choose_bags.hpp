@@ -3,8 +3,6 @@
 #define BALLAST_PARALLELISM_CHOOSE_BAGS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
@@ -111,7 +109,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
         {mix, mean_step(sum, fitted.batches.size()),
          mean_step(on_others, (others.batches.empty() ? fitted : others).batches.size())});
   }
-  heap_sort(judged, [](judged_mix const& a, judged_mix const& b) {
+  std::sort(judged.begin(), judged.end(), [](judged_mix const& a, judged_mix const& b) {
     return precedes(a.judged_step, b.judged_step, a.fitted_step, b.fitted_step, b.mix, a.mix);
   });
   return judged;
@@ -234,10 +232,9 @@ template <cost_model CostOf>
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
     if (short_ones == short_samples::refused && data->shortest < smallest) {
       auto const shortest = data->shortest;  // nvcc 13 garbles the list below with it
-      return fail(error_code::infeasible, priced.size(),
-                  detail::concat({"a sample of ", shortest,
-                                  " tokens is shorter than the smallest bag, which has ", smallest,
-                                  " GPUs; use smaller bags or admit short samples"}));
+      return fail(error_code::infeasible, priced.size(), "a sample of ", shortest,
+                  " tokens is shorter than the smallest bag, which has ", smallest,
+                  " GPUs; use smaller bags or admit short samples");
     }
     priced.push_back(
         {mix, detail::mean_step(steps.sum(mix, data->batches, placed), batches.size())});

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DFLOP_MAKESPAN_HPP
 #define BALLAST_PARALLELISM_DFLOP_MAKESPAN_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstdint>
 

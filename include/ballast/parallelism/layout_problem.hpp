@@ -3,9 +3,9 @@
 #define BALLAST_PARALLELISM_LAYOUT_PROBLEM_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
 
 #include <cstddef>
@@ -69,32 +69,32 @@ struct layout_problem {
   }
   if (problem.sizes.empty() || problem.sizes.size() % problem.modules.size() != 0) {
     return refuse(
-        0, detail::concat({problem.sizes.size(), " sizes were given for ", problem.modules.size(),
-                           " modules; give one of each module for every sample"}));
+        0, detail::concat(problem.sizes.size(), " sizes were given for ", problem.modules.size(),
+                          " modules; give one of each module for every sample"));
   }
   for (std::size_t index = 0; index < problem.sizes.size(); ++index) {
     if (problem.sizes[index] < 0 || problem.sizes[index] > longest_sample) {
-      return refuse(index, detail::concat({"sample ", index / problem.modules.size(), " has size ",
-                                           problem.sizes[index], " in module ",
-                                           problem.modules[index % problem.modules.size()].name,
-                                           "; give sizes from 0 to ", longest_sample}));
+      return refuse(index, detail::concat("sample ", index / problem.modules.size(), " has size ",
+                                          problem.sizes[index], " in module ",
+                                          problem.modules[index % problem.modules.size()].name,
+                                          "; give sizes from 0 to ", longest_sample));
     }
   }
   if (problem.global_batch == 0 || problem.global_batch > layout_problem::most_global_batch) {
-    return refuse(0, detail::concat({"a global batch of ", problem.global_batch,
-                                     " samples cannot be searched; give 1 to ",
-                                     layout_problem::most_global_batch}));
+    return refuse(0, detail::concat("a global batch of ", problem.global_batch,
+                                    " samples cannot be searched; give 1 to ",
+                                    layout_problem::most_global_batch));
   }
   if (problem.gpus == 0 || problem.gpus_per_node == 0) {
     return refuse(
-        0, detail::concat({"a job of ", problem.gpus, " GPUs on nodes of ", problem.gpus_per_node,
-                           " computes nothing; give at least 1 of each"}));
+        0, detail::concat("a job of ", problem.gpus, " GPUs on nodes of ", problem.gpus_per_node,
+                          " computes nothing; give at least 1 of each"));
   }
   auto const [numerator, denominator] = problem.memory_quantile;
   if (numerator <= 0 || denominator <= 0 || numerator > denominator) {
     return refuse(
-        0, detail::concat({"memory is to suffice for a share of ", numerator, " / ", denominator,
-                           " of all microbatches; give a share above 0, at most 1"}));
+        0, detail::concat("memory is to suffice for a share of ", numerator, " / ", denominator,
+                          " of all microbatches; give a share above 0, at most 1"));
   }
   return {};
 }

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
 #define BALLAST_PARALLELISM_MODEL_LAYOUT_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <compare>
 #include <cstdint>

@@ -3,10 +3,9 @@
 #define BALLAST_PARALLELISM_ORCHESTRATED_MODULE_OF_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/training_passes.hpp>
@@ -95,9 +94,8 @@ class profiled_times {
   BALLAST_EXPECTS(passes.forward >= 1, "a training step has no forward pass");
   if (auto checked = check_profile(profile); !checked) { return tl::unexpected(checked.error()); }
   if (size < 0 || size > longest_sample) {
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"a sample of size ", size, " in module ", profile.name,
-                                " cannot be priced; give 0 to ", longest_sample}));
+    return fail(error_code::out_of_range, 0, "a sample of size ", size, " in module ", profile.name,
+                " cannot be priced; give 0 to ", longest_sample);
   }
   using problem = orchestration_problem;
   training_passes const through = frozen(passes, frozen_gradient::passes_through);
@@ -125,10 +123,9 @@ class profiled_times {
     each.activation_bytes = degree.memory.activations(profile.layers, size);
     if (each.forward > problem::longest_time || each.backward > problem::longest_time ||
         state > problem::most_bytes || each.activation_bytes > problem::most_bytes) {
-      return fail(error_code::out_of_range, index,
-                  detail::concat({"a sample of size ", size, " in module ", profile.name,
-                                  " takes more than 2^53 picoseconds or bytes at tp ", degree.tp,
-                                  "; check the profile's units"}));
+      return fail(error_code::out_of_range, index, "a sample of size ", size, " in module ",
+                  profile.name, " takes more than 2^53 picoseconds or bytes at tp ", degree.tp,
+                  "; check the profile's units");
     }
     of.degrees.push_back(each);
   }

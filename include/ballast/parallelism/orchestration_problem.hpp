@@ -3,9 +3,9 @@
 #define BALLAST_PARALLELISM_ORCHESTRATION_PROBLEM_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,16 +91,16 @@ namespace detail {
     return fail(error_code::out_of_range, position, "module " + module.name + " " + why);
   };
   if (module.layers == 0 || module.layers > problem::most_layers) {
-    return refuse(concat({"has ", module.layers, " layers; give 1 to ", problem::most_layers}));
+    return refuse(concat("has ", module.layers, " layers; give 1 to ", problem::most_layers));
   }
   if (module.virtual_stages == 0 || module.virtual_stages > module.layers) {
     auto const most = module.layers;
-    return refuse(concat({"has stages of ", module.virtual_stages, " virtual ones; give 1 to its ",
-                          most, " layers"}));
+    return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to its ",
+                         most, " layers"));
   }
   if (module.kind >= kinds) {
-    return refuse(concat(
-        {"gets GPUs of kind ", module.kind, ", and there are ", kinds, " kinds, counted from 0"}));
+    return refuse(concat("gets GPUs of kind ", module.kind, ", and there are ", kinds,
+                         " kinds, counted from 0"));
   }
   if (module.boundary_bytes > problem::most_bytes) {
     return refuse("sends more than 2^53 bytes of a sample; check the unit");
@@ -111,21 +111,20 @@ namespace detail {
   std::uint32_t before = 0;
   for (orchestrated_degree const& each : module.degrees) {
     if (each.tp <= before) {
-      return refuse(concat({"has tensor-parallel degree ", each.tp, " after ", before,
-                            "; give them in increasing order"}));
+      return refuse(concat("has tensor-parallel degree ", each.tp, " after ", before,
+                           "; give them in increasing order"));
     }
     before = each.tp;
     auto const is_time = [](time_units time) { return time >= 0 && time <= problem::longest_time; };
     if (!is_time(each.forward) || !is_time(each.backward) || each.backward_of_input < 0 ||
         each.backward_of_input > each.backward) {
-      return refuse(
-          concat({"takes ", each.forward, " forward, ", each.backward, " backward and ",
-                  each.backward_of_input, " of it for its input at tp ", each.tp,
-                  "; give picoseconds from 0 to 2^53, the last no more than the second"}));
+      return refuse(concat("takes ", each.forward, " forward, ", each.backward, " backward and ",
+                           each.backward_of_input, " of it for its input at tp ", each.tp,
+                           "; give picoseconds from 0 to 2^53, the last no more than the second"));
     }
     if (std::max({each.weight_bytes, each.gradient_bytes, each.optimizer_bytes,
                   each.activation_bytes}) > problem::most_bytes) {
-      return refuse(concat({"holds more than 2^53 bytes at tp ", each.tp, "; check the unit"}));
+      return refuse(concat("holds more than 2^53 bytes at tp ", each.tp, "; check the unit"));
     }
   }
   return {};
@@ -151,15 +150,15 @@ namespace detail {
   for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
     gpu_kind const& each = problem.kinds[kind];
     if (each.gpus == 0 || each.gpus_per_node == 0) {
-      return refuse(kind, detail::concat({"kind ", kind, " has ", each.gpus, " GPUs on nodes of ",
-                                          each.gpus_per_node, "; give at least 1 of each"}));
+      return refuse(kind, detail::concat("kind ", kind, " has ", each.gpus, " GPUs on nodes of ",
+                                         each.gpus_per_node, "; give at least 1 of each"));
     }
     constexpr std::int64_t most = orchestration_problem::most_speed;
     auto const [numerator, denominator] = each.speed;
     if (numerator < 1 || denominator < 1 || numerator > most || denominator > most) {
-      return refuse(
-          kind, detail::concat({"kind ", kind, " has a speed of ", numerator, " / ", denominator,
-                                "; give a ratio of numbers from 1 to ", most}));
+      return refuse(kind,
+                    detail::concat("kind ", kind, " has a speed of ", numerator, " / ", denominator,
+                                   "; give a ratio of numbers from 1 to ", most));
     }
   }
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
@@ -168,19 +167,19 @@ namespace detail {
     if (!checked) { return checked; }
   }
   if (problem.llm >= problem.modules.size()) {
-    return refuse(0, detail::concat({"module ", problem.llm, " is to be the LLM, and there are ",
-                                     problem.modules.size(), ", counted from 0"}));
+    return refuse(0, detail::concat("module ", problem.llm, " is to be the LLM, and there are ",
+                                    problem.modules.size(), ", counted from 0"));
   }
   if (problem.global_batch == 0 ||
       problem.global_batch > orchestration_problem::most_global_batch) {
-    return refuse(0, detail::concat({"a global batch of ", problem.global_batch,
-                                     " samples cannot be orchestrated; give 1 to ",
-                                     orchestration_problem::most_global_batch}));
+    return refuse(0, detail::concat("a global batch of ", problem.global_batch,
+                                    " samples cannot be orchestrated; give 1 to ",
+                                    orchestration_problem::most_global_batch));
   }
   if (problem.microbatch == 0 || problem.global_batch % problem.microbatch != 0) {
-    return refuse(0, detail::concat({"a batch of ", problem.global_batch,
-                                     " samples is no whole number of microbatches of ",
-                                     problem.microbatch, "; give a divisor of the batch"}));
+    return refuse(0, detail::concat("a batch of ", problem.global_batch,
+                                    " samples is no whole number of microbatches of ",
+                                    problem.microbatch, "; give a divisor of the batch"));
   }
   for (orchestrated_module const& a : problem.modules) {
     std::uint32_t const per_node = problem.kinds[a.kind].gpus_per_node;
@@ -191,11 +190,11 @@ namespace detail {
           bool const one_divides =
               of_a.tp < of_b.tp ? of_b.tp % of_a.tp == 0 : of_a.tp % of_b.tp == 0;
           if (!one_divides && per_node % of_a.tp == 0 && per_node % of_b.tp == 0) {
-            return refuse(0, detail::concat(
-                                 {"groups of ", of_a.tp, " GPUs for module ", a.name, " and of ",
+            return refuse(
+                0, detail::concat("groups of ", of_a.tp, " GPUs for module ", a.name, " and of ",
                                   of_b.tp, " for ", b.name,
                                   " do not fill nodes together; give degrees of which one divides ",
-                                  "the other"}));
+                                  "the other"));
           }
         }
       }

@@ -4,7 +4,6 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -38,13 +37,12 @@ namespace ballast::inline v0 {
   std::uint64_t wanted = 0;
   for (module_layout const& each : modules) { wanted += each.gpus(); }
   if (wanted != gpus) {
-    return fail(error_code::infeasible, 0,
-                detail::concat({"the modules take ", wanted, " of ", gpus,
-                                " GPUs; give a layout that uses all"}));
+    return fail(error_code::infeasible, 0, "the modules take ", wanted, " of ", gpus,
+                " GPUs; give a layout that uses all");
   }
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  detail::heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
     return detail::precedes(modules[b].tp, modules[a].tp, a, b);
   });
 
@@ -59,17 +57,16 @@ namespace ballast::inline v0 {
   std::vector<grid_place> places(gpus);
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
-    detail::heap_sort(fullest_first, [&](std::size_t a, std::size_t b) {
+    std::sort(fullest_first.begin(), fullest_first.end(), [&](std::size_t a, std::size_t b) {
       return detail::precedes(free[a], free[b], next[a], next[b]);
     });
     auto at = fullest_first.begin();
     for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
       while (at != fullest_first.end() && free[*at] < tp) { ++at; }
       if (at == fullest_first.end()) {
-        auto const of = detail::concat({" of module ", module});
-        return fail(error_code::infeasible, module,
-                    detail::concat({"no node has room for group ", group, " of ", tp, " GPUs", of,
-                                    "; choose a tp that divides the GPUs of a node"}));
+        auto const of = detail::concat(" of module ", module);
+        return fail(error_code::infeasible, module, "no node has room for group ", group, " of ",
+                    tp, " GPUs", of, "; choose a tp that divides the GPUs of a node");
       }
       for (std::uint32_t rank = 0; rank < tp; ++rank) {
         places[next[*at] + rank] = {static_cast<std::uint32_t>(module),

@@ -3,8 +3,8 @@
 #define BALLAST_PARALLELISM_PRICE_LAYOUT_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
@@ -49,8 +49,8 @@ namespace ballast::inline v0 {
     return fail(error_code::infeasible, position, why);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, detail::concat({"a layout of ", modules.size(), " modules was given for ",
-                                     problem.modules.size()}));
+    return refuse(0, detail::concat("a layout of ", modules.size(), " modules was given for ",
+                                    problem.modules.size()));
   }
   std::uint64_t gpus = 0;
   std::vector<detail::chosen_layout> chosen;
@@ -59,34 +59,34 @@ namespace ballast::inline v0 {
     module_layout const& layout = modules[module];
     profiled_degree const* const degree = find_degree(profile, layout.tp);
     if (degree == nullptr || problem.gpus_per_node % layout.tp != 0) {
-      return refuse(module, detail::concat({"module ", profile.name, " cannot have tp ", layout.tp,
-                                            "; give a measured one that divides the ",
-                                            problem.gpus_per_node, " GPUs of a node"}));
+      return refuse(module, detail::concat("module ", profile.name, " cannot have tp ", layout.tp,
+                                           "; give a measured one that divides the ",
+                                           problem.gpus_per_node, " GPUs of a node"));
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
-      return refuse(module, detail::concat({"module ", profile.name, " of ", profile.layers,
-                                            " layers cannot have ", layout.pp, " stages of ",
-                                            layout.dp, " replicas"}));
+      return refuse(module, detail::concat("module ", profile.name, " of ", profile.layers,
+                                           " layers cannot have ", layout.pp, " stages of ",
+                                           layout.dp, " replicas"));
     }
     gpus += layout.gpus();
     chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.data()), layout});
   }
   if (gpus != problem.gpus || !detail::fits_nodes(modules, problem.gpus, problem.gpus_per_node)) {
-    return refuse(0, detail::concat(
-                         {"the modules take ", gpus, " of ", problem.gpus,
+    return refuse(
+        0, detail::concat("the modules take ", gpus, " of ", problem.gpus,
                           " GPUs, and groups of tp GPUs lie inside nodes; give a layout that uses ",
-                          "all GPUs so"}));
+                          "all GPUs so"));
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
-    return refuse(0, detail::concat({microbatches, " microbatches for each of ", modules.back().dp,
-                                     " replicas need as many samples, and ", problem.global_batch,
-                                     " are a batch"}));
+    return refuse(0, detail::concat(microbatches, " microbatches for each of ", modules.back().dp,
+                                    " replicas need as many samples, and ", problem.global_batch,
+                                    " are a batch"));
   }
   detail::layout_prices prices(problem);
   std::uint64_t const bytes = prices.bytes(chosen, microbatches);
   if (bytes > problem.memory_bytes) {
     return refuse(
-        0, detail::concat({"a GPU would hold ", bytes, " bytes, and has ", problem.memory_bytes}));
+        0, detail::concat("a GPU would hold ", bytes, " bytes, and has ", problem.memory_bytes));
   }
   time_units const step = prices.step(chosen, microbatches);
   if (step == no_cost) {

@@ -4,8 +4,8 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -37,16 +37,16 @@ namespace ballast::inline v0 {
     return fail(error_code::infeasible, position, why);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, detail::concat({"layouts of ", modules.size(), " modules were given for ",
-                                     problem.modules.size()}));
+    return refuse(0, detail::concat("layouts of ", modules.size(), " modules were given for ",
+                                    problem.modules.size()));
   }
   std::uint32_t const parts = problem.global_batch / problem.microbatch;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
     if (modules[module].dp == 0 || parts % modules[module].dp != 0) {
       auto const why =
-          detail::concat({"module ", of.name, " cannot have dp ", modules[module].dp,
-                          "; give a divisor of the ", parts, " microbatches of a batch"});
+          detail::concat("module ", of.name, " cannot have dp ", modules[module].dp,
+                         "; give a divisor of the ", parts, " microbatches of a batch");
       return refuse(module, why);
     }
   }
@@ -64,22 +64,22 @@ namespace ballast::inline v0 {
         std::find_if(of.degrees.begin(), of.degrees.end(),
                      [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
     if (degree == of.degrees.end() || kind.gpus_per_node % layout.tp != 0) {
-      return refuse(module, detail::concat({"module ", of.name, " cannot have tp ", layout.tp,
-                                            "; give a degree with times that divides the ",
-                                            kind.gpus_per_node, " GPUs of a node"}));
+      return refuse(module, detail::concat("module ", of.name, " cannot have tp ", layout.tp,
+                                           "; give a degree with times that divides the ",
+                                           kind.gpus_per_node, " GPUs of a node"));
     }
     detail::unit_prices const prices(problem, module, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {
       auto const why =
-          detail::concat({"module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
-                          " stages; give each a layer at least, and each virtual one"});
+          detail::concat("module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
+                         " stages; give each a layer at least, and each virtual one");
       return refuse(module, why);
     }
     auto const price = prices.price(static_cast<std::size_t>(degree - of.degrees.begin()), layout,
                                     llm_dp * problem.microbatch);
     if (price.bytes > kind.memory_bytes) {
-      return refuse(module, detail::concat({"a GPU of module ", of.name, " would hold ",
-                                            price.bytes, " bytes, and has ", kind.memory_bytes}));
+      return refuse(module, detail::concat("a GPU of module ", of.name, " would hold ", price.bytes,
+                                           " bytes, and has ", kind.memory_bytes));
     }
     wanted[of.kind] += layout.gpus();
     times.push_back(price.time);
@@ -87,8 +87,8 @@ namespace ballast::inline v0 {
   }
   for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
     if (wanted[kind] > problem.kinds[kind].gpus) {
-      return refuse(0, detail::concat({"the modules get ", wanted[kind], " GPUs of kind ", kind,
-                                       ", and there are ", problem.kinds[kind].gpus}));
+      return refuse(0, detail::concat("the modules get ", wanted[kind], " GPUs of kind ", kind,
+                                      ", and there are ", problem.kinds[kind].gpus));
     }
   }
   priced.step = disttrain_makespan(detail::span_of(times), priced.microbatches);

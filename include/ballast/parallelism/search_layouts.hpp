@@ -40,29 +40,27 @@ namespace detail {
           return each.tp <= problem.gpus && problem.gpus_per_node % each.tp == 0;
         });
     if (!has_degree) {
-      return fail(error_code::infeasible, module,
-                  concat({"module ", modules[module].name,
-                          " was measured at no tensor-parallel degree that divides the ",
-                          problem.gpus_per_node, " GPUs of a node and the job's ", problem.gpus,
-                          " have room for; measure tp 1"}));
+      return fail(error_code::infeasible, module, "module ", modules[module].name,
+                  " was measured at no tensor-parallel degree that divides the ",
+                  problem.gpus_per_node, " GPUs of a node and the job's ", problem.gpus,
+                  " have room for; measure tp 1");
     }
   }
   if (closest.bytes == overrun::no_layout) {
-    return fail(error_code::infeasible, 0,
-                concat({"no layout of ", modules.size(), " modules uses exactly ", problem.gpus,
-                        " GPUs with groups of tp GPUs inside nodes; use another number of GPUs"}));
+    return fail(error_code::infeasible, 0, "no layout of ", modules.size(),
+                " modules uses exactly ", problem.gpus,
+                " GPUs with groups of tp GPUs inside nodes; use another number of GPUs");
   }
   std::string layout;
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const [tp, pp, dp] = closest.modules[module];
     layout +=
-        concat({module == 0 ? "" : ", ", modules[module].name, " tp ", tp, " pp ", pp, " dp ", dp});
+        concat(module == 0 ? "" : ", ", modules[module].name, " tp ", tp, " pp ", pp, " dp ", dp);
   }
-  return fail(
-      error_code::infeasible, closest.module,
-      concat({"no layout fits into memory: the closest (", layout, ") needs ", closest.bytes,
-              " bytes more than the ", problem.memory_bytes, " of a GPU for module ",
-              modules[closest.module].name, "; use more GPUs or larger ones"}));
+  return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
+              layout, ") needs ", closest.bytes, " bytes more than the ", problem.memory_bytes,
+              " of a GPU for module ", modules[closest.module].name,
+              "; use more GPUs or larger ones");
 }
 
 }  // namespace detail

@@ -2,14 +2,12 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
-#include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/layout_pipeline.hpp>
@@ -56,16 +54,14 @@ namespace ballast::inline v0 {
   if (!priced) { return tl::unexpected(priced.error()); }
   std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   if (batches.empty() || batches.size() % of_batch != 0) {
-    return fail(
-        error_code::out_of_range, 0,
-        detail::concat({batches.size(), " sizes are no whole number of batches of ",
-                        problem.global_batch, " samples of ", problem.modules.size(), " modules"}));
+    return fail(error_code::out_of_range, 0, batches.size(),
+                " sizes are no whole number of batches of ", problem.global_batch, " samples of ",
+                problem.modules.size(), " modules");
   }
   for (std::size_t index = 0; index < batches.size(); ++index) {
     if (batches[index] < 0 || batches[index] > longest_sample) {
-      return fail(error_code::out_of_range, index,
-                  detail::concat(
-                      {"size ", batches[index], " of a batch is not from 0 to ", longest_sample}));
+      return fail(error_code::out_of_range, index, "size ", batches[index],
+                  " of a batch is not from 0 to ", longest_sample);
     }
   }
 
@@ -114,7 +110,7 @@ namespace ballast::inline v0 {
     if (!simulated) { return tl::unexpected(simulated.error()); }
     ranked.push_back({layout, *simulated});
   }
-  detail::heap_sort(ranked, [](simulated_layout const& a, simulated_layout const& b) {
+  std::sort(ranked.begin(), ranked.end(), [](simulated_layout const& a, simulated_layout const& b) {
     return detail::precedes(a.simulated, b.simulated, a.layout.step, b.layout.step,
                             a.layout.modules, b.layout.modules, a.layout.microbatches,
                             b.layout.microbatches);

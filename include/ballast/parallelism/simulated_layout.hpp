@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
 namespace ballast::inline v0 {

@@ -4,14 +4,14 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_CAPPED_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -15,8 +15,8 @@
 #include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 
 #include <algorithm>
 #include <cstdint>

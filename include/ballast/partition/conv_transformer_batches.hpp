@@ -2,11 +2,10 @@
 #ifndef BALLAST_PARTITION_CONV_TRANSFORMER_BATCHES_HPP
 #define BALLAST_PARTITION_CONV_TRANSFORMER_BATCHES_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -66,8 +65,7 @@ struct conv_transformer_batches {
     in_tokens.lower_bound = {};
     place(in_tokens, owner, memory);
 
-    detail::scratch_array<detail::padded_sum> const batches =
-        detail::take_records<detail::padded_sum>(scratch, loads.size());
+    std::span<detail::padded_sum> const batches = scratch.take<detail::padded_sum>(loads.size());
     std::fill(batches.begin(), batches.end(), detail::padded_sum{});
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       cost_units const padded = problem.attention[sample];

@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>
 

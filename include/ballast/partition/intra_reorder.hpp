@@ -4,8 +4,8 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
@@ -26,7 +26,7 @@ namespace ballast::inline v0 {
 struct reordered_batch {
   partition_plan plan;  ///< with groups as bags
 
-  [[nodiscard]] std::span<sample_id const> order() const noexcept { return plan.samples.members(); }
+  [[nodiscard]] std::span<sample_id const> order() const noexcept { return plan.samples.values(); }
 };
 
 /// Reorders a global batch for data-parallel groups, so that all of them take equally long:

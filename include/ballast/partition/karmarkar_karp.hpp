@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_KARMARKAR_KARP_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/differenced_groups.hpp>

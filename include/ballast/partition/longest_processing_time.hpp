@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_LONGEST_PROCESSING_TIME_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/assign_in_rounds.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_MAKESPAN_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -119,7 +119,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
     plan.owner[sample] = owner[item_of[sample]];
   }
 
-  plan.samples.regroup(detail::span_of(plan.owner), bags.size());
+  plan.samples.collect(detail::span_of(plan.owner), bags.size());
   plan.makespan = makespan_of(detail::span_of(plan.loads), bags.speeds());
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 #define BALLAST_PARTITION_PARTITION_CONSTRAINTS_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -42,24 +41,21 @@ namespace detail {
 {
   auto const check_count = [samples](char const* name, std::size_t count) -> result<void> {
     if (count == 0 || count == samples) { return {}; }
-    return fail(error_code::out_of_range, std::min(count, samples),
-                concat({"constraints.", name, " has ", count, " entries for ", samples,
-                        " samples; give one for each sample, or none"}));
+    return fail(error_code::out_of_range, std::min(count, samples), "constraints.", name, " has ",
+                count, " entries for ", samples, " samples; give one for each sample, or none");
   };
   if (auto checked = check_count("together", given.together.size()); !checked) { return checked; }
   if (auto checked = check_count("home", given.home.size()); !checked) { return checked; }
   if (auto checked = check_count("weights", given.weights.size()); !checked) { return checked; }
   for (std::size_t sample = 0; sample < given.home.size(); ++sample) {
     if (to_index(given.home[sample]) >= gpus) {
-      return fail(error_code::out_of_range, sample,
-                  concat({"sample ", sample, " lies on rank ", to_index(given.home[sample]),
-                          " of a job of ", gpus, " GPUs; correct its home"}));
+      return fail(error_code::out_of_range, sample, "sample ", sample, " lies on rank ",
+                  to_index(given.home[sample]), " of a job of ", gpus, " GPUs; correct its home");
     }
   }
   if (given.most_per_gpu < 0) {
-    return fail(error_code::out_of_range, 0,
-                concat({"a GPU cannot hold ", given.most_per_gpu,
-                        "; give the most that it holds, or no limit"}));
+    return fail(error_code::out_of_range, 0, "a GPU cannot hold ", given.most_per_gpu,
+                "; give the most that it holds, or no limit");
   }
   if (!given.weights.empty() && given.most_per_gpu == given.no_limit) {
     return fail(
@@ -71,9 +67,8 @@ namespace detail {
   for (std::size_t sample = 0; sample < given.weights.size(); ++sample) {
     std::int64_t const weight = given.weights[sample];
     if (weight < 0 || weight > std::numeric_limits<std::int64_t>::max() - 1 - total) {
-      return fail(error_code::out_of_range, sample,
-                  concat({"the weight ", weight, " of sample ", sample,
-                          " is negative or brings the sum above 63 bits; correct it"}));
+      return fail(error_code::out_of_range, sample, "the weight ", weight, " of sample ", sample,
+                  " is negative or brings the sum above 63 bits; correct it");
     }
     total += weight;
   }

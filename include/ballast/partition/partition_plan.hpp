@@ -4,10 +4,10 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/batching.hpp>
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct partition_plan {
   std::vector<cost_units> costs;
   std::vector<cost_units> attention;  ///< what of each cost is attention
   std::vector<cost_units> loads;
-  groups<bag_id, sample_id> samples;
+  jagged<bag_id, sample_id> samples;
   ratio makespan;
   ratio lower_bound;
   ratio moved;

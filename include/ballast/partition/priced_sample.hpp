@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_PRICED_SAMPLE_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 namespace ballast::inline v0 {
 

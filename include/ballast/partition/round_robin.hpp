@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_ROUND_ROBIN_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>

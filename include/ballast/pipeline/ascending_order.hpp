@@ -3,14 +3,14 @@
 #define BALLAST_PIPELINE_ASCENDING_ORDER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
 
+#include <algorithm>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -30,7 +30,7 @@ struct ascending_order {
                     " microbatches was given for a schedule of ", problem.schedule.microbatches());
     auto scratch = memory.open();
     std::span<time_units const> const total = detail::total_times(problem, scratch);
-    detail::heap_sort(order, [total](microbatch_id a, microbatch_id b) {
+    std::sort(order.begin(), order.end(), [total](microbatch_id a, microbatch_id b) {
       return detail::precedes(total[to_index(a)], total[to_index(b)], a, b);
     });
   }

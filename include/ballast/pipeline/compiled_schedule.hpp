@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/detail/schedule/task_list.hpp>
 #include <ballast/pipeline/schedule.hpp>
@@ -43,14 +44,12 @@ class compiled_schedule {
   [[nodiscard]] static result<compiled_schedule> make(stage_graph const& stages,
                                                       pipeline_schedule const& schedule)
   {
-    detail::task_list listed;
-    if (auto done = detail::list_tasks_into(listed, stages, schedule); !done) {
-      return tl::unexpected(done.error());
-    }
-    std::vector<std::uint32_t> sorted;
-    if (auto done = detail::sort_tasks_into(sorted, stages, listed); !done) {
-      return tl::unexpected(done.error());
-    }
+    auto const list = detail::list_tasks(stages, schedule);
+    if (!list) { return tl::unexpected(list.error()); }
+    detail::task_list const& listed = *list;
+    auto const in_order = detail::sort_tasks(stages, listed);
+    if (!in_order) { return tl::unexpected(in_order.error()); }
+    std::vector<std::uint32_t> const& sorted = *in_order;
 
     compiled_schedule compiled(stages, schedule.microbatches);
     std::size_t const count = listed.tasks.size();
@@ -61,25 +60,27 @@ class compiled_schedule {
         level[task] = std::max(level[task], level[wait.task]);
       }
     }
-    for (std::uint32_t const of : level) { ++compiled.tasks_before_[of + 1]; }
-    std::partial_sum(compiled.tasks_before_.begin(), compiled.tasks_before_.end(),
-                     compiled.tasks_before_.begin());
+    jagged<std::size_t, std::uint32_t> of_levels;
+    of_levels.fill(schedule.microbatches, [&](auto const& visit) {
+      for (std::uint32_t const task : sorted) { visit(std::size_t{level[task]}, task); }
+    });
+    compiled.tasks_before_.assign(of_levels.offsets().begin(), of_levels.offsets().end());
     std::vector<std::uint32_t> number(count);  // of a listed task, among the compiled ones
-    std::vector<std::size_t> next(compiled.tasks_before_.begin(), compiled.tasks_before_.end());
-    for (std::uint32_t const task : sorted) {
-      number[task] = static_cast<std::uint32_t>(next[level[task]]++);
-    }
-    std::vector<std::uint32_t> listed_at(count);
-    for (std::uint32_t task = 0; task < count; ++task) { listed_at[number[task]] = task; }
-    for (std::uint32_t const task : listed_at) {
+    for (std::uint32_t at = 0; at < count; ++at) { number[of_levels.values()[at]] = at; }
+    for (std::uint32_t const task : of_levels.values()) {
       compiled.tasks_.push_back(listed.tasks[task]);
       for (auto const& [other, transfer] : listed.waits_for(task)) {
         compiled.waits_.push_back({number[other], transfer});
       }
-      compiled.first_wait_.push_back(compiled.waits_.size());
+      compiled.waits_.end_row();
     }
-    compiled.of_ranks_ = std::move(number);  // listed rank after rank
-    compiled.first_of_rank_ = listed.first_of_rank;
+    for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
+      for (std::size_t task = listed.first_of_rank[rank]; task < listed.first_of_rank[rank + 1];
+           ++task) {
+        compiled.of_ranks_.push_back(number[task]);
+      }
+      compiled.of_ranks_.end_row();
+    }
     return compiled;
   }
 
@@ -97,7 +98,7 @@ class compiled_schedule {
   {
     BALLAST_EXPECTS(task < tasks_.size(), "task ", task, " of a schedule of ", tasks_.size(),
                     " tasks");
-    return detail::span_of(waits_, first_wait_[task], first_wait_[task + 1] - first_wait_[task]);
+    return waits_[task];
   }
 
   /// How many of tasks() depend on the first `positions` microbatches of an order only.
@@ -113,25 +114,22 @@ class compiled_schedule {
   {
     BALLAST_EXPECTS(to_index(rank) < stages_.ranks(), "rank ", rank, " of a schedule of ",
                     stages_.ranks(), " ranks");
-    std::size_t const first = first_of_rank_[to_index(rank)];
-    return detail::span_of(of_ranks_, first, first_of_rank_[to_index(rank) + 1] - first);
+    return of_ranks_[rank];
   }
 
   friend bool operator==(compiled_schedule const&, compiled_schedule const&) = default;
 
  private:
   compiled_schedule(stage_graph stages, std::size_t microbatches)
-      : stages_(std::move(stages)), microbatches_(microbatches), tasks_before_(microbatches + 1, 0)
+      : stages_(std::move(stages)), microbatches_(microbatches)
   {}
 
   stage_graph stages_;
   std::size_t microbatches_;
   std::vector<pipeline_task> tasks_;
-  std::vector<task_wait> waits_;
-  std::vector<std::size_t> first_wait_ = {0};
+  jagged<std::size_t, task_wait> waits_;  // of each task
   std::vector<std::size_t> tasks_before_;
-  std::vector<std::uint32_t> of_ranks_;
-  std::vector<std::size_t> first_of_rank_;
+  jagged<pipeline_rank, std::uint32_t> of_ranks_;
 };
 
 }  // namespace ballast::inline v0

@@ -3,9 +3,8 @@
 #define BALLAST_PIPELINE_EVALUATE_ORDERS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/evaluation/order_lanes.hpp>
@@ -31,7 +30,7 @@ namespace detail {
                                                  pipeline_times const& times,
                                                  workspace::frame& scratch)
 {
-  auto const longest = take_records<stage_time>(scratch, times.stages);
+  auto const longest = scratch.take<stage_time>(times.stages);
   std::fill(longest.begin(), longest.end(), stage_time{});
   for (std::size_t row = 0; row < times.rows.size(); ++row) {
     stage_time& of_stage = longest[row % times.stages];

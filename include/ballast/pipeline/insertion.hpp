@@ -3,11 +3,10 @@
 #define BALLAST_PIPELINE_INSERTION_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/partial_order.hpp>
@@ -50,9 +49,10 @@ struct insertion {
     auto const total = detail::total_times(problem, scratch);
     auto const longest_first = scratch.take<microbatch_id>(count);
     std::copy(order.begin(), order.end(), longest_first.begin());
-    detail::heap_sort(longest_first, [total](microbatch_id a, microbatch_id b) {
-      return detail::precedes(total[to_index(b)], total[to_index(a)], a, b);
-    });
+    std::sort(longest_first.begin(), longest_first.end(),
+              [total](microbatch_id a, microbatch_id b) {
+                return detail::precedes(total[to_index(b)], total[to_index(a)], a, b);
+              });
 
     order_evaluator evaluator(problem.schedule, problem.times, scratch);
     std::size_t const most = positions_per_round(count);

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_INTERLEAVED_ONE_FORWARD_ONE_BACKWARD_HPP
 #define BALLAST_PIPELINE_INTERLEAVED_ONE_FORWARD_ONE_BACKWARD_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
@@ -50,12 +49,9 @@ struct interleaved_one_forward_one_backward {
     std::size_t const ranks = stages.ranks();
     std::size_t const chunks = stages.stages() / ranks;
     if (std::size_t const alien = first_outside_chain(stages); alien < stages.stages()) {
-      return fail(
-          error_code::infeasible, alien,
-          detail::concat(
-              {"stage ", alien, " of ", stages.stages(),
-               " does not continue a chain that deals equally many stages to each of ", ranks,
-               " ranks in turn, which the interleaved schedule is for; use 1F1B or GPipe"}));
+      return fail(error_code::infeasible, alien, "stage ", alien, " of ", stages.stages(),
+                  " does not continue a chain that deals equally many stages to each of ", ranks,
+                  " ranks in turn, which the interleaved schedule is for; use 1F1B or GPipe");
     }
 
     struct visit {

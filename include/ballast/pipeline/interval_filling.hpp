@@ -3,11 +3,9 @@
 #define BALLAST_PIPELINE_INTERVAL_FILLING_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
@@ -42,8 +40,8 @@ struct unplaced_microbatch {
 /// Fills the positions of `order` with microbatches taken from `left`, one by one: the one whose
 /// forward is closest to the time that is left divided by the positions that are left, of equally
 /// close ones the first.
-inline void take_closest_into(std::span<microbatch_id> order,
-                              scratch_array<unplaced_microbatch>& left, time_units time)
+inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced_microbatch>& left,
+                              time_units time)
 {
   for (std::size_t at = 0; at < order.size(); ++at) {
     time_units const wanted = time / static_cast<time_units>(order.size() - at);
@@ -100,12 +98,12 @@ struct interval_filling {
     compiled_schedule const& schedule = problem.schedule;
     stage_id const stage = detail::first_trained_stage(schedule.stages());
     auto scratch = memory.open();
-    auto left = detail::take_records<detail::unplaced_microbatch>(scratch, order.size());
+    auto left = scratch.take<detail::unplaced_microbatch>(order.size());
     for (std::size_t at = 0; at < order.size(); ++at) {
       auto const row = problem.times[order[at]];
       left[at] = {row[to_index(stage)].forward, detail::total_time(problem, order[at]), order[at]};
     }
-    detail::heap_sort(left, [](auto const& a, auto const& b) {
+    std::sort(left.begin(), left.end(), [](auto const& a, auto const& b) {
       return detail::precedes(a.forward, b.forward, a.total, b.total, a.microbatch, b.microbatch);
     });
 
@@ -114,7 +112,7 @@ struct interval_filling {
     std::size_t placed = 0;
     std::size_t simulated = 0;   // tasks whose ends no microbatch to come can change
     std::size_t introduced = 0;  // positions whose forward on the stage has been passed
-    detail::scratch_array<detail::unplaced_microbatch> rear;
+    std::span<detail::unplaced_microbatch> rear;
     for (std::size_t at = 0; at < tasks.size(); ++at) {
       pipeline_task const& task = schedule.tasks()[tasks[at]];
       if (task.pass == pass::forward) {

@@ -2,10 +2,9 @@
 #ifndef BALLAST_PIPELINE_JOINED_STAGES_HPP
 #define BALLAST_PIPELINE_JOINED_STAGES_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>
@@ -46,10 +45,9 @@ struct joined_modules {
   std::size_t room = stage_graph::most_stages;
   for (std::size_t module = 0; module < all.size(); ++module) {
     if (all[module].stages == 0 || all[module].stages > room) {
-      return fail(error_code::out_of_range, module,
-                  detail::concat({"module ", module, " has ", all[module].stages,
-                                  " stages; give every module at least one, and ",
-                                  stage_graph::most_stages, " to all at most"}));
+      return fail(error_code::out_of_range, module, "module ", module, " has ", all[module].stages,
+                  " stages; give every module at least one, and ", stage_graph::most_stages,
+                  " to all at most");
     }
     room -= all[module].stages;
   }

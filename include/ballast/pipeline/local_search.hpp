@@ -4,8 +4,8 @@
 
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>

@@ -3,11 +3,10 @@
 #define BALLAST_PIPELINE_MODULE_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 
@@ -87,11 +86,10 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
         stage_time& sum = whole.rows[row * modules + module];
         if (!add(sum.forward, times[module].forward) ||
             !add(sum.backward, times[module].backward)) {
-          return fail(error_code::out_of_range, index,
-                      detail::concat(
-                          {"the time of sample ", index, " on module ", module,
-                           " is negative, none, or brings that of its microbatch above 63 bits; ",
-                           "correct the sample or use a coarser unit"}));
+          return fail(error_code::out_of_range, index, "the time of sample ", index, " on module ",
+                      module,
+                      " is negative, none, or brings that of its microbatch above 63 bits; ",
+                      "correct the sample or use a coarser unit");
         }
       }
     }

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_ONE_FORWARD_ONE_BACKWARD_HPP
 #define BALLAST_PIPELINE_ONE_FORWARD_ONE_BACKWARD_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
@@ -65,10 +64,8 @@ struct one_forward_one_backward {
     for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
       auto const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));
       if (of_rank.size() > 1) {
-        return fail(error_code::infeasible, rank,
-                    detail::concat(
-                        {"pipeline rank ", rank, " has ", of_rank.size(),
-                         " stages, and 1F1B is for one; use the interleaved schedule or GPipe"}));
+        return fail(error_code::infeasible, rank, "pipeline rank ", rank, " has ", of_rank.size(),
+                    " stages, and 1F1B is for one; use the interleaved schedule or GPipe");
       }
       stage_id const stage = of_rank.front();
       auto& tasks = schedule.ranks.emplace_back();

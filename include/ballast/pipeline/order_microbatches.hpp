@@ -5,13 +5,13 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/refused_order.hpp>
-#include <ballast/pipeline/lower_bound.hpp>
+#include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_plan.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PIPELINE_PASS_COSTS_HPP
 #define BALLAST_PIPELINE_PASS_COSTS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/training_passes.hpp>

@@ -5,9 +5,9 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/detail/written_time_rows.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -37,7 +37,7 @@ namespace detail {
                                                  std::size_t stages)
 {
   auto const named = [](std::size_t microbatch, std::size_t stage) {
-    return concat({"microbatch ", microbatch, " on stage ", stage});
+    return concat("microbatch ", microbatch, " on stage ", stage);
   };
   written_time const* twice = nullptr;  // of the rows that repeat one above them, the first
   for (std::size_t at = 1; at < rows.size(); ++at) {
@@ -46,9 +46,8 @@ namespace detail {
     if (again && (twice == nullptr || rows[at].line < twice->line)) { twice = &rows[at]; }
   }
   if (twice != nullptr) {
-    return fail(error_code::bad_row, twice->line,
-                concat({"line ", twice->line, ": ", named(twice->microbatch, twice->stage),
-                        " has a row already; remove one"}));
+    return fail(error_code::bad_row, twice->line, "line ", twice->line, ": ",
+                named(twice->microbatch, twice->stage), " has a row already; remove one");
   }
   for (std::size_t at = 0; at < rows.size() || at % stages != 0; ++at) {
     if (at < rows.size() && rows[at].microbatch == at / stages && rows[at].stage == at % stages) {
@@ -56,11 +55,10 @@ namespace detail {
     }
     std::size_t line = 0;
     for (written_time const& row : rows) { line = std::max(line, row.line); }
-    return fail(
-        error_code::bad_row, line,
-        concat({"there is no row for ", named(at / stages, at % stages), " up to line ", line,
+    return fail(error_code::bad_row, line, "there is no row for ", named(at / stages, at % stages),
+                " up to line ", line,
                 ", the last; number microbatches and stages from 0 without gaps and write a ",
-                "row for each pair"}));
+                "row for each pair");
   }
   return {};
 }
@@ -93,18 +91,17 @@ namespace detail {
   }
   auto const in_units = [decimals](decimal const& time) { return time.in_units(decimals); };
   auto const refuse = [decimals](std::size_t line, std::string const& where, decimal const& time) {
-    return fail(error_code::out_of_range, line,
-                detail::concat({where, " ", time.text(), " is longer than ",
-                                decimal::of(stage_graph::longest_time, decimals).text(),
-                                ", the longest where one time has ", decimals,
-                                " decimals; use a coarser unit or fewer decimals"}));
+    return fail(error_code::out_of_range, line, where, " ", time.text(), " is longer than ",
+                decimal::make(stage_graph::longest_time, decimals).text(),
+                ", the longest where one time has ", decimals,
+                " decimals; use a coarser unit or fewer decimals");
   };
   constexpr auto most = static_cast<uint128>(stage_graph::longest_time);
   if (in_units(transfer) > most) { return refuse(0, "a transfer of", transfer); }
   for (detail::written_time const& row : *rows) {
     for (decimal const& time : {row.forward, row.backward}) {
       if (in_units(time) > most) {
-        return refuse(row.line, detail::concat({"line ", row.line, ": a time of"}), time);
+        return refuse(row.line, detail::concat("line ", row.line, ": a time of"), time);
       }
     }
   }

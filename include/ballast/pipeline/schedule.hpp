@@ -2,10 +2,9 @@
 #ifndef BALLAST_PIPELINE_SCHEDULE_HPP
 #define BALLAST_PIPELINE_SCHEDULE_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <concepts>
@@ -51,9 +50,8 @@ namespace detail {
 {
   constexpr std::size_t most_tasks = std::size_t{1} << 31;
   if (microbatches < most_tasks / 2 / stages.stages()) { return {}; }
-  return fail(error_code::out_of_range, 0,
-              concat({"a schedule of ", microbatches, " microbatches on ", stages.stages(),
-                      " stages has 2^31 tasks or more; use fewer microbatches"}));
+  return fail(error_code::out_of_range, 0, "a schedule of ", microbatches, " microbatches on ",
+              stages.stages(), " stages has 2^31 tasks or more; use fewer microbatches");
 }
 
 }  // namespace detail

@@ -3,11 +3,10 @@
 #define BALLAST_PIPELINE_SIMULATE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
@@ -47,10 +46,9 @@ namespace detail {
 {
   std::size_t const stages = schedule.stages().stages();
   if (times.stages != stages || times.rows.size() != schedule.microbatches() * stages) {
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"there are times for ", times.microbatches(), " microbatches on ",
-                                times.stages, " stages, and the schedule has ",
-                                schedule.microbatches(), " on ", stages, "; make them agree"}));
+    return fail(error_code::out_of_range, 0, "there are times for ", times.microbatches(),
+                " microbatches on ", times.stages, " stages, and the schedule has ",
+                schedule.microbatches(), " on ", stages, "; make them agree");
   }
   // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
   // directions.
@@ -59,18 +57,16 @@ namespace detail {
   time_units total = 0;
   for (stage_link const& link : schedule.stages().links()) {
     if (trips > 0 && link.transfer > (most - total) / trips) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat({"the transfers of ", schedule.microbatches(),
-                                  " microbatches come together above 2^62; use a coarser unit"}));
+      return fail(error_code::out_of_range, 0, "the transfers of ", schedule.microbatches(),
+                  " microbatches come together above 2^62; use a coarser unit");
     }
     total += trips * link.transfer;
   }
   for (std::size_t row = 0; row < times.rows.size(); ++row) {
     auto const& [forward, backward] = times.rows[row];
     auto const refuse = [&](std::string const& why) {
-      return fail(error_code::out_of_range, row / stages,
-                  detail::concat({"microbatch ", row / stages, " takes ", forward, " forward and ",
-                                  backward, " backward on stage ", row % stages, why}));
+      return fail(error_code::out_of_range, row / stages, "microbatch ", row / stages, " takes ",
+                  forward, " forward and ", backward, " backward on stage ", row % stages, why);
     };
     if (std::min(forward, backward) < 0 ||
         std::max(forward, backward) > stage_graph::longest_time) {

@@ -4,14 +4,11 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/counting_sort.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -60,9 +57,8 @@ class stage_graph {
                                                 std::vector<stage_link> const& links)
   {
     if (stages.empty() || stages.size() > most_stages) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat(
-                      {"a pipeline has from 1 to ", most_stages, " stages, not ", stages.size()}));
+      return fail(error_code::out_of_range, 0, "a pipeline has from 1 to ", most_stages,
+                  " stages, not ", stages.size());
     }
     stage_graph graph;
     graph.stages_ = std::move(stages);
@@ -97,19 +93,19 @@ class stage_graph {
   /// All links, by the stage that each leaves, then by the one that it enters.
   [[nodiscard]] std::span<stage_link const> links() const noexcept
   {
-    return detail::span_of(by_source_);
+    return out_of_.values();
   }
 
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
   {
-    return links_of(stage, by_target_, first_into_);
+    return links_of(stage, into_);
   }
 
   /// The links that a stage feeds, by the stage that they enter.
   [[nodiscard]] std::span<stage_link const> links_out_of(stage_id stage) const
   {
-    return links_of(stage, by_source_, first_out_of_);
+    return links_of(stage, out_of_);
   }
 
   friend bool operator==(stage_graph const&, stage_graph const&) = default;
@@ -123,8 +119,8 @@ class stage_graph {
 
   [[nodiscard]] static std::string name_of(stage_link const& link, std::size_t number)
   {
-    return detail::concat(
-        {"link ", number, " from stage ", to_index(link.from), " to stage ", to_index(link.to)});
+    return detail::concat("link ", number, " from stage ", to_index(link.from), " to stage ",
+                          to_index(link.to));
   }
 
   [[nodiscard]] result<void> check_link(stage_link const& link, std::size_t number) const
@@ -135,7 +131,7 @@ class stage_graph {
     };
     if (to_index(from) >= stages() || to_index(to) >= stages()) {
       return refuse(error_code::out_of_range,
-                    detail::concat({" names a stage that does not exist; there are ", stages()}));
+                    detail::concat(" names a stage that does not exist; there are ", stages()));
     }
     if (from >= to) {
       return refuse(error_code::infeasible,
@@ -143,8 +139,8 @@ class stage_graph {
     }
     if (transfer < 0 || transfer > longest_time) {
       return refuse(error_code::out_of_range,
-                    detail::concat({" has a transfer time of ", transfer,
-                                    ", which is not from 0 to 2^53; use a coarser unit of time"}));
+                    detail::concat(" has a transfer time of ", transfer,
+                                   ", which is not from 0 to 2^53; use a coarser unit of time"));
     }
     if (stages_[to_index(from)].backward && !stages_[to_index(to)].backward) {
       return refuse(error_code::infeasible,
@@ -154,28 +150,25 @@ class stage_graph {
     return {};
   }
 
-  [[nodiscard]] std::span<stage_link const> links_of(stage_id stage,
-                                                     std::vector<stage_link> const& links,
-                                                     std::vector<std::size_t> const& first) const
+  [[nodiscard]] std::span<stage_link const> links_of(
+      stage_id stage, jagged<stage_id, stage_link> const& links) const
   {
-    std::size_t const at = to_index(stage);
-    BALLAST_EXPECTS(at < stages(), "links of stage ", stage, " of a pipeline of ", stages(),
-                    " stages");
-    return detail::span_of(links, first[at], first[at + 1] - first[at]);
+    BALLAST_EXPECTS(to_index(stage) < stages(), "links of stage ", stage, " of a pipeline of ",
+                    stages(), " stages");
+    return links[stage];
   }
 
   [[nodiscard]] result<void> sort_links(std::vector<stage_link> const& links)
   {
     std::vector<std::size_t> sorted(links.size());
     std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-    detail::heap_sort(sorted, [&](std::size_t a, std::size_t b) {
+    std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
       return detail::precedes(links[a].from, links[b].from, links[a].to, links[b].to, a, b);
     });
     std::size_t repeat = links.size();
-    for (std::size_t at = 0; at < sorted.size(); ++at) {
-      by_source_.push_back(links[sorted[at]]);
-      if (at > 0 && by_source_[at].from == by_source_[at - 1].from &&
-          by_source_[at].to == by_source_[at - 1].to) {
+    for (std::size_t at = 1; at < sorted.size(); ++at) {
+      auto const& [from, to, transfer] = links[sorted[at]];
+      if (from == links[sorted[at - 1]].from && to == links[sorted[at - 1]].to) {
         repeat = std::min(repeat, sorted[at]);
       }
     }
@@ -183,18 +176,12 @@ class stage_graph {
       return fail(error_code::infeasible, repeat,
                   name_of(links[repeat], repeat) + " repeats another; leave one out");
     }
-    first_out_of_.assign(stages() + 1, 0);
-    first_into_.assign(stages() + 1, 0);
-    for (stage_link const& link : by_source_) {
-      ++first_out_of_[to_index(link.from) + 1];
-      ++first_into_[to_index(link.to) + 1];
-    }
-    std::partial_sum(first_out_of_.begin(), first_out_of_.end(), first_out_of_.begin());
-    by_target_.resize(links.size());
-    detail::counting_sort(
-        detail::mutable_span_of(first_into_), links.size(),
-        [this](std::size_t link) { return to_index(by_source_[link].to); },
-        [this](std::size_t link, std::size_t at) { by_target_[at] = by_source_[link]; });
+    out_of_.fill(stages(), [&](auto const& visit) {
+      for (std::size_t const link : sorted) { visit(links[link].from, links[link]); }
+    });
+    into_.fill(stages(), [&](auto const& visit) {
+      for (std::size_t const link : sorted) { visit(links[link].to, links[link]); }
+    });
     return {};
   }
 
@@ -209,20 +196,21 @@ class stage_graph {
     std::size_t unused = 0;
     while (stages_of[unused] > 0) { ++unused; }
     if (unused < ranks) {
-      return fail(error_code::infeasible, unused,
-                  detail::concat(
-                      {"pipeline rank ", unused, " has no stage; number the ranks without gaps"}));
+      return fail(error_code::infeasible, unused, "pipeline rank ", unused,
+                  " has no stage; number the ranks without gaps");
     }
-    of_rank_.regroup_by(stages(), ranks, [this](std::size_t stage) { return stages_[stage].rank; });
+    of_rank_.fill(ranks, [this](auto const& visit) {
+      for (std::size_t stage = 0; stage < stages(); ++stage) {
+        visit(stages_[stage].rank, to_id<stage_id>(stage));
+      }
+    });
     return {};
   }
 
   std::vector<pipeline_stage> stages_;
-  std::vector<stage_link> by_source_;
-  std::vector<stage_link> by_target_;
-  std::vector<std::size_t> first_out_of_;  // of each stage and the end, in by_source_
-  std::vector<std::size_t> first_into_;    // of each stage and the end, in by_target_
-  groups<pipeline_rank, stage_id> of_rank_;
+  jagged<stage_id, stage_link> out_of_;  // of each stage
+  jagged<stage_id, stage_link> into_;
+  jagged<pipeline_rank, stage_id> of_rank_;
 };
 
 /// Stages one after the other, given to the ranks in turn: with as many ranks as stages, each has

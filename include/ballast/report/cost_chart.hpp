@@ -2,7 +2,7 @@
 #ifndef BALLAST_REPORT_COST_CHART_HPP
 #define BALLAST_REPORT_COST_CHART_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>

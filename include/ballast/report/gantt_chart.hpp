@@ -3,7 +3,6 @@
 #define BALLAST_REPORT_GANTT_CHART_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/detail/axis.hpp>
@@ -49,7 +48,7 @@ namespace ballast::inline v0::detail {
   std::vector<std::size_t> gpus(finish.size());
   for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) { gpus[gpu] = gpu; }
   if (gpus.size() <= rows) { return gpus; }
-  heap_sort(gpus, [&finish](std::size_t a, std::size_t b) {
+  std::sort(gpus.begin(), gpus.end(), [&finish](std::size_t a, std::size_t b) {
     return precedes(finish[b], finish[a], a, b);
   });
   std::vector<std::size_t> picked(rows);

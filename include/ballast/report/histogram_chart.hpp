@@ -3,7 +3,7 @@
 #define BALLAST_REPORT_HISTOGRAM_CHART_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
 #include <ballast/report/number_text.hpp>

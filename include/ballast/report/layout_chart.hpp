@@ -51,8 +51,8 @@ inline constexpr std::size_t most_layout_nodes = 32;
   double const top = 12 + legend_height * static_cast<double>(legend_rows);
 
   svg_drawing drawing(detail::chart_width, top + row_height * static_cast<double>(shown) + 8,
-                      detail::concat({"Which of ", places.size(), " GPUs on ", nodes,
-                                      " nodes computes which module, replica and stage"}));
+                      detail::concat("Which of ", places.size(), " GPUs on ", nodes,
+                                     " nodes computes which module, replica and stage"));
   for (std::size_t module = 0; module < names.size(); ++module) {
     std::size_t const row = module / 4;
     double const x = detail::plot_left + legend_step * static_cast<double>(module % 4);
@@ -61,12 +61,12 @@ inline constexpr std::size_t most_layout_nodes = 32;
     drawing.rectangle({x, y, 12, 12}, colours[module % colours.size()]);
     drawing.text({x + 18, y + 10}, "note",
                  names[module].size() <= most_letters ? names[module]
-                                                      : detail::concat({"module ", module + 1}));
+                                                      : detail::concat("module ", module + 1));
   }
   double const width = detail::plot_width / static_cast<double>(gpus_per_node);
   for (std::size_t node = 0; node < shown; ++node) {
     double const y = top + row_height * static_cast<double>(node);
-    drawing.text({detail::plot_left - 8, y + 16}, "tick end", detail::concat({"node ", node}));
+    drawing.text({detail::plot_left - 8, y + 16}, "tick end", detail::concat("node ", node));
     std::size_t const first = node * gpus_per_node;
     std::size_t const past = std::min<std::size_t>(first + gpus_per_node, places.size());
     for (std::size_t gpu = first; gpu < past;) {
@@ -74,11 +74,11 @@ inline constexpr std::size_t most_layout_nodes = 32;
       BALLAST_EXPECTS(module < modules.size() && rank == 0, "GPU ", gpu,
                       " does not begin a group of a module of the layout");
       std::uint32_t const tp = modules[module].tp;
-      std::string label = detail::concat({"r", replica});
-      label += detail::concat({" s", stage});
+      std::string label = detail::concat("r", replica);
+      label += detail::concat(" s", stage);
       std::string tooltip =
-          detail::concat({names[module], ", replica ", replica, ", stage ", stage, ": GPU ", gpu});
-      if (tp > 1) { tooltip += detail::concat({" to ", gpu + tp - 1}); }
+          detail::concat(names[module], ", replica ", replica, ", stage ", stage, ": GPU ", gpu);
+      if (tp > 1) { tooltip += detail::concat(" to ", gpu + tp - 1); }
       double const x = detail::plot_left + width * static_cast<double>(gpu - first);
       drawing.rectangle({x + 1, y + 1, width * tp - 2, row_height - 4},
                         colours[module % colours.size()], tooltip);

@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/report/html_page.hpp>
@@ -52,7 +52,7 @@ namespace ballast::inline v0::detail {
   std::string text;
   for (std::size_t module = 0; module < names.size(); ++module) {
     auto const [tp, pp, dp] = layout.modules[module];
-    text += concat({module == 0 ? "" : ", ", names[module], " tp ", tp, " pp ", pp, " dp ", dp});
+    text += concat(module == 0 ? "" : ", ", names[module], " tp ", tp, " pp ", pp, " dp ", dp);
   }
   return text;
 }
@@ -73,7 +73,7 @@ namespace ballast::inline v0::detail {
     auto const& [layout, simulated] = data.layouts[place];
     std::vector<std::string> row = {std::to_string(place + 1)};
     for (auto const& [tp, pp, dp] : layout.modules) {
-      row.push_back(concat({tp, " \u00B7 ", pp, " \u00B7 ", dp}));
+      row.push_back(concat(tp, " \u00B7 ", pp, " \u00B7 ", dp));
     }
     row.push_back(std::to_string(layout.microbatches));
     row.push_back(report::si_text(seconds_of(layout.step), "s"));
@@ -108,9 +108,9 @@ namespace ballast::inline v0::report {
   }
   auto const& [best, simulated] = data.layouts.front();
   html_page page(data.title,
-                 detail::concat({"The best layout is ", detail::degrees_text(data.modules, best),
-                                 ", with ", best.microbatches, " microbatches for each replica of ",
-                                 data.modules.back(), "."}));
+                 detail::concat("The best layout is ", detail::degrees_text(data.modules, best),
+                                ", with ", best.microbatches, " microbatches for each replica of ",
+                                data.modules.back(), "."));
   page.add_figures(
       {{"Step, simulated", si_text(detail::seconds_of(simulated), "s"), "on batches of the data"},
        {"Step, predicted", si_text(detail::seconds_of(best.step), "s"), "as the search prices it"},
@@ -124,8 +124,8 @@ namespace ballast::inline v0::report {
       "the replica, s the stage.";
   std::size_t const nodes = (data.places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
   if (nodes > most_layout_nodes) {
-    gpus += detail::concat({" Shown are the first ", most_layout_nodes, " of ",
-                            grouped_text(static_cast<std::int64_t>(nodes)), " nodes."});
+    gpus += detail::concat(" Shown are the first ", most_layout_nodes, " of ",
+                           grouped_text(static_cast<std::int64_t>(nodes)), " nodes.");
   }
   page.add_chart("GPUs", gpus,
                  layout_chart(best.modules, data.modules, data.places, data.gpus_per_node));
@@ -133,14 +133,14 @@ namespace ballast::inline v0::report {
       "Layouts in the order of their simulated steps. The prediction takes all microbatches of a "
       "layout as equal; the simulation takes them from the data.";
   if (steps.size() > most_layout_bars) {
-    bars += detail::concat({" Shown are the first ", most_layout_bars, " of ",
-                            grouped_text(static_cast<std::int64_t>(steps.size())), " layouts."});
+    bars += detail::concat(" Shown are the first ", most_layout_bars, " of ",
+                           grouped_text(static_cast<std::int64_t>(steps.size())), " layouts.");
   }
   page.add_chart("Steps", bars, layout_steps_chart(steps));
   std::string table = "Microbatches are those of each replica of the last module.";
   if (steps.size() > most_rows) {
-    table += detail::concat({" The first ", most_rows, " of ",
-                             grouped_text(static_cast<std::int64_t>(steps.size())), " layouts."});
+    table += detail::concat(" The first ", most_rows, " of ",
+                            grouped_text(static_cast<std::int64_t>(steps.size())), " layouts.");
   }
   page.add_section("Layouts", table, detail::layout_table(data, most_rows));
   page.add_settings("Settings", "What was searched; the same settings give the same layouts.",

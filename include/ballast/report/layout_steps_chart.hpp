@@ -66,7 +66,7 @@ inline constexpr std::size_t most_layout_bars = 32;
     auto const draw = [&](double time, double shift, std::string_view css_class,
                           std::string_view what) {
       auto const middle = frame.at(static_cast<double>(layout) + 0.5, time);
-      std::string tooltip = detail::concat({"layout ", layout + 1});
+      std::string tooltip = detail::concat("layout ", layout + 1);
       (tooltip += ", ") += what;
       drawing.rectangle({middle.x + shift, middle.y, width, bottom - middle.y}, css_class,
                         tooltip + ": " + si_text(time, "s"));

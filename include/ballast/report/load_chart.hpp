@@ -3,7 +3,6 @@
 #define BALLAST_REPORT_LOAD_CHART_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
 #include <ballast/report/detail/plot_frame.hpp>
@@ -62,7 +61,7 @@ inline void draw_sorted_loads(report::svg_drawing& drawing, plot_frame const& fr
                               std::vector<double> const& loads, std::string_view css_class)
 {
   std::vector<double> sorted = loads;
-  heap_sort(sorted, [](double a, double b) { return a > b; });
+  std::sort(sorted.begin(), sorted.end(), [](double a, double b) { return a > b; });
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));
   std::vector<report::svg_drawing::point> outline = {frame.at(0, 0)};
   for (std::size_t stair = 0; stair < stairs; ++stair) {

@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/gantt_bar.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
@@ -52,8 +52,8 @@ template <std::size_t D>
     auto const planned = static_cast<double>(forward + backward);
     auto const taken = static_cast<double>(measured[index]);
     std::string label =
-        detail::concat({"microbatch ", position, " of ", samples, " samples, ",
-                        decimal_text(planned > 0 ? taken / planned : 0, 2), " x planned"});
+        detail::concat("microbatch ", position, " of ", samples, " samples, ",
+                       decimal_text(planned > 0 ? taken / planned : 0, 2), " x planned");
     double const duration = taken * time_per_unit;
     bars.push_back({to_id<rank_id>(rank), end, duration, std::move(label)});
     end += duration;

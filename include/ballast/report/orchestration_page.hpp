@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
@@ -69,7 +69,7 @@ namespace ballast::inline v0::detail {
   for (auto const& [policy, layout] : data.layouts) {
     std::vector<std::string> row = {policy};
     for (auto const& [tp, pp, dp] : layout.modules) {
-      row.push_back(concat({tp, " \u00B7 ", pp, " \u00B7 ", dp}));
+      row.push_back(concat(tp, " \u00B7 ", pp, " \u00B7 ", dp));
     }
     row.push_back(std::to_string(layout.gpus()));
     row.push_back(std::to_string(layout.microbatches));
@@ -114,9 +114,9 @@ namespace ballast::inline v0::report {
   };
   title += " on " + grouped(data.gpus) + " GPUs";
   html_page page(
-      title, detail::concat({"Each module has GPUs and a parallelism of its own: ",
-                             detail::degrees_text(data.modules, best), ", with ", best.microbatches,
-                             " microbatches for each replica of ", data.modules[data.llm], "."}));
+      title, detail::concat("Each module has GPUs and a parallelism of its own: ",
+                            detail::degrees_text(data.modules, best), ", with ", best.microbatches,
+                            " microbatches for each replica of ", data.modules[data.llm], "."));
   page.add_figures({{"Step", si_text(detail::seconds_of(best.step), "s"), "as it is priced"},
                     {"GPUs used", grouped(best.gpus()),
                      "of " + grouped(data.gpus) + "; more would not shorten the step"},
@@ -131,11 +131,11 @@ namespace ballast::inline v0::report {
         "product: r is the replica, s the stage.";
     std::size_t const nodes = (places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
     if (nodes > most_layout_nodes) {
-      text += detail::concat(
-          {" Shown are the first ", most_layout_nodes, " of ", grouped(nodes), " nodes."});
+      text += detail::concat(" Shown are the first ", most_layout_nodes, " of ", grouped(nodes),
+                             " nodes.");
     }
     std::string const heading =
-        data.places.size() == 1 ? "GPUs" : detail::concat({"GPUs of kind ", kind + 1});
+        data.places.size() == 1 ? "GPUs" : detail::concat("GPUs of kind ", kind + 1);
     page.add_chart(heading, text,
                    layout_chart(best.modules, data.modules, places, data.gpus_per_node));
   }

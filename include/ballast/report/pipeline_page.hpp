@@ -2,10 +2,9 @@
 #ifndef BALLAST_REPORT_PIPELINE_PAGE_HPP
 #define BALLAST_REPORT_PIPELINE_PAGE_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/pipeline/activation_memory.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/order_plan.hpp>
@@ -134,7 +133,8 @@ namespace ballast::inline v0::report {
   constexpr std::size_t most_rows = 64;
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<microbatch_id> numbered = plan.order;
-  detail::heap_sort(numbered, [](microbatch_id a, microbatch_id b) { return a < b; });
+  std::sort(numbered.begin(), numbered.end(),
+            [](microbatch_id a, microbatch_id b) { return a < b; });
   pipeline_timeline const given = simulate(schedule, times, detail::span_of(numbered));
   pipeline_timeline const ordered = simulate(schedule, times, detail::span_of(plan.order));
 

@@ -2,7 +2,7 @@
 #ifndef BALLAST_REPORT_PLAN_PAGE_STEP_HPP
 #define BALLAST_REPORT_PLAN_PAGE_STEP_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/route/exchange_cost.hpp>
 

@@ -4,7 +4,6 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/report/chrome_trace.hpp>
@@ -97,7 +96,7 @@ struct recorded_exchange {
       (begins ? of_event.sent : event.is_over ? of_event.end : of_event.awaited) = now;
     }
   }
-  heap_sort(all, [](recorded_exchange const& a, recorded_exchange const& b) {
+  std::sort(all.begin(), all.end(), [](recorded_exchange const& a, recorded_exchange const& b) {
     return precedes(a.group, b.group, a.to_tokens, b.to_tokens, a.call, b.call, a.rank, b.rank);
   });
   std::size_t end = 0;
@@ -175,7 +174,7 @@ namespace ballast::inline v0::report {
     device_group const group = all[id];
     std::size_t const first = to_index(group.first);
     return group.gpus == 1 ? std::string("of its own")
-                           : detail::concat({"of GPUs ", first, " to ", first + group.gpus - 1});
+                           : detail::concat("of GPUs ", first, " to ", first + group.gpus - 1);
   };
   bool any = false;
   std::int64_t start = 0;
@@ -187,7 +186,7 @@ namespace ballast::inline v0::report {
   chrome_trace trace;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     auto const process = static_cast<std::uint32_t>(rank);
-    trace.name_process(process, detail::concat({"rank ", rank}));
+    trace.name_process(process, detail::concat("rank ", rank));
     trace.name_track({process, 0}, "work");
     for (std::size_t at = 0; at + 1 < ranks[rank].size(); at += 2) {  // phases do not overlap
       auto const& [event, begin] = ranks[rank][at];
@@ -199,7 +198,7 @@ namespace ballast::inline v0::report {
   }
   auto exchanges = detail::recorded_exchanges(ranks);
   using recorded = detail::recorded_exchange;
-  detail::heap_sort(exchanges, [](recorded const& a, recorded const& b) {
+  std::sort(exchanges.begin(), exchanges.end(), [](recorded const& a, recorded const& b) {
     return detail::precedes(a.rank, b.rank, a.begin, b.begin, a.group, b.group);
   });
   std::vector<std::vector<std::int64_t>> busy_until(ranks.size());  // of each track

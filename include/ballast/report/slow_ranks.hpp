@@ -3,11 +3,11 @@
 #define BALLAST_REPORT_SLOW_RANKS_HPP
 
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/report/number_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -27,7 +27,7 @@ namespace ballast::inline v0::report {
 {
   std::vector<std::size_t> slowest_first(rank_factors.size());
   std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});
-  ballast::detail::heap_sort(slowest_first, [&](std::size_t a, std::size_t b) {
+  std::sort(slowest_first.begin(), slowest_first.end(), [&](std::size_t a, std::size_t b) {
     return ballast::detail::precedes(rank_factors[b], rank_factors[a], a, b);
   });
   std::string text;
@@ -35,8 +35,8 @@ namespace ballast::inline v0::report {
     std::uint64_t const factor = rank_factors[rank];
     if (factor * 100 <= std::uint64_t{unchanged_factor} * (100 + percent)) { break; }
     double const ratio = static_cast<double>(factor) / unchanged_factor;
-    text += detail::concat(
-        {"rank ", rank, " takes ", decimal_text(ratio, 2), " x as long as planned\n"});
+    text +=
+        detail::concat("rank ", rank, " takes ", decimal_text(ratio, 2), " x as long as planned\n");
   }
   return text;
 }

@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/report/gantt_bar.hpp>
@@ -33,8 +33,8 @@ class bar_stacker {
   void add(std::size_t gpu, std::size_t sample, tokens length, cost_units cost, std::uint32_t gpus,
            std::uint32_t speed)
   {
-    std::string label = concat({"sample ", sample, ", ", length, " tokens"});
-    if (gpus > 1) { label += concat({" over ", gpus, " GPUs"}); }
+    std::string label = concat("sample ", sample, ", ", length, " tokens");
+    if (gpus > 1) { label += concat(" over ", gpus, " GPUs"); }
     double const duration = static_cast<double>(cost) / speed * time_per_unit_;
     bars.push_back({to_id<rank_id>(gpu), busy_until_[gpu], duration, std::move(label)});
     busy_until_[gpu] += duration;

@@ -3,8 +3,8 @@
 #define BALLAST_REPORT_STEP_METRICS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/training_passes.hpp>
 

@@ -2,7 +2,6 @@
 #ifndef BALLAST_REPORT_TRAFFIC_CHART_HPP
 #define BALLAST_REPORT_TRAFFIC_CHART_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/report/detail/axis.hpp>
 #include <ballast/report/detail/numbers.hpp>
@@ -60,7 +59,7 @@ inline void draw_sorted_traffic(report::svg_drawing& drawing, plot_frame const& 
                                 std::vector<traffic_bar> const& bars)
 {
   std::vector<traffic_bar> sorted = bars;
-  heap_sort(sorted, [](traffic_bar const& a, traffic_bar const& b) {
+  std::sort(sorted.begin(), sorted.end(), [](traffic_bar const& a, traffic_bar const& b) {
     return precedes(b.all, a.all, b.within_node, a.within_node);
   });
   std::size_t const stairs = std::min(sorted.size(), static_cast<std::size_t>(frame.area.width));

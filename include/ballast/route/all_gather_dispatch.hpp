@@ -5,8 +5,8 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/pack_rows.hpp>

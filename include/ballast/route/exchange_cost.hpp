@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_EXCHANGE_COST_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/transfer_seconds.hpp>

@@ -3,18 +3,17 @@
 #define BALLAST_ROUTE_NODE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/detail/nodes/assign_bags.hpp>
 #include <ballast/route/detail/nodes/node_assignment.hpp>
 #include <ballast/route/detail/nodes/node_volumes.hpp>
 #include <ballast/route/detail/nodes/relieve_ranks.hpp>
-#include <ballast/route/detail/nodes/seat_batches.hpp>
 #include <ballast/route/detail/nodes/settle_nodes.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -87,9 +86,9 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
                 "the plan is for other bags than these; give the bags that it was made for");
   }
   if (plan.owner.size() != from.size()) {
-    return fail(error_code::mismatch, 0,
-                detail::concat({"the plan is for ", plan.owner.size(), " samples, not for ",
-                                from.size(), "; give the placement of those that were planned"}));
+    return fail(error_code::mismatch, 0, "the plan is for ", plan.owner.size(),
+                " samples, not for ", from.size(),
+                "; give the placement of those that were planned");
   }
 
   auto scratch = memory.open();
@@ -116,14 +115,14 @@ inline result<void> place_by_node_into(node_placement& placed, workspace& memory
     return {};
   }
   for (std::size_t batch = 0; batch < batches; ++batch) { node_of[batch] = where.node_of(batch); }
-  detail::seat_batches(volumes, bags, node_of, detail::mutable_span_of(placed.bag_of), memory);
+  detail::assign_bags(volumes, bags, node_of, detail::mutable_span_of(placed.bag_of), memory);
 
   for (bag_id& owner : plan.owner) { owner = placed.bag_of[to_index(owner)]; }
   std::copy(plan.loads.begin(), plan.loads.end(), loads.begin());
   for (std::size_t bag = 0; bag < batches; ++bag) {
     plan.loads[to_index(placed.bag_of[bag])] = loads[bag];
   }
-  plan.samples.regroup(detail::span_of(plan.owner), batches);
+  plan.samples.collect(detail::span_of(plan.owner), batches);
   if (plan.moved.numerator != 0) {
     tokens all = 0;
     tokens moved = 0;

@@ -5,7 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 

@@ -3,14 +3,13 @@
 #define BALLAST_ROUTE_PLACEMENT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
@@ -77,7 +76,7 @@ class placement {
       BALLAST_EXPECTS(to_index(owner[sample]) < ranks, "sample ", sample, " lies on rank ",
                       owner[sample], " of ", ranks);
       if (lengths[sample] > 0) { append(owner[sample], {0, lengths[sample]}); }
-      offsets_.push_back(pieces_.size());
+      pieces_.end_row();
     }
   }
 
@@ -140,7 +139,7 @@ class placement {
         append(to_id<rank_id>(to_index(home.first) + gpu),
                chunk_of(lengths[sample], home.gpus, gpu));
       }
-      offsets_.push_back(pieces_.size());
+      pieces_.end_row();
     }
   }
 
@@ -172,23 +171,24 @@ class placement {
                      device_groups const& groups)
   {
     start(lengths.size(), owner.size(), groups.gpus());
-    packs_.regroup(owner, groups.size());
+    packs_.collect(owner, groups.size());
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       expect_length(sample, lengths[sample]);
       std::uint32_t const gpus = groups[owner[sample]].gpus;
       BALLAST_EXPECTS(lengths[sample] == 0 || lengths[sample] >= gpus, "sample ", sample, " of ",
                       lengths[sample], " tokens cannot lie on the ", gpus, " GPUs of group ",
                       owner[sample]);
-      offsets_.push_back(offsets_.back() + (lengths[sample] == 0 ? 0 : gpus));
     }
-    pieces_.resize(offsets_.back());
+    pieces_.resize(lengths.size(), [&](std::size_t sample) -> std::size_t {
+      return lengths[sample] == 0 ? 0 : groups[owner[sample]].gpus;
+    });
     for (std::size_t pack = groups.size(); pack > 0; --pack) {  // by descending degree
       auto const id = to_id<group_id>(pack - 1);
       auto const [first, gpus] = groups[id];
       for (sample_id const sample : packs_[id]) {
         tokens const length = lengths[to_index(sample)];
         for (std::uint32_t gpu = 0; length > 0 && gpu < gpus; ++gpu) {
-          pieces_[offsets_[to_index(sample)] + gpu] =
+          pieces_.row(sample)[gpu] =
               next_rows(to_id<rank_id>(to_index(first) + gpu), chunk_of(length, gpus, gpu));
         }
       }
@@ -222,16 +222,13 @@ class placement {
               {each.rank, first - part.first, end - first, each.row + first - each.first});
         }
       }
-      offsets_.push_back(pieces_.size());
+      pieces_.end_row();
     }
     rows_ = samples.rows_;
   }
 
   /// Number of samples.
-  [[nodiscard]] std::size_t size() const noexcept
-  {
-    return offsets_.empty() ? 0 : offsets_.size() - 1;  // empty if it was moved from
-  }
+  [[nodiscard]] std::size_t size() const noexcept { return pieces_.size(); }
 
   [[nodiscard]] std::size_t ranks() const noexcept { return rows_.size(); }
 
@@ -240,12 +237,11 @@ class placement {
   {
     BALLAST_EXPECTS(to_index(sample) < size(), "sample ", sample, " of a placement of ", size(),
                     " samples");
-    std::size_t const first = offsets_[to_index(sample)];
-    return detail::span_of(pieces_, first, offsets_[to_index(sample) + 1] - first);
+    return pieces_[sample];
   }
 
   /// The pieces of all samples, sample after sample.
-  [[nodiscard]] std::span<piece const> pieces() const noexcept { return detail::span_of(pieces_); }
+  [[nodiscard]] std::span<piece const> pieces() const noexcept { return pieces_.values(); }
 
   [[nodiscard]] tokens length(sample_id sample) const
   {
@@ -265,8 +261,8 @@ class placement {
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     ballast::digest all;
-    all.add(ranks()).add(detail::span_of(offsets_));
-    for (piece const& each : pieces_) {
+    all.add(ranks()).add(pieces_.offsets());
+    for (piece const& each : pieces()) {
       all.add(to_index(each.rank))
           .add(static_cast<std::uint64_t>(each.count))
           .add(static_cast<std::uint64_t>(each.row));
@@ -276,7 +272,7 @@ class placement {
 
   friend bool operator==(placement const& a, placement const& b)
   {
-    return a.pieces_ == b.pieces_ && a.offsets_ == b.offsets_ && a.rows_ == b.rows_;
+    return a.pieces_ == b.pieces_ && a.rows_ == b.rows_;
   }
 
  private:
@@ -288,17 +284,16 @@ class placement {
                   "the plan is for other bags than these; give the bags that it was made for");
     }
     if (plan.owner.size() != lengths.size()) {
-      return fail(error_code::mismatch, 0,
-                  detail::concat({"the plan is for ", plan.owner.size(), " samples, not for ",
-                                  lengths.size(), "; give those that it was made for"}));
+      return fail(error_code::mismatch, 0, "the plan is for ", plan.owner.size(),
+                  " samples, not for ", lengths.size(), "; give those that it was made for");
     }
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       std::uint32_t const gpus = bags[plan.owner[sample]].gpus;
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample || !bags.takes(plan.owner[sample], length)) {
-        return fail(error_code::out_of_range, sample,
-                    detail::concat({"sample ", sample, " of ", length, " tokens cannot lie on the ",
-                                    gpus, " GPUs of its bag; give the lengths that were planned"}));
+        return fail(error_code::out_of_range, sample, "sample ", sample, " of ", length,
+                    " tokens cannot lie on the ", gpus,
+                    " GPUs of its bag; give the lengths that were planned");
       }
     }
     return {};
@@ -313,18 +308,16 @@ class placement {
           "the plan is for other groups of GPUs than these; give those that it was made for");
     }
     if (plan.owner.size() != lengths.size()) {
-      return fail(error_code::mismatch, 0,
-                  detail::concat({"the plan is for ", plan.owner.size(), " sequences, not for ",
-                                  lengths.size(), "; give those that it was made for"}));
+      return fail(error_code::mismatch, 0, "the plan is for ", plan.owner.size(),
+                  " sequences, not for ", lengths.size(), "; give those that it was made for");
     }
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
       std::uint32_t const gpus = groups[plan.owner[sample]].gpus;
       tokens const length = lengths[sample];
       if (length < 0 || length > longest_sample || (length > 0 && length < gpus)) {
-        return fail(
-            error_code::out_of_range, sample,
-            detail::concat({"sequence ", sample, " of ", length, " tokens cannot lie on the ", gpus,
-                            " GPUs of its group; give the lengths that were planned"}));
+        return fail(error_code::out_of_range, sample, "sequence ", sample, " of ", length,
+                    " tokens cannot lie on the ", gpus,
+                    " GPUs of its group; give the lengths that were planned");
       }
     }
     return {};
@@ -346,9 +339,6 @@ class placement {
     BALLAST_EXPECTS(ranks >= 1, "a placement was asked for over no ranks");
     rows_.assign(ranks, 0);
     pieces_.clear();
-    offsets_.clear();
-    offsets_.reserve(samples + 1);
-    offsets_.push_back(0);
   }
 
   static void expect_length(std::size_t sample, tokens length)
@@ -367,11 +357,10 @@ class placement {
     return {rank, part.first, part.count, row};
   }
 
-  std::vector<piece> pieces_;
-  std::vector<std::size_t> offsets_ = {0};  ///< of each sample's pieces
-  std::vector<tokens> rows_;                ///< of each rank
-  std::vector<tokens> lengths_;             ///< that a projection gave, while they are placed
-  groups<group_id, sample_id> packs_;       ///< of the groups, while they are placed
+  jagged<sample_id, piece> pieces_;
+  std::vector<tokens> rows_;           ///< of each rank
+  std::vector<tokens> lengths_;        ///< that a projection gave, while they are placed
+  jagged<group_id, sample_id> packs_;  ///< of the groups, while they are placed
 };
 
 }  // namespace ballast::inline v0

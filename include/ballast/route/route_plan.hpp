@@ -3,10 +3,10 @@
 #define BALLAST_ROUTE_ROUTE_PLAN_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/detail/overlaps.hpp>
 #include <ballast/route/placement.hpp>
 
@@ -30,28 +30,22 @@ class route_table {
   /// Clears the table, for `ranks` peers.
   void start(std::size_t ranks)
   {
-    peers_.clear();
     found_.clear();
     rows_.assign(ranks, 0);
-    offsets_.assign(ranks + 1, 0);
   }
 
   void add(rank_id peer, row_range rows)
   {
-    peers_.push_back(peer);
-    found_.push_back(rows);
+    found_.push_back({peer, rows});
     rows_[to_index(peer)] += rows.count;
-    ++offsets_[to_index(peer) + 1];
   }
 
   /// Sorts by peer; ranges of one peer stay in the order in which they were added.
   void finish()
   {
-    ranges_.resize(found_.size());
-    detail::counting_sort(
-        detail::mutable_span_of(offsets_), found_.size(),
-        [this](std::size_t index) { return to_index(peers_[index]); },
-        [this](std::size_t index, std::size_t position) { ranges_[position] = found_[index]; });
+    ranges_.fill(rows_.size(), [this](auto const& visit) {
+      for (auto const& [peer, rows] : found_) { visit(peer, rows); }
+    });
   }
 
   /// The ranges of one peer's message, in this order.
@@ -59,18 +53,19 @@ class route_table {
   {
     BALLAST_EXPECTS(to_index(peer) < rows_.size(), "peer ", peer, " of a route over ", rows_.size(),
                     " ranks");
-    std::size_t const first = offsets_[to_index(peer)];
-    return detail::span_of(ranges_, first, offsets_[to_index(peer) + 1] - first);
+    return ranges_[peer];
   }
 
   /// Rows to or from each peer; 0 for the rank itself.
   [[nodiscard]] std::span<tokens const> rows() const noexcept { return detail::span_of(rows_); }
 
  private:
-  std::vector<rank_id> peers_;    // of each range that was added
-  std::vector<row_range> found_;  // in the order in which they were added
-  std::vector<row_range> ranges_;
-  std::vector<std::size_t> offsets_;
+  struct found_range {
+    rank_id peer;
+    row_range rows;
+  };
+  std::vector<found_range> found_;  // in the order in which they were added
+  jagged<rank_id, row_range> ranges_;
   std::vector<tokens> rows_;
 };
 

@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_ROW_TRAFFIC_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <span>
 

@@ -3,9 +3,9 @@
 #define BALLAST_ROUTE_SHARDED_PACKS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/topology/device_groups.hpp>
 
@@ -58,7 +58,7 @@ struct sharded_pack {
 ///             are more of them than ever before. Members O(packs).
 class sharded_packs {
  public:
-  void assign(std::span<tokens const> lengths, groups<group_id, sample_id> const& samples,
+  void assign(std::span<tokens const> lengths, jagged<group_id, sample_id> const& samples,
               device_groups const& all, rank_id rank, std::uint32_t query_heads)
   {
     BALLAST_EXPECTS(samples.size() == all.size(), "the plan has sequences of ", samples.size(),

@@ -6,7 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>

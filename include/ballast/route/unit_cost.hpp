@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_UNIT_COST_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/placement.hpp>

@@ -6,8 +6,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>

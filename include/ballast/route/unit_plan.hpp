@@ -4,7 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>

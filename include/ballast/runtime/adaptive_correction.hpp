@@ -3,11 +3,10 @@
 #define BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/measured_calls.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
@@ -200,28 +199,24 @@ class adaptive_correction {
                                    time_units step_time, std::span<time_units const> measured) const
   {
     if (ranks != calls_.ranks()) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat({"a step of ", ranks, " ranks was given to a correction of ",
-                                  calls_.ranks()}));
+      return fail(error_code::out_of_range, 0, "a step of ", ranks,
+                  " ranks was given to a correction of ", calls_.ranks());
     }
     if (!measured.empty() && measured.size() != ranks * microbatches) {
-      return fail(
-          error_code::out_of_range, measured.size(),
-          detail::concat({measured.size(), " times were measured of ", ranks, " ranks with ",
-                          microbatches, " microbatches each; give one of each, or none"}));
+      return fail(error_code::out_of_range, measured.size(), measured.size(),
+                  " times were measured of ", ranks, " ranks with ", microbatches,
+                  " microbatches each; give one of each, or none");
     }
     for (std::size_t index = 0; index < measured.size(); ++index) {
       if (measured[index] < 0) {
-        return fail(
-            error_code::out_of_range, index,
-            detail::concat({"rank ", index / microbatches, " measured ", measured[index],
-                            " for microbatch ", index % microbatches, "; give times from 0 on"}));
+        return fail(error_code::out_of_range, index, "rank ", index / microbatches, " measured ",
+                    measured[index], " for microbatch ", index % microbatches,
+                    "; give times from 0 on");
       }
     }
     if (step_time <= 0) {
-      return fail(
-          error_code::out_of_range, 0,
-          detail::concat({"a step took ", step_time, "; give the time of the slowest rank"}));
+      return fail(error_code::out_of_range, 0, "a step took ", step_time,
+                  "; give the time of the slowest rank");
     }
     return {};
   }

@@ -2,8 +2,8 @@
 #ifndef BALLAST_RUNTIME_MEMORY_PROFILER_HPP
 #define BALLAST_RUNTIME_MEMORY_PROFILER_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/profile_file.hpp>
 
@@ -51,7 +51,7 @@ template <std::invocable<memory_probe const&> Measure>
   wanted.sizes = sizes;
   if (auto checked = check_memory(wanted); !checked) { return checked; }
   for (std::uint32_t const tp : degrees) {
-    measured_degree& degree = degree_of(module_of(file, module), tp);
+    measured_degree& degree = find_or_add_degree(find_or_add_module(file, module), tp);
     if (!degree.state.empty() || !degree.activations.empty()) { continue; }
     std::vector<memory_point> state;
     std::vector<memory_point> activations;

@@ -6,9 +6,9 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/bin_id.hpp>
@@ -94,17 +94,15 @@ class microbatch_scheduler {
                                                          Order order = {}, Split split = {})
   {
     if (setup.modules.size() != D) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat({"a scheduler of ", D, " modules was given ", setup.modules.size(),
-                                  "; give one for each size of a sample"}));
+      return fail(error_code::out_of_range, 0, "a scheduler of ", D, " modules was given ",
+                  setup.modules.size(), "; give one for each size of a sample");
     }
     std::uint32_t groups = 0;
     for (std::size_t module = 0; module < D; ++module) {
       auto const& [replicas, layers] = setup.modules[module];
       if (replicas == 0 || std::accumulate(layers.begin(), layers.end(), std::uint64_t{0}) == 0) {
-        return fail(error_code::out_of_range, module,
-                    detail::concat({"module ", module,
-                                    " has no replica or no layers; give at least 1 of each"}));
+        return fail(error_code::out_of_range, module, "module ", module,
+                    " has no replica or no layers; give at least 1 of each");
       }
       groups = std::gcd(groups, replicas);
     }
@@ -113,11 +111,9 @@ class microbatch_scheduler {
       stages += replicas / groups * layers.size();
     }
     if (stages != setup.schedule.stages().stages()) {
-      return fail(
-          error_code::out_of_range, 0,
-          detail::concat({"the modules have ", stages, " stages in each of ", groups,
-                          " groups of replicas, and the schedule has ",
-                          setup.schedule.stages().stages(), "; give the schedule of one group"}));
+      return fail(error_code::out_of_range, 0, "the modules have ", stages, " stages in each of ",
+                  groups, " groups of replicas, and the schedule has ",
+                  setup.schedule.stages().stages(), "; give the schedule of one group");
     }
     return microbatch_scheduler(std::move(setup), groups, std::move(times_of), std::move(order),
                                 std::move(split));
@@ -209,14 +205,12 @@ class microbatch_scheduler {
                                           std::span<std::uint32_t const> factors)
   {
     if (sizes.size() % D != 0) {
-      return fail(error_code::out_of_range, sizes.size(),
-                  detail::concat(
-                      {sizes.size(), " sizes are no whole number of samples of ", D, " modules"}));
+      return fail(error_code::out_of_range, sizes.size(), sizes.size(),
+                  " sizes are no whole number of samples of ", D, " modules");
     }
     if (!factors.empty() && factors.size() != D * shape_buckets) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat({factors.size(), " factors were given for ", D * shape_buckets,
-                                  " shapes; give all or none"}));
+      return fail(error_code::out_of_range, 0, factors.size(), " factors were given for ",
+                  D * shape_buckets, " shapes; give all or none");
     }
     std::size_t const count = sizes.size() / D;
     step.predicted.resize(count);
@@ -226,10 +220,9 @@ class microbatch_scheduler {
       auto const own = sizes.subspan(sample * D).template first<D>();
       for (std::size_t module = 0; module < D; ++module) {
         if (own[module] < 0 || own[module] > longest_sample) {
-          auto const in = detail::concat({" in module ", module});
-          return fail(error_code::out_of_range, sample * D + module,
-                      detail::concat({"sample ", sample, " has size ", own[module], in,
-                                      "; sizes are from 0 to ", longest_sample}));
+          auto const in = detail::concat(" in module ", module);
+          return fail(error_code::out_of_range, sample * D + module, "sample ", sample,
+                      " has size ", own[module], in, "; sizes are from 0 to ", longest_sample);
         }
         step.shapes[sample][module] = shape_bucket(own[module]);
       }
@@ -238,10 +231,10 @@ class microbatch_scheduler {
         auto const [forward, backward] = times[module];
         if (forward < 0 || backward < 0 || forward > stage_graph::longest_time ||
             backward > stage_graph::longest_time) {
-          auto const in = detail::concat({" in module ", module});
-          return fail(error_code::out_of_range, sample,
-                      detail::concat({"sample ", sample, " takes no time from 0 to 2^53", in,
-                                      "; correct the sample or use a coarser unit"}));
+          auto const in = detail::concat(" in module ", module);
+          return fail(error_code::out_of_range, sample, "sample ", sample,
+                      " takes no time from 0 to 2^53", in,
+                      "; correct the sample or use a coarser unit");
         }
         std::uint32_t const factor =
             factors.empty() ? unchanged_factor
@@ -287,7 +280,7 @@ class microbatch_scheduler {
       put_in_order(step, group);
     }
     for (std::size_t module = 0; module < D; ++module) {
-      step.samples[module].regroup(detail::span_of(step.owner[module]),
+      step.samples[module].collect(detail::span_of(step.owner[module]),
                                    groups_ * as_given_.size() * of_group(module));
     }
     return {};

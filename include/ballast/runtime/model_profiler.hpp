@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/runtime/detail/coarse_to_fine.hpp>
@@ -140,7 +140,7 @@ namespace detail {
 [[nodiscard]] inline std::vector<speed_point>& speeds_of(measured_module& module,
                                                          profiler_point const& point)
 {
-  measured_degree& degree = degree_of(module, point.tp);
+  measured_degree& degree = find_or_add_degree(module, point.tp);
   return point.part == profiled_part::linear ? degree.linear : degree.attention;
 }
 
@@ -158,8 +158,8 @@ namespace detail {
   }
   for (std::size_t at = 0; at < grid.sizes.size(); ++at) {
     if (grid.sizes[at] < 1 || grid.sizes[at] > longest_sample) {
-      return refuse(at, concat({"is to be measured at size ", grid.sizes[at],
-                                "; give sizes from 1 to ", longest_sample}));
+      return refuse(at, concat("is to be measured at size ", grid.sizes[at],
+                               "; give sizes from 1 to ", longest_sample));
     }
   }
   if (std::find(grid.degrees.begin(), grid.degrees.end(), 0U) != grid.degrees.end()) {
@@ -181,7 +181,7 @@ namespace detail {
                 "the profile has module " + grid.name +
                     " of another model, number of layers or FLOP; measure it into a new file");
   }
-  measured_module& described = module_of(file, grid.name);
+  measured_module& described = find_or_add_module(file, grid.name);
   described.model = grid.model;
   described.layers = grid.layers;
   described.flops = grid.flops;
@@ -221,7 +221,7 @@ template <profiler_clock Clock, prepares_points Prepare,
   if (auto described = detail::describe(file, grid); !described) {
     return tl::unexpected(described.error());
   }
-  measured_module& module = module_of(file, grid.name);
+  measured_module& module = find_or_add_module(file, grid.name);
 
   std::vector<profiler_point> missing;
   double flop_left = 0;
@@ -271,9 +271,8 @@ template <profiler_clock Clock, prepares_points Prepare,
     speed_point speed;
     auto const measured = detail::measure_speed(speed, point.size, times, flop / point.tp);
     if (!measured) {
-      return fail(measured.error().code, measured.error().position,
-                  detail::concat({"module ", grid.name, " at tp ", point.tp, " and size ",
-                                  point.size, " ", measured.error().message}));
+      return fail(measured.error().code, measured.error().position, "module ", grid.name, " at tp ",
+                  point.tp, " and size ", point.size, " ", measured.error().message);
     }
     (void)add_point(detail::speeds_of(module, point), speed);
     ++summary.measured;

@@ -2,10 +2,9 @@
 #ifndef BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 #define BALLAST_RUNTIME_ONLINE_SCHEDULER_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
@@ -36,7 +35,7 @@ concept step_planner =
 
 /// Plans the next step on a thread of its own while the present one runs.
 ///
-///     online_scheduler next(value_or_throw(microbatch_scheduler<2, times>::make(setup, times{})));
+///     online_scheduler next(microbatch_scheduler<2, times>::make(setup, times{}).value());
 ///     next.submit(sizes_of(0));
 ///     for (std::size_t step = 0;; ++step) {
 ///       auto const plan = next.take();     // of this step; planned while the last one ran
@@ -81,10 +80,8 @@ class online_scheduler {
   [[nodiscard]] result<void> submit(std::span<tokens const> sizes)
   {
     if (submitted_) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat(
-                      {"step ", number_ - 1,
-                       " was submitted and not taken; take it before the next one is submitted"}));
+      return fail(error_code::out_of_range, 0, "step ", number_ - 1,
+                  " was submitted and not taken; take it before the next one is submitted");
     }
     // The thread waits, and reads nothing of this until it is told.
     sizes_.assign(sizes.begin(), sizes.end());
@@ -152,9 +149,8 @@ class online_scheduler {
   [[nodiscard]] result<void> restore(std::string_view text)
   {
     if (submitted_) {
-      return fail(error_code::out_of_range, 0,
-                  detail::concat({"a state cannot be restored while step ", number_ - 1,
-                                  " is planned; take it first"}));
+      return fail(error_code::out_of_range, 0, "a state cannot be restored while step ",
+                  number_ - 1, " is planned; take it first");
     }
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     detail::state_reader in(text);
@@ -203,8 +199,7 @@ class online_scheduler {
     } catch (...) {
       what = "something that is no std::exception";
     }
-    return fail(error_code::infeasible, 0,
-                detail::concat({"planning step ", number_of_step_, " threw: ", what}));
+    return fail(error_code::infeasible, 0, "planning step ", number_of_step_, " threw: ", what);
   }
 
   static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)

@@ -5,7 +5,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>

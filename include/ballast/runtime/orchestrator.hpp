@@ -6,8 +6,8 @@
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
@@ -41,16 +41,16 @@ struct orchestrator_options {
 /// model has one over whole samples, and while a step runs a thread gathers and plans the next one.
 ///
 ///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split for planning
-///     value_or_throw(step.submit(read));                        // what this rank read for step 0
+///     or_throw(step.submit(read));                        // what this rank read for step 0
 ///     while (...) {
-///       value_or_throw(step.next());                            // its plan, mostly there already
-///       value_or_throw(step.submit(read_for_the_next_step));
-///       value_or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
+///       or_throw(step.next());                            // its plan, mostly there already
+///       or_throw(step.submit(read_for_the_next_step));
+///       or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
 ///       ...                                                     // encode
-///       value_or_throw(step.to_model(image, rows_of(encoded, sequences, width)));
-///       value_or_throw(step.to_model(text, rows_of(words, sequences, width)));
+///       or_throw(step.to_model(image, rows_of(encoded, sequences, width)));
+///       or_throw(step.to_model(text, rows_of(words, sequences, width)));
 ///       ...                                                     // the language model, and back:
-///       value_or_throw(step.reverse_to_model(image, rows_of(d_sequences, d_encoded, width)));
+///       or_throw(step.reverse_to_model(image, rows_of(d_sequences, d_encoded, width)));
 ///     }
 ///
 /// Modalities are numbered as the encoders are given; the one after them is text, which no encoder

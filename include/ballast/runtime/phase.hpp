@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_PHASE_HPP
 
 #include <ballast/core/integer_projection.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>

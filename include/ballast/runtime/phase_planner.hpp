@@ -7,8 +7,8 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -142,19 +142,15 @@ class phase_planner {
                                                std::vector<tokens>& own_lengths, workspace& memory)
   {
     if (own.bags.gpus() != ranks) {
-      return fail(error_code::out_of_range, number,
-                  detail::concat({"the bags of phase ", number, " have ", own.bags.gpus(),
-                                  " GPUs and the job has ", ranks,
-                                  " ranks; lay the bags out over one GPU for each rank"}));
+      return fail(error_code::out_of_range, number, "the bags of phase ", number, " have ",
+                  own.bags.gpus(), " GPUs and the job has ", ranks,
+                  " ranks; lay the bags out over one GPU for each rank");
     }
     if (own.rate > 1 && own.bags.size() != ranks) {
       auto const rate = own.rate;  // nvcc 13 garbles the list below with it
-      return fail(
-          error_code::out_of_range, number,
-          detail::concat(
-              {"phase ", number, " makes one token of ", rate,
-               " and has a bag of several GPUs, whose chunks could end inside such a token; "
-               "give it bags of one GPU"}));
+      return fail(error_code::out_of_range, number, "phase ", number, " makes one token of ", rate,
+                  " and has a bag of several GPUs, whose chunks could end inside such a token; "
+                  "give it bags of one GPU");
     }
     partition_constraints const constraints{.home = own.homes ? source : std::span<rank_id const>(),
                                             .most_per_gpu = own.most_per_gpu};
@@ -162,7 +158,7 @@ class phase_planner {
                                    std::identity{}, constraints);
         !done) {
       error why = std::move(done.error());
-      why.message = detail::concat({"phase ", number, ": ", why.message});
+      why.message = detail::concat("phase ", number, ": ", why.message);
       return tl::unexpected(std::move(why));
     }
     own_lengths.clear();

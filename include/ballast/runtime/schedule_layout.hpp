@@ -2,12 +2,11 @@
 #ifndef BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 #define BALLAST_RUNTIME_SCHEDULE_LAYOUT_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
@@ -95,9 +94,8 @@ template <std::size_t D, order_policy Order = local_search<>>
     layout_problem const& problem, model_layout const& layout, Order order = {})
 {
   if (problem.modules.size() != D) {
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"a scheduler of ", D, " modules was given a problem of ",
-                                problem.modules.size()}));
+    return fail(error_code::out_of_range, 0, "a scheduler of ", D,
+                " modules was given a problem of ", problem.modules.size());
   }
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
@@ -109,12 +107,9 @@ template <std::size_t D, order_policy Order = local_search<>>
     module_layout const own = layout.modules[module];
     std::uint32_t const here = own.dp / pipeline.groups();
     if (module + 1 < D && std::gcd(here, layout.modules[module + 1].dp / pipeline.groups()) != 1) {
-      return fail(
-          error_code::infeasible, module,
-          detail::concat(
-              {"module ", module, " and the next one have ",
-               "replicas that meet in several parts of a group; give numbers of replicas of "
-               "which one divides all others"}));
+      return fail(error_code::infeasible, module, "module ", module, " and the next one have ",
+                  "replicas that meet in several parts of a group; give numbers of replicas of "
+                  "which one divides all others");
     }
     module_profile const& profile = problem.modules[module];
     profiled_degree const* const degree = find_degree(profile, own.tp);

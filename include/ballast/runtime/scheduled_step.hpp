@@ -5,10 +5,10 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 
@@ -58,7 +58,7 @@ struct scheduled_step {
   std::vector<scheduled_stage> stages;      ///< of each group
   std::array<std::uint32_t, D> replicas{};  ///< of each module, in all groups
   std::array<std::vector<bin_id>, D> owner;
-  std::array<groups<bin_id, sample_id>, D> samples;
+  std::array<jagged<bin_id, sample_id>, D> samples;
   std::vector<std::array<stage_time, D>> predicted;  ///< of each sample, not corrected
   std::vector<std::array<std::uint32_t, D>> shapes;  ///< of each sample: its shape_bucket
 

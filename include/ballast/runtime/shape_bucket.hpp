@@ -3,7 +3,7 @@
 #define BALLAST_RUNTIME_SHAPE_BUCKET_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <bit>
 #include <cstdint>

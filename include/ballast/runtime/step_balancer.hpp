@@ -5,13 +5,12 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
@@ -225,10 +224,9 @@ class step_balancer {
   result<void> make_plan()
   {
     if (bags_.gpus() != comm_.size()) {
-      return fail(
-          error_code::out_of_range, bags_.gpus(),
-          detail::concat({"the bags have ", bags_.gpus(), " GPUs and the job has ", comm_.size(),
-                          " ranks; lay the bags out over one GPU for each rank"}));
+      return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
+                  " GPUs and the job has ", comm_.size(),
+                  " ranks; lay the bags out over one GPU for each rank");
     }
     read_into(keys_, options_.together);
     read_into(weights_, options_.weight_of);

@@ -7,8 +7,8 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_bound.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
@@ -43,16 +43,14 @@ namespace detail {
     return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 2 sequences; split it");
   }
   if (tokens_per_gpu < 0) {
-    return fail(
-        error_code::out_of_range, 0,
-        concat({"a GPU may hold ", tokens_per_gpu, " tokens; give how many fit its memory"}));
+    return fail(error_code::out_of_range, 0, "a GPU may hold ", tokens_per_gpu,
+                " tokens; give how many fit its memory");
   }
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] < 0 || lengths[sample] > longest_sample) {
-      return fail(error_code::out_of_range, sample,
-                  concat({"sequence ", sample, " of ", lengths[sample],
-                          " tokens has a length that is not from 0 to ", longest_sample,
-                          "; correct its length"}));
+      return fail(error_code::out_of_range, sample, "sequence ", sample, " of ", lengths[sample],
+                  " tokens has a length that is not from 0 to ", longest_sample,
+                  "; correct its length");
     }
   }
   return {};
@@ -71,7 +69,7 @@ namespace detail {
       if (time != no_cost) { longest = std::max(longest, time); }
     }
     auto const name = [&] {
-      return concat({"sequence ", sample, " of ", problem.lengths[sample], " tokens "});
+      return concat("sequence ", sample, " of ", problem.lengths[sample], " tokens ");
     };
     if (longest < 0) {
       // Memory and splitting depend on the length alone, so the cost is tried where they allow it.
@@ -86,12 +84,11 @@ namespace detail {
         }
       }
       std::uint32_t const largest = problem.classes.back().shape.gpus;
-      return fail(
-          error_code::infeasible, sample,
-          concat({name(), "needs more memory than any group has: split over ", largest,
+      return fail(error_code::infeasible, sample, name(),
+                  "needs more memory than any group has: split over ", largest,
                   " GPUs, the most that ", cost.heads, " heads and groups of up to ",
                   groups.degrees().back(), " GPUs allow, each may hold ", problem.most_tokens,
-                  " tokens; allow more tokens per GPU or larger groups, or leave it out"}));
+                  " tokens; allow more tokens per GPU or larger groups, or leave it out");
     }
     if (longest > no_cost - 1 - total) {
       return fail(error_code::out_of_range, sample,
@@ -131,7 +128,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
       plan.tokens_of[to_index(first) + gpu] += each + (gpu < longer ? 1 : 0);
     }
   }
-  plan.samples.regroup(detail::span_of(plan.owner), groups.size());
+  plan.samples.collect(detail::span_of(plan.owner), groups.size());
   plan.makespan = *std::max_element(plan.loads.begin(), plan.loads.end());
   plan.groups_digest = groups.digest();
 }
@@ -183,12 +180,10 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   auto const stranded =
       search.run(detail::work_budget(detail::shard_steps(lengths.size(), groups.size())));
   if (stranded) {
-    return fail(error_code::infeasible, *stranded,
-                detail::concat(
-                    {"sequence ", *stranded, " of ", lengths[*stranded],
-                     " tokens found no group with room beside the others, where each GPU may hold ",
-                     tokens_per_gpu,
-                     " tokens; allow more tokens per GPU, or compute fewer sequences in a step"}));
+    return fail(
+        error_code::infeasible, *stranded, "sequence ", *stranded, " of ", lengths[*stranded],
+        " tokens found no group with room beside the others, where each GPU may hold ",
+        tokens_per_gpu, " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
   }
   plan.owner.resize(lengths.size());
   std::transform(search.owner().begin(), search.owner().end(), plan.owner.begin(),

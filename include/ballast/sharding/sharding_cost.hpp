@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

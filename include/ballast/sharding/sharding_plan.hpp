@@ -4,10 +4,10 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ struct sharding_plan {
   std::vector<cost_units> costs;
   std::vector<cost_units> loads;
   std::vector<tokens> tokens_of;
-  groups<group_id, sample_id> samples;
+  jagged<group_id, sample_id> samples;
   cost_units makespan = 0;
   cost_units lower_bound = 0;
   std::uint64_t groups_digest = 0;  ///< of the device_groups that the plan is for

@@ -52,20 +52,16 @@ class column_expression {
         char const* const end = begin + field.size();
         auto const parsed = std::from_chars(begin, end, pending[count++]);
         if (parsed.ec != std::errc{} || parsed.ptr != end) {
-          return fail(
-              error_code::bad_row, row.line,
-              detail::concat({"line ", row.line, ": column ", excerpt(names_[column]), " holds ",
-                              excerpt(field),
-                              ", expected a whole number that fits 64 bits; fix the row or choose ",
-                              "another column"}));
+          return fail(error_code::bad_row, row.line, "line ", row.line, ": column ",
+                      excerpt(names_[column]), " holds ", excerpt(field),
+                      ", expected a whole number that fits 64 bits; fix the row or choose ",
+                      "another column");
         }
       } else {
         --count;
         if (!combine(next.kind, pending[count - 1], pending[count])) {
-          return fail(
-              error_code::bad_row, row.line,
-              detail::concat({"line ", row.line, ": ", excerpt(text_),
-                              " does not fit 64 bits; fix the row or choose other columns"}));
+          return fail(error_code::bad_row, row.line, "line ", row.line, ": ", excerpt(text_),
+                      " does not fit 64 bits; fix the row or choose other columns");
         }
       }
     }
@@ -216,7 +212,7 @@ class column_expression::parser {
       reason += (column == 0 ? "" : ", ") + excerpt(header_[column]);
     }
     if (header_.size() > most_listed) {
-      reason += detail::concat({" and ", header_.size() - most_listed, " more"});
+      reason += detail::concat(" and ", header_.size() - most_listed, " more");
     }
     return refuse(error_code::unknown_name, first, reason);
   }

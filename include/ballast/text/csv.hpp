@@ -2,7 +2,6 @@
 #ifndef BALLAST_TEXT_CSV_HPP
 #define BALLAST_TEXT_CSV_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/result.hpp>
 
@@ -56,8 +55,7 @@ class csv_reader {
         std::size_t const quote_line = line_;
         if (char const* const trouble = take_quoted_field()) {
           at_ = text_.size();
-          return fail(error_code::bad_row, quote_line,
-                      detail::concat({"line ", quote_line, ": ", trouble}));
+          return fail(error_code::bad_row, quote_line, "line ", quote_line, ": ", trouble);
         }
       } else {
         take_plain_field();

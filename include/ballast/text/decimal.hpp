@@ -26,7 +26,7 @@ class decimal {
   decimal() = default;
 
   /// units / 10^decimals. Expects units >= 0 and decimals <= most_decimals.
-  [[nodiscard]] static decimal of(std::int64_t units, unsigned decimals)
+  [[nodiscard]] static decimal make(std::int64_t units, unsigned decimals)
   {
     BALLAST_EXPECTS(units >= 0, "a decimal was asked for of ", units, " units, and the least is 0");
     BALLAST_EXPECTS(decimals <= most_decimals, "a decimal was asked for with ", decimals,

@@ -2,7 +2,6 @@
 #ifndef BALLAST_TOPOLOGY_CLUSTER_HPP
 #define BALLAST_TOPOLOGY_CLUSTER_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/node_sizes.hpp>
@@ -55,16 +54,14 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
 {
   if (gpus == 0 || gpus_per_node == 0 || gpus > detail::most_gpus ||
       gpus_per_node > detail::most_gpus) {
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"a cluster of ", gpus, " GPUs in nodes of ", gpus_per_node,
-                                ": both numbers must be from 1 to 16777216"}));
+    return fail(error_code::out_of_range, 0, "a cluster of ", gpus, " GPUs in nodes of ",
+                gpus_per_node, ": both numbers must be from 1 to 16777216");
   }
   std::size_t const per_node = gpus < gpus_per_node ? gpus : gpus_per_node;
   if (gpus % per_node != 0) {
-    return fail(
-        error_code::infeasible, 0,
-        detail::concat({gpus, " GPUs do not fill nodes of ", per_node, "; use a multiple of ",
-                        per_node, ", list the nodes one by one, or say how many GPUs a node has"}));
+    return fail(error_code::infeasible, 0, gpus, " GPUs do not fill nodes of ", per_node,
+                "; use a multiple of ", per_node,
+                ", list the nodes one by one, or say how many GPUs a node has");
   }
   cluster machines;
   machines.nodes = node_sizes::equal(gpus / per_node, per_node);
@@ -84,14 +81,12 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
   std::size_t gpus = 0;
   for (std::size_t node = 0; node < gpus_of_nodes.size(); ++node) {
     if (gpus_of_nodes[node] == 0) {
-      return fail(error_code::out_of_range, node,
-                  detail::concat({"node ", node, " has no GPU; leave it out"}));
+      return fail(error_code::out_of_range, node, "node ", node, " has no GPU; leave it out");
     }
     gpus += gpus_of_nodes[node];
     if (gpus > detail::most_gpus) {
-      return fail(error_code::out_of_range, node,
-                  detail::concat({"the nodes up to node ", node, " have ", gpus,
-                                  " GPUs, and a job has at most 16777216; correct their sizes"}));
+      return fail(error_code::out_of_range, node, "the nodes up to node ", node, " have ", gpus,
+                  " GPUs, and a job has at most 16777216; correct their sizes");
     }
   }
   cluster machines;

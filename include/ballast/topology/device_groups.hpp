@@ -6,6 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
 #include <algorithm>
@@ -73,10 +74,7 @@ class device_groups {
   [[nodiscard]] std::size_t size() const noexcept { return groups_.size(); }
 
   /// Number of GPUs of the job.
-  [[nodiscard]] std::size_t gpus() const noexcept
-  {
-    return rank_offsets_.empty() ? 0 : rank_offsets_.size() - 1;  // empty if it was moved from
-  }
+  [[nodiscard]] std::size_t gpus() const noexcept { return of_ranks_.size(); }
 
   [[nodiscard]] device_group operator[](group_id id) const
   {
@@ -96,16 +94,14 @@ class device_groups {
     auto const found = std::lower_bound(degrees_.begin(), degrees_.end(), degree);
     if (found == degrees_.end() || *found != degree) { return {}; }
     auto const place = static_cast<std::size_t>(found - degrees_.begin());
-    return detail::span_of(ids_, degree_offsets_[place],
-                           degree_offsets_[place + 1] - degree_offsets_[place]);
+    return of_degrees_[place];
   }
 
   /// The groups that contain a rank, by ascending degree: each contains the one before it.
   [[nodiscard]] std::span<group_id const> groups_of(rank_id rank) const
   {
     BALLAST_EXPECTS(to_index(rank) < gpus(), "rank ", rank, " of groups over ", gpus(), " GPUs");
-    std::size_t const first = rank_offsets_[to_index(rank)];
-    return detail::span_of(groups_of_ranks_, first, rank_offsets_[to_index(rank) + 1] - first);
+    return of_ranks_[rank];
   }
 
   /// The group of so many GPUs that contains a rank.
@@ -168,45 +164,34 @@ class device_groups {
 
   void index_degrees()
   {
-    ids_.reserve(groups_.size());
     for (std::size_t index = 0; index < groups_.size(); ++index) {
-      ids_.push_back(to_id<group_id>(index));
       if (degrees_.empty() || degrees_.back() != groups_[index].gpus) {
+        if (!degrees_.empty()) { of_degrees_.end_row(); }
         degrees_.push_back(groups_[index].gpus);
-        degree_offsets_.push_back(index);
       }
+      of_degrees_.push_back(to_id<group_id>(index));
     }
-    degree_offsets_.push_back(groups_.size());
+    if (!degrees_.empty()) { of_degrees_.end_row(); }
   }
 
   /// The groups ascend by degree, so that each rank meets its own in that order.
   void index_ranks(std::size_t gpus)
   {
-    rank_offsets_.assign(gpus + 1, 0);
-    auto const for_each_member = [this](auto visit) {
+    of_ranks_.fill(gpus, [this](auto const& visit) {
       for (std::size_t index = 0; index < groups_.size(); ++index) {
         std::size_t const first = to_index(groups_[index].first);
         for (std::size_t rank = first; rank < first + groups_[index].gpus; ++rank) {
-          visit(rank, to_id<group_id>(index));
+          visit(to_id<rank_id>(rank), to_id<group_id>(index));
         }
       }
-    };
-    for_each_member([this](std::size_t rank, group_id) { ++rank_offsets_[rank + 1]; });
-    for (std::size_t rank = 0; rank < gpus; ++rank) {
-      rank_offsets_[rank + 1] += rank_offsets_[rank];
-    }
-    groups_of_ranks_.resize(rank_offsets_.back());
-    std::vector<std::size_t> next = rank_offsets_;
-    for_each_member([&](std::size_t rank, group_id id) { groups_of_ranks_[next[rank]++] = id; });
+    });
   }
 
   node_sizes nodes_;
   std::vector<device_group> groups_;
-  std::vector<group_id> ids_;  ///< 0, 1, 2, ...: of_degree returns parts of it
   std::vector<std::uint32_t> degrees_;
-  std::vector<std::size_t> degree_offsets_;  ///< of each degree's groups, and their number
-  std::vector<std::size_t> rank_offsets_;
-  std::vector<group_id> groups_of_ranks_;  ///< rank after rank
+  jagged<std::size_t, group_id> of_degrees_;
+  jagged<rank_id, group_id> of_ranks_;
 };
 
 }  // namespace ballast::inline v0

@@ -3,7 +3,6 @@
 #define BALLAST_TOPOLOGY_LAY_OUT_HPP
 
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -52,12 +51,12 @@ namespace detail {
 
 [[nodiscard, gnu::cold]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
-  return concat({"bag ", index, " of ", gpus, " GPUs"});
+  return concat("bag ", index, " of ", gpus, " GPUs");
 }
 
 [[nodiscard]] inline std::string gpus_text(std::size_t gpus)
 {
-  return concat({gpus, gpus == 1 ? " GPU" : " GPUs"});
+  return concat(gpus, gpus == 1 ? " GPU" : " GPUs");
 }
 
 /// What is wrong with a bag that does not fit at `first`.
@@ -67,13 +66,13 @@ namespace detail {
   node_id const node = nodes.node_of(to_id<rank_id>(first));
   std::size_t const size = nodes[node];
   std::size_t const within = first - to_index(nodes.first(node));
-  std::string const name = concat({"node ", to_index(node)});
+  std::string const name = concat("node ", to_index(node));
   if (gpus > size) {
     return name + " has " + gpus_text(size) +
            ", and a bag larger than its node must be whole nodes of one size";
   }
   if (within % gpus != 0) {
-    return concat({"GPU ", within, " of ", name, " is no multiple of ", gpus});
+    return concat("GPU ", within, " of ", name, " is no multiple of ", gpus);
   }
   return name + " has only " + gpus_text(size - within) + " from there on";
 }
@@ -128,13 +127,13 @@ namespace detail {
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
   }
-  if (!nodes.all_equal()) { heap_sort(smallest_first, std::less{}); }
+  if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end(), std::less{}); }
   std::vector<std::uint64_t> largest_first;
   largest_first.reserve(bags.size());
   for (std::size_t index = 0; index < bags.size(); ++index) {
     largest_first.push_back(word_of(~bags[index].gpus, index));
   }
-  heap_sort(largest_first, std::less{});
+  std::sort(largest_first.begin(), largest_first.end(), std::less{});
 
   std::vector<std::uint32_t> taken(nodes.gpus(), 0);
   std::vector<std::size_t> places;
@@ -170,18 +169,16 @@ namespace detail {
   auto const& speeds = machines.gpu_speeds;
   if (speeds.empty()) { return bag_layout(bags); }
   if (speeds.size() != machines.gpus()) {
-    return fail(error_code::out_of_range, 0,
-                concat({"a job of ", machines.gpus(), " GPUs has ", speeds.size(),
-                        " speeds; give one for each GPU in rank order, or none"}));
+    return fail(error_code::out_of_range, 0, "a job of ", machines.gpus(), " GPUs has ",
+                speeds.size(), " speeds; give one for each GPU in rank order, or none");
   }
   for (std::size_t index = 0; index < bags.size(); ++index) {
     auto const first = speeds.begin() + static_cast<std::ptrdiff_t>(to_index(bags[index].first));
     auto const slowest = std::min_element(first, first + bags[index].gpus);
     if (*slowest == 0) {
       auto const rank = static_cast<std::size_t>(slowest - speeds.begin());
-      return fail(error_code::out_of_range, rank,
-                  concat({"GPU ", rank,
-                          " has the speed 0; give it one of at least 1, or leave the GPU out"}));
+      return fail(error_code::out_of_range, rank, "GPU ", rank,
+                  " has the speed 0; give it one of at least 1, or leave the GPU out");
     }
     if (std::uint64_t{*slowest} * bags[index].gpus > std::numeric_limits<std::uint32_t>::max()) {
       return fail(error_code::out_of_range, to_index(bags[index].first),
@@ -220,10 +217,9 @@ namespace detail {
   std::size_t const gpus = machines.gpus();
   node_sizes const& nodes = machines.nodes;
   if (spec.gpus() == 0 || gpus % spec.gpus() != 0) {
-    return fail(error_code::infeasible, 0,
-                detail::concat(
-                    {"the bags of one replica take ", spec.gpus(), " GPUs, and the job's ", gpus,
-                     " are no whole number of replicas; change the bags or the number of GPUs"}));
+    return fail(error_code::infeasible, 0, "the bags of one replica take ", spec.gpus(),
+                " GPUs, and the job's ", gpus,
+                " are no whole number of replicas; change the bags or the number of GPUs");
   }
 
   std::vector<bag> bags;
@@ -244,12 +240,9 @@ namespace detail {
   if (misfit != gpus && misplaced == misplaced_bags::refuse) {
     std::size_t const first = to_index(bags[misfit].first);
     return fail(
-        error_code::infeasible, misfit,
-        detail::concat(
-            {detail::bag_name(misfit, bags[misfit].gpus), " would start at rank ", first, ": ",
-             detail::misfit_text(nodes, first, bags[misfit].gpus),
-             "; write larger bags first, lay the largest first, or use sizes that divide a ",
-             "node"}));
+        error_code::infeasible, misfit, detail::bag_name(misfit, bags[misfit].gpus),
+        " would start at rank ", first, ": ", detail::misfit_text(nodes, first, bags[misfit].gpus),
+        "; write larger bags first, lay the largest first, or use sizes that divide a ", "node");
   }
   if (misfit != gpus) {
     std::size_t const unlaid = detail::lay_largest_first(detail::mutable_span_of(bags), nodes);

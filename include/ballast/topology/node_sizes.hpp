@@ -127,8 +127,8 @@ class node_sizes {
   /// For messages: "8 GPUs", or "5 to 8 GPUs".
   [[nodiscard, gnu::cold]] std::string text() const
   {
-    if (!all_equal()) { return detail::concat({smallest(), " to ", largest(), " GPUs"}); }
-    return detail::concat({largest(), largest() == 1 ? " GPU" : " GPUs"});
+    if (!all_equal()) { return detail::concat(smallest(), " to ", largest(), " GPUs"); }
+    return detail::concat(largest(), largest() == 1 ? " GPU" : " GPUs");
   }
 
   friend bool operator==(node_sizes const&, node_sizes const&) = default;

@@ -3,7 +3,6 @@
 #define BALLAST_TOPOLOGY_PROCESS_GRID_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -57,7 +56,7 @@ class process_grid {
  public:
   /// Errors      out_of_range: there is no module, a size of module `position` is 0, or the modules
   ///             up to it have more than 2^24 ranks.
-  [[nodiscard]] static result<process_grid> of(std::span<unit_sizes const> modules)
+  [[nodiscard]] static result<process_grid> make(std::span<unit_sizes const> modules)
   {
     if (modules.empty()) {
       return fail(error_code::out_of_range, 0, "a job has no module; list at least one");
@@ -67,10 +66,9 @@ class process_grid {
     for (std::size_t module = 0; module < modules.size(); ++module) {
       auto const [data, pipeline, tensor] = modules[module];
       if (data == 0 || pipeline == 0 || tensor == 0) {
-        return fail(
-            error_code::out_of_range, module,
-            detail::concat({"module ", module, " is parallel over ", data, " (data) x ", pipeline,
-                            " (pipeline) x ", tensor, " (tensor) ranks; the least of each is 1"}));
+        return fail(error_code::out_of_range, module, "module ", module, " is parallel over ", data,
+                    " (data) x ", pipeline, " (pipeline) x ", tensor,
+                    " (tensor) ranks; the least of each is 1");
       }
       if (std::uint64_t{data} * pipeline > detail::most_gpus / tensor) { return too_many(module); }
       ranks += std::uint64_t{data} * pipeline * tensor;
@@ -148,11 +146,9 @@ class process_grid {
 
   [[nodiscard]] static tl::unexpected<error> too_many(std::size_t module)
   {
-    return fail(error_code::out_of_range, module,
-                detail::concat(
-                    {"the modules up to module ", module,
-                     " have more than 16777216 ranks together, which is the most of a job; correct "
-                     "their sizes"}));
+    return fail(error_code::out_of_range, module, "the modules up to module ", module,
+                " have more than 16777216 ranks together, which is the most of a job; correct "
+                "their sizes");
   }
 
   std::vector<unit_sizes> modules_;

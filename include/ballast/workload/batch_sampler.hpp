@@ -5,8 +5,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <cstddef>

@@ -3,13 +3,12 @@
 #define BALLAST_WORKLOAD_DATA_CODE_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/text/detail/text_error.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -168,17 +167,16 @@ namespace detail {
     group_gpus += codes[index].gpus;
     group_samples += static_cast<uint128>(codes[index].gpus) * codes[index].samples;
     if (detail::visual_tokens(codes[index], options, options.largest_aspect) > longest_visual) {
-      return fail(error_code::out_of_range, index,
-                  detail::concat({"data code ", index, " can give samples of more than ",
-                                  longest_sample, " tokens; lower its pixels or frames"}));
+      return fail(error_code::out_of_range, index, "data code ", index,
+                  " can give samples of more than ", longest_sample,
+                  " tokens; lower its pixels or frames");
     }
   }
   BALLAST_EXPECTS(group_gpus >= 1, "the data codes describe no GPUs");
   if (gpus == 0 || gpus % group_gpus != 0) {
     auto const group = std::to_string(static_cast<std::uint64_t>(group_gpus));
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"the data codes describe ", group, " GPUs, and ", gpus,
-                                " is not a multiple of that; choose a multiple of ", group}));
+    return fail(error_code::out_of_range, 0, "the data codes describe ", group, " GPUs, and ", gpus,
+                " is not a multiple of that; choose a multiple of ", group);
   }
   if (gpus / group_gpus * group_samples >> 32 != 0) {
     return fail(error_code::out_of_range, 0,

@@ -3,7 +3,7 @@
 #define BALLAST_WORKLOAD_INPUT_RULES_HPP
 
 #include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/workload/image_tiles.hpp>
 #include <ballast/workload/input_shapes.hpp>
 #include <ballast/workload/raw_input.hpp>

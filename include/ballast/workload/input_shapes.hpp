@@ -3,9 +3,9 @@
 #define BALLAST_WORKLOAD_INPUT_SHAPES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/text/read_file.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 

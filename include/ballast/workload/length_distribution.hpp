@@ -2,8 +2,8 @@
 #ifndef BALLAST_WORKLOAD_LENGTH_DISTRIBUTION_HPP
 #define BALLAST_WORKLOAD_LENGTH_DISTRIBUTION_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -3,8 +3,8 @@
 #define BALLAST_WORKLOAD_LENGTH_TRACE_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
@@ -30,7 +30,7 @@ namespace ballast::inline v0 {
                                                                    std::string_view expression)
 {
   auto const bad_row = [](std::size_t line, std::string const& reason) {
-    return fail(error_code::bad_row, line, detail::concat({"line ", line, ": ", reason}));
+    return fail(error_code::bad_row, line, "line ", line, ": ", reason);
   };
 
   csv_reader rows(csv);
@@ -57,15 +57,15 @@ namespace ballast::inline v0 {
     if (row->fields.size() != columns) {
       return bad_row(
           row->line,
-          detail::concat({"the number of fields is ", row->fields.size(), ", but the header has ",
-                          columns, "; quote fields that hold commas, or remove the row"}));
+          detail::concat("the number of fields is ", row->fields.size(), ", but the header has ",
+                         columns, "; quote fields that hold commas, or remove the row"));
     }
     auto const length = length_of->evaluate(*row);
     if (!length) { return tl::unexpected(length.error()); }
     if (*length < 0 || *length > longest_sample) {
-      return bad_row(row->line, detail::concat({excerpt(expression), " is ", *length,
-                                                ", expected 0 to ", longest_sample,
-                                                " tokens; fix the row or choose other columns"}));
+      return bad_row(row->line, detail::concat(excerpt(expression), " is ", *length,
+                                               ", expected 0 to ", longest_sample,
+                                               " tokens; fix the row or choose other columns"));
     }
     lengths.push_back(*length);
   }

@@ -2,7 +2,7 @@
 #ifndef BALLAST_WORKLOAD_RAW_INPUT_HPP
 #define BALLAST_WORKLOAD_RAW_INPUT_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -3,9 +3,9 @@
 #define BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
@@ -57,9 +57,9 @@ class raw_input_reader {
       if (row->fields.empty()) { break; }
       line_ = row->line;
       if (row->fields.size() != fields_) {
-        return refuse(
-            concat({"the number of fields is ", row->fields.size(), ", but the header has ",
-                    fields_, "; quote fields that hold commas, or remove the row"}));
+        return refuse(concat("the number of fields is ", row->fields.size(),
+                             ", but the header has ", fields_,
+                             "; quote fields that hold commas, or remove the row"));
       }
       auto sample = read_row(*row);
       if (!sample) { return tl::unexpected(sample.error()); }
@@ -75,7 +75,7 @@ class raw_input_reader {
 
   [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
   {
-    return fail(error_code::bad_row, line_, concat({"line ", line_, ": ", why}));
+    return fail(error_code::bad_row, line_, "line ", line_, ": ", why);
   }
 
   [[nodiscard]] result<void> find_columns()
@@ -120,8 +120,8 @@ class raw_input_reader {
     if (!of) { return 0; }
     auto value = of->evaluate(row);
     if (value && (*value < low || *value > high)) {
-      return refuse(concat({excerpt(name), " is ", *value, ", expected ", low, " to ", high,
-                            "; fix the row or choose other columns"}));
+      return refuse(concat(excerpt(name), " is ", *value, ", expected ", low, " to ", high,
+                           "; fix the row or choose other columns"));
     }
     return value;
   }
@@ -167,9 +167,9 @@ class raw_input_reader {
       bool const good = read_side(size.width, one.substr(0, cross)) && cross < one.size() &&
                         read_side(size.height, one.substr(cross + 1));
       if (!good) {
-        return refuse(concat({"column ", excerpt(columns_.images), " holds ", excerpt(all),
-                              ", expected sizes such as 640x480;1920x1080 with sides from 1 to ",
-                              most_pixels, "; fix the row"}));
+        return refuse(concat("column ", excerpt(columns_.images), " holds ", excerpt(all),
+                             ", expected sizes such as 640x480;1920x1080 with sides from 1 to ",
+                             most_pixels, "; fix the row"));
       }
       images.push_back(size);
     }
@@ -192,8 +192,8 @@ class raw_input_reader {
     }
     uint128 const milliseconds = seconds->in_units(decimal::most_decimals) / 1'000'000;
     if (milliseconds > static_cast<uint128>(longest_sample)) {
-      return refuse(concat({"column ", excerpt(columns_.audio_seconds), " holds ", excerpt(text),
-                            ", more than ", longest_sample / 1000, " seconds; fix the row"}));
+      return refuse(concat("column ", excerpt(columns_.audio_seconds), " holds ", excerpt(text),
+                           ", more than ", longest_sample / 1000, " seconds; fix the row"));
     }
     return static_cast<std::int64_t>(milliseconds);
   }

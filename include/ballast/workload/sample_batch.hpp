@@ -3,7 +3,7 @@
 #define BALLAST_WORKLOAD_SAMPLE_BATCH_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstdint>
 #include <vector>

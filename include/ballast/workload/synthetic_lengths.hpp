@@ -4,10 +4,10 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/fixed_point_math.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/workload/length_distribution.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include "../../support/time_limits.hpp"
 
-#include <ballast/comm/detail/thread_standing.hpp>
+#include <ballast/comm/detail/thread_waits.hpp>
 #include <ballast/core/random.hpp>
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace {
 using ballast::error_code;
 using ballast::rank_id;
 using ballast::result;
-using ballast::detail::thread_standing;
 using ballast::detail::thread_transfers;
+using ballast::detail::thread_waits;
 using ballast_test::time_bound;
 using std::chrono::milliseconds;
 using byte_list = std::vector<std::byte>;
@@ -38,7 +38,7 @@ struct transfer_group {
     standing.leave(rank);
   }
 
-  thread_standing standing;
+  thread_waits standing;
   thread_transfers transfers;
 };
 

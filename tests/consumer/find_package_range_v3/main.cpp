@@ -14,7 +14,7 @@ int main()
                          ballast::quadratic_cost{.linear = 1});
   if (!plan) { return 1; }
   std::vector<ballast::tokens> sums;
-  for (auto bag : ballast::view_groups(plan->samples, lengths)) {
+  for (auto bag : ballast::view_rows(plan->samples, lengths)) {
     sums.push_back(ranges::accumulate(bag, ballast::tokens{0}));
   }
   return sums == std::vector<ballast::tokens>{900, 300} ? 0 : 1;

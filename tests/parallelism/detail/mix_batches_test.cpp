@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/detail/mix_batches.hpp>  // first: proves it is self-contained
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/workload/sample_batch.hpp>
 

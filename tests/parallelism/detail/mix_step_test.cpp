@@ -4,8 +4,8 @@
 #include "../../support/planned_mix.hpp"
 #include "../../support/trials.hpp"
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>

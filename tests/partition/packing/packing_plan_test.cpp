@@ -17,7 +17,7 @@ packing_plan packing_in_two_bins()
   plan.loads = {9, 6};
   plan.capacity = 10;
   plan.lower_bound = 2;
-  plan.samples.regroup(plan.owner, 2);
+  plan.samples.collect(plan.owner, 2);
   return plan;
 }
 

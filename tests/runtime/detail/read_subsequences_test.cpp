@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>

@@ -5,8 +5,8 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/thread_standing.hpp>
 #include <ballast/comm/detail/thread_transfers.hpp>
+#include <ballast/comm/detail/thread_waits.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -51,12 +51,12 @@ class thread_meeting {
   };
 
   thread_meeting(std::size_t ranks, std::chrono::milliseconds deadline)
-      : seats_(ranks), deadline_(deadline), standing_(ranks), transfers_(standing_, ranks, deadline)
+      : members_(ranks), deadline_(deadline), waits_(ranks), transfers_(waits_, ranks, deadline)
   {
-    for (seat& each : seats_) { each.send_offsets.resize(ranks); }
+    for (member& each : members_) { each.send_offsets.resize(ranks); }
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return seats_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
   /// What the threads send each other outside of turns.
   [[nodiscard]] thread_transfers& transfers() noexcept { return transfers_; }
@@ -65,7 +65,7 @@ class thread_meeting {
   template <class Take>
   [[nodiscard]] result<void> meet(std::size_t self, thread_offer const& offer, Take take)
   {
-    seat& own = seats_[self];
+    member& own = members_[self];
     own.offer = offer;
     std::exclusive_scan(offer.send_bytes.begin(), offer.send_bytes.end(), own.send_offsets.begin(),
                         std::size_t{0});
@@ -80,31 +80,34 @@ class thread_meeting {
   void leave(std::size_t self) noexcept
   {
     transfers_.leave(self);
-    std::lock_guard const lock(standing_.mutex);
-    standing_.leave(self);
+    std::lock_guard const lock(waits_.mutex);
+    waits_.leave(self);
   }
 
   // To be called by take() only.
 
-  [[nodiscard]] thread_offer const& offer_of(std::size_t rank) const { return seats_[rank].offer; }
+  [[nodiscard]] thread_offer const& offer_of(std::size_t rank) const
+  {
+    return members_[rank].offer;
+  }
 
   [[nodiscard]] std::span<std::byte const> message(std::size_t from, std::size_t to) const
   {
-    seat const& sender = seats_[from];
+    member const& sender = members_[from];
     return sender.offer.send.subspan(sender.send_offsets[to], sender.offer.send_bytes[to]);
   }
 
   [[nodiscard]] place place_in_part(std::size_t self)
   {
-    seat const* const own = seats_.data() + self;
-    auto const before = std::count_if(std::as_const(seats_).data(), own, [own](seat const& other) {
-      return other.offer.colour == own->offer.colour;
-    });
-    return {std::move(seats_[self].part), static_cast<std::size_t>(before)};
+    member const* const own = members_.data() + self;
+    auto const before = std::count_if(
+        std::as_const(members_).data(), own,
+        [own](member const& other) { return other.offer.colour == own->offer.colour; });
+    return {std::move(members_[self].part), static_cast<std::size_t>(before)};
   }
 
  private:
-  struct seat {
+  struct member {
     thread_offer offer;
     std::vector<std::size_t> send_offsets;  // [P]
     std::shared_ptr<thread_meeting> part;   // the new group of its colour
@@ -118,46 +121,46 @@ class thread_meeting {
   /// Returns when all threads have arrived, or with the failure.
   [[nodiscard]] result<void> arrive(std::size_t self)
   {
-    std::unique_lock lock(standing_.mutex);
-    char const* const operation = name_of(seats_[self].offer.call.operation);
+    std::unique_lock lock(waits_.mutex);
+    char const* const operation = name_of(members_[self].offer.call.operation);
     std::uint64_t const turn = turn_;
-    auto const cannot = [&] { return standing_.failure || standing_.someone_left; };
+    auto const cannot = [&] { return waits_.failure || waits_.someone_left; };
     if (!cannot()) {
       if (here_ + 1 == size()) {
         open();
         return {};
       }
-      standing_.waits_for[self] = thread_standing::everybody;
+      waits_.waits_for[self] = thread_waits::everybody;
       ++here_;
       // The clock overflows on now + max.
       constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-      standing_.met.wait_for(lock, std::min(deadline_, longest),
-                             [&] { return turn_ != turn || cannot(); });
+      waits_.met.wait_for(lock, std::min(deadline_, longest),
+                          [&] { return turn_ != turn || cannot(); });
       if (turn_ != turn) { return {}; }
     }
-    return standing_.fail(
-        standing_.someone_left
-            ? comm_failure::peer_lost(operation, standing_.ranks_that_left())
-            : comm_failure::timed_out(operation, deadline_, standing_.ranks_that_hold_up(self)));
+    return waits_.fail(
+        waits_.someone_left
+            ? comm_failure::peer_lost(operation, waits_.ranks_that_left())
+            : comm_failure::timed_out(operation, deadline_, waits_.ranks_that_hold_up(self)));
   }
 
   /// Waits until all have taken. All threads have arrived, and only copies remain: no deadline.
   void depart() noexcept
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     std::uint64_t const turn = turn_;
     if (++here_ == size()) {
       next_turn();
     } else {
-      standing_.met.wait(lock, [&] { return turn_ != turn; });
+      waits_.met.wait(lock, [&] { return turn_ != turn; });
     }
   }
 
   void open()
   {
     agreed_ = all_agree();
-    if (agreed_ && seats_.front().offer.call.operation == collective::split) { make_parts(); }
-    std::fill(standing_.waits_for.begin(), standing_.waits_for.end(), thread_standing::nobody);
+    if (agreed_ && members_.front().offer.call.operation == collective::split) { make_parts(); }
+    std::fill(waits_.waits_for.begin(), waits_.waits_for.end(), thread_waits::nobody);
     next_turn();
   }
 
@@ -165,19 +168,19 @@ class thread_meeting {
   {
     here_ = 0;
     ++turn_;
-    standing_.met.notify_all();
+    waits_.met.notify_all();
   }
 
   [[nodiscard]] bool counts_agree(std::size_t from, std::size_t to) const
   {
-    return seats_[from].offer.send_bytes[to] == seats_[to].offer.receive_bytes[from];
+    return members_[from].offer.send_bytes[to] == members_[to].offer.receive_bytes[from];
   }
 
   [[nodiscard]] bool all_agree() const
   {
-    collective_call const& first = seats_.front().offer.call;
-    bool agreed = std::all_of(seats_.begin(), seats_.end(),
-                              [&](seat const& each) { return each.offer.call == first; });
+    collective_call const& first = members_.front().offer.call;
+    bool agreed = std::all_of(members_.begin(), members_.end(),
+                              [&](member const& each) { return each.offer.call == first; });
     if (first.operation != collective::all_to_all_v) { return agreed; }
     for (std::size_t from = 0; from < size() && agreed; ++from) {
       for (std::size_t to = 0; to < size() && agreed; ++to) { agreed = counts_agree(from, to); }
@@ -187,10 +190,10 @@ class thread_meeting {
 
   [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
   {
-    char const* const operation = name_of(seats_[self].offer.call.operation);
+    char const* const operation = name_of(members_[self].offer.call.operation);
     std::vector<std::uint64_t> calls;
     calls.reserve(size());
-    for (seat const& each : seats_) { calls.push_back(each.offer.call.word()); }
+    for (member const& each : members_) { calls.push_back(each.offer.call.word()); }
     std::vector<rank_id> differing = dissenters(span_of(calls));
     if (!differing.empty()) {
       return comm_failure::different_calls(operation, std::move(differing));
@@ -205,22 +208,24 @@ class thread_meeting {
 
   void make_parts()
   {
-    for (seat& each : seats_) { each.part.reset(); }
-    for (seat& first : seats_) {
+    for (member& each : members_) { each.part.reset(); }
+    for (member& first : members_) {
       if (first.part) { continue; }
-      auto const same = [&](seat const& other) { return other.offer.colour == first.offer.colour; };
+      auto const same = [&](member const& other) {
+        return other.offer.colour == first.offer.colour;
+      };
       auto const ranks =
-          static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), same));
+          static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), same));
       auto const part = std::make_shared<thread_meeting>(ranks, deadline_);
-      for (seat& each : seats_) {
+      for (member& each : members_) {
         if (same(each)) { each.part = part; }
       }
     }
   }
 
-  std::vector<seat> seats_;
+  std::vector<member> members_;
   std::chrono::milliseconds deadline_;
-  thread_standing standing_;  // its mutex guards what follows too
+  thread_waits waits_;  // its mutex guards what follows too
   thread_transfers transfers_;
   std::size_t here_ = 0;    // ranks that have arrived or, once all have, that have departed
   std::uint64_t turn_ = 0;  // grows when all have arrived, and again when all have departed

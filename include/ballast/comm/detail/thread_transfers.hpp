@@ -4,7 +4,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/thread_standing.hpp>
+#include <ballast/comm/detail/thread_waits.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -32,8 +32,8 @@ namespace ballast::inline v0::detail {
 ///             errors.
 class thread_transfers {
  public:
-  thread_transfers(thread_standing& standing, std::size_t ranks, std::chrono::milliseconds deadline)
-      : standing_(standing), seats_(ranks), deadline_(deadline)
+  thread_transfers(thread_waits& waits, std::size_t ranks, std::chrono::milliseconds deadline)
+      : waits_(waits), members_(ranks), deadline_(deadline)
   {}
 
   [[nodiscard]] result<transfer_id> send(std::size_t self, std::span<std::byte const> bytes,
@@ -50,9 +50,9 @@ class thread_transfers {
 
   [[nodiscard]] result<bool> is_done(std::size_t self, transfer_id id)
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     transfer const& own = at(self, id);
-    bool const hopeless = standing_.failure || standing_.left[own.peer];
+    bool const hopeless = waits_.failure || waits_.left[own.peer];
     if (hopeless) { settle(lock, self); }
     if (is_over(own)) { return true; }
     if (hopeless) { return lost(self, own); }
@@ -61,21 +61,21 @@ class thread_transfers {
 
   [[nodiscard]] result<void> wait_for(std::size_t self, transfer_id id)
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     transfer& own = at(self, id);
-    seats_[self].awaited = to_index(id);
-    if (own.now == state::open) { standing_.waits_for[self] = own.peer; }
+    members_[self].awaited = to_index(id);
+    if (own.now == state::open) { waits_.waits_for[self] = own.peer; }
     // The clock overflows on now + max.
     constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
-    standing_.woken[self].wait_for(lock, std::min(deadline_, longest), [&] {
-      bool const hopeless = standing_.failure || standing_.left[own.peer];
+    waits_.woken[self].wait_for(lock, std::min(deadline_, longest), [&] {
+      bool const hopeless = waits_.failure || waits_.left[own.peer];
       return is_over(own) || (own.now == state::open && hopeless);
     });
     // Only a copy remains: no deadline.
-    standing_.woken[self].wait(lock, [&] { return own.now != state::copying; });
+    waits_.woken[self].wait(lock, [&] { return own.now != state::copying; });
     transfer const ended = own;
     auto why = is_over(ended) ? result<void>() : lost(self, ended);
-    standing_.waits_for[self] = thread_standing::nobody;
+    waits_.waits_for[self] = thread_waits::nobody;
     if (!is_over(ended)) {  // it stays, for cancel
       settle(lock, self);
       return why;
@@ -88,25 +88,25 @@ class thread_transfers {
 
   void cancel(std::size_t self, transfer_id id) noexcept
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     transfer const& own = at(self, id);
-    standing_.woken[self].wait(lock, [&] { return own.now != state::copying; });
+    waits_.woken[self].wait(lock, [&] { return own.now != state::copying; });
     end(self, id);
   }
 
   /// After a failure: waits until no other rank copies from or to this rank's arrays.
   void settle(std::size_t self)
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     settle(lock, self);
   }
 
   /// This rank will begin no further transfer: those under way are cancelled.
   void leave(std::size_t self) noexcept
   {
-    std::unique_lock lock(standing_.mutex);
+    std::unique_lock lock(waits_.mutex);
     settle(lock, self);
-    for (transfer& each : seats_[self].transfers) { each.now = state::unused; }
+    for (transfer& each : members_[self].transfers) { each.now = state::unused; }
   }
 
  private:
@@ -123,7 +123,7 @@ class thread_transfers {
     std::uint64_t number = 0;  // in the order of this rank's calls
   };
 
-  struct seat {
+  struct member {
     std::vector<transfer> transfers;
     std::vector<std::size_t> unused;  // places among them
     std::uint64_t begun = 0;
@@ -141,7 +141,7 @@ class thread_transfers {
 
   [[nodiscard]] transfer& at(std::size_t self, transfer_id id)
   {
-    auto& all = seats_[self].transfers;
+    auto& all = members_[self].transfers;
     BALLAST_EXPECTS(to_index(id) < all.size() && all[to_index(id)].now != state::unused,
                     "transfer ", to_index(id), " of rank ", self, " is not under way");
     return all[to_index(id)];
@@ -149,27 +149,27 @@ class thread_transfers {
 
   [[nodiscard]] result<transfer_id> post(std::size_t self, transfer own)
   {
-    std::unique_lock lock(standing_.mutex);
-    if (standing_.failure || standing_.left[own.peer]) {
+    std::unique_lock lock(waits_.mutex);
+    if (waits_.failure || waits_.left[own.peer]) {
       settle(lock, self);
       return lost(self, own);
     }
-    std::size_t const index = place(seats_[self]);
+    std::size_t const index = place(members_[self]);
     auto const id = to_id<transfer_id>(index);
     own.now = state::open;
-    own.number = seats_[self].begun++;
+    own.number = members_[self].begun++;
     transfer* const met = first_that_meets(self, own);
-    seats_[self].transfers[index] = own;
+    members_[self].transfers[index] = own;
     if (met == nullptr) { return id; }
-    auto const their_index = static_cast<std::size_t>(met - seats_[own.peer].transfers.data());
-    transfer const theirs = seats_[own.peer].transfers[their_index];
+    auto const their_index = static_cast<std::size_t>(met - members_[own.peer].transfers.data());
+    transfer const theirs = members_[own.peer].transfers[their_index];
     auto const both = [&](state now) {
-      seats_[self].transfers[index].now = now;
-      seats_[own.peer].transfers[their_index].now = now;
+      members_[self].transfers[index].now = now;
+      members_[own.peer].transfers[their_index].now = now;
     };
     if (theirs.bytes != own.bytes) {
-      seats_[self].transfers[index].theirs = theirs.bytes;
-      seats_[own.peer].transfers[their_index].theirs = own.bytes;
+      members_[self].transfers[index].theirs = theirs.bytes;
+      members_[own.peer].transfers[their_index].theirs = own.bytes;
       both(state::refused);
     } else {
       both(state::copying);
@@ -181,15 +181,15 @@ class thread_transfers {
       both(state::done);
     }
     // `awaited` may be a transfer that the peer waited for before: now it may wait for everybody.
-    if (seats_[own.peer].awaited == their_index && standing_.waits_for[own.peer] == self) {
-      standing_.waits_for[own.peer] = thread_standing::nobody;
+    if (members_[own.peer].awaited == their_index && waits_.waits_for[own.peer] == self) {
+      waits_.waits_for[own.peer] = thread_waits::nobody;
     }
-    standing_.woken[own.peer].notify_all();
+    waits_.woken[own.peer].notify_all();
     return id;
   }
 
   /// Returns a place for a new transfer, without allocating where one is unused.
-  [[nodiscard]] static std::size_t place(seat& own)
+  [[nodiscard]] static std::size_t place(member& own)
   {
     if (own.unused.empty()) {
       own.unused.reserve(own.transfers.size() + 1);  // for all to end, which must not allocate
@@ -204,14 +204,14 @@ class thread_transfers {
   void end(std::size_t self, transfer_id id) noexcept
   {
     at(self, id).now = state::unused;
-    seats_[self].unused.push_back(to_index(id));
+    members_[self].unused.push_back(to_index(id));
   }
 
   /// The peer's transfer that a new one meets, or null.
   [[nodiscard]] transfer* first_that_meets(std::size_t self, transfer const& own)
   {
     transfer* first = nullptr;
-    for (transfer& each : seats_[own.peer].transfers) {
+    for (transfer& each : members_[own.peer].transfers) {
       bool const meets = each.now == state::open && each.peer == self && each.sends != own.sends;
       if (meets && (first == nullptr || each.number < first->number)) { first = &each; }
     }
@@ -220,8 +220,8 @@ class thread_transfers {
 
   void settle(std::unique_lock<std::mutex>& lock, std::size_t self)
   {
-    auto const& all = seats_[self].transfers;
-    standing_.woken[self].wait(lock, [&] {
+    auto const& all = members_[self].transfers;
+    waits_.woken[self].wait(lock, [&] {
       return std::none_of(all.begin(), all.end(),
                           [](transfer const& each) { return each.now == state::copying; });
     });
@@ -230,15 +230,15 @@ class thread_transfers {
   /// Why a transfer will not come about.
   [[nodiscard]] tl::unexpected<error> lost(std::size_t self, transfer const& own)
   {
-    if (standing_.failure) { return tl::unexpected<error>(*standing_.failure); }
-    return standing_.fail(
-        standing_.left[own.peer]
+    if (waits_.failure) { return tl::unexpected<error>(*waits_.failure); }
+    return waits_.fail(
+        waits_.left[own.peer]
             ? comm_failure::peer_lost(name_of(own), {to_id<rank_id>(own.peer)})
-            : comm_failure::timed_out(name_of(own), deadline_, standing_.ranks_that_hold_up(self)));
+            : comm_failure::timed_out(name_of(own), deadline_, waits_.ranks_that_hold_up(self)));
   }
 
-  thread_standing& standing_;
-  std::vector<seat> seats_;
+  thread_waits& waits_;
+  std::vector<member> members_;
   std::chrono::milliseconds deadline_;
 };
 

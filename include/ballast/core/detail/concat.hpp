@@ -9,13 +9,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// A sentence of texts, numbers and identifiers, for errors and reports:
-///
-///     concat({"bag ", bag, " of ", gpus, " GPUs"})
-///
-/// Whoever includes ballast pays for its templates. A sum of strings is a function and a place to
-/// clean up for each of its operands; this is one call for all of them.
-[[nodiscard]] inline std::string concat(std::initializer_list<text_piece> pieces)
+/// A sentence of texts, numbers and identifiers, for errors and reports.
+[[nodiscard]] inline std::string concat_pieces(std::initializer_list<text_piece> pieces)
 {
   std::string text;
   for (text_piece const piece : pieces) {
@@ -24,6 +19,17 @@ namespace ballast::inline v0::detail {
     text.append(characters.first, characters.count);
   }
   return text;
+}
+
+/// The same, of pieces that are written as those of BALLAST_EXPECTS:
+///
+///     concat("bag ", bag, " of ", gpus, " GPUs")
+///
+/// They are values, so that calls with literals of other lengths are one function.
+template <class... Pieces>
+[[nodiscard, gnu::cold]] std::string concat(Pieces... pieces)
+{
+  return concat_pieces({pieces...});
 }
 
 }  // namespace ballast::inline v0::detail

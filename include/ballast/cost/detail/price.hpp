@@ -3,7 +3,7 @@
 #define BALLAST_COST_DETAIL_PRICE_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/concepts.hpp>
 
 #include <type_traits>

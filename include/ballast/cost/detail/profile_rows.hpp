@@ -135,8 +135,8 @@ class profile_row_reader {
     if (row->fields.empty()) { return false; }
     line_ = row->line;
     if (row->fields.size() != columns_) {
-      return refuse(concat({"the number of fields is ", row->fields.size(), ", but the header has ",
-                            columns_, "; correct the row"}));
+      return refuse(concat("the number of fields is ", row->fields.size(), ", but the header has ",
+                           columns_, "; correct the row"));
     }
     std::string_view const name = field(profile_column::quantity);
     auto const form = std::find_if(profile_row_forms.begin(), profile_row_forms.end(),
@@ -173,15 +173,15 @@ class profile_row_reader {
       uint128 const whole = (read->in_units(decimal::most_decimals) + billion / 2) / billion;
       if (whole >= low && whole <= high) { return static_cast<std::uint64_t>(whole); }
     }
-    return refuse(concat({"column '", profile_columns[static_cast<std::size_t>(column)], "' of ",
-                          form_of(quantity_).name, " holds ", excerpt(text),
-                          ", expected a whole number from ", low, " to ", high,
-                          " such as 4096 or 4e14; correct the row"}));
+    return refuse(concat("column '", profile_columns[static_cast<std::size_t>(column)], "' of ",
+                         form_of(quantity_).name, " holds ", excerpt(text),
+                         ", expected a whole number from ", low, " to ", high,
+                         " such as 4096 or 4e14; correct the row"));
   }
 
   [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
   {
-    return fail(error_code::bad_row, line_, concat({"line ", line_, ": ", why}));
+    return fail(error_code::bad_row, line_, "line ", line_, ": ", why);
   }
 
  private:

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 #define BALLAST_PARALLELISM_DETAIL_FITS_NODES_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
@@ -47,7 +46,7 @@ namespace ballast::inline v0::detail {
   std::vector<std::uint64_t> nodes = {gpus / per_node, 1};
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  heap_sort(largest_first, [&](std::size_t a, std::size_t b) {
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
     return precedes(modules[b].tp, modules[a].tp, a, b);
   });
   for (std::size_t const module : largest_first) {

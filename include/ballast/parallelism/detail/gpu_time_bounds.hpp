@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_GPU_TIME_BOUNDS_HPP
 #define BALLAST_PARALLELISM_DETAIL_GPU_TIME_BOUNDS_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
@@ -84,7 +83,7 @@ class gpu_time_bounds {
          replicas = global_batch / (global_batch / replicas) + 1) {
       counts.push_back(global_batch / replicas);
     }
-    heap_sort(counts, [](std::uint32_t a, std::uint32_t b) { return a < b; });
+    std::sort(counts.begin(), counts.end(), [](std::uint32_t a, std::uint32_t b) { return a < b; });
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     return counts;
   }
@@ -214,7 +213,7 @@ class gpu_time_bounds {
   /// By stages, of which more take less time.
   [[nodiscard]] static std::vector<point> only_best(std::vector<point> all)
   {
-    heap_sort(all, [](point const& a, point const& b) {
+    std::sort(all.begin(), all.end(), [](point const& a, point const& b) {
       return precedes(a.stages, b.stages, a.value, b.value);
     });
     std::vector<point> best;

@@ -3,9 +3,9 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>

@@ -2,11 +2,10 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
@@ -75,7 +74,7 @@ class layout_search {
                    [this](std::uint32_t count) { return bounds_.least_step(count); });
     std::vector<std::uint32_t> lowest_first(counts.size());
     std::iota(lowest_first.begin(), lowest_first.end(), 0U);
-    heap_sort(lowest_first, [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(lowest_first.begin(), lowest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
       return precedes(bounds[a], bounds[b], counts[a], counts[b]);
     });
     bool is_last = best_.size() == wanted_;

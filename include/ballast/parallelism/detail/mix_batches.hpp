@@ -5,9 +5,9 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/detail/price.hpp>
@@ -57,8 +57,7 @@ struct mix_batches {
 [[nodiscard]] inline tl::unexpected<error> refused_sample(std::size_t batch, std::size_t sample,
                                                           std::string const& why)
 {
-  return fail(error_code::out_of_range, batch,
-              concat({"sample ", sample, " of batch ", batch, why}));
+  return fail(error_code::out_of_range, batch, "sample ", sample, " of batch ", batch, why);
 }
 
 /// Fills batch `number`, whose samples are priced.
@@ -117,14 +116,14 @@ template <cost_model CostOf>
       if (length < 0 || length > longest_sample) {
         return refused_sample(
             batch, sample,
-            concat({" has ", length, " tokens, which is not from 0 to 2147483647; leave it out"}));
+            concat(" has ", length, " tokens, which is not from 0 to 2147483647; leave it out"));
       }
       cost_units const cost = price(cost_of, length);
       if (cost < 0 || cost == no_cost) {
         return refused_sample(
             batch, sample,
-            concat({" of ", length,
-                    " tokens has no cost from 0 to 2^63 - 2; correct the cost model"}));
+            concat(" of ", length,
+                   " tokens has no cost from 0 to 2^63 - 2; correct the cost model"));
       }
       costs.push_back(cost);
       sum += static_cast<std::uint64_t>(cost);
@@ -134,10 +133,9 @@ template <cost_model CostOf>
     sum += ((token_sum * dearest) >> bag_exchange_work::fraction_bits) + gpus +
            uint128{bag_mix::largest} * static_cast<std::uint64_t>(slowest);
     if (sum >> 59 != 0) {
-      return fail(
-          error_code::out_of_range, batch,
-          concat({"the costs and exchanges of the batches up to batch ", batch,
-                  " add up to 2^59 units or more; give fewer batches or use a coarser unit"}));
+      return fail(error_code::out_of_range, batch,
+                  "the costs and exchanges of the batches up to batch ", batch,
+                  " add up to 2^59 units or more; give fewer batches or use a coarser unit");
     }
     fill_batch(all, batch - first, lengths, span_of(costs), memory);
   }

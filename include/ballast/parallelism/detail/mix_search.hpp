@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_SEARCH_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
@@ -130,7 +129,8 @@ class mix_search {
   /// that could be kept were.
   bool price(std::vector<summed_mix>& candidates, std::uint64_t work_left)
   {
-    heap_sort(candidates, [](summed_mix const& a, summed_mix const& b) { return a < b; });
+    std::sort(candidates.begin(), candidates.end(),
+              [](summed_mix const& a, summed_mix const& b) { return a < b; });
     for (summed_mix const& candidate : candidates) {
       if (!(candidate < worst_kept())) { return true; }
       if (budget_.left() <= work_left) { return false; }

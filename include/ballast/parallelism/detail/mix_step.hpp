@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
@@ -110,7 +109,7 @@ class mix_steps {
     tokens gpus;
     std::uint64_t eighths;  ///< of a unit, that one of load takes
     step_eighths longest;   ///< that a load may take within the limit
-    scratch_array<Bag> heap;
+    std::span<Bag> heap;
   };
 
   template <class Bag, class Bags>
@@ -122,7 +121,7 @@ class mix_steps {
     std::size_t first = 0;
     for (std::size_t size = 0; size < bag_mix::sizes; ++size) { first += mix.bags[size]; }
     auto scratch = memory_.open();
-    scratch_array<Bag> const all = take_records<Bag>(scratch, first);
+    std::span<Bag> const all = scratch.take<Bag>(first);
     std::span<tokens> const tokens_of = scratch.take<tokens>(first);
     std::fill(tokens_of.begin(), tokens_of.end(), tokens{0});
     first = 0;

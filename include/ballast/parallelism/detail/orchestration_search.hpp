@@ -2,11 +2,10 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SEARCH_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -47,7 +46,7 @@ class orchestration_search {
       bounds[number] = bound_of_llm(options_.case_of(number));
       if (bounds[number] < static_cast<uint128>(no_cost)) { lowest_first.push_back(number); }
     }
-    heap_sort(lowest_first,
+    std::sort(lowest_first.begin(), lowest_first.end(),
               [&](std::size_t a, std::size_t b) { return precedes(bounds[a], bounds[b], a, b); });
     for (std::size_t const number : lowest_first) {
       if (bounds[number] > limit_) { break; }
@@ -107,7 +106,7 @@ class orchestration_search {
       shortest = std::max(shortest, own);
       least += static_cast<uint128>(front.front().time.once);
     }
-    heap_sort(paces, [](time_units a, time_units b) { return a < b; });
+    std::sort(paces.begin(), paces.end(), [](time_units a, time_units b) { return a < b; });
     paces.erase(std::unique(paces.begin(), paces.end()), paces.end());
     for (auto at = std::lower_bound(paces.begin(), paces.end(), shortest); at != paces.end();
          ++at) {

@@ -37,10 +37,9 @@ class orchestration_shortfall {
           of.degrees.begin(), of.degrees.end(),
           [&](orchestrated_degree const& each) { return options_.has_degree(module, each.tp); });
       if (!has_degree) {
-        return fail(error_code::infeasible, module,
-                    concat({"module ", of.name, " has times at no tensor-parallel degree that ",
-                            "can be used on nodes of ", options_.kind(module).gpus_per_node,
-                            " GPUs; give a divisor of these"}));
+        return fail(error_code::infeasible, module, "module ", of.name,
+                    " has times at no tensor-parallel degree that ", "can be used on nodes of ",
+                    options_.kind(module).gpus_per_node, " GPUs; give a divisor of these");
       }
     }
     if (gpus_.lacking == nothing && memory_.lacking == nothing) {
@@ -50,12 +49,11 @@ class orchestration_shortfall {
     }
     if (gpus_.lacking == nothing) {
       auto const& of = problem.modules[memory_.module];
-      return fail(
-          error_code::infeasible, memory_.module,
-          concat({"no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
+      return fail(error_code::infeasible, memory_.module,
+                  "no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
                   " bytes more than the ", options_.kind(memory_.module).memory_bytes,
                   " of a GPU where it comes closest (", text(memory_.layouts[memory_.module]),
-                  "); use larger GPUs, or smaller microbatches"}));
+                  "); use larger GPUs, or smaller microbatches");
     }
     if (gpus_.lacking == 0) {
       return fail(error_code::infeasible, 0,
@@ -67,12 +65,11 @@ class orchestration_shortfall {
       layouts += (layouts.empty() ? "" : ", ") + problem.modules[module].name + " " +
                  text(gpus_.layouts[module]);
     }
-    std::string const of_kind = problem.kinds.size() == 1 ? "" : concat({" of kind ", gpus_.kind});
+    std::string const of_kind = problem.kinds.size() == 1 ? "" : concat(" of kind ", gpus_.kind);
     std::uint64_t const there = problem.kinds[gpus_.kind].gpus;
     return fail(error_code::infeasible, gpus_.module,
-                concat({"no orchestration has GPUs enough: the closest (", layouts, ") needs ",
-                        gpus_.lacking, " more than the ", there, of_kind,
-                        "; use more GPUs or larger ones"}));
+                "no orchestration has GPUs enough: the closest (", layouts, ") needs ",
+                gpus_.lacking, " more than the ", there, of_kind, "; use more GPUs or larger ones");
   }
 
  private:
@@ -87,7 +84,7 @@ class orchestration_shortfall {
 
   [[nodiscard]] static std::string text(module_layout const& layout)
   {
-    return concat({"tp ", layout.tp, " pp ", layout.pp, " dp ", layout.dp});
+    return concat("tp ", layout.tp, " pp ", layout.pp, " dp ", layout.dp);
   }
 
   /// The smallest layout of each module that memory suffices for, and where there is none, the one

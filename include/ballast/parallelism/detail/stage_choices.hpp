@@ -3,7 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_STAGE_CHOICES_HPP
 
 #include <ballast/core/detail/span_of.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

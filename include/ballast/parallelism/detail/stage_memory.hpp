@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_STAGE_MEMORY_HPP
 #define BALLAST_PARALLELISM_DETAIL_STAGE_MEMORY_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_PARALLELISM_DETAIL_STAGE_TIMES_HPP
 
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>

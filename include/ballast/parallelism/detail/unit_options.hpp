@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 #define BALLAST_PARALLELISM_DETAIL_UNIT_OPTIONS_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -55,7 +54,8 @@ class unit_options {
       replicas_.push_back(dp);
       if (whole / dp != dp) { replicas_.push_back(whole / dp); }
     }
-    heap_sort(replicas_, [](std::uint32_t a, std::uint32_t b) { return a < b; });
+    std::sort(replicas_.begin(), replicas_.end(),
+              [](std::uint32_t a, std::uint32_t b) { return a < b; });
   }
 
   /// Whether tp GPUs of the module lie inside a node.
@@ -164,7 +164,7 @@ class unit_options {
 /// Complexity  O(n log n + n k) for k that are kept.
 inline void keep_front(std::vector<unit_option>& options)
 {
-  heap_sort(options, [](unit_option const& a, unit_option const& b) {
+  std::sort(options.begin(), options.end(), [](unit_option const& a, unit_option const& b) {
     return precedes(a.time.once, b.time.once, a.gpus, b.gpus, a.layout, b.layout);
   });
   std::vector<std::size_t> stairs;  // of what is kept: more GPUs, shorter times of a microbatch

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_UNIT_PRICES_HPP
 #define BALLAST_PARALLELISM_DETAIL_UNIT_PRICES_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>

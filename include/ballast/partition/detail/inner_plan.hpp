@@ -3,13 +3,13 @@
 #define BALLAST_PARTITION_DETAIL_INNER_PLAN_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/lower_bound.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 
 #include <algorithm>
 #include <concepts>

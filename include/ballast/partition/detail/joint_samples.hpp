@@ -3,10 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_JOINT_SAMPLES_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 
@@ -67,7 +65,7 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
   BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);
   std::span<std::uint32_t> const by_key = scratch.take<std::uint32_t>(count);
   std::iota(by_key.begin(), by_key.end(), std::uint32_t{0});
-  heap_sort(by_key, [keys](std::uint32_t a, std::uint32_t b) {
+  std::sort(by_key.begin(), by_key.end(), [keys](std::uint32_t a, std::uint32_t b) {
     return keys[a] != keys[b] ? keys[a] < keys[b] : a < b;
   });
   std::span<std::uint32_t> const first_of = scratch.take<std::uint32_t>(count);
@@ -104,11 +102,11 @@ inline planned_items join_samples(std::span<std::int64_t const> keys, planned_it
   std::span<bag_id> const home = scratch.take<bag_id>(items);
   std::span<tokens> const most = scratch.take<tokens>(items);
   std::fill(most.begin(), most.end(), -1);
-  heap_sort(by_key, [&](std::uint32_t a, std::uint32_t b) {
+  std::sort(by_key.begin(), by_key.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (item_of[a] != item_of[b]) { return item_of[a] < item_of[b]; }
     return samples.home[a] != samples.home[b] ? samples.home[a] < samples.home[b] : a < b;
   });
-  auto const parts = take_records<partition_problem::part>(scratch, count);
+  auto const parts = scratch.take<partition_problem::part>(count);
   std::span<std::uint32_t> const first_part = scratch.take<std::uint32_t>(std::size_t{items} + 1);
   std::fill(first_part.begin(), first_part.end(), 0);
   std::size_t part_count = 0;

@@ -3,11 +3,10 @@
 #define BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -15,7 +14,7 @@
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
-#include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -40,7 +39,7 @@ namespace ballast::inline v0::detail {
   std::size_t const bags = loads.size();
   auto scratch = memory.open();
   std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
-  scratch_array<padded_sum> const batch = take_records<padded_sum>(scratch, bags);
+  std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
   std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
   std::fill(batch.begin(), batch.end(), padded_sum{});
   std::fill(held.begin(), held.end(), 0);

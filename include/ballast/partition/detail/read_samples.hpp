@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_READ_SAMPLES_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -58,8 +58,8 @@ struct named_sample {
                                                         std::string const& why) const
   {
     std::string const tokens_of =
-        length == no_length ? std::string() : concat({" of ", length, " tokens"});
-    return fail(code, sample, concat({"sample ", sample, tokens_of, " ", why}));
+        length == no_length ? std::string() : concat(" of ", length, " tokens");
+    return fail(code, sample, "sample ", sample, tokens_of, " ", why);
   }
 };
 
@@ -70,14 +70,14 @@ struct named_sample {
   if (length < 0 || length > longest_sample) {
     return named_sample{sample, length}.refuse(
         error_code::out_of_range,
-        concat({"has a length that is not from 0 to ", longest_sample, "; correct its length"}));
+        concat("has a length that is not from 0 to ", longest_sample, "; correct its length"));
   }
   if (bags.is_short(length) && !bags.admits_short_samples()) {
     return named_sample{sample, length}.refuse(
         error_code::infeasible,
-        concat({"is shorter than the smallest bag, which has ", bags.smallest_bag(),
-                " GPUs; add smaller bags, admit it by "
-                "bags.with_short_samples(short_samples::admitted), or leave it out"}));
+        concat("is shorter than the smallest bag, which has ", bags.smallest_bag(),
+               " GPUs; add smaller bags, admit it by "
+               "bags.with_short_samples(short_samples::admitted), or leave it out"));
   }
   return {};
 }
@@ -87,18 +87,17 @@ struct named_sample {
                                              cost_units total)
 {
   if (cost >= 0 && cost != no_cost && cost <= no_cost - 1 - total) { return {}; }
-  std::string const in =
-      of.dimension < 0 ? std::string() : concat({" in dimension ", of.dimension});
+  std::string const in = of.dimension < 0 ? std::string() : concat(" in dimension ", of.dimension);
   return of.refuse(
       error_code::out_of_range,
-      cost < 0 ? concat({"has a negative cost", in, "; correct the cost model"})
+      cost < 0 ? concat("has a negative cost", in, "; correct the cost model")
       : cost == no_cost
-          ? concat({"has no cost", in,
-                    ": a length that the cost model looks at is negative or too long, or its unit "
-                    "is too fine; correct the sample or use a coarser unit"})
-          : concat({"brings the total cost", in,
-                    " above 63 bits; use a cost model with a coarser unit or plan fewer samples at "
-                    "once"}));
+          ? concat("has no cost", in,
+                   ": a length that the cost model looks at is negative or too long, or its unit "
+                   "is too fine; correct the sample or use a coarser unit")
+          : concat("brings the total cost", in,
+                   " above 63 bits; use a cost model with a coarser unit or plan fewer samples at "
+                   "once"));
 }
 
 /// Prices the samples that read_samples reads. (A lambda's names would be seen to hide those of a

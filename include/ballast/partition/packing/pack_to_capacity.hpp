@@ -36,13 +36,12 @@ namespace detail {
                                                std::int64_t capacity, std::int64_t total)
 {
   auto const refuse = [&](error_code code, std::string const& why) {
-    return fail(code, sample, concat({"sample ", sample, " of weight ", weight, why}));
+    return fail(code, sample, "sample ", sample, " of weight ", weight, why);
   };
   if (weight < 0) { return refuse(error_code::out_of_range, " is negative; correct its weight"); }
   if (weight > capacity) {
-    return refuse(error_code::infeasible,
-                  concat({" is above the capacity of a bin, ", capacity,
-                          "; split it, leave it out or raise the capacity"}));
+    return refuse(error_code::infeasible, concat(" is above the capacity of a bin, ", capacity,
+                                                 "; split it, leave it out or raise the capacity"));
   }
   if (weight > std::numeric_limits<std::int64_t>::max() - 1 - total) {
     return refuse(error_code::out_of_range,
@@ -80,8 +79,8 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
     return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 1 samples; split it");
   }
   if (capacity < 0) {
-    return fail(error_code::out_of_range, 0,
-                detail::concat({"a bin cannot hold ", capacity, "; give the most that it holds"}));
+    return fail(error_code::out_of_range, 0, "a bin cannot hold ", capacity,
+                "; give the most that it holds");
   }
   plan.capacity = capacity;
   plan.weights.resize(count);
@@ -107,7 +106,7 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
   plan.lower_bound = std::max(plan.lower_bound, proven);
 
   // A policy that is wrong ends the program here: its bins would be taken for safe.
-  plan.samples.regroup(detail::span_of(plan.owner), bins);
+  plan.samples.collect(detail::span_of(plan.owner), bins);
   plan.loads.assign(bins, 0);
   for (std::size_t sample = 0; sample < count; ++sample) {
     plan.loads[to_index(plan.owner[sample])] += plan.weights[sample];

@@ -4,8 +4,8 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/partition/bin_id.hpp>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct packing_plan {
   std::vector<bin_id> owner;
   std::vector<std::int64_t> weights;
   std::vector<std::int64_t> loads;
-  groups<bin_id, sample_id> samples;
+  jagged<bin_id, sample_id> samples;
   std::int64_t capacity = 0;
   std::size_t lower_bound = 0;
 

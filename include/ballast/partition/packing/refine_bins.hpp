@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_PACKING_REFINE_BINS_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_CONCEPTS_HPP
 #define BALLAST_PARTITION_VECTORS_CONCEPTS_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>

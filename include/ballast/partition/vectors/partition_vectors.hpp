@@ -5,9 +5,9 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
@@ -101,7 +101,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
       limited ? constraints.weights : decltype(constraints.weights){}, constraints, policy,
       detail::mutable_span_of(plan.loads), detail::mutable_span_of(plan.owner), bound, memory);
   if (!planned) { return planned; }
-  plan.samples.regroup(detail::span_of(plan.owner), bins);
+  plan.samples.collect(detail::span_of(plan.owner), bins);
   plan.makespan = 0;
   for (cost_vector<D> const& load : plan.loads) {
     plan.makespan = std::max(plan.makespan, *std::max_element(load.begin(), load.end()));
@@ -189,7 +189,7 @@ template <std::size_t D, std::ranges::forward_range Samples, vector_partition_po
   plan.owner.resize(count);
   std::transform(owner.begin(), owner.end(), plan.owner.begin(),
                  [](bin_id bin) { return to_id<bag_id>(to_index(bin)); });
-  plan.samples.regroup(detail::span_of(plan.owner), bags.size());
+  plan.samples.collect(detail::span_of(plan.owner), bags.size());
   plan.bags_digest = bags.digest();
   plan.makespan = {};
   for (std::size_t bag = 0; bag < bags.size(); ++bag) {

@@ -4,8 +4,8 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/vector_words.hpp>
@@ -34,7 +34,7 @@ struct vector_bag_plan {
   std::vector<bag_id> owner;
   std::vector<cost_vector<D>> costs;
   std::vector<cost_vector<D>> loads;
-  groups<bag_id, sample_id> samples;
+  jagged<bag_id, sample_id> samples;
   ratio makespan;
   ratio lower_bound;
   ratio moved;

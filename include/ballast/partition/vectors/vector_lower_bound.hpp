@@ -3,13 +3,13 @@
 #define BALLAST_PARTITION_VECTORS_VECTOR_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/bounds/capacity_bound.hpp>
-#include <ballast/partition/lower_bound.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/weights_alone.hpp>

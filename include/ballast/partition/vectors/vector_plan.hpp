@@ -4,10 +4,10 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
-#include <ballast/core/groups.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 #include <ballast/partition/vectors/detail/vector_words.hpp>
@@ -30,7 +30,7 @@ struct vector_plan {
   std::vector<bin_id> owner;
   std::vector<cost_vector<D>> costs;
   std::vector<cost_vector<D>> loads;
-  groups<bin_id, sample_id> samples;
+  jagged<bin_id, sample_id> samples;
   cost_units makespan = 0;
   cost_units lower_bound = 0;
 

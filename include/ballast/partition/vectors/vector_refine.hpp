@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/vectors/concepts.hpp>

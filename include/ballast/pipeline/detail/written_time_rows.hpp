@@ -46,8 +46,8 @@ class time_row_reader {
       if (row->fields.empty()) { break; }
       line_ = row->line;
       if (row->fields.size() != columns_) {
-        return refuse(concat({"the number of fields is ", row->fields.size(),
-                              ", but the header has ", columns_, "; correct the row"}));
+        return refuse(concat("the number of fields is ", row->fields.size(),
+                             ", but the header has ", columns_, "; correct the row"));
       }
       written_time& next = all.emplace_back();
       next.line = line_;
@@ -72,7 +72,7 @@ class time_row_reader {
 
   [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
   {
-    return fail(error_code::bad_row, line_, concat({"line ", line_, ": ", why}));
+    return fail(error_code::bad_row, line_, "line ", line_, ": ", why);
   }
 
   [[nodiscard]] result<void> find_columns()
@@ -105,8 +105,8 @@ class time_row_reader {
     auto const [past, problem] = std::from_chars(field.data(), field.data() + field.size(), number);
     bool const is_number = problem == std::errc{} && past == field.data() + field.size();
     if (is_number && number < end) { return {}; }
-    return refuse(concat({"column '", names[name], "' holds ", excerpt(field),
-                          ", expected a whole number from 0 to ", end - 1, "; correct the row"}));
+    return refuse(concat("column '", names[name], "' holds ", excerpt(field),
+                         ", expected a whole number from 0 to ", end - 1, "; correct the row"));
   }
 
   [[nodiscard]] result<void> read_time_into(decimal& time, std::span<std::string_view const> fields,

@@ -2,11 +2,10 @@
 #ifndef BALLAST_REPORT_DETAIL_BARS_BY_ROW_HPP
 #define BALLAST_REPORT_DETAIL_BARS_BY_ROW_HPP
 
-#include <ballast/core/detail/counting_sort.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/jagged.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -21,16 +20,15 @@ class bars_by_row {
   /// Expects     row_of(bar) < rows.
   template <class Bar, class RowOf>
   bars_by_row(std::vector<Bar> const& bars, std::size_t rows, RowOf row_of)
-      : first_(rows + 1, 0), numbers_(bars.size())
   {
-    for (Bar const& bar : bars) { ++first_[row_of(bar) + 1]; }
-    counting_sort(
-        mutable_span_of(first_), bars.size(),
-        [&](std::size_t number) { return row_of(bars[number]); },
-        [this](std::size_t number, std::size_t place) { numbers_[place] = number; });
+    numbers_.fill(rows, [&](auto const& visit) {
+      for (std::size_t number = 0; number < bars.size(); ++number) {
+        visit(row_of(bars[number]), number);
+      }
+    });
     for (std::size_t row = 0; row < rows; ++row) {
-      auto numbers = mutable_span_of(numbers_, first_[row], first_[row + 1] - first_[row]);
-      heap_sort(numbers, [&](std::size_t a, std::size_t b) {
+      auto const numbers = numbers_.row(row);
+      std::sort(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
         return precedes(bars[a].start, bars[b].start, a, b);
       });
     }
@@ -38,12 +36,11 @@ class bars_by_row {
 
   [[nodiscard]] std::span<std::size_t const> operator[](std::size_t row) const
   {
-    return span_of(numbers_, first_[row], first_[row + 1] - first_[row]);
+    return numbers_[row];
   }
 
  private:
-  std::vector<std::size_t> first_;  // of each row and the end, in numbers_
-  std::vector<std::size_t> numbers_;
+  jagged<std::size_t, std::size_t> numbers_;
 };
 
 }  // namespace ballast::inline v0::detail

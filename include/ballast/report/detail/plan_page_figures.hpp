@@ -2,7 +2,6 @@
 #ifndef BALLAST_REPORT_DETAIL_PLAN_PAGE_FIGURES_HPP
 #define BALLAST_REPORT_DETAIL_PLAN_PAGE_FIGURES_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/report/html_page.hpp>
 #include <ballast/report/html_table.hpp>
 #include <ballast/report/metrics.hpp>
@@ -41,7 +40,7 @@ template <class Ratio>
   std::vector<double> seconds;
   seconds.reserve(steps.size());
   for (report::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
-  heap_sort(seconds, [](double a, double b) { return a < b; });
+  std::sort(seconds.begin(), seconds.end(), [](double a, double b) { return a < b; });
   std::size_t const half = seconds.size() / 2;
   return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
 }

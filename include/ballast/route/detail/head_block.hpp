@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_DETAIL_HEAD_BLOCK_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_RUNTIME_DETAIL_MEASURED_CALLS_HPP
 
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 

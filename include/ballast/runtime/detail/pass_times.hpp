@@ -3,8 +3,8 @@
 #define BALLAST_RUNTIME_DETAIL_PASS_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cost/profile_file.hpp>
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 
@@ -40,9 +40,8 @@ namespace ballast::inline v0::detail {
   step.source.clear();
   auto const refuse = [&step](std::string const& what) {
     std::size_t const sample = step.lengths.size() - 1;
-    return fail(error_code::out_of_range, sample,
-                concat({"sample ", sample, ", which rank ", to_index(step.source.back()),
-                        " has read, has ", what}));
+    return fail(error_code::out_of_range, sample, "sample ", sample, ", which rank ",
+                to_index(step.source.back()), " has read, has ", what);
   };
   for (std::size_t entry = 0; entry < all.samples.size(); ++entry) {
     auto const [modality, length] = all.samples[entry];
@@ -53,13 +52,12 @@ namespace ballast::inline v0::detail {
     }
     BALLAST_EXPECTS(!step.lengths.empty(), "entry ", entry, " is before the first sample");
     if (modality > rates.size()) {
-      return refuse(
-          concat({"a subsequence of modality ", modality, ", and there are ", rates.size(),
-                  " encoders; number modalities as the encoders, and text after them"}));
+      return refuse(concat("a subsequence of modality ", modality, ", and there are ", rates.size(),
+                           " encoders; number modalities as the encoders, and text after them"));
     }
     if (length < 0 || length > longest_sample) {
-      return refuse(concat({"a subsequence of ", length, " tokens of modality ", modality,
-                            "; give lengths from 0 to ", longest_sample}));
+      return refuse(concat("a subsequence of ", length, " tokens of modality ", modality,
+                           "; give lengths from 0 to ", longest_sample));
     }
     tokens const rate = modality < rates.size() ? rates[modality] : 1;
     tokens const outputs = (length + rate - 1) / rate;
@@ -69,8 +67,7 @@ namespace ballast::inline v0::detail {
     own.source.push_back(all.source[entry]);
     own.parts.push_back({to_id<sample_id>(step.lengths.size() - 1), whole, outputs});
     if (outputs > longest_sample - whole) {
-      return refuse(
-          concat({"more than ", longest_sample, " tokens in the language model; cut it"}));
+      return refuse(concat("more than ", longest_sample, " tokens in the language model; cut it"));
     }
     whole += outputs;
   }

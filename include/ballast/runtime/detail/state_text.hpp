@@ -59,7 +59,7 @@ class state_reader {
     std::int64_t value = 0;
     auto const [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (code != std::errc{} || end != word.data() + word.size() || value < least || value > most) {
-      refuse(begin, word, concat({"a number from ", least, " to ", most}));
+      refuse(begin, word, concat("a number from ", least, " to ", most));
       return least;
     }
     return value;
@@ -102,9 +102,9 @@ class state_reader {
   {
     if (failed()) { return; }
     position_ = position;
-    problem_ = concat({"the saved state has '", word.substr(0, 40), "' at byte ", position,
-                       " and should have ", wanted,
-                       "; give what save() returned, of the same version and setup"});
+    problem_ = concat("the saved state has '", word.substr(0, 40), "' at byte ", position,
+                      " and should have ", wanted,
+                      "; give what save() returned, of the same version and setup");
     at_ = text_.size();
   }
 

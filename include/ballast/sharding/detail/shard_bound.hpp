@@ -2,8 +2,8 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_BOUND_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 

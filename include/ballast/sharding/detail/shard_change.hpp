@@ -3,7 +3,7 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_CHANGE_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
 

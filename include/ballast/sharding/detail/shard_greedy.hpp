@@ -2,10 +2,10 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 
-#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
@@ -57,11 +57,9 @@ class shard_greedy {
     choose_levels(rule);
     left_over_count_ = 0;
     for (std::size_t level = problem_.levels(); level > 0; --level) {
-      std::size_t const first = offsets_[level - 1];
-      fill_level(state, level - 1, order_.subspan(first, offsets_[level] - first));
+      fill_level(state, level - 1, of_level(level - 1));
     }
-    std::size_t const nowhere = offsets_[problem_.levels()];
-    for (std::uint32_t const sample : order_.subspan(nowhere)) {
+    for (std::uint32_t const sample : of_level(problem_.levels())) {
       left_over_[left_over_count_++] = sample;
     }
     state.refresh(problem_);
@@ -173,19 +171,25 @@ class shard_greedy {
     return best;
   }
 
+  // The sequences of a level, from the longest on; of one past the last, those without a level.
+  [[nodiscard]] std::span<std::uint32_t const> of_level(std::size_t level) const
+  {
+    return jagged_view<std::size_t, std::uint32_t const>(offsets_, order_)[level];
+  }
+
   void choose_levels(shard_rule const& rule)
   {
-    std::fill(offsets_.begin(), offsets_.end(), std::size_t{0});
     for (std::size_t sample = 0; sample < problem_.samples(); ++sample) {
       level_of_[sample] = static_cast<std::uint32_t>(chosen_level(sample, rule));
-      ++offsets_[level_of_[sample] + 1];
     }
-    counting_sort(
-        offsets_, problem_.samples(),
-        [this](std::size_t place) { return std::size_t{level_of_[problem_.by_length[place]]}; },
-        [this](std::size_t place, std::size_t position) {
-          order_[position] = problem_.by_length[place];
-        });
+    fill_rows(
+        offsets_,
+        [this](auto const& visit) {
+          for (std::uint32_t const sample : problem_.by_length) {
+            visit(std::size_t{level_of_[sample]}, sample);
+          }
+        },
+        [this](std::size_t) { return order_; });
   }
 
   void fill_level(shard_state& state, std::size_t level, std::span<std::uint32_t const> samples)

@@ -4,7 +4,7 @@
 
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/device_groups.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_SHARDING_DETAIL_SHARD_STATE_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
 

@@ -56,7 +56,7 @@ class settings_reader {
     if (written == nullptr) { return; }
     auto const value = whole_text_as<Number>(written->value);
     if (!value || *value < low || *value > high) {
-      return refuse_value(*written, concat({"a whole number from ", low, " to ", high}));
+      return refuse_value(*written, concat("a whole number from ", low, " to ", high));
     }
     target = *value;
   }
@@ -75,7 +75,7 @@ class settings_reader {
     auto const value = parse_decimal(text);
     if (!plain || !value || value->in_units(places) > most) {
       return refuse_value(*written, "a decimal number from 0 to " +
-                                        decimal::of(most, places).text() +
+                                        decimal::make(most, places).text() +
                                         " with up to six decimals, such as 0.005");
     }
     target = static_cast<std::uint32_t>(value->in_units(places));

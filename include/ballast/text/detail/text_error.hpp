@@ -18,7 +18,7 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline error text_error(error_code code, std::string_view text, std::size_t offset,
                                       std::string const& reason)
 {
-  return {code, offset, concat({"at offset ", offset, " of ", excerpt(text), ": ", reason})};
+  return {code, offset, concat("at offset ", offset, " of ", excerpt(text), ": ", reason)};
 }
 
 }  // namespace ballast::inline v0::detail

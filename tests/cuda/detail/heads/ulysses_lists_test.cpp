@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 
 #include <array>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include <ballast/partition/detail/patterns/cover_program.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -25,32 +25,14 @@ using ballast::pipeline_schedule;
 using ballast::pipeline_task;
 using ballast::stage_graph;
 using ballast::stage_id;
+using ballast::detail::list_tasks;
+using ballast::detail::sort_tasks;
 using ballast_test::backward;
 using ballast_test::forward;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
-
-ballast::result<ballast::detail::task_list> list_tasks(stage_graph const& stages,
-                                                       pipeline_schedule const& schedule)
-{
-  ballast::detail::task_list list;
-  if (auto done = ballast::detail::list_tasks_into(list, stages, schedule); !done) {
-    return tl::unexpected(done.error());
-  }
-  return list;
-}
-
-ballast::result<std::vector<std::uint32_t>> sort_tasks(stage_graph const& stages,
-                                                       ballast::detail::task_list const& list)
-{
-  std::vector<std::uint32_t> sorted = {7, 7};  // what is in it before does not matter
-  if (auto done = ballast::detail::sort_tasks_into(sorted, stages, list); !done) {
-    return tl::unexpected(done.error());
-  }
-  return sorted;
-}
 
 TEST(TaskList, FindsEveryTaskWhereItIsListed)
 {

@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_ROUTE_DETAIL_NODES_NODE_JOB_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/placement.hpp>

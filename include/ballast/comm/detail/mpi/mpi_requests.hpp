@@ -4,7 +4,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/mpi/mpi_roll_call.hpp>
+#include <ballast/comm/detail/mpi/mpi_missing_ranks.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
 
@@ -32,7 +32,7 @@ namespace ballast::inline v0::detail {
 
 /// One rank's requests to MPI, and a wait for them that ends at a deadline and names missing ranks.
 ///
-/// A rank that has waited until the deadline calls the roll (see mpi_roll_call); every wait also
+/// A rank that has waited until the deadline calls the roll (see mpi_missing_ranks); every wait also
 /// tests for roll calls of others. A rank that finds a roll call when it begins its next operation
 /// takes part in it. A rank that has not been heard within the grace period is missing.
 ///
@@ -55,7 +55,7 @@ class mpi_requests {
     expect(1);
   }
 
-  /// Receives roll calls from now on, of a group that mpi_roll_call::open describes.
+  /// Receives roll calls from now on, of a group that mpi_missing_ranks::open describes.
   [[nodiscard]] result<void> listen(MPI_Comm control, int tag, std::vector<int> members,
                                     std::size_t rank)
   {
@@ -141,7 +141,7 @@ class mpi_requests {
 
  private:
   using clock = std::chrono::steady_clock;
-  using presence = mpi_roll_call::presence;
+  using presence = mpi_missing_ranks::presence;
 
   // Posts the receive that a roll call completes; it stays in front of all requests.
   [[nodiscard]] result<void> hear()
@@ -188,7 +188,7 @@ class mpi_requests {
         if (auto polled = poll(); !polled) { return tl::unexpected(polled.error()); }
       }
     } while (roll_.heard() != before);
-    return before > 0 ? call_roll(operation, standing(), mpi_roll_call::nobody, false)
+    return before > 0 ? call_roll(operation, standing(), mpi_missing_ranks::nobody, false)
                       : result<void>{};
   }
 
@@ -201,7 +201,7 @@ class mpi_requests {
         return done;
       });
     };
-    return watch(operation, mpi_roll_call::everybody, [&] { return open == 0; }, test);
+    return watch(operation, mpi_missing_ranks::everybody, [&] { return open == 0; }, test);
   }
 
   /// Calls test(), which polls and returns how many requests have ended, until is_over(), or until
@@ -226,7 +226,7 @@ class mpi_requests {
       bool const over =
           std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
       if (roll_.heard() > 0 || over) {
-        bool const in_operation = awaited == mpi_roll_call::everybody;
+        bool const in_operation = awaited == mpi_missing_ranks::everybody;
         return call_roll(operation, in_operation ? presence::here : roll_.standing_between(),
                          awaited, over);
       }
@@ -272,7 +272,7 @@ class mpi_requests {
   std::chrono::milliseconds grace_;
   clock::time_point looked_ = clock::now();  // when requests were last tested
   clock::time_point came_ = looked_;  // to this operation, later by as long as it was stopped
-  mpi_roll_call roll_;
+  mpi_missing_ranks roll_;
   std::vector<MPI_Request> requests_;
   std::size_t receives_ = 0;
   std::vector<int> indices_;

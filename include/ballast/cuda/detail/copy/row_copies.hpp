@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_DETAIL_COPY_ROW_COPIES_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cuda/row_tables.hpp>
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/route/pack_rows.hpp>

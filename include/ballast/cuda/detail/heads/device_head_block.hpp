@@ -3,7 +3,7 @@
 #define BALLAST_CUDA_DETAIL_HEADS_DEVICE_HEAD_BLOCK_HPP
 
 #include <ballast/core/config.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
 #include <ballast/route/detail/head_block.hpp>

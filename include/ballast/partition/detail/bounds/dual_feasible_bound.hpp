@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_BOUNDS_DUAL_FEASIBLE_BOUND_HPP
 #define BALLAST_PARTITION_DETAIL_BOUNDS_DUAL_FEASIBLE_BOUND_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <cstddef>
 #include <span>

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_EQUAL_COUNT_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>

@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_BOUNDS_REACHABLE_SUMS_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>

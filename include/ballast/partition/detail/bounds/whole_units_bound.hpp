@@ -2,10 +2,9 @@
 #ifndef BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP
 #define BALLAST_PARTITION_DETAIL_BOUNDS_WHOLE_UNITS_BOUND_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>
@@ -32,7 +31,7 @@ namespace ballast::inline v0::detail {
     std::uint32_t speed;
   };
   auto scratch = memory.open();
-  scratch_array<next_unit> const heap = take_records<next_unit>(scratch, speeds.size());
+  std::span<next_unit> const heap = scratch.take<next_unit>(speeds.size());
   uint128 done = 0;
   for (std::size_t bag = 0; bag < speeds.size(); ++bag) {
     uint128 const units = static_cast<uint128>(static_cast<std::uint64_t>(bound.numerator)) *

@@ -2,9 +2,9 @@
 #ifndef BALLAST_PARTITION_DETAIL_BOUNDS_WORK_LIMITS_HPP
 #define BALLAST_PARTITION_DETAIL_BOUNDS_WORK_LIMITS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 
 #include <algorithm>
 #include <cstdint>

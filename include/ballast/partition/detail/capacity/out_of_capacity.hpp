@@ -5,8 +5,8 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -103,16 +103,16 @@ struct bags_needed {
 {
   BALLAST_EXPECTS(!problem.capacities.empty() && item < problem.weights.size());
   auto const named = [&](std::size_t which) {
-    return concat({"sample ", items.sample_of(which),
-                   items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
-                   problem.weights[which]});
+    return concat("sample ", items.sample_of(which),
+                  items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
+                  problem.weights[which]);
   };
   for (std::size_t each = 0; each < problem.weights.size(); ++each) {
     std::int64_t const most = largest_capacity(problem, each);
     if (problem.weights[each] > most) {
-      return fail(error_code::infeasible, items.sample_of(each),
-                  concat({named(each), ", more than any bag that it fits holds, which is ", most,
-                          "; raise the limit, lay out larger bags or leave it out"}));
+      return fail(error_code::infeasible, items.sample_of(each), named(each),
+                  ", more than any bag that it fits holds, which is ", most,
+                  "; raise the limit, lay out larger bags or leave it out");
     }
   }
 
@@ -125,25 +125,25 @@ struct bags_needed {
     auto const [least, enough] = count_bags_needed(problem.weights, *most);
     char const* const too_short =
         without_room != 0 ? ", but some samples are too short for some of them" : "";
-    room = enough <= bags ? concat({enough, " such bags are enough", too_short})
+    room = enough <= bags ? concat(enough, " such bags are enough", too_short)
            : enough == least
-               ? concat({enough, " such bags are needed and enough"})
-               : concat({"at least ", least, " such bags are needed and ", enough, " are enough"});
-    room = concat({"at most ", *most, " each; ", room});
+               ? concat(enough, " such bags are needed and enough")
+               : concat("at least ", least, " such bags are needed and ", enough, " are enough");
+    room = concat("at most ", *most, " each; ", room);
   } else {
     room = without_room == 0 ? "they are enough"
-                             : concat({"filled with the heaviest first, they leave ", without_room,
-                                       " samples without room"});
-    room = concat({total_of(problem.capacities), " in all; ", room});
+                             : concat("filled with the heaviest first, they leave ", without_room,
+                                      " samples without room");
+    room = concat(total_of(problem.capacities), " in all; ", room);
   }
   auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
-  std::string const why = concat({"all samples weigh ", weight, " and ", bags, " bags hold ", room,
-                                  "; ", named(item), " and found no bag with room; "});
+  std::string const why = concat("all samples weigh ", weight, " and ", bags, " bags hold ", room,
+                                 "; ", named(item), " and found no bag with room; ");
   return fail(
       error_code::infeasible, items.sample_of(item),
       without_room == 0
-          ? concat({why, "use a policy that looks at weights and chooses among all plans, as ",
-                    advice})
+          ? concat(why, "use a policy that looks at weights and chooses among all plans, as ",
+                   advice)
           : why + "add bags, raise the limit or plan fewer samples at once");
 }
 

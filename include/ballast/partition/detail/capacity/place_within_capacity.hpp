@@ -3,11 +3,10 @@
 #define BALLAST_PARTITION_DETAIL_CAPACITY_PLACE_WITHIN_CAPACITY_HPP
 
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -95,7 +94,7 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
   bool const all_fit =
       std::all_of(problem.lengths.begin(), problem.lengths.end(),
                   [largest](tokens length) { return partition_problem::fits(length, largest); });
-  scratch_array<open_bag> const open = take_records<open_bag>(scratch, problem.capacities.size());
+  std::span<open_bag> const open = scratch.take<open_bag>(problem.capacities.size());
   uint128 rooms = 0;
   for (std::size_t bag = 0; bag < open.size(); ++bag) {
     open[bag] = {std::min(problem.capacities[bag], total), all_fit ? 1 : problem.gpus[bag],

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_CAPACITY_RELIEVE_OVERRUNS_HPP
 #define BALLAST_PARTITION_DETAIL_CAPACITY_RELIEVE_OVERRUNS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/capacity/capped_exchanges.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>

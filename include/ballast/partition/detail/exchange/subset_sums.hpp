@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_SUMS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 #include <array>

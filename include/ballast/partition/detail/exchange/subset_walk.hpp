@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_WALK_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SUBSET_WALK_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/detail/exchange/subset_sums.hpp>
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 #ifndef BALLAST_PARTITION_DETAIL_EXCHANGE_SWAP_EXTREMES_HPP
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_SWAP_EXTREMES_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -31,7 +31,7 @@ void swap_extremes(Exchanges& plan, ratio limit, workspace& memory)
     return ratio{plan.loads()[bag], plan.speed(bag)};
   };
   for (bool swapped = true; swapped;) {
-    heap_sort(latest_first, [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(latest_first.begin(), latest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
       return finish(a) > finish(b) || (finish(a) == finish(b) && a < b);
     });
     swapped = false;

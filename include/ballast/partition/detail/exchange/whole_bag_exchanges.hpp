@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_EXCHANGE_WHOLE_BAG_EXCHANGES_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 

@@ -4,9 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/greedy/loaded_bag.hpp>
 #include <ballast/partition/priced_sample.hpp>
@@ -43,12 +42,12 @@ class differenced_groups {
       : left_(heaviest_first),
         bags_(loads.size()),
         next_member_(scratch.take<std::uint32_t>(heaviest_first.size() + bags_)),
-        groups_(take_records<loaded_bag>(scratch, (heaviest_first.size() / bags_ + 1) * bags_)),
+        groups_(scratch.take<loaded_bag>((heaviest_first.size() / bags_ + 1) * bags_)),
         heap_(scratch.take<partial_plan>(heaviest_first.size() / bags_ + 1))
   {
     BALLAST_EXPECTS(next_member_.size() < std::numeric_limits<std::uint32_t>::max());
     std::iota(next_member_.begin(), next_member_.end(), std::uint32_t{0});
-    scratch_array<loaded_bag> const first = groups_of(stored_);
+    std::span<loaded_bag> const first = groups_of(stored_);
     for (std::size_t bag = 0; bag < bags_; ++bag) {
       first[bag] = {loads[bag], static_cast<std::uint32_t>(heaviest_first.size() + bag)};
     }
@@ -106,7 +105,7 @@ class differenced_groups {
   [[nodiscard]] static bool lighter(loaded_bag a, loaded_bag b) noexcept { return a < b; }
   [[nodiscard]] static bool heavier(loaded_bag a, loaded_bag b) noexcept { return b < a; }
 
-  [[nodiscard]] scratch_array<loaded_bag> groups_of(std::size_t place) const noexcept
+  [[nodiscard]] std::span<loaded_bag> groups_of(std::size_t place) const noexcept
   {
     return groups_.subspan(place * bags_, bags_);
   }
@@ -148,14 +147,14 @@ class differenced_groups {
   /// Takes the groups behind the last plan's as a new plan.
   void store_new()
   {
-    scratch_array<loaded_bag> const groups = groups_of(stored_);
+    std::span<loaded_bag> const groups = groups_of(stored_);
     std::sort(groups.begin(), groups.end(), lighter);  // which makes them a heap
     put_plan(stored_++, groups.back().load);
   }
 
   void store_run(std::span<priced_sample const> run)
   {
-    scratch_array<loaded_bag> const groups = groups_of(stored_);
+    std::span<loaded_bag> const groups = groups_of(stored_);
     for (std::size_t place = 0; place < bags_; ++place) {
       groups[place] = {run[place].cost, static_cast<std::uint32_t>(run[place].sample)};
     }
@@ -165,7 +164,7 @@ class differenced_groups {
   /// Puts the heaviest sample of the run in the lightest group, the next in the next.
   void add_run(partial_plan plan, std::span<priced_sample const> run)
   {
-    scratch_array<loaded_bag> const groups = groups_of(plan.place);
+    std::span<loaded_bag> const groups = groups_of(plan.place);
     cost_units heaviest = plan.difference + groups.front().load;
     if (run.size() == 1) {  // the usual case, which takes half the steps
       auto const [cost, sample] = run.front();
@@ -194,8 +193,8 @@ class differenced_groups {
   void join(partial_plan plan, partial_plan other)
   {
     if (other.place < plan.place) { std::swap(plan, other); }
-    scratch_array<loaded_bag> const groups = groups_of(plan.place);
-    scratch_array<loaded_bag> const others = groups_of(other.place);
+    std::span<loaded_bag> const groups = groups_of(plan.place);
+    std::span<loaded_bag> const others = groups_of(other.place);
     std::sort(groups.begin(), groups.end(), lighter);
     std::sort(others.begin(), others.end(), lighter);
     cost_units heaviest = 0;
@@ -217,7 +216,7 @@ class differenced_groups {
   std::span<priced_sample const> left_;
   std::size_t bags_;
   std::span<std::uint32_t> next_member_;
-  scratch_array<loaded_bag> groups_;
+  std::span<loaded_bag> groups_;
   std::span<partial_plan> heap_;
   std::size_t plans_ = 0;
   std::uint32_t stored_ = 0;

@@ -2,9 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 #define BALLAST_PARTITION_DETAIL_GREEDY_LIGHTEST_BAGS_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/greedy/loaded_bag.hpp>
@@ -31,7 +29,7 @@ namespace ballast::inline v0::detail {
 struct identical_bags {
   std::uint32_t gpus;
   std::uint32_t speed;
-  scratch_array<loaded_bag> heap;
+  std::span<loaded_bag> heap;
 
   [[nodiscard]] loaded_bag lightest() const noexcept { return heap.front(); }
 
@@ -52,7 +50,7 @@ class lightest_bags {
  public:
   lightest_bags(partition_problem const& problem, std::span<cost_units const> loads,
                 workspace::frame& scratch)
-      : bags_(take_records<loaded_bag>(scratch, loads.size())),
+      : bags_(scratch.take<loaded_bag>(loads.size())),
         kinds_(scratch.take<identical_bags>(loads.size()))
   {
     for (std::size_t index = 0; index < loads.size(); ++index) {
@@ -62,7 +60,7 @@ class lightest_bags {
     auto const kind_of = [&problem](loaded_bag bag) {
       return std::uint64_t{problem.gpus[bag.index]} << 32U | problem.speeds[bag.index];
     };
-    heap_sort(bags_, [&kind_of](loaded_bag a, loaded_bag b) {
+    std::sort(bags_.begin(), bags_.end(), [&kind_of](loaded_bag a, loaded_bag b) {
       std::uint64_t const kind_a = kind_of(a);
       std::uint64_t const kind_b = kind_of(b);
       return kind_a < kind_b || (kind_a == kind_b && a < b);
@@ -88,7 +86,7 @@ class lightest_bags {
   }
 
  private:
-  scratch_array<loaded_bag> bags_;
+  std::span<loaded_bag> bags_;
   std::span<identical_bags> kinds_;
   std::size_t count_ = 0;
 };

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_GREEDY_LOADED_BAG_HPP
 #define BALLAST_PARTITION_DETAIL_GREEDY_LOADED_BAG_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct loaded_bag {
   }
 };
 
-/// Puts another item in the place of the least one of a binary heap, a span or a scratch_array:
+/// Puts another item in the place of the least one of a binary heap, a span:
 /// O(log n).
 ///
 /// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make

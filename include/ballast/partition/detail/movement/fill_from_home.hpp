@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_MOVEMENT_FILL_FROM_HOME_HPP
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_FILL_FROM_HOME_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 

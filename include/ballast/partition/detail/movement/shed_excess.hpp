@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_MOVEMENT_SHED_EXCESS_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/movement/limited_bags.hpp>
 #include <ballast/partition/detail/movement/relief_search.hpp>

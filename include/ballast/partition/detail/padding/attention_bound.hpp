@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_ATTENTION_BOUND_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_ATTENTION_BOUND_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/attention_items.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_DETAIL_PADDING_ATTENTION_SEARCH_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/padding/attention_items.hpp>

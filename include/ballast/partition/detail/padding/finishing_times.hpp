@@ -3,9 +3,9 @@
 #define BALLAST_PARTITION_DETAIL_PADDING_FINISHING_TIMES_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 

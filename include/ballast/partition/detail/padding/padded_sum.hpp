@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PADDING_PADDED_SUM_HPP
 #define BALLAST_PARTITION_DETAIL_PADDING_PADDED_SUM_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <algorithm>
 

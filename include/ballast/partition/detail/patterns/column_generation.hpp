@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_PATTERNS_COLUMN_GENERATION_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/cover_program.hpp>
 #include <ballast/partition/detail/patterns/pattern_knapsack.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_KNAPSACK_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_KNAPSACK_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

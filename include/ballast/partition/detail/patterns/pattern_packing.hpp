@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_PACKING_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_PACKING_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/detail/patterns/simplex_basis.hpp>
@@ -53,7 +52,7 @@ class pattern_packing {
   ///             and each fits every bag; bags are identical
   /// Returns     out_of_nodes also where it does not know, or there is no room for the program.
   [[nodiscard]] completion operator()(std::span<priced_sample const> samples,
-                                      scratch_array<open_bag const> bags, work_budget& nodes)
+                                      std::span<open_bag const> bags, work_budget& nodes)
   {
     samples_ = samples;
     bags_ = bags;
@@ -159,7 +158,7 @@ class pattern_packing {
   bag_completion& complete_;
   column_generation program_;
   std::span<priced_sample const> samples_;
-  scratch_array<open_bag const> bags_;
+  std::span<open_bag const> bags_;
   std::span<cost_units> costs_;  // of the kinds
   std::span<std::uint32_t> demands_;
   std::span<std::uint32_t> next_;  // [kind]: the place of the next sample without a bag

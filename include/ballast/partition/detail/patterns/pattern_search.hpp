@@ -2,9 +2,8 @@
 #ifndef BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
 #define BALLAST_PARTITION_DETAIL_PATTERNS_PATTERN_SEARCH_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
@@ -56,7 +55,7 @@ class pattern_search {
   }
 
   /// Expects     bags are identical, and every sample fits them
-  [[nodiscard]] completion operator()(scratch_array<open_bag const> bags, work_budget& nodes)
+  [[nodiscard]] completion operator()(std::span<open_bag const> bags, work_budget& nodes)
   {
     for (std::size_t open = first_bags; open < bags.size() / 4 * 3; open += open / 3) {
       std::uint64_t const most = std::min(nodes.left(), prefix_nodes);

@@ -2,10 +2,9 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_BAG_COMPLETION_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
@@ -63,14 +62,14 @@ class bag_completion {
                  workspace::frame& scratch)
       : lengths_(lengths),
         owners_(scratch.take<std::uint32_t>(most_samples)),
-        levels_(take_records<level>(scratch, most_bags)),
+        levels_(scratch.take<level>(most_bags)),
         fillings_(most_samples, scratch)
   {}
 
   /// Searches until `nodes` is spent, or only until the first `filled` bags are: then the samples
   /// that these leave may fit into the others or not, and have a later bag or none.
   [[nodiscard]] completion operator()(std::span<priced_sample const> samples,
-                                      scratch_array<open_bag const> bags, work_budget& nodes,
+                                      std::span<open_bag const> bags, work_budget& nodes,
                                       std::size_t filled = std::numeric_limits<std::size_t>::max())
   {
     samples_ = samples;
@@ -194,9 +193,9 @@ class bag_completion {
 
   std::span<priced_sample const> samples_;
   std::span<tokens const> lengths_;
-  scratch_array<open_bag const> bags_;
+  std::span<open_bag const> bags_;
   std::span<std::uint32_t> owners_;
-  scratch_array<level> levels_;
+  std::span<level> levels_;
   bag_fillings fillings_;
   std::size_t identical_from_ = 0;  // bags from here on are identical
   std::size_t most_open_ = 0;       // bags that are open at the end

@@ -2,10 +2,9 @@
 #ifndef BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 #define BALLAST_PARTITION_DETAIL_SEARCH_BAG_FILLINGS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>
@@ -59,7 +58,7 @@ class bag_fillings {
       : places_(scratch.take<std::uint32_t>(samples)),
         costs_(scratch.take<cost_units>(samples)),
         sums_(scratch.take<cost_units>(samples + 1)),
-        picks_(take_records<pick>(scratch, samples))
+        picks_(scratch.take<pick>(samples))
   {}
 
   /// Empties all bags.
@@ -121,7 +120,7 @@ class bag_fillings {
   [[nodiscard]] std::size_t pick_count() const noexcept { return picked_; }
 
   /// What the bag filled last has been given, besides the heaviest sample where it takes that.
-  [[nodiscard]] scratch_array<pick const> picks(filling_progress const& bag) const noexcept
+  [[nodiscard]] std::span<pick const> picks(filling_progress const& bag) const noexcept
   {
     return picks_.subspan(bag.first_pick, picked_ - bag.first_pick);
   }
@@ -217,7 +216,7 @@ class bag_fillings {
   std::span<std::uint32_t> places_;
   std::span<cost_units> costs_;
   std::span<cost_units> sums_;  // [k]: the costs from the k-th on
-  scratch_array<pick> picks_;   // of all bags that are being filled
+  std::span<pick> picks_;       // of all bags that are being filled
   std::size_t count_ = 0;
   std::size_t picked_ = 0;
   // The bag filled last:

@@ -3,12 +3,11 @@
 #define BALLAST_PARTITION_DETAIL_SEARCH_MAKESPAN_SEARCH_HPP
 
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
@@ -41,7 +40,7 @@ class makespan_search {
       : problem_(problem),
         starts_(starts),
         samples_(costly(problem.heaviest_first)),
-        bags_(take_records<open_bag>(scratch, starts.size())),
+        bags_(scratch.take<open_bag>(starts.size())),
         complete_(samples_.size(), problem.lengths, starts.size(), scratch),
         scratch_(scratch),
         fastest_(*std::max_element(problem.speeds.begin(), problem.speeds.end()))
@@ -213,7 +212,7 @@ class makespan_search {
   partition_problem const& problem_;
   std::span<cost_units const> starts_;
   std::span<priced_sample const> samples_;  // those of any cost, heaviest first
-  scratch_array<open_bag> bags_;
+  std::span<open_bag> bags_;
   std::span<std::uint32_t const> owners_;  // of what was found, as positions in bags_
   bag_completion complete_;
   std::optional<pattern_search> patterns_;

@@ -2,11 +2,10 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_BIN_EMPTYING_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_BIN_EMPTYING_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
@@ -47,7 +46,7 @@ class bin_emptying {
     auto scratch = memory_.open();
     std::span<tokens> const lengths = scratch.take<tokens>(owner.size());
     std::fill(lengths.begin(), lengths.end(), 0);  // bags of one GPU take every sample
-    scratch_array<open_bag> const bags = take_records<open_bag>(scratch, best.bins);
+    std::span<open_bag> const bags = scratch.take<open_bag>(best.bins);
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {
       bags[bag] = {problem_.capacity, 1, static_cast<std::uint32_t>(bag)};
     }

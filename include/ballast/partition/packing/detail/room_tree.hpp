@@ -2,13 +2,13 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace ballast::inline v0::detail {
 
@@ -23,8 +23,7 @@ namespace ballast::inline v0::detail {
 class room_tree {
  public:
   /// Bins are numbered below `bins`.
-  room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(take_records<node>(scratch, bins))
-  {}
+  room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(scratch.take<node>(bins)) {}
 
   /// Adds a bin that is not in the tree.
   void put(bin_id bin, std::int64_t room) noexcept
@@ -97,7 +96,7 @@ class room_tree {
     std::uint32_t more;
   };
 
-  scratch_array<node> nodes_;
+  std::span<node> nodes_;
   std::uint32_t root_ = none;
 };
 

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 #define BALLAST_PARTITION_PACKING_DETAIL_WEIGHT_KINDS_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/priced_sample.hpp>
 

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_VECTORS_DETAIL_BINS_BY_LOAD_HPP
 
 #include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 

@@ -4,9 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
@@ -41,7 +40,7 @@ class earliest_vectors {
       : problem_(problem),
         bins_(loads.size()),
         leaves_(std::bit_ceil(loads.size())),
-        nodes_(take_records<node>(scratch, 2 * leaves_)),
+        nodes_(scratch.take<node>(2 * leaves_)),
         leaf_of_(scratch.take<std::uint32_t>(bins_))
   {
     BALLAST_EXPECTS(problem.capacities.empty() || problem.capacities.size() == bins_);
@@ -152,7 +151,7 @@ class earliest_vectors {
   vector_problem<D> problem_;
   std::size_t bins_;
   std::size_t leaves_;
-  scratch_array<node> nodes_;
+  std::span<node> nodes_;
   std::span<std::uint32_t> leaf_of_;  // by bin
 };
 

@@ -2,11 +2,10 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_FILL_VECTORS_EVENLY_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_FILL_VECTORS_EVENLY_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -32,7 +31,7 @@ namespace ballast::inline v0::detail {
 class shares_of_limits {
  public:
   shares_of_limits(std::span<std::int64_t const> limits, workspace::frame& scratch)
-      : parts_(take_records<part>(scratch, limits.size()))
+      : parts_(scratch.take<part>(limits.size()))
   {
     for (std::size_t bin = 0; bin < limits.size(); ++bin) {
       auto const limit = static_cast<std::uint64_t>(std::max<std::int64_t>(limits[bin], 1));
@@ -54,7 +53,7 @@ class shares_of_limits {
     std::uint64_t reciprocal;
     int shift;
   };
-  scratch_array<part> parts_;
+  std::span<part> parts_;
 };
 
 /// Makes a plan from nothing in which work and weight are even: weight counts as one dimension more,

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_LEAST_FINISH_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_LEAST_FINISH_HPP
 
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
 #include <algorithm>

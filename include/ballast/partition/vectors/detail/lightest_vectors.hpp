@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_LIGHTEST_VECTORS_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_LIGHTEST_VECTORS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
@@ -29,7 +28,7 @@ template <std::size_t D>
 class lightest_vectors {
  public:
   lightest_vectors(std::span<cost_vector<D> const> loads, workspace::frame& scratch)
-      : leaves_(std::bit_ceil(loads.size())), least_(take_records<node>(scratch, 2 * leaves_))
+      : leaves_(std::bit_ceil(loads.size())), least_(scratch.take<node>(2 * leaves_))
   {
     node everything;  // what the unused leaves carry, and more than any bin does
     everything.fill(std::numeric_limits<std::int64_t>::max());
@@ -107,7 +106,7 @@ class lightest_vectors {
   }
 
   std::size_t leaves_;
-  scratch_array<node> least_;
+  std::span<node> least_;
 };
 
 }  // namespace ballast::inline v0::detail

@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>

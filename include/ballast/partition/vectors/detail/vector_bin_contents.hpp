@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_BIN_CONTENTS_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/descending_order.hpp>

@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_EXCHANGE_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/partition/detail/bounds/work_limits.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 

@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_VECTORS_DETAIL_VECTOR_WORDS_HPP
 
 #include <ballast/core/digest.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/partition/vectors/concepts.hpp>
 
 #include <cstddef>

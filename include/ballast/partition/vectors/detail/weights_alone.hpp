@@ -2,7 +2,7 @@
 #ifndef BALLAST_PARTITION_VECTORS_DETAIL_WEIGHTS_ALONE_HPP
 #define BALLAST_PARTITION_VECTORS_DETAIL_WEIGHTS_ALONE_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/vectors/concepts.hpp>

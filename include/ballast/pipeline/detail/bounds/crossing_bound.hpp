@@ -3,7 +3,7 @@
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_CROSSING_BOUND_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/disjoint_sums.hpp>

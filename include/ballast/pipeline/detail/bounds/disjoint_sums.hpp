@@ -3,8 +3,7 @@
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_DISJOINT_SUMS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>
@@ -39,7 +38,7 @@ class disjoint_sums {
         sums_(scratch.take<time_units>(first.size() + 1))
   {
     std::iota(order_.begin(), order_.end(), 0U);
-    heap_sort(order_, [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
       time_units const of_a = first_[a] - second_[a];
       time_units const of_b = first_[b] - second_[b];
       return of_a != of_b ? of_a > of_b : a < b;

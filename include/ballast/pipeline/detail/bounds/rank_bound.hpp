@@ -2,7 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_BOUND_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_BOUND_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/disjoint_sums.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>

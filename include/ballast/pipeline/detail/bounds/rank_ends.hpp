@@ -2,8 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_RANK_ENDS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>
@@ -41,7 +40,7 @@ class rank_ends {
  public:
   rank_ends(rank_tasks const& tasks, time_columns const& columns, microbatch_paths const& paths,
             task_bounds const& bounds, workspace::frame& scratch)
-      : heads_(take_records<path_end>(scratch, most)), tails_(take_records<path_end>(scratch, most))
+      : heads_(scratch.take<path_end>(most)), tails_(scratch.take<path_end>(most))
   {
     std::size_t head_count = 0;
     std::size_t tail_count = 0;
@@ -82,12 +81,12 @@ class rank_ends {
   }
 
   static constexpr std::size_t most = 3;
-  [[nodiscard]] scratch_array<path_end const> heads() const { return heads_; }
-  [[nodiscard]] scratch_array<path_end const> tails() const { return tails_; }
+  [[nodiscard]] std::span<path_end const> heads() const { return heads_; }
+  [[nodiscard]] std::span<path_end const> tails() const { return tails_; }
 
  private:
-  scratch_array<path_end> heads_;
-  scratch_array<path_end> tails_;
+  std::span<path_end> heads_;
+  std::span<path_end> tails_;
 };
 
 /// What a head and a tail take together at the least: different microbatches are at different

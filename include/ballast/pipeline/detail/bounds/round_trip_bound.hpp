@@ -3,8 +3,8 @@
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_ROUND_TRIP_BOUND_HPP
 
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/rank_tasks.hpp>

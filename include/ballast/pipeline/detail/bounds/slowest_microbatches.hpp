@@ -2,10 +2,9 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_SLOWEST_MICROBATCHES_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>
@@ -45,7 +44,7 @@ class slowest_microbatches {
       lengths[at] = paths.longest_of(at, columns);
     }
     count = std::min(count, slowest_.size());
-    heap_sort(slowest_, [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(slowest_.begin(), slowest_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return precedes(lengths[b], lengths[a], a, b);
     });
     slowest_ = slowest_.first(count);

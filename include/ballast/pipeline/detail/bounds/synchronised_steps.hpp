@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_SYNCHRONISED_STEPS_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_SYNCHRONISED_STEPS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -51,7 +50,7 @@ class synchronised_steps {
                          [&](auto const& wait) { return wait.task == other; });
     };
     auto scratch = memory.open();
-    scratch_array<sync_point> const found = take_records<sync_point>(scratch, one.size());
+    std::span<sync_point> const found = scratch.take<sync_point>(one.size());
     std::size_t points = 0;
     for (std::uint32_t at = 1; at < one.size(); ++at) {
       for (auto const& wait : schedule.waits_for(one[at])) {

@@ -2,9 +2,8 @@
 #ifndef BALLAST_PIPELINE_DETAIL_BOUNDS_TASK_BOUNDS_HPP
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_TASK_BOUNDS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
@@ -40,7 +39,7 @@ class task_bounds {
   {
     std::span<pipeline_task const> const tasks = schedule.tasks();
     stage_graph const& stages = schedule.stages();
-    scratch_array<run> const runs = take_records<run>(scratch, 2 * stages.ranks());
+    std::span<run> const runs = scratch.take<run>(2 * stages.ranks());
     std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(4 * stages.stages());
     // By column: the shortest of all microbatches' paths.
     std::span<time_units> const least_before = scratch.take<time_units>(2 * stages.stages());

@@ -3,8 +3,8 @@
 #define BALLAST_PIPELINE_DETAIL_BOUNDS_WAITING_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/detail/bounds/synchronised_steps.hpp>
 #include <ballast/pipeline/detail/bounds/time_columns.hpp>

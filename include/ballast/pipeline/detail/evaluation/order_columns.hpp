@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_COLUMNS_HPP
 #define BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_COLUMNS_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -53,7 +52,7 @@ struct order_columns {
 {
   order_columns columns{scratch.take<std::uint32_t>(2 * times.stages)};
   std::fill(columns.numbers.begin(), columns.numbers.end(), no_column);
-  auto const firsts = take_records<pipeline_task>(scratch, columns.numbers.size());
+  auto const firsts = scratch.take<pipeline_task>(columns.numbers.size());
   for (std::uint32_t const number : tasks) {
     pipeline_task const& task = schedule.tasks()[number];
     if (task.position != 0) { continue; }

@@ -2,8 +2,7 @@
 #ifndef BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_PROGRAM_HPP
 #define BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_PROGRAM_HPP
 
-#include <ballast/core/detail/scratch_array.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 
 #include <array>
 #include <cstddef>
@@ -52,9 +51,9 @@ struct order_beat {
 /// The code, sorted into beats by the number of tasks on the longest path to a task, so that few
 /// steps wait for one of their neighbours, and a processor can overlap them.
 struct order_program {
-  scratch_array<order_beat const> beats;
-  scratch_array<order_load const> loads;
-  scratch_array<order_step const> steps;
+  std::span<order_beat const> beats;
+  std::span<order_load const> loads;
+  std::span<order_step const> steps;
   std::span<time_units const> transfers;   ///< of the steps; empty where all are 0
   std::span<std::uint32_t const> columns;  ///< of stage s: forward at 2 s, backward at 2 s + 1
   std::size_t groups = 0;                  ///< of four columns

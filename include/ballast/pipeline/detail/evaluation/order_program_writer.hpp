@@ -3,8 +3,7 @@
 #define BALLAST_PIPELINE_DETAIL_EVALUATION_ORDER_PROGRAM_WRITER_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/scratch_array.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/evaluation/order_columns.hpp>
@@ -104,9 +103,9 @@ class order_program_writer {
       beats = std::max(beats, std::size_t{beat_of_[task]} + 1);
       most_steps += std::max<std::size_t>(1, waits.size());
     }
-    beats_ = take_records<order_beat>(scratch_, beats);
+    beats_ = scratch_.take<order_beat>(beats);
     end_ = scratch_.take<std::size_t>(beats + 1);
-    steps_ = take_records<order_step>(scratch_, most_steps);
+    steps_ = scratch_.take<order_step>(most_steps);
     transfers_ = scratch_.take<time_units>(most_steps);
     sort_into(tasks_, beat_of_);
     for (std::size_t beat = 0; beat < beats; ++beat) { beats_[beat].steps = end_[beat + 1]; }
@@ -115,7 +114,7 @@ class order_program_writer {
   void sort_loads()
   {
     std::size_t const count = schedule_.microbatches() * program_.groups;
-    loads_ = take_records<order_load>(scratch_, count);
+    loads_ = scratch_.take<order_load>(count);
     load_of_ = scratch_.take<std::uint32_t>(count);
     auto const begin = scratch_.take<std::uint32_t>(count);
     auto const sorted = scratch_.take<std::uint32_t>(count);
@@ -228,9 +227,9 @@ class order_program_writer {
   pipeline_times const& times_;
   workspace::frame& scratch_;
   order_program program_;
-  scratch_array<order_beat> beats_;
-  scratch_array<order_load> loads_;
-  scratch_array<order_step> steps_;
+  std::span<order_beat> beats_;
+  std::span<order_load> loads_;
+  std::span<order_step> steps_;
   std::span<time_units> transfers_;
   std::size_t written_ = 0;
   order_columns columns_;

@@ -2,7 +2,6 @@
 #ifndef BALLAST_PIPELINE_DETAIL_ORDERS_MICROBATCH_KINDS_HPP
 #define BALLAST_PIPELINE_DETAIL_ORDERS_MICROBATCH_KINDS_HPP
 
-#include <ballast/core/detail/heap_sort.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
@@ -10,6 +9,7 @@
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -54,7 +54,7 @@ struct microbatch_kinds {
     for (std::size_t index = 0; index < of.size(); ++index) {
       sorted[index] = to_id<microbatch_id>(index);
     }
-    heap_sort(sorted, [&compared](microbatch_id a, microbatch_id b) {
+    std::sort(sorted.begin(), sorted.end(), [&compared](microbatch_id a, microbatch_id b) {
       return precedes(compared(a, b), 0, a, b);
     });
     for (std::size_t at = 0; at < of.size(); ++at) {

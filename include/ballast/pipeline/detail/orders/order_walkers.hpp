@@ -5,9 +5,9 @@
 #include <ballast/core/detail/fixed_point_math.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/detail/orders/move_source.hpp>

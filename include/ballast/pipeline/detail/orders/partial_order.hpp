@@ -3,7 +3,7 @@
 #define BALLAST_PIPELINE_DETAIL_ORDERS_PARTIAL_ORDER_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -3,9 +3,9 @@
 #define BALLAST_PIPELINE_DETAIL_SCHEDULE_TASK_LIST_HPP
 
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/counting_sort.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -31,8 +31,7 @@ struct task_list {
   std::vector<pipeline_task> tasks;
   std::vector<std::size_t> first_of_rank;  ///< of ranks + 1
   std::vector<std::uint32_t> at;           ///< by number_of; no_task where there is none
-  std::vector<task_wait> needs;            ///< task after task
-  std::vector<std::size_t> first_need;     ///< of tasks + 1
+  jagged<std::size_t, task_wait> needs;    ///< of each task
 
   [[nodiscard]] std::size_t number_of(pipeline_task const& task) const noexcept
   {
@@ -45,7 +44,7 @@ struct task_list {
   /// schedule without deadlock since its rank has done it; then what it waits for.
   [[nodiscard]] std::span<task_wait const> needs_of(std::uint32_t task) const
   {
-    return span_of(needs, first_need[task], first_need[task + 1] - first_need[task]);
+    return needs[task];
   }
   /// What a task waits for: first the one before it on its rank, if there is one.
   [[nodiscard]] std::span<task_wait const> waits_for(std::uint32_t task) const
@@ -56,14 +55,13 @@ struct task_list {
 
 [[nodiscard]] inline std::string text_of(pipeline_task const& task)
 {
-  return concat({task.pass == pass::forward ? "forward " : "backward ", task.position, " on stage ",
-                 to_index(task.stage)});
+  return concat(task.pass == pass::forward ? "forward " : "backward ", task.position, " on stage ",
+                to_index(task.stage));
 }
 
 /// Fills in what each task of a list needs. Expects that its tasks are complete.
-inline void find_needs_into(task_list& list, stage_graph const& stages)
+inline void find_needs(task_list& list, stage_graph const& stages)
 {
-  list.first_need = {0};
   for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
     auto const& [position, stage, direction] = list.tasks[task];
     bool const forward = direction == pass::forward;
@@ -75,37 +73,36 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
       stage_id const other = forward ? link.from : link.to;
       list.needs.push_back({list.find({position, other, direction}), link.transfer});
     }
-    list.first_need.push_back(list.needs.size());
+    list.needs.end_row();
   }
 }
 
-/// Expects a new list.
-///
 /// Errors  those of compiled_schedule, except that a schedule that deadlocks is listed.
-[[nodiscard]] inline result<void> list_tasks_into(task_list& list, stage_graph const& stages,
+[[nodiscard]] inline result<task_list> list_tasks(stage_graph const& stages,
                                                   pipeline_schedule const& schedule)
 {
   if (schedule.ranks.size() != stages.ranks()) {
-    return fail(error_code::infeasible, 0,
-                concat({"the schedule is for ", schedule.ranks.size(),
-                        " pipeline ranks and the stages are on ", stages.ranks(),
-                        "; write one list of tasks per rank"}));
+    return fail(error_code::infeasible, 0, "the schedule is for ", schedule.ranks.size(),
+                " pipeline ranks and the stages are on ", stages.ranks(),
+                "; write one list of tasks per rank");
   }
   std::size_t listed = 0;
   for (auto const& tasks : schedule.ranks) { listed += tasks.size(); }
   if (listed < schedule.microbatches) {
-    return fail(error_code::infeasible, 0,
-                concat({"the schedule lists ", listed, " tasks for ", schedule.microbatches,
-                        " microbatches; every stage does a forward of each"}));
+    return fail(error_code::infeasible, 0, "the schedule lists ", listed, " tasks for ",
+                schedule.microbatches, " microbatches; every stage does a forward of each");
   }
-  if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) { return fits; }
+  if (auto const fits = check_microbatches(stages, schedule.microbatches); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  task_list list;
   list.microbatches = schedule.microbatches;
   list.at.assign(2 * stages.stages() * list.microbatches, no_task);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     list.first_of_rank.push_back(list.tasks.size());
     for (pipeline_task const& task : schedule.ranks[rank]) {
       auto const refuse = [&](error_code code, std::string_view why) {
-        return fail(code, rank, concat({"pipeline rank ", rank, " does ", text_of(task), why}));
+        return fail(code, rank, "pipeline rank ", rank, " does ", text_of(task), why);
       };
       if (task.position >= list.microbatches || to_index(task.stage) >= stages.stages()) {
         return refuse(error_code::out_of_range, ", which does not exist; leave it out");
@@ -130,15 +127,14 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
       for (std::uint32_t position = 0; position < list.microbatches; ++position) {
         pipeline_task const task{position, to_id<stage_id>(stage), direction};
         if (list.find(task) == no_task) {
-          return fail(error_code::infeasible, to_index(rank),
-                      concat({"pipeline rank ", to_index(rank), " never does ", text_of(task),
-                              "; add it"}));
+          return fail(error_code::infeasible, to_index(rank), "pipeline rank ", to_index(rank),
+                      " never does ", text_of(task), "; add it");
         }
       }
     }
   }
-  find_needs_into(list, stages);
-  return {};
+  find_needs(list, stages);
+  return list;
 }
 
 /// Returns tasks of which each needs the next and the last needs the first. They are tasks at which
@@ -192,7 +188,7 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
   }
   text += ", which ";
   if (named < cycle.size()) {
-    text += concat({"needs ", cycle.size() - named, " more, the last of which "});
+    text += concat("needs ", cycle.size() - named, " more, the last of which ");
   }
   return text + need(cycle.back(), cycle.front());
 }
@@ -201,35 +197,30 @@ inline void find_needs_into(task_list& list, stage_graph const& stages)
 /// then, task by task, those whose last need that one was.
 ///
 /// Errors      infeasible: the schedule deadlocks.
-[[nodiscard]] inline result<void> sort_tasks_into(std::vector<std::uint32_t>& sorted,
-                                                  stage_graph const& stages, task_list const& list)
+[[nodiscard]] inline result<std::vector<std::uint32_t>> sort_tasks(stage_graph const& stages,
+                                                                   task_list const& list)
 {
   std::size_t const count = list.tasks.size();
-  std::vector<std::size_t> first(count + 1, 0);  // of the tasks that need each, in `dependents`
-  for (task_wait const& need : list.needs) { ++first[need.task + 1]; }
-  std::vector<std::uint32_t> dependents(list.needs.size());
-  std::uint32_t task = 0;
-  counting_sort(
-      mutable_span_of(first), list.needs.size(),
-      [&](std::size_t need) { return list.needs[need].task; },
-      [&](std::size_t need, std::size_t at) {
-        while (list.first_need[task + 1] <= need) { ++task; }
-        dependents[at] = task;
-      });
+  jagged<std::size_t, std::uint32_t> dependents;  // the tasks that need each
+  dependents.fill(count, [&](auto const& visit) {
+    for (std::uint32_t task = 0; task < count; ++task) {
+      for (task_wait const& need : list.needs_of(task)) { visit(std::size_t{need.task}, task); }
+    }
+  });
 
   std::vector<std::uint32_t> unmet(count);
-  sorted.clear();
+  std::vector<std::uint32_t> sorted;
   sorted.reserve(count);
-  for (task = 0; task < count; ++task) {
+  for (std::uint32_t task = 0; task < count; ++task) {
     unmet[task] = static_cast<std::uint32_t>(list.needs_of(task).size());
     if (unmet[task] == 0) { sorted.push_back(task); }
   }
   for (std::size_t done = 0; done < sorted.size(); ++done) {
-    for (std::size_t at = first[sorted[done]]; at < first[sorted[done] + 1]; ++at) {
-      if (--unmet[dependents[at]] == 0) { sorted.push_back(dependents[at]); }
+    for (std::uint32_t const task : dependents[sorted[done]]) {
+      if (--unmet[task] == 0) { sorted.push_back(task); }
     }
   }
-  if (sorted.size() == count) { return {}; }
+  if (sorted.size() == count) { return sorted; }
   auto const cycle = find_cycle(stages, list, span_of(unmet));
   return fail(error_code::infeasible, to_index(stages[list.tasks[cycle.front()].stage].rank),
               "the schedule deadlocks: " + text_of(stages, list, span_of(cycle)) +

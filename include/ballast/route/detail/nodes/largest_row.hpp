@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_NODES_LARGEST_ROW_HPP
 #define BALLAST_ROUTE_DETAIL_NODES_LARGEST_ROW_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_DETAIL_NODES_NODE_ASSIGNMENT_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/nodes/largest_row.hpp>
 #include <ballast/route/detail/nodes/node_volumes.hpp>

@@ -2,7 +2,7 @@
 #ifndef BALLAST_ROUTE_DETAIL_NODES_NODE_PRICES_HPP
 #define BALLAST_ROUTE_DETAIL_NODES_NODE_PRICES_HPP
 
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/nodes/node_volumes.hpp>
 

@@ -3,7 +3,7 @@
 #define BALLAST_ROUTE_DETAIL_NODES_RELIEVE_RANKS_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/nodes/largest_row.hpp>
 #include <ballast/route/detail/nodes/node_assignment.hpp>

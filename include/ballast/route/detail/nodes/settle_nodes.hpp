@@ -3,8 +3,8 @@
 #define BALLAST_ROUTE_DETAIL_NODES_SETTLE_NODES_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/route/detail/nodes/node_assignment.hpp>
 #include <ballast/route/detail/nodes/node_volumes.hpp>
 #include <ballast/route/detail/nodes/relieve_ranks.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
-#define BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
+#ifndef BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
+#define BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP
 
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/thread_meeting.hpp>
@@ -44,21 +44,21 @@ struct copy_engine_pull {
 /// Ensures     (1) in (c) and (e) a stream waits only for peers with which it exchanges bytes
 ///             (2) a failure of CUDA ends the exchange after (e), or before (b); then the rank
 ///                 leaves the group
-class copy_engine_seat {
+class copy_engine_member {
  public:
-  copy_engine_seat(std::shared_ptr<thread_meeting> meeting, std::size_t self,
-                   copy_engine_ranks members, copy_engine_options settings)
+  copy_engine_member(std::shared_ptr<thread_meeting> meeting, std::size_t self,
+                     copy_engine_ranks members, copy_engine_options settings)
       : group(std::move(meeting)),
         rank(self),
         ranks(std::move(members)),
         options(settings),
         batch_(ranks.size())
   {}
-  copy_engine_seat(copy_engine_seat const&) = delete;
-  copy_engine_seat& operator=(copy_engine_seat const&) = delete;
+  copy_engine_member(copy_engine_member const&) = delete;
+  copy_engine_member& operator=(copy_engine_member const&) = delete;
 
   /// Leaves the group, and waits for running copies, at most until the deadline.
-  ~copy_engine_seat()
+  ~copy_engine_member()
   {
     group->leave(rank);
     (void)quiesce();
@@ -177,4 +177,4 @@ class copy_engine_seat {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_GPU_DETAIL_COPY_ENGINE_SEAT_HPP
+#endif  // BALLAST_GPU_DETAIL_COPY_ENGINE_MEMBER_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/detail/nccl_roll_call.hpp>
+#include <ballast/gpu/detail/nccl_missing_ranks.hpp>
 
 #include <gmock/gmock.h>
 #include "../comm/traffic.hpp"
@@ -27,7 +27,7 @@ using ballast_test::soon;
 using ballast_test::time_bound;
 using std::chrono::milliseconds;
 
-using roll_call = ballast::detail::nccl_roll_call<std::allocator<std::byte>>;
+using missing_ranks = ballast::detail::nccl_missing_ranks<std::allocator<std::byte>>;
 
 /// Calls body(queue, roll call, rank) on a thread per rank.
 template <class Body>
@@ -36,7 +36,7 @@ void on_ranks(std::size_t size, milliseconds deadline, Body body)
   nccl_ranks ranks(size);
   ranks.run([&](std::size_t rank) {
     nccl_queue queue(ranks.comm(rank), std::make_shared<nccl_stream>(ranks.stream(rank), deadline));
-    roll_call roll(rank, size, {});
+    missing_ranks roll(rank, size, {});
     body(queue, roll, rank);
   });
 }
@@ -44,7 +44,7 @@ void on_ranks(std::size_t size, milliseconds deadline, Body body)
 TEST(NcclRollCall, SucceedsOnAllRanksThatAgree)  // Ensures (1)
 {
   for (std::size_t const size : {1U, 2U, 5U}) {
-    on_ranks(size, time_bound, [size](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+    on_ranks(size, time_bound, [size](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
       ballast::random_source random(20240607);
       for (int trial = 0; trial < 50; ++trial) {
         auto const bytes = ballast_test::random_traffic(random, size, 1000);
@@ -61,7 +61,7 @@ TEST(NcclRollCall, SucceedsOnAllRanksThatAgree)  // Ensures (1)
 TEST(NcclRollCall, TellsEveryRankOfAnyTwoThatDisagree)  // Ensures (1) (2)
 {
   constexpr std::size_t size = 4;
-  on_ranks(size, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(size, time_bound, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     ballast::random_source random(20240608);
     for (std::size_t trial = 0; trial < 100; ++trial) {
       auto const bytes = ballast_test::random_traffic(random, size, 1000);
@@ -85,7 +85,7 @@ TEST(NcclRollCall, TellsEveryRankOfAnyTwoThatDisagree)  // Ensures (1) (2)
 
 TEST(NcclRollCall, NamesThoseWhoCallForSomethingElse)
 {
-  on_ranks(5, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(5, time_bound, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     collective_call const call = rank == 1 || rank == 4
                                      ? collective_call{collective::broadcast, 10, rank_id{2}}
                                      : collective_call{collective::broadcast, 10, rank_id{3}};
@@ -98,7 +98,7 @@ TEST(NcclRollCall, NamesThoseWhoCallForSomethingElse)
 
 TEST(NcclRollCall, NamesTheOneThatSplits)
 {
-  on_ranks(3, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(3, time_bound, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     auto const done = rank == 2 ? roll(queue, {collective::split}, {}, {}, 7)
                                 : roll(queue, {collective::barrier});
     ASSERT_FALSE(done);
@@ -112,7 +112,7 @@ TEST(NcclRollCall, NamesTheOneThatSplits)
 TEST(NcclRollCall, CollectsColours)
 {
   constexpr std::uint32_t step = 0x3fff'ffff;  // up to the largest of 32 bits and beyond NCCL's
-  on_ranks(5, time_bound, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(5, time_bound, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     ASSERT_TRUE(roll(queue, {collective::split}, {}, {}, static_cast<std::uint32_t>(rank) * step));
     for (std::size_t peer = 0; peer < 5; ++peer) {
       EXPECT_EQ(roll.colour_of(peer), static_cast<std::uint32_t>(peer) * step);
@@ -122,7 +122,7 @@ TEST(NcclRollCall, CollectsColours)
 
 TEST(NcclRollCall, NamesThoseNotHeardFrom)  // Errors
 {
-  on_ranks(5, soon, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(5, soon, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     if (rank == 0 || rank == 3) { return; }
     auto const done = roll(queue, {collective::barrier});
     ASSERT_FALSE(done);
@@ -134,7 +134,7 @@ TEST(NcclRollCall, NamesThoseNotHeardFrom)  // Errors
 // The stream is busy with an exchange that never ends: the words are still behind it.
 TEST(NcclRollCall, BlamesNobodyWhereItsOwnWordHasNotLeft)  // Errors
 {
-  on_ranks(2, soon, [](nccl_queue& queue, roll_call& roll, std::size_t rank) {
+  on_ranks(2, soon, [](nccl_queue& queue, missing_ranks& roll, std::size_t rank) {
     std::byte byte{};
     std::vector<std::size_t> bytes(2);
     bytes[1 - rank] = 1;

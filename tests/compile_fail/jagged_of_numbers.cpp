@@ -1,5 +1,5 @@
 // EXPECT: (constraint failure|constraints not satisfied)
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/core/groups.hpp>
+#include <ballast/core/jagged.hpp>
 
-ballast::groups<int, ballast::sample_id> bags;
+ballast::jagged<int, ballast::sample_id> bags;

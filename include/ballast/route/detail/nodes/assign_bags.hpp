@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_DETAIL_NODES_SEAT_BATCHES_HPP
-#define BALLAST_ROUTE_DETAIL_NODES_SEAT_BATCHES_HPP
+#ifndef BALLAST_ROUTE_DETAIL_NODES_ASSIGN_BAGS_HPP
+#define BALLAST_ROUTE_DETAIL_NODES_ASSIGN_BAGS_HPP
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/detail/nodes/node_volumes.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -23,18 +23,18 @@ namespace ballast::inline v0::detail {
 /// Shapes      node_of[m], bag_of[m]; bag_of is overwritten.
 /// Expects     node_of gives every node as many batches of a kind as it has bags of it.
 /// Complexity  O(E log E + m log m) for E pairs of a rank and a batch.
-inline void seat_batches(node_volumes const& volumes, bag_layout const& bags,
-                         std::span<std::uint32_t const> node_of, std::span<bag_id> bag_of,
-                         workspace& memory)
+inline void assign_bags(node_volumes const& volumes, bag_layout const& bags,
+                        std::span<std::uint32_t const> node_of, std::span<bag_id> bag_of,
+                        workspace& memory)
 {
-  struct seat {
+  struct candidate {
     tokens kept;
     std::uint32_t batch;
     std::uint32_t bag;
   };
   std::size_t const batches = volumes.batches();
   auto scratch = memory.open();
-  std::span<seat> const seats = scratch.take<seat>(volumes.entries());
+  std::span<candidate> const candidates = scratch.take<candidate>(volumes.entries());
   std::size_t found = 0;
   for (std::size_t batch = 0; batch < batches; ++batch) {
     if (volumes.kind_of(batch) == node_volumes::none) { continue; }
@@ -42,13 +42,13 @@ inline void seat_batches(node_volumes const& volumes, bag_layout const& bags,
     for (batch_volume const& each : volumes.of_batch(batch, node_of[batch])) {
       auto const bag = static_cast<std::uint32_t>(bags.bag_of(rank_id{each.peer}));
       if (volumes.kind_of(bag) != volumes.kind_of(batch)) { continue; }
-      bool const same = found > first && seats[found - 1].bag == bag;
-      if (!same) { seats[found++] = {0, static_cast<std::uint32_t>(batch), bag}; }
-      seats[found - 1].kept += each.count;
+      bool const same = found > first && candidates[found - 1].bag == bag;
+      if (!same) { candidates[found++] = {0, static_cast<std::uint32_t>(batch), bag}; }
+      candidates[found - 1].kept += each.count;
     }
   }
-  auto const best_first = seats.first(found);
-  std::sort(best_first.begin(), best_first.end(), [](seat const& a, seat const& b) {
+  auto const best_first = candidates.first(found);
+  std::sort(best_first.begin(), best_first.end(), [](candidate const& a, candidate const& b) {
     return precedes(b.kept, a.kept, a.batch, b.batch, a.bag, b.bag);
   });
 
@@ -64,7 +64,7 @@ inline void seat_batches(node_volumes const& volumes, bag_layout const& bags,
   for (std::size_t batch = 0; batch < batches; ++batch) {
     if (volumes.kind_of(batch) == node_volumes::none) { take(batch, batch); }
   }
-  for (seat const& each : best_first) { take(each.batch, each.bag); }
+  for (candidate const& each : best_first) { take(each.batch, each.bag); }
   for (std::size_t batch = 0; batch < batches; ++batch) {
     if (volumes.home_of(batch) == node_of[batch]) { take(batch, batch); }
   }
@@ -90,4 +90,4 @@ inline void seat_batches(node_volumes const& volumes, bag_layout const& bags,
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_ROUTE_DETAIL_NODES_SEAT_BATCHES_HPP
+#endif  // BALLAST_ROUTE_DETAIL_NODES_ASSIGN_BAGS_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COMM_DETAIL_THREAD_STANDING_HPP
-#define BALLAST_COMM_DETAIL_THREAD_STANDING_HPP
+#ifndef BALLAST_COMM_DETAIL_THREAD_WAITS_HPP
+#define BALLAST_COMM_DETAIL_THREAD_WAITS_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -18,12 +18,12 @@ namespace ballast::inline v0::detail {
 /// failure, which becomes everybody's.
 ///
 /// Expects     all members are used with `mutex` locked.
-struct thread_standing {
+struct thread_waits {
   /// What a rank may wait for beside a rank: nothing, and all ranks that do not wait for this too.
   static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
   static constexpr std::size_t everybody = static_cast<std::size_t>(-2);
 
-  explicit thread_standing(std::size_t ranks)
+  explicit thread_waits(std::size_t ranks)
       : woken(ranks), left(ranks, false), waits_for(ranks, nobody)
   {}
 
@@ -93,4 +93,4 @@ struct thread_standing {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COMM_DETAIL_THREAD_STANDING_HPP
+#endif  // BALLAST_COMM_DETAIL_THREAD_WAITS_HPP

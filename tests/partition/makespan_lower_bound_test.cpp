@@ -1,4 +1,4 @@
-#include <ballast/partition/lower_bound.hpp>  // first: proves it is self-contained
+#include <ballast/partition/makespan_lower_bound.hpp>  // first: proves it is self-contained
 
 #include "../support/direct_problem.hpp"
 #include "../support/instances.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_DETAIL_NCCL_ROLL_CALL_HPP
-#define BALLAST_GPU_DETAIL_NCCL_ROLL_CALL_HPP
+#ifndef BALLAST_GPU_DETAIL_NCCL_MISSING_RANKS_HPP
+#define BALLAST_GPU_DETAIL_NCCL_MISSING_RANKS_HPP
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
@@ -35,9 +35,9 @@ namespace ballast::inline v0::detail {
 ///             timed_out: `ranks` have not been heard; empty if NCCL has not even begun. transport.
 /// Complexity  O(P) calls of NCCL, 32 bytes to each rank.
 template <class Allocator>
-class nccl_roll_call {
+class nccl_missing_ranks {
  public:
-  nccl_roll_call(std::size_t rank, std::size_t ranks, Allocator const& allocator)
+  nccl_missing_ranks(std::size_t rank, std::size_t ranks, Allocator const& allocator)
       : rank_(rank),
         words_(2 * ranks, typename words::allocator_type(allocator)),
         bytes_(ranks, sizeof(word))
@@ -157,4 +157,4 @@ class nccl_roll_call {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_GPU_DETAIL_NCCL_ROLL_CALL_HPP
+#endif  // BALLAST_GPU_DETAIL_NCCL_MISSING_RANKS_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/detail/mpi/mpi_roll_call.hpp>
+#include <ballast/comm/detail/mpi/mpi_missing_ranks.hpp>
 
 #include <gtest/gtest.h>
 #include "mpi_world.hpp"  // defines: ballast_test::{world_barrier, world_rank, world_size}
@@ -14,13 +14,13 @@
 namespace {
 
 using ballast::rank_id;
-using ballast::detail::mpi_roll_call;
+using ballast::detail::mpi_missing_ranks;
 using ballast_test::world_barrier;
 using ballast_test::world_members;
 using ballast_test::world_rank;
 using ballast_test::world_size;
 using namespace std::chrono_literals;
-using presence = mpi_roll_call::presence;
+using presence = mpi_missing_ranks::presence;
 
 // Each test on a communicator of its own, which stays: messages that were not received may be left.
 class MpiRollCall : public testing::Test {
@@ -50,12 +50,12 @@ class MpiRollCall : public testing::Test {
   }
 
   static constexpr int tag = 17;
-  static inline std::vector<mpi_roll_call> kept;
+  static inline std::vector<mpi_missing_ranks> kept;
 
   std::size_t const self_ = world_rank();
   std::size_t const peers_ = world_size() - 1;
   MPI_Comm control_ = MPI_COMM_NULL;
-  mpi_roll_call roll_;
+  mpi_missing_ranks roll_;
 };
 
 TEST_F(MpiRollCall, FindsAllWhoAnswer)
@@ -73,7 +73,7 @@ TEST_F(MpiRollCall, NamesThoseThatCameLast)
 {
   if (peers_ == 0) { return; }
   come(1);
-  roll_.wait_for(mpi_roll_call::everybody, true);
+  roll_.wait_for(mpi_missing_ranks::everybody, true);
   roll_.call(presence::here, self_ == 1 ? 499ms : 1s);
   hear(peers_);
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{rank_id{1}});
@@ -85,7 +85,7 @@ TEST_F(MpiRollCall, DoesNotNameThoseThatHaveNotWaitedLongFurtherOn)
   if (peers_ == 0) { return; }
   come(self_ == 1 ? 2 : 1);
   if (self_ == 1) { hear(1); }
-  roll_.wait_for(mpi_roll_call::everybody, self_ != 1);
+  roll_.wait_for(mpi_missing_ranks::everybody, self_ != 1);
   roll_.call(presence::here, self_ == 1 ? 0ms : 1s);
   hear(self_ == 1 ? peers_ - 1 : peers_);
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
@@ -96,7 +96,7 @@ TEST_F(MpiRollCall, DoesNotNameThoseThatHaveFinishedAndWaitInNone)
 {
   if (peers_ == 0) { return; }
   come(1);
-  roll_.wait_for(self_ == 1 ? mpi_roll_call::nobody : mpi_roll_call::everybody, self_ != 1);
+  roll_.wait_for(self_ == 1 ? mpi_missing_ranks::nobody : mpi_missing_ranks::everybody, self_ != 1);
   roll_.call(presence::here, self_ == 1 ? 0ms : 1s);
   hear(peers_);
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
@@ -107,12 +107,12 @@ TEST_F(MpiRollCall, IgnoresRanksThatAreNotInItsGroup)  // Ensures (3)
 {
   if (peers_ < 2) { return; }
   if (self_ == 0) {
-    mpi_roll_call pair;
+    mpi_missing_ranks pair;
     pair.open(control_, tag, {0, 2}, 0);
     pair.call(presence::here, 1s);
     kept.push_back(std::move(pair));
   } else if (self_ == 2) {
-    mpi_roll_call pair;
+    mpi_missing_ranks pair;
     pair.open(control_, tag, {1, 2}, 1);
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Status status{};
@@ -127,7 +127,7 @@ TEST_F(MpiRollCall, IgnoresRanksThatAreNotInItsGroup)  // Ensures (3)
 TEST_F(MpiRollCall, ComparesOperations)
 {
   for (int const earlier : {0, 4'000, 8'190}) {  // the last goes on from 0
-    kept.push_back(std::exchange(roll_, mpi_roll_call()));
+    kept.push_back(std::exchange(roll_, mpi_missing_ranks()));
     MPI_Comm_dup(MPI_COMM_WORLD, &control_);
     roll_.open(control_, tag, world_members(), self_);
     come(earlier + (self_ == 0 ? 2 : static_cast<int>(self_)));
@@ -172,7 +172,7 @@ TEST_F(MpiRollCall, NamesThoseForWhichTransfersWait)
   if (!silent) {
     int const awaited = self_ == 0   ? 1
                         : self_ == 1 ? static_cast<int>(peers_)
-                                     : mpi_roll_call::everybody;
+                                     : mpi_missing_ranks::everybody;
     roll_.wait_for(awaited, self_ == 0);
     roll_.call(presence::here, 1s);
     hear(peers_ - 1);
@@ -181,7 +181,7 @@ TEST_F(MpiRollCall, NamesThoseForWhichTransfersWait)
   }
   world_barrier();
   if (silent) {  // and it says the same when it comes
-    roll_.wait_for(mpi_roll_call::nobody, false);
+    roll_.wait_for(mpi_missing_ranks::nobody, false);
     hear(peers_);
     roll_.call(presence::late, 0s);
     EXPECT_TRUE(roll_.is_settled());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_CORE_UNITS_HPP
-#define BALLAST_CORE_UNITS_HPP
+#ifndef BALLAST_CORE_QUANTITIES_HPP
+#define BALLAST_CORE_QUANTITIES_HPP
 
 #include <ballast/core/config.hpp>
 
@@ -29,4 +29,4 @@ inline constexpr cost_units no_cost = std::numeric_limits<cost_units>::max();
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_CORE_UNITS_HPP
+#endif  // BALLAST_CORE_QUANTITIES_HPP

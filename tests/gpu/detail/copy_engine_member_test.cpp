@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/detail/copy_engine_seat.hpp>
+#include <ballast/gpu/detail/copy_engine_member.hpp>
 
 #include "../../support/time_limits.hpp"
 #include "../copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch}
@@ -23,8 +23,8 @@ namespace {
 using ballast::collective;
 using ballast::error_code;
 using ballast::result;
+using ballast::detail::copy_engine_member;
 using ballast::detail::copy_engine_pull;
-using ballast::detail::copy_engine_seat;
 using ballast::detail::thread_meeting;
 using ballast_test::launch;
 using ballast_test::time_bound;
@@ -40,7 +40,7 @@ class CopyEngineSeat : public testing::Test {
   struct rank {
     std::vector<std::byte> send;
     std::vector<std::byte> receive;
-    std::unique_ptr<copy_engine_seat> seat;
+    std::unique_ptr<copy_engine_member> seat;
   };
 
   void make(std::size_t ranks, milliseconds deadline = time_bound)
@@ -52,8 +52,8 @@ class CopyEngineSeat : public testing::Test {
       all.push_back(
           {std::vector<std::byte>(block, std::byte{0xdd}),
            std::vector<std::byte>(ranks * block, std::byte{0xee}),
-           std::make_unique<copy_engine_seat>(group, self, members,
-                                              ballast::copy_engine_options{.deadline = deadline})});
+           std::make_unique<copy_engine_member>(
+               group, self, members, ballast::copy_engine_options{.deadline = deadline})});
     }
   }
 

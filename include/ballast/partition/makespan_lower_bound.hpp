@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARTITION_LOWER_BOUND_HPP
-#define BALLAST_PARTITION_LOWER_BOUND_HPP
+#ifndef BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP
+#define BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/detail/heap_sort.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/units.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
@@ -47,10 +46,10 @@ struct started_bags {
     least_starts[0] = 0;
     std::copy(starts.begin(), starts.end(), least_starts.begin() + 1);
     std::span<cost_units> const started = least_starts.subspan(1);
-    heap_sort(started, std::less{});
+    std::sort(started.begin(), started.end(), std::less{});
     std::partial_sum(least_starts.begin(), least_starts.end(), least_starts.begin());
     std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
-    heap_sort(fastest_first, std::greater{});
+    std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
   }
 
   [[nodiscard]] bool one_speed() const noexcept
@@ -76,7 +75,7 @@ struct started_bags {
   std::size_t const count = problem.gpus.size();
   std::span<std::uint32_t> const largest_first = scratch.take<std::uint32_t>(count);
   std::iota(largest_first.begin(), largest_first.end(), std::uint32_t{0});
-  heap_sort(largest_first, [&](std::uint32_t a, std::uint32_t b) {
+  std::sort(largest_first.begin(), largest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
     return problem.gpus[a] != problem.gpus[b] ? problem.gpus[a] > problem.gpus[b] : a > b;
   });
   // A sample that is too short for the k largest bags can use `largest_first` from the k-th on:
@@ -278,4 +277,4 @@ struct started_bags {
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PARTITION_LOWER_BOUND_HPP
+#endif  // BALLAST_PARTITION_MAKESPAN_LOWER_BOUND_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP
-#define BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP
+#ifndef BALLAST_COMM_DETAIL_MPI_MPI_MISSING_RANKS_HPP
+#define BALLAST_COMM_DETAIL_MPI_MPI_MISSING_RANKS_HPP
 
 #include <ballast/core/ids.hpp>
 
@@ -42,7 +42,7 @@ namespace ballast::inline v0::detail {
 ///             (2) nothing but open() and missing() throws
 ///             (3) messages of ranks that are not in the group change nothing
 /// Complexity  O(P) messages for call(), and for each reply; is_settled() and missing() O(P).
-class mpi_roll_call {
+class mpi_missing_ranks {
  public:
   enum class presence : int { unheard, here, late };
 
@@ -260,4 +260,4 @@ class mpi_roll_call {
 
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COMM_DETAIL_MPI_MPI_ROLL_CALL_HPP
+#endif  // BALLAST_COMM_DETAIL_MPI_MPI_MISSING_RANKS_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/pipeline/lower_bound.hpp>  // first: proves it is self-contained
+#include <ballast/pipeline/order_lower_bound.hpp>  // first: proves it is self-contained
 
 #include "../support/bound_cases.hpp"
 #include "../support/compiled_schedules.hpp"
@@ -9,7 +9,6 @@
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
-#include <ballast/core/value_or_throw.hpp>
 #include <ballast/pipeline/gpipe.hpp>
 
 #include <algorithm>
@@ -99,8 +98,8 @@ TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
 {
   // [order_lower_bound]
   auto const stages = ballast::chain_of_stages(4, 4);
-  auto const tasks = value_or_throw(ballast::gpipe{}(stages, 5));
-  auto const schedule = value_or_throw(ballast::compiled_schedule::make(stages, tasks));
+  auto const tasks = ballast::gpipe{}(stages, 5).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
   ballast::pipeline_times times(5, 4);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const time =

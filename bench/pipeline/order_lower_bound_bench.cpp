@@ -8,8 +8,8 @@
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/joined_stages.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/lower_bound.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/detail/nodes/seat_batches.hpp>
+#include <ballast/route/detail/nodes/assign_bags.hpp>
 
 #include "node_job.hpp"
 
@@ -34,10 +34,10 @@ TEST(SeatBatches, GiveABatchTheGpuThatHasMostOfIt)
   node_volumes const volumes(read, owner, bags, machines, scratch);
   std::vector<bag_id> bag_of(4);
   std::vector<std::uint32_t> const node_of{1, 1, 0, 0};
-  ballast::detail::seat_batches(volumes, bags, node_of, bag_of, memory);
+  ballast::detail::assign_bags(volumes, bags, node_of, bag_of, memory);
   EXPECT_EQ(bag_of, (std::vector{bag_id{3}, bag_id{2}, bag_id{0}, bag_id{1}}));
   std::vector<std::uint32_t> const at_home{0, 0, 1, 1};
-  ballast::detail::seat_batches(volumes, bags, at_home, bag_of, memory);
+  ballast::detail::assign_bags(volumes, bags, at_home, bag_of, memory);
   EXPECT_EQ(bag_of, (std::vector{bag_id{1}, bag_id{0}, bag_id{2}, bag_id{3}}));
 }
 
@@ -55,7 +55,7 @@ TEST(SeatBatches, KeepKindsAndNodes)
     auto scratch = memory.open();
     node_volumes const volumes(job.read, job.plan.owner, job.bags, job.machines, scratch);
     std::vector<bag_id> bag_of(6);
-    ballast::detail::seat_batches(volumes, bags, node_of, bag_of, memory);
+    ballast::detail::assign_bags(volumes, bags, node_of, bag_of, memory);
     for (std::size_t batch = 0; batch < 6; ++batch) {
       std::size_t const bag = ballast::to_index(bag_of[batch]);
       ASSERT_LT(bag, 6U);

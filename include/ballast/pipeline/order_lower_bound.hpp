@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PIPELINE_LOWER_BOUND_HPP
-#define BALLAST_PIPELINE_LOWER_BOUND_HPP
+#ifndef BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
+#define BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/units.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/detail/bounds/crossing_bound.hpp>
@@ -106,4 +106,4 @@ namespace ballast::inline v0 {
 
 }  // namespace ballast::inline v0
 
-#endif  // BALLAST_PIPELINE_LOWER_BOUND_HPP
+#endif  // BALLAST_PIPELINE_ORDER_LOWER_BOUND_HPP
