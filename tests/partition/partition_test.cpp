@@ -98,6 +98,7 @@ TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
   std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
   auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length);
   ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->lengths, lengths);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] > 0 && lengths[sample] < 4) {
       EXPECT_LT(to_index(plan->owner[sample]), 4U) << "sample " << sample;

@@ -63,6 +63,7 @@ void expect_true_plan(sharding_plan const& plan, sharding_step const& step)
   EXPECT_EQ(plan.makespan, *std::ranges::max_element(loads));
   EXPECT_LE(plan.lower_bound, plan.makespan);
   EXPECT_EQ(plan.groups_digest, step.groups.digest());
+  EXPECT_EQ(plan.lengths, step.lengths);
 }
 
 TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against all plans

@@ -84,6 +84,7 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
       detail::sample_prices<CostOf>{cost_of, detail::mutable_span_of(plan.costs),
                                     detail::mutable_span_of(plan.attention)});
   if (!read) { return read; }
+  plan.lengths.assign(lengths.own.begin(), lengths.own.end());
   plan.short_samples = lengths.short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
   plan.loads.assign(bags.size(), 0);

@@ -18,8 +18,8 @@ namespace ballast::inline v0 {
 
 /// Which bag computes which samples, and how good that is.
 ///
-/// Shapes      owner[n], costs[n], loads[m], samples: m groups; attention[n] of plans that pad
-///             attention alone, otherwise empty.
+/// Shapes      owner[n], lengths[n], costs[n], loads[m], samples: m rows; attention[n] of plans that
+///             pad attention alone, otherwise empty.
 /// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit
 ///             per GPU, or per unit of speed where GPUs differ.
 /// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only
@@ -37,6 +37,7 @@ namespace ballast::inline v0 {
 ///                 where the constraints give no home
 struct partition_plan {
   std::vector<bag_id> owner;
+  std::vector<tokens> lengths;  ///< of the samples, as they were planned
   std::vector<cost_units> costs;
   std::vector<cost_units> attention;  ///< what of each cost is attention
   std::vector<cost_units> loads;

@@ -185,6 +185,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
         " tokens found no group with room beside the others, where each GPU may hold ",
         tokens_per_gpu, " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
   }
+  plan.lengths.assign(lengths.begin(), lengths.end());
   plan.owner.resize(lengths.size());
   std::transform(search.owner().begin(), search.owner().end(), plan.owner.begin(),
                  [](std::uint32_t group) { return to_id<group_id>(group); });

@@ -19,7 +19,7 @@ namespace ballast::inline v0 {
 /// Which group of GPUs computes which sequence, and how good that is. The number of GPUs of the
 /// group is the degree to which the sequence is split.
 ///
-/// Shapes      owner[n], costs[n], loads[N], tokens_of[N], samples: one group of samples for each
+/// Shapes      owner[n], lengths[n], costs[n], loads[N], tokens_of[N], samples: one row for each
 ///             group of GPUs.
 /// Units       costs, loads, makespan and lower_bound in the cost model's unit, per GPU.
 /// Ensures     (1) sequence i belongs to group owner[i], and to samples[owner[i]] only
@@ -31,6 +31,7 @@ namespace ballast::inline v0 {
 ///                 makespan, so this one is at most gap() above the optimum
 struct sharding_plan {
   std::vector<group_id> owner;
+  std::vector<tokens> lengths;  ///< of the sequences, as they were planned
   std::vector<cost_units> costs;
   std::vector<cost_units> loads;
   std::vector<tokens> tokens_of;
