@@ -21,6 +21,7 @@
 #include <ballast/runtime/reprofile.hpp>
 #include <ballast/runtime/schedule_layout.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 

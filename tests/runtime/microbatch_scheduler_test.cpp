@@ -270,13 +270,6 @@ TEST(MicrobatchScheduler, SaysWhatIsWrong)
   auto setup = small_setup(2, 4);
   setup.modules.pop_back();
   EXPECT_THAT(makes::make(setup, {}).error().message, HasSubstr("2 modules was given 1"));
-  setup = small_setup(2, 4);
-  setup.modules[1].layers = {};
-  EXPECT_EQ(makes::make(setup, {}).error().position, 1U);
-  setup = small_setup(2, 4);
-  setup.modules[0].replicas = 4;
-  EXPECT_THAT(makes::make(setup, {}).error().message,
-              HasSubstr("5 stages in each of 2 groups of replicas, and the schedule has 4"));
 }
 
 }  // namespace

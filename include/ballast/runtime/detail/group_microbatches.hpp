@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
+#define BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
+
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/vectors/vector_plan.hpp>
+#include <ballast/partition/vectors/vector_refine.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/runtime/scheduler_setup.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// The samples of a global batch in microbatches, these in groups of replicas, and what one group at a
+/// time has: which replica computes which sample, and how long each stage takes for each microbatch.
+///
+/// Expects     replica_groups(setup, D) == groups.
+/// Ensures     no replica of the last module holds more than most_per_microbatch
+/// Errors      those of partition_vectors, positions of the global batch.
+template <std::size_t D, class Split>
+class group_microbatches {
+ public:
+  using sample_time = std::array<stage_time, D>;
+
+  /// A sample of the group: its microbatch there times the replicas of the module, and on which of
+  /// them.
+  struct shared_sample {
+    sample_id sample{};
+    std::size_t bin = 0;
+  };
+
+  group_microbatches(scheduler_setup const& setup, std::uint32_t groups, Split split)
+      : modules_(setup.modules),
+        most_per_microbatch_(setup.most_per_microbatch),
+        groups_(groups),
+        split_(std::move(split)),
+        ones_(groups * setup.schedule.microbatches(), 1),
+        times_(setup.schedule.microbatches(), setup.schedule.stages().stages())
+  {
+    for (scheduled_module& each : modules_) { each.replicas /= groups; }
+  }
+
+  /// Replicas of a module in a group.
+  [[nodiscard]] std::size_t replicas(std::size_t module) const { return modules_[module].replicas; }
+
+  /// Samples to the microbatches of all groups, and these to groups.
+  [[nodiscard]] result<void> split(workspace& memory, std::span<tokens const> sizes,
+                                   std::span<sample_time const> times)
+  {
+    auto const stage_costs = [this](sample_time const& each) {
+      cost_vector<D> costs;
+      for (std::size_t module = 0; module < D; ++module) {
+        auto const& layers = modules_[module].layers;
+        std::uint32_t const most = *std::max_element(layers.begin(), layers.end());
+        auto const all = modules_[module].all_layers() * replicas(module);
+        auto const work = static_cast<uint128>(each[module].forward + each[module].backward) * most;
+        costs[module] = static_cast<cost_units>((work + all - 1) / all);
+      }
+      return costs;
+    };
+    partition_constraints limit;
+    if (most_per_microbatch_ != limit.no_limit) {
+      weights_.resize(times.size());
+      for (std::size_t sample = 0; sample < times.size(); ++sample) {
+        weights_[sample] = sizes[sample * D + D - 1];
+      }
+      auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
+      bool const endless = most_per_microbatch_ > limit.no_limit / sharing;
+      limit.weights = span_of(weights_);
+      limit.most_per_gpu = endless ? limit.no_limit : most_per_microbatch_ * sharing;
+    }
+    auto done =
+        partition_vectors_into(parts_, memory, times, ones_.size(), split_, stage_costs, limit);
+    if (!done) { return done; }
+    return partition_vectors_into(
+        of_groups_, memory, parts_.loads, groups_, vector_refine{}, std::identity{},
+        {.most_per_gpu = static_cast<std::int64_t>(ones_.size() / groups_),
+         .weights = span_of(ones_)});
+  }
+
+  /// The microbatches of all groups, as split() made them.
+  [[nodiscard]] vector_plan<D> const& parts() const { return parts_; }
+
+  /// The samples of a group's microbatches to the replicas of every module.
+  [[nodiscard]] result<void> share(workspace& memory, std::size_t group,
+                                   std::span<tokens const> sizes,
+                                   std::span<sample_time const> times)
+  {
+    clear_times();
+    for (std::size_t module = 0; module < D; ++module) {
+      shared_[module].clear();
+      auto const own = of_groups_.samples[to_id<bin_id>(group)];
+      for (std::size_t position = 0; position < own.size(); ++position) {
+        auto const samples = parts_.samples[to_id<bin_id>(to_index(own[position]))];
+        if (replicas(module) > 1) {
+          if (auto done = to_replicas(memory, module, samples, sizes, times); !done) {
+            return done;
+          }
+        }
+        for (std::size_t index = 0; index < samples.size(); ++index) {
+          std::size_t const replica =
+              replicas(module) > 1 ? to_index(of_replicas_.owner[index]) : 0;
+          std::size_t const bin = position * replicas(module) + replica;
+          shared_[module].push_back({samples[index], bin});
+          add_time(module, bin, times[to_index(samples[index])][module]);
+        }
+      }
+    }
+    set_times();
+    return {};
+  }
+
+  /// What share() has found of a module.
+  [[nodiscard]] std::span<shared_sample const> shared(std::size_t module) const
+  {
+    return span_of(shared_[module]);
+  }
+
+  /// Takes the times of a group whose samples are where a scheduled_step has them, in its order.
+  void take_times(std::size_t group, std::array<std::vector<bin_id>, D> const& owner,
+                  std::span<sample_time const> times)
+  {
+    clear_times();
+    for (std::size_t module = 0; module < D; ++module) {
+      std::size_t const bins = sums_[module].size();
+      for (std::size_t sample = 0; sample < times.size(); ++sample) {
+        std::size_t const bin = to_index(owner[module][sample]);
+        if (bin / bins == group) { add_time(module, bin % bins, times[sample][module]); }
+      }
+    }
+    set_times();
+  }
+
+  /// The times of the group that share() or take_times() was called for last.
+  [[nodiscard]] pipeline_times const& times() const { return times_; }
+
+ private:
+  /// The samples of a microbatch to the replicas of a module.
+  [[nodiscard]] result<void> to_replicas(workspace& memory, std::size_t module,
+                                         std::span<sample_id const> samples,
+                                         std::span<tokens const> sizes,
+                                         std::span<sample_time const> times)
+  {
+    auto const cost = [&](sample_id sample) {
+      auto const [forward, backward] = times[to_index(sample)][module];
+      return cost_vector<1>{forward + backward};
+    };
+    partition_constraints limit;
+    if (module + 1 == D && most_per_microbatch_ != limit.no_limit) {
+      own_weights_.clear();
+      for (sample_id const sample : samples) {
+        own_weights_.push_back(sizes[to_index(sample) * D + module]);
+      }
+      limit.weights = span_of(own_weights_);
+      limit.most_per_gpu = most_per_microbatch_;
+    }
+    auto done = partition_vectors_into(of_replicas_, memory, samples, replicas(module),
+                                       vector_refine{}, cost, limit);
+    if (!done && done.error().position < samples.size()) {  // of the microbatch, not of the batch
+      done.error().position = to_index(samples[done.error().position]);
+    }
+    return done;
+  }
+
+  void clear_times()
+  {
+    for (std::size_t module = 0; module < D; ++module) {
+      sums_[module].assign(ones_.size() / groups_ * replicas(module), {});
+    }
+  }
+
+  void add_time(std::size_t module, std::size_t bin, stage_time const& time)
+  {
+    stage_time& sum = sums_[module][bin];
+    sum = {saturating_sum(sum.forward, time.forward), saturating_sum(sum.backward, time.backward)};
+  }
+
+  /// Splits what was added over the stages: that of each module by their layers.
+  void set_times()
+  {
+    std::size_t first = 0;
+    for (std::size_t module = 0; module < D; ++module) {
+      auto const& layers = modules_[module].layers;
+      std::uint64_t const all = modules_[module].all_layers();
+      for (std::size_t bin = 0; bin < sums_[module].size(); ++bin) {
+        auto const microbatch = to_id<microbatch_id>(bin / replicas(module));
+        auto stage = times_[microbatch].begin() +
+                     static_cast<std::ptrdiff_t>(first + bin % replicas(module) * layers.size());
+        std::uint64_t below = 0;
+        stage_time taken;
+        for (std::uint32_t const of_stage : layers) {
+          below += of_stage;
+          auto const part = [&](time_units time) {
+            return static_cast<time_units>(static_cast<uint128>(time) * below / all);
+          };
+          stage_time const next{part(sums_[module][bin].forward),
+                                part(sums_[module][bin].backward)};
+          *stage++ = {next.forward - taken.forward, next.backward - taken.backward};
+          taken = next;
+        }
+      }
+      first += replicas(module) * layers.size();
+    }
+  }
+
+  std::vector<scheduled_module> modules_;  // of one group
+  std::int64_t most_per_microbatch_;
+  std::uint32_t groups_;
+  Split split_;
+  std::vector<std::int64_t> ones_;  // one for each microbatch of all groups
+  std::vector<std::int64_t> weights_;
+  std::vector<std::int64_t> own_weights_;
+  vector_plan<D> parts_;      // samples to the microbatches of all groups
+  vector_plan<D> of_groups_;  // microbatches to groups
+  vector_plan<1> of_replicas_;
+  std::array<std::vector<shared_sample>, D> shared_;  // of one group
+  std::array<std::vector<stage_time>, D> sums_;       // of its microbatches and replicas
+  pipeline_times times_;                              // of its microbatches and stages
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
