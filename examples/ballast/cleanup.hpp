@@ -2,7 +2,7 @@
 #ifndef BALLAST_EXAMPLES_CLEANUP_HPP
 #define BALLAST_EXAMPLES_CLEANUP_HPP
 
-#include <ballast/text/unfinished_files.hpp>
+#include "unfinished_files.hpp"
 
 #include <atomic>
 
@@ -10,7 +10,7 @@ namespace cli {
 
 /// What must not stay behind where a signal ends the program.
 struct cleanup {
-  ballast::unfinished_files files;
+  unfinished_files files;
   std::atomic<bool> line_shown = false;  ///< of progress, on standard error
 
   /// May be called in a signal handler.

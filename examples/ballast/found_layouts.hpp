@@ -2,12 +2,13 @@
 #ifndef BALLAST_EXAMPLES_FOUND_LAYOUTS_HPP
 #define BALLAST_EXAMPLES_FOUND_LAYOUTS_HPP
 
+#include "cleanup.hpp"
 #include "outcome.hpp"
 #include "output.hpp"
 #include "shown_text.hpp"
+#include "write_file.hpp"
 
 #include <ballast/core/quantities.hpp>
-#include <ballast/text/write_file.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,7 @@ template <class Run, class ToJson, class PageOf, class TableOf>
   if (!run.options.report.empty()) {
     auto const page = page_of(run);
     if (!page) { return tl::unexpected(page.error()); }
-    if (auto const done = ballast::write_file(run.options.report, *page); !done) {
+    if (auto const done = write_file(run.options.report, *page, at_end.files); !done) {
       return bad_data(done.error().message);
     }
     written = fmt::format("page     {}\n", shown_text(run.options.report));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output_paths.hpp"
 
-#include <ballast/text/follow_links.hpp>
+#include "follow_links.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ std::optional<identity> identity_of(std::string const& path)
 {
   struct stat there{};
   if (stat(path.c_str(), &there) == 0) { return identity_of(there); }
-  std::string const end = ballast::follow_links(path);
+  std::string const end = follow_links(path);
   std::size_t const name = end.find_last_of('/') + 1;
   if (stat(name == 0 ? "." : end.substr(0, name).c_str(), &there) != 0) { return std::nullopt; }
   return identity{there.st_dev, there.st_ino, end.substr(name)};

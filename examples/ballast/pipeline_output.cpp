@@ -3,6 +3,7 @@
 #include "output.hpp"
 #include "pipeline_command.hpp"
 #include "shown_text.hpp"
+#include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -13,7 +14,6 @@
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/pipeline_page.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/write_file.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -272,7 +272,7 @@ outcome<void> show_pipeline(pipeline_run const& run)
 {
   std::array<shown_order, 2> const both = simulate_both(run);
   std::string written;  // said after the table, but done before: a failure leaves no output behind
-  std::vector<ballast::file_content> files;
+  std::vector<file_content> files;
   if (!run.options.report.empty()) {
     files.push_back({run.options.report, page_of(run)});
     written += fmt::format("page     {}\n", shown_text(run.options.report));
@@ -285,7 +285,7 @@ outcome<void> show_pipeline(pipeline_run const& run)
     files.push_back({run.options.timeline, std::move(*timeline)});
     written += fmt::format("timeline {}\n", shown_text(run.options.timeline));
   }
-  if (auto const done = ballast::write_files(files, at_end.files); !done) {
+  if (auto const done = write_files(files, at_end.files); !done) {
     return bad_data(done.error().message);
   }
   if (run.options.format != "json") { return print(table_of(run, both) + written); }

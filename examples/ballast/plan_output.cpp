@@ -3,6 +3,7 @@
 #include "output.hpp"
 #include "plan_command.hpp"
 #include "shown_text.hpp"
+#include "write_file.hpp"
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -18,7 +19,6 @@
 #include <ballast/report/plan_page.hpp>
 #include <ballast/report/plan_page_step.hpp>
 #include <ballast/report/step_bars.hpp>
-#include <ballast/text/write_file.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_histogram.hpp>
 
@@ -406,7 +406,7 @@ outcome<void> show_plan(plan_run const& run)
 {
   planned const& first = run.layouts.front();
   std::string written;  // said after the table, but done before: a failure leaves no output behind
-  std::vector<ballast::file_content> files;
+  std::vector<file_content> files;
   auto const add = [&](std::string_view what, std::string const& path, std::string content) {
     written += fmt::format("{:<8} {}\n", what, shown_text(path));
     files.push_back({path, std::move(content)});
@@ -428,7 +428,7 @@ outcome<void> show_plan(plan_run const& run)
       written += fmt::format("         (the first {} steps)\n", most_timeline_steps);
     }
   }
-  if (auto const done = ballast::write_files(files, at_end.files); !done) {
+  if (auto const done = write_files(files, at_end.files); !done) {
     return bad_data(done.error().message);
   }
 

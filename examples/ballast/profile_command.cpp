@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile_command.hpp"
 
+#include "cleanup.hpp"
 #include "cpu_device.hpp"
 #include "gpu/gpu_device.hpp"
 #include "layer_device.hpp"
@@ -8,6 +9,7 @@
 #include "profiled_module.hpp"
 #include "profiled_modules.hpp"
 #include "progress.hpp"
+#include "write_file.hpp"
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -15,7 +17,6 @@
 #include <ballast/cost/write_profile.hpp>
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/runtime/reprofile.hpp>
-#include <ballast/text/write_file.hpp>
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ class saved_profile {
 
   void save()
   {
-    done_ = ballast::write_file(path_, ballast::write_profile(file_));
+    done_ = write_file(path_, ballast::write_profile(file_), at_end.files);
     next_ = clock::now() + std::chrono::seconds(1);
   }
   void save_if_due()

@@ -2,6 +2,9 @@
 #ifndef BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
 #define BALLAST_EXAMPLES_COMMON_DFLOP_MODELS_HPP
 
+#include "input_rules.hpp"
+#include "raw_inputs.hpp"
+
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
 #include <ballast/workload.hpp>
@@ -19,6 +22,7 @@
 namespace dflop_models {
 
 using namespace ballast;
+using namespace model_inputs;
 
 inline constexpr std::uint32_t gpus = 64;
 inline constexpr std::uint32_t batch = 512;

@@ -2,16 +2,13 @@
 #ifndef BALLAST_TEXT_HPP
 #define BALLAST_TEXT_HPP
 
-/// All of ballast/text: reading and writing CSV, decimal numbers, files, and the expressions of command lines.
+/// All of ballast/text: reading CSV, decimal numbers, files, and the expressions of command lines.
 
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/csv_field.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
-#include <ballast/text/follow_links.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/text/unfinished_files.hpp>
-#include <ballast/text/write_file.hpp>
 
 #endif  // BALLAST_TEXT_HPP

@@ -2,18 +2,13 @@
 #ifndef BALLAST_WORKLOAD_HPP
 #define BALLAST_WORKLOAD_HPP
 
-/// All of ballast/workload: traces, data codes, synthetic lengths, histograms, shapes of inputs: where samples come from.
+/// All of ballast/workload: traces, data codes, synthetic lengths, histograms, sizes in modules: where samples come from.
 
 #include <ballast/workload/batch_sampler.hpp>
 #include <ballast/workload/data_code.hpp>
-#include <ballast/workload/image_tiles.hpp>
-#include <ballast/workload/input_rules.hpp>
-#include <ballast/workload/input_shapes.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_histogram.hpp>
 #include <ballast/workload/length_trace.hpp>
-#include <ballast/workload/raw_input.hpp>
-#include <ballast/workload/read_raw_inputs.hpp>
 #include <ballast/workload/sample_batch.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/cost/read_profile.hpp>
-#include <ballast/text/write_file.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -114,13 +114,13 @@ TEST(ReadProfile, NamesTheFirstBadRow)
 TEST(ReadProfile, LoadsFiles)
 {
   auto const path = std::filesystem::temp_directory_path() / "ballast_read_profile_test.csv";
-  ASSERT_TRUE(ballast::write_file(path.string(), by_hand));
+  std::ofstream(path) << by_hand;
   EXPECT_EQ(load_profile(path.string()).value(), read_profile(by_hand).value());
   EXPECT_EQ(load_module_profiles(path.string()).value().size(), 1U);
-  ASSERT_TRUE(ballast::write_file(path.string(), header));
+  std::ofstream(path) << header;
   EXPECT_THAT(load_module_profiles(path.string()).error().message,
               StartsWith(path.string() + ": the profile has no module"));
-  ASSERT_TRUE(ballast::write_file(path.string(), "a\n"));
+  std::ofstream(path) << "a\n";
   EXPECT_THAT(load_profile(path.string()).error().message,
               StartsWith(path.string() + ": line 1: there is no column 'module'"));
   std::filesystem::remove(path);

@@ -3,11 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/text/write_file.hpp>
 
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -40,9 +40,9 @@ TEST(SampleSizes, AreLoaded)
 {
   auto const path =
       (std::filesystem::temp_directory_path() / "ballast_sample_sizes_test.csv").string();
-  ASSERT_TRUE(ballast::write_file(path, "vision,the llm\n7,1860\n"));
+  std::ofstream(path) << "vision,the llm\n7,1860\n";
   EXPECT_THAT(load_sample_sizes(path, two_modules).value(), ElementsAre(7, 1860));
-  ASSERT_TRUE(ballast::write_file(path, "vision,the llm\n"));
+  std::ofstream(path) << "vision,the llm\n";
   EXPECT_THAT(load_sample_sizes(path, two_modules).error().message,
               StartsWith(path + ": line 1: no row follows"));
   std::filesystem::remove(path);

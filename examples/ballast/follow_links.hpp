@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_FOLLOW_LINKS_HPP
-#define BALLAST_TEXT_FOLLOW_LINKS_HPP
-
-#include <ballast/core/config.hpp>
+#ifndef BALLAST_EXAMPLES_FOLLOW_LINKS_HPP
+#define BALLAST_EXAMPLES_FOLLOW_LINKS_HPP
 
 #include <unistd.h>
 
@@ -11,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace ballast::inline v0 {
+namespace cli {
 
 /// The path at the end of a chain of symbolic links, so that a file can be replaced without
 /// replacing a link to it.
@@ -39,6 +37,6 @@ namespace ballast::inline v0 {
   return path;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace cli
 
-#endif  // BALLAST_TEXT_FOLLOW_LINKS_HPP
+#endif  // BALLAST_EXAMPLES_FOLLOW_LINKS_HPP

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
-#define BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP
+#define BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP
 
-#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/text/column_expression.hpp>
 #include <ballast/text/csv.hpp>
-#include <ballast/text/decimal.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/text/read_file.hpp>
-#include <ballast/workload/raw_input.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -24,7 +20,27 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace model_inputs {
+
+/// Width and height of an image in pixels: 1 to most_pixels each.
+struct image_size {
+  std::int64_t width = 1;
+  std::int64_t height = 1;
+
+  friend bool operator==(image_size const&, image_size const&) = default;
+};
+
+/// The longest side of an image that rules compute with.
+inline constexpr std::int64_t most_pixels = std::int64_t{1} << 24;
+
+/// What a sample consists of before a model's rules turn it into items and tokens.
+struct raw_input {
+  ballast::tokens text = 0;
+  std::vector<image_size> images{};
+  std::int64_t video_frames = 0;
+
+  friend bool operator==(raw_input const&, raw_input const&) = default;
+};
 
 /// Which columns of a trace say what its samples consist of; an empty name: none does. The first
 /// three are expressions, see `column_expression`: text in tokens, and width and height of an image
@@ -33,12 +49,9 @@ struct input_columns {
   std::string text{};
   std::string width{};
   std::string height{};
-  std::string images{};         ///< a list such as 640x480;1920x1080, empty for none
-  std::string video_frames{};   ///< an expression
-  std::string audio_seconds{};  ///< a decimal number
+  std::string images{};        ///< a list such as 640x480;1920x1080, empty for none
+  std::string video_frames{};  ///< an expression
 };
-
-namespace detail {
 
 /// Reads the samples row by row.
 class raw_input_reader {
@@ -47,7 +60,7 @@ class raw_input_reader {
       : rows_(csv), columns_(std::move(columns))
   {}
 
-  [[nodiscard]] result<std::vector<raw_input>> read()
+  [[nodiscard]] ballast::result<std::vector<raw_input>> read()
   {
     if (auto found = find_columns(); !found) { return tl::unexpected(found.error()); }
     std::vector<raw_input> samples;
@@ -57,9 +70,8 @@ class raw_input_reader {
       if (row->fields.empty()) { break; }
       line_ = row->line;
       if (row->fields.size() != fields_) {
-        return refuse(concat("the number of fields is ", row->fields.size(),
-                             ", but the header has ", fields_,
-                             "; quote fields that hold commas, or remove the row"));
+        return refuse("the number of fields is ", row->fields.size(), ", but the header has ",
+                      fields_, "; quote fields that hold commas, or remove the row");
       }
       auto sample = read_row(*row);
       if (!sample) { return tl::unexpected(sample.error()); }
@@ -70,15 +82,15 @@ class raw_input_reader {
   }
 
  private:
-  using expression = std::optional<column_expression>;
-  using field = std::optional<std::size_t>;
+  using expression = std::optional<ballast::column_expression>;
 
-  [[nodiscard]] tl::unexpected<error> refuse(std::string const& why) const
+  template <class... Pieces>
+  [[nodiscard]] tl::unexpected<ballast::error> refuse(Pieces const&... why) const
   {
-    return fail(error_code::bad_row, line_, "line ", line_, ": ", why);
+    return ballast::fail(ballast::error_code::bad_row, line_, "line ", line_, ": ", why...);
   }
 
-  [[nodiscard]] result<void> find_columns()
+  [[nodiscard]] ballast::result<void> find_columns()
   {
     auto const header = rows_.next();
     if (!header) { return tl::unexpected(header.error()); }
@@ -88,48 +100,46 @@ class raw_input_reader {
     }
     line_ = header->line;
     if (columns_.width.empty() != columns_.height.empty()) {
-      return fail(error_code::unknown_name, 0,
-                  "an image has a column of its width or of its height but not of both; name both");
+      return ballast::fail(
+          ballast::error_code::unknown_name, 0,
+          "an image has a column of its width or of its height but not of both; name both");
     }
     for (auto const& [text, parsed] :
          {std::pair(&columns_.text, &text_), std::pair(&columns_.width, &width_),
           std::pair(&columns_.height, &height_), std::pair(&columns_.video_frames, &frames_)}) {
       if (text->empty()) { continue; }
-      auto read = parse_column_expression(*text, header->fields);
+      auto read = ballast::parse_column_expression(*text, header->fields);
       if (!read) { return tl::unexpected(read.error()); }
       *parsed = std::move(*read);
     }
-    for (auto const& [name, place] :
-         {std::pair(&columns_.images, &images_), std::pair(&columns_.audio_seconds, &audio_)}) {
-      if (name->empty()) { continue; }
-      auto const found = std::find(header->fields.begin(), header->fields.end(), *name);
-      if (found == header->fields.end()) {
-        return fail(error_code::unknown_name, 0,
-                    "there is no column " + excerpt(*name) + "; name one of the header's");
-      }
-      *place = static_cast<std::size_t>(found - header->fields.begin());
+    if (columns_.images.empty()) { return {}; }
+    auto const found = std::ranges::find(header->fields, columns_.images);
+    if (found == header->fields.end()) {
+      return ballast::fail(ballast::error_code::unknown_name, 0, "there is no column ",
+                           ballast::excerpt(columns_.images), "; name one of the header's");
     }
+    images_ = static_cast<std::size_t>(found - header->fields.begin());
     return {};
   }
 
   /// The number in a row, 0 where no column was named.
-  [[nodiscard]] result<std::int64_t> number(expression const& of, std::string const& name,
-                                            csv_row const& row, std::int64_t low,
-                                            std::int64_t high) const
+  [[nodiscard]] ballast::result<std::int64_t> number(expression const& of, std::string const& name,
+                                                     ballast::csv_row const& row, std::int64_t low,
+                                                     std::int64_t high) const
   {
     if (!of) { return 0; }
     auto value = of->evaluate(row);
     if (value && (*value < low || *value > high)) {
-      return refuse(concat(excerpt(name), " is ", *value, ", expected ", low, " to ", high,
-                           "; fix the row or choose other columns"));
+      return refuse(ballast::excerpt(name), " is ", *value, ", expected ", low, " to ", high,
+                    "; fix the row or choose other columns");
     }
     return value;
   }
 
-  [[nodiscard]] result<raw_input> read_row(csv_row const& row) const
+  [[nodiscard]] ballast::result<raw_input> read_row(ballast::csv_row const& row) const
   {
     raw_input sample;
-    auto const text = number(text_, columns_.text, row, 0, longest_sample);
+    auto const text = number(text_, columns_.text, row, 0, ballast::longest_sample);
     if (!text) { return tl::unexpected(text.error()); }
     sample.text = *text;
     if (width_) {
@@ -144,19 +154,14 @@ class raw_input_reader {
         return tl::unexpected(added.error());
       }
     }
-    auto const frames = number(frames_, columns_.video_frames, row, 0, longest_sample);
+    auto const frames = number(frames_, columns_.video_frames, row, 0, ballast::longest_sample);
     if (!frames) { return tl::unexpected(frames.error()); }
     sample.video_frames = *frames;
-    if (audio_) {
-      auto const milliseconds = read_seconds(row.fields[*audio_]);
-      if (!milliseconds) { return tl::unexpected(milliseconds.error()); }
-      sample.audio_milliseconds = *milliseconds;
-    }
     return sample;
   }
 
-  [[nodiscard]] result<void> add_images(std::vector<image_size>& images,
-                                        std::string_view list) const
+  [[nodiscard]] ballast::result<void> add_images(std::vector<image_size>& images,
+                                                 std::string_view list) const
   {
     std::string_view const all = list;
     while (!list.empty()) {
@@ -167,9 +172,10 @@ class raw_input_reader {
       bool const good = read_side(size.width, one.substr(0, cross)) && cross < one.size() &&
                         read_side(size.height, one.substr(cross + 1));
       if (!good) {
-        return refuse(concat("column ", excerpt(columns_.images), " holds ", excerpt(all),
-                             ", expected sizes such as 640x480;1920x1080 with sides from 1 to ",
-                             most_pixels, "; fix the row"));
+        return refuse("column ", ballast::excerpt(columns_.images), " holds ",
+                      ballast::excerpt(all),
+                      ", expected sizes such as 640x480;1920x1080 with sides from 1 to ",
+                      most_pixels, "; fix the row");
       }
       images.push_back(size);
     }
@@ -183,30 +189,13 @@ class raw_input_reader {
            side <= most_pixels;
   }
 
-  /// Milliseconds, rounded down.
-  [[nodiscard]] result<std::int64_t> read_seconds(std::string_view text) const
-  {
-    auto const seconds = parse_decimal(text);
-    if (!seconds) {
-      return refuse("column " + excerpt(columns_.audio_seconds) + ": " + seconds.error().message);
-    }
-    uint128 const milliseconds = seconds->in_units(decimal::most_decimals) / 1'000'000;
-    if (milliseconds > static_cast<uint128>(longest_sample)) {
-      return refuse(concat("column ", excerpt(columns_.audio_seconds), " holds ", excerpt(text),
-                           ", more than ", longest_sample / 1000, " seconds; fix the row"));
-    }
-    return static_cast<std::int64_t>(milliseconds);
-  }
-
-  csv_reader rows_;
+  ballast::csv_reader rows_;
   input_columns columns_;
   expression text_, width_, height_, frames_;
-  field images_, audio_;
+  std::optional<std::size_t> images_;
   std::size_t fields_ = 0;
   std::size_t line_ = 1;
 };
-
-}  // namespace detail
 
 /// What real samples consist of: one per row of a CSV text, in its order.
 ///
@@ -215,25 +204,25 @@ class raw_input_reader {
 ///             header's, a field that is no number or size, or out of range, bad quoting. unknown_name:
 ///             a column that is not there. From expressions: their own errors.
 /// Complexity  O(bytes), in one pass.
-[[nodiscard]] inline result<std::vector<raw_input>> read_raw_inputs(std::string_view csv,
-                                                                    input_columns const& columns)
+[[nodiscard]] inline ballast::result<std::vector<raw_input>> read_raw_inputs(
+    std::string_view csv, input_columns const& columns)
 {
-  return detail::raw_input_reader(csv, columns).read();
+  return raw_input_reader(csv, columns).read();
 }
 
 /// Reads the file at `path`; as `read_raw_inputs`, with the path in front of every message.
 ///
 /// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
-[[nodiscard]] inline result<std::vector<raw_input>> load_raw_inputs(std::string const& path,
-                                                                    input_columns const& columns)
+[[nodiscard]] inline ballast::result<std::vector<raw_input>> load_raw_inputs(
+    std::string const& path, input_columns const& columns)
 {
-  auto const csv = read_file(path);
+  auto const csv = ballast::read_file(path);
   if (!csv) { return tl::unexpected(csv.error()); }
   auto samples = read_raw_inputs(*csv, columns);
   if (!samples) { samples.error().message.insert(0, path + ": "); }
   return samples;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace model_inputs
 
-#endif  // BALLAST_WORKLOAD_READ_RAW_INPUTS_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_RAW_INPUTS_HPP

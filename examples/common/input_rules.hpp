@@ -1,20 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_INPUT_RULES_HPP
-#define BALLAST_WORKLOAD_INPUT_RULES_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP
+#define BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP
 
-#include <ballast/core/detail/span_of.hpp>
+#include "image_tiles.hpp"
+#include "raw_inputs.hpp"
+
+#include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/workload/image_tiles.hpp>
-#include <ballast/workload/input_shapes.hpp>
-#include <ballast/workload/raw_input.hpp>
+#include <ballast/core/random.hpp>
 
 #include <algorithm>
-#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace model_inputs {
+
+/// What a sample is for the modules of a model. The two are drawn together, never apart: a document
+/// with many images is a long one for the LLM as well.
+struct input_shape {
+  std::int64_t items = 0;      ///< that the encoder computes: tiles, frames, chunks of audio
+  ballast::tokens length = 0;  ///< that the LLM reads: text, and what becomes of the items
+
+  friend constexpr input_shape operator+(input_shape a, input_shape b)
+  {
+    return {a.items + b.items, a.length + b.length};
+  }
+  friend bool operator==(input_shape const&, input_shape const&) = default;
+};
+
+/// Rows of a trace, each draw independent of the others and every row equally likely.
+///
+/// Expects     at least one row.
+/// Ensures     (1) equal arguments give equal draws on every machine
+/// Complexity  O(draws).
+template <class Row>
+[[nodiscard]] std::vector<Row> draw_rows(std::span<Row const> rows, std::size_t draws,
+                                         std::uint64_t seed)
+{
+  BALLAST_EXPECTS(!rows.empty());
+  ballast::random_source random(seed);
+  std::vector<Row> drawn;
+  drawn.reserve(draws);
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    drawn.push_back(rows[static_cast<std::size_t>(random.below(rows.size()))]);
+  }
+  return drawn;
+}
 
 /// The tokens that become of a square tile: patches of patch_pixels, merge x merge of them to a
 /// token, where the last row and column may be of fewer.
@@ -26,18 +59,13 @@ struct merged_patches {
   /// Patches along a side.
   [[nodiscard]] constexpr std::int64_t side() const { return tile_pixels / patch_pixels; }
 
-  [[nodiscard]] constexpr tokens operator()() const
+  [[nodiscard]] constexpr ballast::tokens operator()() const
   {
     std::int64_t const merged = (side() + merge - 1) / merge;
     return merged * merged;
   }
 
   friend bool operator==(merged_patches const&, merged_patches const&) = default;
-};
-
-/// A part of a sample that a model does not read.
-struct unread_input {
-  [[nodiscard]] constexpr input_shape operator()(auto const&) const { return {}; }
 };
 
 /// Images in tiles of the nearest aspect ratio, at most most_tiles of them over all images of a
@@ -47,7 +75,7 @@ struct tiled_images {
   merged_patches patches{};
   std::int64_t most_tiles = 12;
   bool thumbnail = true;
-  tokens around_image = 2;  ///< tokens before and after those of an image
+  ballast::tokens around_image = 2;  ///< tokens before and after those of an image
 
   [[nodiscard]] constexpr input_shape operator()(std::span<image_size const> images) const
   {
@@ -114,8 +142,8 @@ struct sampled_frames {
   std::int64_t stride = 1;
   std::int64_t most = 32;
   merged_patches patches{};
-  tokens around_frame = 0;
-  tokens around_video = 0;
+  ballast::tokens around_frame = 0;
+  ballast::tokens around_video = 0;
 
   [[nodiscard]] constexpr input_shape operator()(std::int64_t frames) const
   {
@@ -125,52 +153,22 @@ struct sampled_frames {
   }
 };
 
-/// Audio in chunks, an item each: spectra every hop, halved by the encoder's convolution and halved
-/// again by pooling.
-///
-/// Source      Y. Chu et al., "Qwen2-Audio Technical Report", arXiv:2407.10759, 2024;
-///             _get_feat_extract_output_lengths in huggingface/transformers,
-///             models/qwen2_audio/modeling_qwen2_audio.py.
-struct pooled_audio {
-  std::int64_t chunk_milliseconds = 30'000;
-  std::int64_t hop_milliseconds = 10;
-
-  [[nodiscard]] constexpr input_shape operator()(std::int64_t milliseconds) const
-  {
-    if (milliseconds <= 0) { return {}; }
-    std::int64_t const full = milliseconds / chunk_milliseconds;
-    std::int64_t const rest = milliseconds % chunk_milliseconds;
-    return {full + (rest > 0 ? 1 : 0), full * pooled(chunk_milliseconds) + pooled(rest)};
-  }
-
- private:
-  [[nodiscard]] constexpr tokens pooled(std::int64_t milliseconds) const
-  {
-    return (milliseconds / hop_milliseconds + 1) / 2 / 2;
-  }
-};
-
-/// How a model turns what a sample consists of into items and tokens: a rule for each kind of input,
-/// and text, which is counted in tokens already.
+/// How a model turns what a sample consists of into items and tokens: a rule for its images and one
+/// for its video; text is counted in tokens already.
 ///
 /// Ensures     (1) integer arithmetic: the same on every machine
-template <class Images, class Videos = unread_input, class Audios = unread_input>
-  requires std::regular_invocable<Images const&, std::span<image_size const>> &&
-           std::regular_invocable<Videos const&, std::int64_t> &&
-           std::regular_invocable<Audios const&, std::int64_t>
+template <class Images>
 struct input_rules {
   Images images;
-  Videos videos;
-  Audios audios;
+  sampled_frames videos;
 
   [[nodiscard]] constexpr input_shape operator()(raw_input const& sample) const
   {
-    return input_shape{0, sample.text} + images(detail::span_of(sample.images)) +
-           videos(sample.video_frames) + audios(sample.audio_milliseconds);
+    return input_shape{0, sample.text} + images(sample.images) + videos(sample.video_frames);
   }
 };
-template <class Images, class Videos, class Audios>
-input_rules(Images, Videos, Audios) -> input_rules<Images, Videos, Audios>;
+template <class Images>
+input_rules(Images, sampled_frames) -> input_rules<Images>;
 
 /// LLaVA-OneVision: SigLIP tiles of 384 pixels, a video as one frame a second of at most 32, pooled
 /// to 14 x 14 tokens. Videos are taken to have 30 frames a second; set videos.stride for others.
@@ -179,8 +177,7 @@ input_rules(Images, Videos, Audios) -> input_rules<Images, Videos, Audios>;
 ///             (anyres_max_9, spatial_unpad, mm_newline_position one_token).
 inline constexpr input_rules llava_ov_inputs{
     fitted_images{},
-    sampled_frames{.stride = 30, .most = 32, .patches = {384, 14, 2}, .around_video = 1},
-    unread_input{}};
+    sampled_frames{.stride = 30, .most = 32, .patches = {384, 14, 2}, .around_video = 1}};
 
 /// InternVL 2.5: tiles of 448 pixels, 256 tokens each, at most 12 and a thumbnail; a video as at most
 /// 32 frames of one tile. Training draws from 8 to 32 frames; these are as many as it can have.
@@ -188,7 +185,7 @@ inline constexpr input_rules llava_ov_inputs{
 /// Source      Z. Chen et al., "Expanding Performance Boundaries of Open-Source Multimodal Models",
 ///             arXiv:2412.05271, 2024; OpenGVLab/InternVL, internvl_chat/internvl/train/dataset.py.
 inline constexpr input_rules internvl_2_5_inputs{
-    tiled_images{}, sampled_frames{.stride = 1, .most = 32, .around_frame = 2}, unread_input{}};
+    tiled_images{}, sampled_frames{.stride = 1, .most = 32, .around_frame = 2}};
 
 /// The shapes of samples by a model's rules, in their order.
 template <class Rules>
@@ -201,6 +198,6 @@ template <class Rules>
   return shapes;
 }
 
-}  // namespace ballast::inline v0
+}  // namespace model_inputs
 
-#endif  // BALLAST_WORKLOAD_INPUT_RULES_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_INPUT_RULES_HPP

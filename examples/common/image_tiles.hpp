@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_WORKLOAD_IMAGE_TILES_HPP
-#define BALLAST_WORKLOAD_IMAGE_TILES_HPP
+#ifndef BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP
+#define BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP
 
-#include <ballast/core/contract.hpp>
-#include <ballast/workload/raw_input.hpp>
+#include "raw_inputs.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace ballast::inline v0 {
+namespace model_inputs {
 
 /// How many tiles lie side by side and one below the other.
 struct tile_grid {
@@ -33,7 +32,6 @@ struct nearest_aspect_tiles {
 
   [[nodiscard]] constexpr tile_grid operator()(image_size image, std::int64_t most) const
   {
-    BALLAST_EXPECTS(most >= 1);
     tile_grid best;
     std::int64_t best_distance = distance(image, best);  // as a fraction of rows * image.height
     for (std::int64_t tiles = 2; tiles <= most; ++tiles) {
@@ -105,6 +103,6 @@ struct best_fit_tiles {
   friend bool operator==(best_fit_tiles const&, best_fit_tiles const&) = default;
 };
 
-}  // namespace ballast::inline v0
+}  // namespace model_inputs
 
-#endif  // BALLAST_WORKLOAD_IMAGE_TILES_HPP
+#endif  // BALLAST_EXAMPLES_COMMON_IMAGE_TILES_HPP

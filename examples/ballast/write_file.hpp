@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_WRITE_FILE_HPP
-#define BALLAST_TEXT_WRITE_FILE_HPP
+#ifndef BALLAST_EXAMPLES_WRITE_FILE_HPP
+#define BALLAST_EXAMPLES_WRITE_FILE_HPP
+
+#include "follow_links.hpp"
+#include "unfinished_files.hpp"
 
 #include <ballast/core/result.hpp>
-#include <ballast/text/follow_links.hpp>
-#include <ballast/text/unfinished_files.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,15 +24,13 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0 {
+namespace cli {
 
 /// A file to write: its path and all that it shall contain.
 struct file_content {
   std::string path;
   std::string content;
 };
-
-namespace detail {
 
 /// A file that is open for writing, or could not be opened; errno says why.
 class open_file {
@@ -163,8 +162,6 @@ class staged_files {
   std::size_t replaced_ = 0;
 };
 
-}  // namespace detail
-
 /// Writes whole files, or leaves the old ones as they were.
 ///
 /// The content is first written to temporary files beside the files that it shall replace. Once all
@@ -182,21 +179,22 @@ class staged_files {
 ///                 there is opened
 /// Errors      unwritable, with the reason: a file that is read-only, a missing folder, no
 ///             permission, a full disk; position is the number of the file, from 0.
-[[nodiscard]] inline result<void> write_files(std::span<file_content const> files,
-                                              unfinished_files& unfinished)
+[[nodiscard]] inline ballast::result<void> write_files(std::span<file_content const> files,
+                                                       unfinished_files& unfinished)
 {
-  auto const refuse = [&](std::size_t index, std::string const& why) {
-    return fail(error_code::unwritable, index, "cannot write '" + files[index].path + "': " + why);
+  auto const refuse = [&](std::size_t index, std::string_view why) {
+    return ballast::fail(ballast::error_code::unwritable, index, "cannot write '",
+                         files[index].path, "': ", why);
   };
-  std::vector<detail::write_place> places;
+  std::vector<write_place> places;
   for (std::size_t index = 0; index < files.size(); ++index) {
-    places.push_back(detail::place_of(files[index].path));
+    places.push_back(place_of(files[index].path));
     if (places.back().is_read_only) {
       return refuse(index, "the file is read-only; allow writing to it or choose another");
     }
   }
-  detail::staged_files staged(unfinished);
-  auto const for_each = [&](bool is_replaced, auto attempt) -> result<void> {
+  staged_files staged(unfinished);
+  auto const for_each = [&](bool is_replaced, auto attempt) -> ballast::result<void> {
     for (std::size_t index = 0; index < files.size(); ++index) {
       if (places[index].is_replaced != is_replaced || attempt(index)) { continue; }
       return refuse(index, std::strerror(errno) +
@@ -209,26 +207,21 @@ class staged_files {
       for_each(true, [&](std::size_t at) { return staged.add(places[at], files[at].content); });
   if (!done) { return done; }
   done = for_each(false, [&](std::size_t at) {
-    detail::open_file file(files[at].path.c_str(), O_TRUNC);
+    open_file file(files[at].path.c_str(), O_TRUNC);
     return file.is_open() && file.finish(files[at].content);
   });
   if (!done) { return done; }
   return for_each(true, [&](std::size_t at) { return staged.replace_next(places[at].path); });
 }
 
-[[nodiscard]] inline result<void> write_files(std::span<file_content const> files)
-{
-  unfinished_files unfinished;
-  return write_files(files, unfinished);
-}
-
 /// Writes one file as write_files does.
-[[nodiscard]] inline result<void> write_file(std::string path, std::string content)
+[[nodiscard]] inline ballast::result<void> write_file(std::string path, std::string content,
+                                                      unfinished_files& unfinished)
 {
   file_content const file{std::move(path), std::move(content)};
-  return write_files({&file, 1});
+  return write_files({&file, 1}, unfinished);
 }
 
-}  // namespace ballast::inline v0
+}  // namespace cli
 
-#endif  // BALLAST_TEXT_WRITE_FILE_HPP
+#endif  // BALLAST_EXAMPLES_WRITE_FILE_HPP

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TEXT_UNFINISHED_FILES_HPP
-#define BALLAST_TEXT_UNFINISHED_FILES_HPP
-
-#include <ballast/core/config.hpp>
+#ifndef BALLAST_EXAMPLES_UNFINISHED_FILES_HPP
+#define BALLAST_EXAMPLES_UNFINISHED_FILES_HPP
 
 #include <unistd.h>
 
@@ -10,11 +8,9 @@
 #include <cerrno>
 #include <string>
 
-namespace ballast::inline v0 {
+namespace cli {
 
-namespace detail {
 class staged_files;
-}
 
 /// The temporary files of a write that is under way, for a program that may be stopped in the
 /// middle of it.
@@ -41,7 +37,7 @@ class unfinished_files {
   }
 
  private:
-  friend class detail::staged_files;
+  friend class staged_files;
 
   struct name {
     std::string path;
@@ -60,6 +56,6 @@ class unfinished_files {
   static_assert(decltype(newest_)::is_always_lock_free, "a signal handler must not wait");
 };
 
-}  // namespace ballast::inline v0
+}  // namespace cli
 
-#endif  // BALLAST_TEXT_UNFINISHED_FILES_HPP
+#endif  // BALLAST_EXAMPLES_UNFINISHED_FILES_HPP
