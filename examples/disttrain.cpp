@@ -231,8 +231,7 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   auto const stages =
       joined_stages({.encoders = {{units[0].pp}}, .llm = {units[1].pp}, .generators = {}}).value();
   auto const schedule =
-      compiled_schedule::make(stages, one_forward_one_backward{}(stages, microbatches).value())
-          .value();
+      compiled_schedule::make(stages, one_forward_one_backward{}, microbatches).value();
   auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
   std::vector<sample_id> as_read(units[1].dp * microbatches);
   for (std::size_t i = 0; i < as_read.size(); ++i) { as_read[i] = to_id<sample_id>(i); }

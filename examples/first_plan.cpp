@@ -12,7 +12,7 @@ int main()
   using namespace ballast;
   std::vector<tokens> const lengths{16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700};
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
+  auto const bags = lay_out("g1n4+g4n1"_bags, 8).value();
   auto const plan = ballast::partition(lengths, bags, refine{}, cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
   for (auto const samples : plan->samples) {  // one group per bag

@@ -13,7 +13,7 @@ int main()
   using namespace ballast;
   // [first_route]
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  auto const bags = lay_out("g2n1+g1n2"_bags, cluster_of(4).value()).value();
+  auto const bags = lay_out("g2n1+g1n2"_bags, 4).value();
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls

@@ -93,7 +93,7 @@ int main()
     random_source random(7);
     auto const codes = parse_data_codes("g4b4i128f1s0,g2b2i256f1s0,g2b1i384f1s0").value();
     or_throw(draw_batch_into(data, codes, 8, {}, random));
-    auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
+    auto const bags = lay_out("g1n4+g4n1"_bags, 8).value();
     auto const eight = over_all_ranks(bags, data);
 
     std::ranges::fill(data.source, rank_id{0});

@@ -29,7 +29,7 @@ struct read_steps {
   std::vector<ballast::sample_batch> steps;
 
   read_steps(std::string_view codes, std::size_t gpus, std::string_view spec)
-      : bags(*ballast::lay_out(*ballast::parse_bags(spec), *ballast::cluster_of(gpus)))
+      : bags(*ballast::lay_out(*ballast::parse_bags(spec), gpus))
   {
     auto const parsed = ballast::parse_data_codes(codes).value();
     ballast::random_source random(1);

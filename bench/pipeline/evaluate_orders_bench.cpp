@@ -65,7 +65,7 @@ void measure(benchmark::State& state, stage_graph const& stages,
     return;
   }
   auto const length = static_cast<std::size_t>(state.range(0));
-  auto const schedule = compiled_schedule::make(stages, policy(stages, length).value()).value();
+  auto const schedule = compiled_schedule::make(stages, policy, length).value();
   auto times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, length,
                                       stages.stages(), 1);
   if (wide) {  // picoseconds, say
@@ -105,8 +105,7 @@ void construct(benchmark::State& state)
                                                static_cast<std::size_t>(state.range(1)));
   auto const length = static_cast<std::size_t>(state.range(0));
   auto const schedule =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, length).value())
-          .value();
+      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, length).value();
   auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, length,
                                             stages.stages(), 1);
   ballast::workspace memory;

@@ -35,8 +35,8 @@ compiled_schedule schedule_of(schedule_kind kind, std::size_t ranks, std::size_t
       std::size_t const second = std::max<std::size_t>(1, ranks / 8);
       ballast::joined_modules const modules{{{1}, {second}}, {ranks - 1 - second}, {}, 0};
       auto const stages = ballast::joined_stages(modules).value();
-      auto const tasks = ballast::one_forward_one_backward{}(stages, microbatches).value();
-      return compiled_schedule::make(stages, tasks).value();
+      return compiled_schedule::make(stages, ballast::one_forward_one_backward{}, microbatches)
+          .value();
     }
     case schedule_kind::one_chunk: break;
   }

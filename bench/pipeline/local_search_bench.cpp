@@ -32,8 +32,7 @@ double processor_milliseconds()
 compiled_schedule chain(std::size_t stages, std::size_t microbatches)
 {
   auto const graph = ballast::chain_of_stages(stages, stages);
-  auto const schedule = ballast::one_forward_one_backward{}(graph, microbatches).value();
-  return compiled_schedule::make(graph, schedule).value();
+  return compiled_schedule::make(graph, ballast::one_forward_one_backward{}, microbatches).value();
 }
 
 time_units makespan_by(compiled_schedule const& schedule, pipeline_times const& times,

@@ -31,8 +31,9 @@ ballast::compiled_schedule schedule_of(std::size_t microbatches, std::size_t ran
                                        std::size_t chunks)
 {
   auto const stages = ballast::chain_of_stages(ranks * chunks, ranks);
-  auto const tasks = ballast::interleaved_one_forward_one_backward{}(stages, microbatches);
-  return ballast::compiled_schedule::make(stages, tasks.value()).value();
+  return ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},
+                                          microbatches)
+      .value();
 }
 
 // One iteration orders one step; the steps of the family come in turn. Quality is the mean over all

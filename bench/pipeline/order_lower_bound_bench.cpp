@@ -33,7 +33,7 @@ enum class pipeline { chain, transfers, interleaved, gpipe, encoders };
 compiled_schedule schedule_of(pipeline kind, std::size_t ranks, std::size_t microbatches)
 {
   auto const compile = [&](ballast::stage_graph const& stages, auto const& policy) {
-    return compiled_schedule::make(stages, policy(stages, microbatches).value()).value();
+    return compiled_schedule::make(stages, policy, microbatches).value();
   };
   switch (kind) {
     case pipeline::chain: break;

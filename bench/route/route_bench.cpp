@@ -55,7 +55,7 @@ void plan_route(benchmark::State& state)
   auto const samples = static_cast<std::size_t>(state.range(1));
   auto const bag_gpus = static_cast<std::uint32_t>(state.range(2));
   auto const spec = ballast::parse_bags(std::string("g") + std::to_string(bag_gpus) + "n1").value();
-  auto const bags = ballast::lay_out(spec, ballast::cluster_of(ranks).value()).value();
+  auto const bags = ballast::lay_out(spec, ranks).value();
   auto const steps = planned_steps(4, samples, bags);
   placement read;
   placement computed;

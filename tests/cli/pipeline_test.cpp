@@ -69,8 +69,7 @@ class BallastPipeline : public ballast_test::program_test {
                          Policy const& policy) const
   {
     auto const compiled =
-        ballast::compiled_schedule::make(stages, schedule(stages, times.microbatches()).value())
-            .value();
+        ballast::compiled_schedule::make(stages, schedule, times.microbatches()).value();
     auto const plan = ballast::order_microbatches(compiled, times, policy).value();
     json const said = pipeline("--durations " + file("times.csv", csv_of(times)) + options);
     EXPECT_EQ(said.at("stages"), times.stages);

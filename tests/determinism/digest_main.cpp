@@ -100,8 +100,7 @@ int main()
     constexpr std::size_t microbatches = 20;
     auto const chosen = ballast::parse_schedule(schedule).value();
     auto const stages = ballast::chain_of_stages(8, 8 / chosen.virtual_stages, 700);
-    auto const compiled =
-        ballast::compiled_schedule::make(stages, chosen(stages, microbatches).value()).value();
+    auto const compiled = ballast::compiled_schedule::make(stages, chosen, microbatches).value();
     ballast::pipeline_times times(microbatches, 8);
     for (std::size_t task = 0; task < times.rows.size(); ++task) {
       times.rows[task] = {lengths[task], lengths[task] + lengths[task + 1000]};

@@ -174,9 +174,8 @@ TEST_P(DflopFigure13, ComesOutInSimulation)
   auto const stages = ballast::joined_stages(
                           {.encoders = {{encoder_stages}}, .llm = {llm_stages}, .generators = {}})
                           .value();
-  auto const schedule = ballast::compiled_schedule::make(
-                            stages, ballast::one_forward_one_backward{}(stages, count).value())
-                            .value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, count).value();
   ballast::local_search const search{.inner = ballast::insertion{}, .evaluations = 1'000};
   double random = 0;
   double ordered = 0;

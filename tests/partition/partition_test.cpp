@@ -94,7 +94,7 @@ TEST(Partition, LeavesBagsEmptyWhenSamplesAreFew)
 
 TEST(Partition, KeepsShortSamplesOutOfLargeBags)  // Ensures (2)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), *ballast::cluster_of(8));
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), 8);
   std::vector<tokens> const lengths{1, 2, 3, 0, 3, 2, 1, 100};
   auto const plan = ballast::partition(lengths, *bags, greedy_knapsack{}, own_length);
   ASSERT_TRUE(plan);
@@ -110,9 +110,8 @@ TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_pla
 {
   // [short_samples]
   std::vector<ballast::tokens> const lengths{4000, 6, 3000, 2500};
-  ballast::bag_layout const bags =
-      ballast::lay_out(*ballast::parse_bags("g8n2"), *ballast::cluster_of(16))
-          ->with_short_samples(ballast::short_samples::admitted);
+  ballast::bag_layout const bags = ballast::lay_out(*ballast::parse_bags("g8n2"), 16)
+                                       ->with_short_samples(ballast::short_samples::admitted);
   auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
                                        ballast::quadratic_cost{.linear = 1});
   // [short_samples]
@@ -125,7 +124,7 @@ TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_pla
 
 TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), *ballast::cluster_of(16))
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), 16)
                         ->with_short_samples(ballast::short_samples::admitted);
   ballast::random_source random(31);
   for (int trial = 0; trial < 200; ++trial) {
@@ -149,8 +148,7 @@ TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2)
 
 TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layout Ensures (4)
 {
-  auto const refusing =
-      *ballast::lay_out(*ballast::parse_bags("g4n2+g2n4"), *ballast::cluster_of(16));
+  auto const refusing = *ballast::lay_out(*ballast::parse_bags("g4n2+g2n4"), 16);
   auto const admitting = refusing.with_short_samples(ballast::short_samples::admitted);
   std::vector<tokens> const lengths{9, 0, 3, 2, 2, 40, 17};
   auto const expected = ballast::partition(lengths, refusing, greedy_knapsack{}, own_length);
@@ -164,7 +162,7 @@ TEST(Partition, PlansStepsWithoutShortSamplesAsIfNoneWereAdmitted)  // bag_layou
 
 TEST(Partition, NamesTheSampleThatCannotBePlaced)
 {
-  auto const wide = *ballast::lay_out(*ballast::parse_bags("g4n2"), *ballast::cluster_of(8));
+  auto const wide = *ballast::lay_out(*ballast::parse_bags("g4n2"), 8);
   auto const too_short =
       ballast::partition(std::vector<tokens>{9, 0, 3}, wide, greedy_knapsack{}, own_length);
   ASSERT_FALSE(too_short);
@@ -539,7 +537,7 @@ TEST(Partition, BalancesOverSpeeds)  // partition_plan (3)
 TEST(PartitionUnderConstraints, AllocatesNothingInTheSteadyState)  // Ensures (4)
 {
   ballast::random_source random(4);
-  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), *ballast::cluster_of(16));
+  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
   std::vector<tokens> lengths(900);
   std::vector<std::int64_t> keys(900);
   std::vector<rank_id> home(900);
@@ -569,7 +567,7 @@ template <class Policy>
 void expect_no_allocation(Policy const& policy)
 {
   ballast::random_source random(3);
-  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), *ballast::cluster_of(16));
+  auto const bags = *ballast::lay_out(*ballast::parse_bags("g1n8+g2n4"), 16);
   std::vector<tokens> lengths(1000);
   ballast::partition_plan plan;
   ballast::workspace memory;

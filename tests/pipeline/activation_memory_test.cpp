@@ -140,8 +140,7 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
       std::vector<std::uint64_t> const one(times.rows.size(), 1);
       auto const order = numbered_order(microbatches);
       auto const peaks = [&](auto const& policy) {
-        auto const schedule =
-            compiled_schedule::make(chain, policy(chain, microbatches).value()).value();
+        auto const schedule = compiled_schedule::make(chain, policy, microbatches).value();
         return activation_memory(schedule, ballast::simulate(schedule, times, order), order, one);
       };
       auto const steady = peaks(ballast::one_forward_one_backward{});
@@ -160,8 +159,7 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
                                         {{stage_id{0}, stage_id{1}, 10}})
                           .value();
   auto const schedule =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, 2).value())
-          .value();
+      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
   pipeline_times times(2, 2);
   std::ranges::fill(times.rows, ballast::stage_time{5, 8});
   auto const order = numbered_order(2);
@@ -182,7 +180,7 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
 TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}(chain, 3).value()).value();
+  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 3).value();
   auto const order = numbered_order(3);
   std::vector<std::uint64_t> const bytes{1, 2, 4};
   auto const memory = activation_memory(
@@ -194,7 +192,7 @@ TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
 TEST(ActivationMemory, FillsAllOf64Bits)
 {
   auto const chain = ballast::chain_of_stages(1, 1);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}(chain, 2).value()).value();
+  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 2).value();
   pipeline_times times(2, 1);
   std::ranges::fill(times.rows, ballast::stage_time{1, 1});
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -210,7 +208,7 @@ TEST(ActivationMemory, FillsAllOf64Bits)
 TEST(ActivationMemoryDeathTest, RefusesBytesOfAnotherShape)
 {
   auto const chain = ballast::chain_of_stages(2, 2);
-  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}(chain, 2).value()).value();
+  auto const schedule = compiled_schedule::make(chain, ballast::gpipe{}, 2).value();
   auto const order = numbered_order(2);
   auto const timeline = ballast::simulate(schedule, pipeline_times(2, 2), order);
   std::vector<std::uint64_t> const bytes(3);

@@ -36,8 +36,8 @@ TEST(AscendingOrder, SortsByTotalTimeAndEqualOnesByNumber)  // Ensures (1)
 TEST(AscendingOrder, DoesNotLookAtBackwardsThatAreNone)
 {
   auto const stages = ballast::stage_graph::make({{ballast::pipeline_rank{0}, false}}, {}).value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 2).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
   ballast::pipeline_times times(2, 1);
   times.rows = {{2, 0}, {1, 50}};
   auto const plan = order_microbatches(schedule, times, ascending_order{}).value();

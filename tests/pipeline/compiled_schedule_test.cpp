@@ -102,8 +102,7 @@ TEST(CompiledSchedule, CountsTasksOfAPartOfAnOrder)
 {
   auto const stages = chain_of_stages(3, 3);
   auto const compiled =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, 4).value())
-          .value();
+      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4).value();
   EXPECT_EQ(compiled.tasks_before(1), 4U);   // F0 F0 F0 B0 on the last stage
   EXPECT_EQ(compiled.tasks_before(2), 9U);   // and F1 F1 F1 B1, B0 on stage 1
   EXPECT_EQ(compiled.tasks_before(3), 15U);  // and F2 F2 F2 B2, B1 on stage 1, B0 on stage 0
@@ -113,7 +112,7 @@ TEST(CompiledSchedule, CountsTasksOfAPartOfAnOrder)
 TEST(CompiledSchedule, IsEmptyWithoutMicrobatches)
 {
   auto const stages = chain_of_stages(2, 2);
-  auto const compiled = compiled_schedule::make(stages, ballast::gpipe{}(stages, 0).value());
+  auto const compiled = compiled_schedule::make(stages, ballast::gpipe{}, 0);
   ASSERT_TRUE(compiled) << compiled.error().message;
   EXPECT_THAT(compiled->tasks(), IsEmpty());
   EXPECT_THAT(compiled->tasks_on(pipeline_rank{1}), IsEmpty());
@@ -183,11 +182,21 @@ TEST(CompiledSchedule, RefusesAScheduleThatLacksATask)
 TEST(CompiledScheduleDeathTest, RefusesWhatItDoesNotHave)
 {
   auto const stages = chain_of_stages(1, 1);
-  auto const compiled =
-      compiled_schedule::make(stages, ballast::gpipe{}(stages, 1).value()).value();
+  auto const compiled = compiled_schedule::make(stages, ballast::gpipe{}, 1).value();
   EXPECT_DEATH((void)compiled.waits_for(2), "task 2 of a schedule of 2 tasks");
   EXPECT_DEATH((void)compiled.tasks_before(2), "the first 2 microbatches of a schedule of 1");
   EXPECT_DEATH((void)compiled.tasks_on(pipeline_rank{1}), "rank 1 of a schedule of 1 ranks");
+}
+
+TEST(CompiledSchedule, IsWhatAPolicyWritesOrWhyItWritesNone)
+{
+  auto const stages = chain_of_stages(3, 3);
+  ballast::gpipe const policy;
+  EXPECT_EQ(compiled_schedule::make(stages, policy, 4),
+            compiled_schedule::make(stages, policy(stages, 4).value()));
+  auto const refused = compiled_schedule::make(stages, policy, std::size_t{1} << 30);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("has 2^31 tasks or more"));
 }
 
 }  // namespace

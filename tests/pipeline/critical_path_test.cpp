@@ -33,9 +33,7 @@ compiled_schedule one_forward_one_backward_chain(std::size_t microbatches, std::
                                                  time_units transfer)
 {
   auto const chain = ballast::chain_of_stages(stages, stages, transfer);
-  return compiled_schedule::make(chain,
-                                 ballast::one_forward_one_backward{}(chain, microbatches).value())
-      .value();
+  return compiled_schedule::make(chain, ballast::one_forward_one_backward{}, microbatches).value();
 }
 
 std::vector<pipeline_task> tasks_of(compiled_schedule const& schedule,
@@ -134,8 +132,7 @@ TEST(CriticalPath, GivesTiesToItsOwnRankThenToTheLowestStage)  // Ensures (3)
                                  {{stage_id{0}, stage_id{2}, 3}, {stage_id{1}, stage_id{2}, 3}})
           .value();
   auto const joined =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, 3).value())
-          .value();
+      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
   times = pipeline_times(3, 3);
   std::ranges::fill(times.rows, ballast::stage_time{7, 0});
   EXPECT_THAT(

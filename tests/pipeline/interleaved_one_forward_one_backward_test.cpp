@@ -156,8 +156,7 @@ TEST(InterleavedOneForwardOneBackward, LosesOnlyFillAndDrainWhereAllTasksTakeAsL
           SCOPED_TRACE(testing::Message() << "p " << ranks << " v " << chunks << " l "
                                           << microbatches << " b " << time.backward);
           auto const schedule =
-              ballast::compiled_schedule::make(stages, interleaved{}(stages, microbatches).value())
-                  .value();
+              ballast::compiled_schedule::make(stages, interleaved{}, microbatches).value();
           ballast::pipeline_times times(microbatches, stages.stages());
           std::ranges::fill(times.rows, time);
           std::vector<ballast::microbatch_id> order;

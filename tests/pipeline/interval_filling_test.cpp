@@ -90,8 +90,8 @@ TEST(IntervalFilling, TakesTheFirstTrainedStageForTheFirst)
           {{pipeline_rank{0}, false}, {pipeline_rank{1}, true}, {pipeline_rank{2}, true}},
           {{stage_id{0}, stage_id{1}, 0}, {stage_id{1}, stage_id{2}, 0}})
           .value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 4).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4).value();
   ballast::pipeline_times times(4, 3);
   for (std::size_t row = 0; row < 4; ++row) {
     auto const of = times[ballast::to_id<microbatch_id>(row)];
@@ -110,8 +110,8 @@ TEST(IntervalFilling, AscendsWhereNothingIsTrained)
       ballast::stage_graph::make({{pipeline_rank{0}, false}, {pipeline_rank{1}, false}},
                                  {{stage_id{0}, stage_id{1}, 0}})
           .value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 3).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
   auto const times = first_stage_times({3, 1, 2}, 2, 5);
   auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
   EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));

@@ -59,8 +59,8 @@ TEST(JoinedStages, MakesAPipelineOfSeveralModules)
       .generators = {{.stages = 1}},
       .transfer = 50,
   });
-  auto const schedule = ballast::one_forward_one_backward{}(*stages, 16);
-  auto const compiled = ballast::compiled_schedule::make(*stages, *schedule);
+  auto const compiled =
+      ballast::compiled_schedule::make(*stages, ballast::one_forward_one_backward{}, 16);
   // [joined_stages]
   ASSERT_TRUE(compiled) << compiled.error().message;
   EXPECT_EQ(compiled->tasks().size(), (8U + 6U) * 16U);

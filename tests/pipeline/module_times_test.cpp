@@ -237,8 +237,8 @@ TEST(ModuleTimes, OfAFrozenEncoderAndATrainedLlmCanBeSimulated)
                                              .llm = {3, llm->has_backward()},
                                              .generators = {}})
                          .value();
-  auto const compiled = ballast::compiled_schedule::make(
-      graph, ballast::one_forward_one_backward{}(graph, times.microbatches()).value());
+  auto const compiled = ballast::compiled_schedule::make(graph, ballast::one_forward_one_backward{},
+                                                         times.microbatches());
   ASSERT_TRUE(compiled) << compiled.error().message;
   ASSERT_TRUE(ballast::check_times(times, *compiled));
   auto const timeline =

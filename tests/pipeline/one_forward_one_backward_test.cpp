@@ -158,9 +158,8 @@ TEST(OneForwardOneBackward, IsIdleAtBothEndsOnlyWhereAllTasksTakeOneUnit)
       longest = std::max(longest, depth_of(stages, stage));
     }
     std::size_t const microbatches = 1 + random.below(15);
-    auto const schedule = ballast::compiled_schedule::make(
-                              stages, one_forward_one_backward{}(stages, microbatches).value())
-                              .value();
+    auto const schedule =
+        ballast::compiled_schedule::make(stages, one_forward_one_backward{}, microbatches).value();
     ballast::pipeline_times times(microbatches, count);
     std::ranges::fill(times.rows, ballast::stage_time{1, 1});
     std::vector<ballast::microbatch_id> order;

@@ -98,8 +98,7 @@ TEST(OrderLowerBound, ProvesAnOrderBestThatMeetsIt)
 {
   // [order_lower_bound]
   auto const stages = ballast::chain_of_stages(4, 4);
-  auto const tasks = ballast::gpipe{}(stages, 5).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 5).value();
   ballast::pipeline_times times(5, 4);
   for (std::size_t at = 0; at < times.rows.size(); ++at) {
     auto const time =

@@ -43,8 +43,8 @@ TEST(OrderMicrobatches, SaysHowGoodTheOrderIs)
 {
   // [order]
   auto const stages = ballast::chain_of_stages(2, 2);  // two stages on two pipeline ranks
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 4);
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks.value());
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4);
 
   ballast::pipeline_times times(4, 2);  // forward and backward, of a microbatch per line
   times.rows = {{30, 60}, {10, 20},     //

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <concepts>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,16 @@ TEST(PipelineTimes, HasARowPerMicrobatchAndAColumnPerStage)
   times[microbatch_id{1}][2] = {5, 7};
   EXPECT_EQ(times.rows, (std::vector<stage_time>{{}, {}, {}, {}, {}, {5, 7}}));
   EXPECT_EQ(std::as_const(times)[microbatch_id{1}][2], (stage_time{5, 7}));
+}
+
+TEST(PipelineTimes, AsksForEachMicrobatchOnEachStage)
+{
+  pipeline_times const times(2, 3, [](std::size_t microbatch, std::size_t stage) {
+    return stage_time{static_cast<ballast::time_units>(10 * microbatch + stage), 0};
+  });
+  EXPECT_EQ(times.stages, 3U);
+  EXPECT_EQ(times.rows,
+            (std::vector<stage_time>{{0, 0}, {1, 0}, {2, 0}, {10, 0}, {11, 0}, {12, 0}}));
 }
 
 TEST(PipelineTimes, MayHaveNoMicrobatch)

@@ -37,7 +37,7 @@ using testing::HasSubstr;
 template <ballast::schedule_policy Policy>
 compiled_schedule compile(stage_graph const& stages, std::size_t microbatches, Policy const& policy)
 {
-  return compiled_schedule::make(stages, policy(stages, microbatches).value()).value();
+  return compiled_schedule::make(stages, policy, microbatches).value();
 }
 
 pipeline_times equal_times(std::size_t microbatches, std::size_t stages, ballast::stage_time time)
@@ -62,8 +62,7 @@ TEST(Simulate, StartsEveryTaskWhenAllThatItWaitsForIsDone)  // Ensures (1)
 {
   // [simulate]
   auto const stages = ballast::chain_of_stages(2, 2, 1);  // two ranks, a transfer takes 1
-  auto const listed = one_forward_one_backward{}(stages, 3).value();
-  auto const schedule = compiled_schedule::make(stages, listed).value();
+  auto const schedule = compiled_schedule::make(stages, one_forward_one_backward{}, 3).value();
   pipeline_times times(3, 2);
   times[microbatch_id{0}][0] = {.forward = 2, .backward = 4};  // on the first stage
   times[microbatch_id{0}][1] = {.forward = 3, .backward = 6};

@@ -18,9 +18,8 @@ using ballast::report::pipeline_bar;
 TEST(PipelineBars, AreTheTasksOfEveryRankInOrder)  // Ensures (1)
 {
   auto const stages = ballast::chain_of_stages(2, 2);
-  auto const schedule = ballast::compiled_schedule::make(
-                            stages, ballast::one_forward_one_backward{}(stages, 2).value())
-                            .value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
   ballast::pipeline_times times(2, 2);
   times.rows = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
   std::vector const order = {microbatch_id{1}, microbatch_id{0}};
@@ -51,9 +50,8 @@ TEST(PipelineBars, AreTheTasksOfEveryRankInOrder)  // Ensures (1)
 TEST(PipelineBars, AreNoneWithoutMicrobatches)
 {
   auto const stages = ballast::chain_of_stages(3, 3);
-  auto const schedule = ballast::compiled_schedule::make(
-                            stages, ballast::one_forward_one_backward{}(stages, 0).value())
-                            .value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 0).value();
   ballast::pipeline_times const times(0, 3);
   EXPECT_TRUE(
       ballast::report::pipeline_bars(schedule, ballast::simulate(schedule, times, {}), {}).empty());
@@ -62,9 +60,8 @@ TEST(PipelineBars, AreNoneWithoutMicrobatches)
 TEST(PipelineBarsDeathTest, RefuseATimelineAndAnOrderOfAnotherSchedule)
 {
   auto const stages = ballast::chain_of_stages(1, 1);
-  auto const schedule = ballast::compiled_schedule::make(
-                            stages, ballast::one_forward_one_backward{}(stages, 1).value())
-                            .value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 1).value();
   EXPECT_DEATH((void)ballast::report::pipeline_bars(schedule, {}, {}),
                "the timeline has 0 tasks, and the schedule 2");
   auto const timeline =

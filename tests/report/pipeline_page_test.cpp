@@ -30,9 +30,7 @@ using testing::HasSubstr;
 compiled_schedule schedule_of(std::size_t microbatches, std::size_t stages)
 {
   auto const chain = ballast::chain_of_stages(stages, stages);
-  return compiled_schedule::make(chain,
-                                 ballast::one_forward_one_backward{}(chain, microbatches).value())
-      .value();
+  return compiled_schedule::make(chain, ballast::one_forward_one_backward{}, microbatches).value();
 }
 
 // The first microbatch is long on the first stage and the other on the second: better last, 8 units
@@ -60,8 +58,8 @@ TEST(PipelinePage, ShowsAnOrderThatWasFound)
 {
   // [page]
   auto const stages = ballast::chain_of_stages(2, 2);
-  auto const written = ballast::one_forward_one_backward{}(stages, 2).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, written).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
   ballast::pipeline_times times(2, 2);  // rows of microbatches, in units of 0.1 ms here
   times.rows = {{60, 120}, {10, 20}, {10, 20}, {60, 120}};
   auto const plan = ballast::order_microbatches(schedule, times, ballast::insertion{}).value();

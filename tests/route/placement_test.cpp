@@ -311,7 +311,7 @@ TEST(Placement, TakesAPlanAndAProjection)
 {
   std::vector<planned_document> const documents{{7}, {0}, {3}, {12}};
   std::vector<tokens> const lengths{7, 0, 3, 12};
-  auto const bags = ballast::lay_out("g1n2+g2n1"_bags, ballast::cluster_of(4).value()).value();
+  auto const bags = ballast::lay_out("g1n2+g2n1"_bags, 4).value();
   auto const plan = ballast::partition(documents, bags, ballast::longest_processing_time{},
                                        &planned_document::words, &planned_document::words)
                         .value();
@@ -332,8 +332,8 @@ TEST(Placement, TakesAPlanAndAProjection)
 TEST(Placement, RefusesThePlanOfOtherBagsOrSamples)  // Errors
 {
   std::vector<tokens> const lengths{7, 9};
-  auto const bags = ballast::lay_out("g2n2"_bags, ballast::cluster_of(4).value()).value();
-  auto const others = ballast::lay_out("g1n4"_bags, ballast::cluster_of(4).value()).value();
+  auto const bags = ballast::lay_out("g2n2"_bags, 4).value();
+  auto const others = ballast::lay_out("g1n4"_bags, 4).value();
   auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
                                        ballast::quadratic_cost{1})
                         .value();

@@ -62,8 +62,7 @@ scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
     for (std::size_t llm = 4; llm < 7; ++llm) { link(2 * encoder + 1, llm); }
   }
   auto const graph = ballast::stage_graph::make(stages, links).value();
-  return {ballast::compiled_schedule::make(
-              graph, ballast::one_forward_one_backward{}(graph, microbatches).value())
+  return {ballast::compiled_schedule::make(graph, ballast::one_forward_one_backward{}, microbatches)
               .value(),
           {{2 * groups, {5, 4}}, {3 * groups, {7}}}};
 }

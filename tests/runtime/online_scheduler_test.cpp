@@ -83,9 +83,10 @@ TEST(OnlineScheduler, IsUsedAsDocumented)
   // An encoder on one stage and an LLM on three, on each of two replicas.
   auto const stages =
       ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}).value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, microbatches).value();
+  auto const one_forward_one_backward = ballast::one_forward_one_backward{};
   ballast::scheduler_setup setup{
-      .schedule = ballast::compiled_schedule::make(stages, tasks).value(),
+      .schedule =
+          ballast::compiled_schedule::make(stages, one_forward_one_backward, microbatches).value(),
       .modules = {{replicas, {8}}, {replicas, {10, 10, 9}}},  // layers of each stage
       .most_per_microbatch = 20'000};                         // tokens that a GPU can hold
   // What a sample of so many tiles and tokens takes in both modules, forward and backward.

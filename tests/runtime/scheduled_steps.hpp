@@ -20,10 +20,10 @@ inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t 
 {
   auto const stages =
       ballast::joined_stages({.encoders = {{1}}, .llm = {3}, .generators = {}}).value();
-  return {ballast::compiled_schedule::make(
-              stages, ballast::one_forward_one_backward{}(stages, microbatches).value())
-              .value(),
-          {{replicas, {8}}, {replicas, {10, 10, 9}}}};
+  return {
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, microbatches)
+          .value(),
+      {{replicas, {8}}, {replicas, {10, 10, 9}}}};
 }
 
 /// Items take equally long in the encoder; tokens of the LLM more, the longer the sample is.

@@ -10,7 +10,6 @@
 #include <ballast/comm/mpi_communicator.hpp>
 #endif
 #include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 
 #ifdef SOAK_WITH_MPI
@@ -58,12 +57,8 @@ class progress_line {
 ballast::bag_layout bags_of(std::size_t ranks)
 {
   using ballast::operator""_bags;
-  if (ranks == 16) {
-    return ballast::lay_out("g1n4+g2n2+g4n2"_bags, ballast::cluster_of(16).value()).value();
-  }
-  if (ranks == 4) {
-    return ballast::lay_out("g2n1+g1n2"_bags, ballast::cluster_of(4).value()).value();
-  }
+  if (ranks == 16) { return ballast::lay_out("g1n4+g2n2+g4n2"_bags, 16).value(); }
+  if (ranks == 4) { return ballast::lay_out("g2n1+g1n2"_bags, 4).value(); }
   return ballast::one_gpu_bags(ranks);
 }
 

@@ -19,17 +19,16 @@ namespace ballast_test {
                                                                ballast::time_units transfer = 0)
 {
   auto const stages = ballast::chain_of_stages(ranks * chunks, ranks, transfer);
-  auto const schedule =
-      ballast::interleaved_one_forward_one_backward{}(stages, microbatches).value();
-  return ballast::compiled_schedule::make(stages, schedule).value();
+  return ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},
+                                          microbatches)
+      .value();
 }
 
 /// GPipe on any stages.
 [[nodiscard]] inline ballast::compiled_schedule gpipe_of(ballast::stage_graph const& stages,
                                                          std::size_t microbatches)
 {
-  return ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, microbatches).value())
-      .value();
+  return ballast::compiled_schedule::make(stages, ballast::gpipe{}, microbatches).value();
 }
 
 }  // namespace ballast_test

@@ -60,7 +60,7 @@ std::vector<std::uint64_t> plan_some_steps(std::uint64_t seed)
   std::vector<std::uint64_t> digests;
   ballast::partition_plan plan;
   workspace memory;
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g2n2+g1n4"), *ballast::cluster_of(8));
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g2n2+g1n4"), 8);
   for (std::uint64_t step = 0; step < 5; ++step) {
     auto const done = ballast::partition_into(plan, memory, random_lengths(seed + step), *bags,
                                               ballast::exact{ballast::refine{}, 1000}, squared);

@@ -50,7 +50,7 @@ std::vector<tokens> shared_lengths()
 
 ballast::bag_layout shared_bags()
 {
-  return ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), *ballast::cluster_of(8)).value();
+  return ballast::lay_out(*ballast::parse_bags("g1n4+g4n1"), 8).value();
 }
 
 TEST(SharedObjects, PoliciesCostModelsAndLayoutsServeSeveralThreadsAtOnce)

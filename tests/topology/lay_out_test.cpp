@@ -102,10 +102,18 @@ TEST(LayOut, JoinsWholeNodesIntoOneBag)
 
 TEST(LayOut, RefusesGpusThatAreNoWholeNumberOfReplicas)
 {
-  auto const layout = lay_out(*parse_bags("g2n3"), *cluster_of(8));
+  auto const layout = lay_out(*parse_bags("g2n3"), 8);
   ASSERT_FALSE(layout);
   EXPECT_EQ(layout.error().code, error_code::infeasible);
   EXPECT_THAT(layout.error().message, testing::HasSubstr("take 6 GPUs, and the job's 8"));
+}
+
+TEST(LayOut, TakesANumberOfGpusForNodesOfEight)
+{
+  EXPECT_EQ(lay_out(*parse_bags("g8n2+g16n1"), 32),
+            lay_out(*parse_bags("g8n2+g16n1"), *cluster_of(32, 8)));
+  EXPECT_EQ(lay_out(*parse_bags("g4n1"), 4).value().size(), 1U);
+  EXPECT_EQ(lay_out(*parse_bags("g4n3"), 12).error().message, cluster_of(12).error().message);
 }
 
 TEST(LayOut, NamesTheFirstBagThatIsMisplaced)
@@ -133,20 +141,18 @@ TEST(LayOut, LaysTheLargestFirstAndKeepsTheirNumbers)
 TEST(LayOut, LeavesWhatFitsAloneWhenAskedForTheLargestFirst)  // Ensures (3)
 {
   auto const spec = *parse_bags("g1n2+g2n1+g4n1");
-  EXPECT_EQ(lay_out(spec, *cluster_of(16), misplaced_bags::largest_first),
-            lay_out(spec, *cluster_of(16)));
+  EXPECT_EQ(lay_out(spec, 16, misplaced_bags::largest_first), lay_out(spec, 16));
 }
 
 TEST(LayOut, SaysWhichBagFitsNowhere)
 {
   // 5 + 3 fill a node, but 3 is not aligned behind 5 and a node has no other gap for it.
-  auto const layout =
-      lay_out(*parse_bags("g5n1+g3n1"), *cluster_of(8), misplaced_bags::largest_first);
+  auto const layout = lay_out(*parse_bags("g5n1+g3n1"), 8, misplaced_bags::largest_first);
   ASSERT_FALSE(layout);
   EXPECT_EQ(layout.error().position, 1U);
   EXPECT_THAT(layout.error().message, testing::HasSubstr("bag 1 of 3 GPUs fits nowhere"));
   // More than a node, but not whole nodes.
-  EXPECT_FALSE(lay_out(*parse_bags("g12n1+g4n1"), *cluster_of(16), misplaced_bags::largest_first));
+  EXPECT_FALSE(lay_out(*parse_bags("g12n1+g4n1"), 16, misplaced_bags::largest_first));
 }
 
 TEST(LayOut, FillsNodesOfDifferentSizesInTheOrderWritten)  // Ensures (3)

@@ -69,6 +69,6 @@ void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_
 
 int main()
 {
-  auto const bags = lay_out("g1n4+g4n1"_bags, cluster_of(8).value()).value();
+  auto const bags = lay_out("g1n4+g4n1"_bags, 8).value();
   run_ranks(8, [&](thread_communicator& comm) { train_by_hand(comm, bags, 4); });
 }

@@ -68,9 +68,8 @@ namespace ballast::inline v0 {
   detail::layout_pipeline const pipeline(problem, layout);
   auto const stages = pipeline.stages();
   if (!stages) { return tl::unexpected(stages.error()); }
-  auto const schedule = one_forward_one_backward{}(*stages, layout.microbatches);
-  if (!schedule) { return tl::unexpected(schedule.error()); }
-  auto const compiled = compiled_schedule::make(*stages, *schedule);
+  auto const compiled =
+      compiled_schedule::make(*stages, one_forward_one_backward{}, layout.microbatches);
   if (!compiled) { return tl::unexpected(compiled.error()); }
 
   std::vector<microbatch_id> order(layout.microbatches);

@@ -84,6 +84,19 @@ class compiled_schedule {
     return compiled;
   }
 
+  /// The schedule that a policy writes for so many microbatches.
+  ///
+  /// Errors   those of the policy, and those above.
+  template <schedule_policy Policy>
+  [[nodiscard]] static result<compiled_schedule> make(stage_graph const& stages,
+                                                      Policy const& policy,
+                                                      std::size_t microbatches)
+  {
+    auto const schedule = policy(stages, microbatches);
+    if (!schedule) { return tl::unexpected(schedule.error()); }
+    return make(stages, *schedule);
+  }
+
   [[nodiscard]] stage_graph const& stages() const noexcept { return stages_; }
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
 

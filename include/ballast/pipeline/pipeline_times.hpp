@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -34,6 +35,17 @@ struct pipeline_times {
       : stages(stage_count), rows(microbatch_count * stage_count)
   {
     BALLAST_EXPECTS(stage_count >= 1, "times were asked for on ", stage_count, " stages");
+  }
+
+  /// The times that `time_of(microbatch, stage)`, asked for each of both, returns.
+  template <class TimeOf>
+    requires std::is_invocable_r_v<stage_time, TimeOf const&, std::size_t, std::size_t>
+  pipeline_times(std::size_t microbatch_count, std::size_t stage_count, TimeOf const& time_of)
+      : pipeline_times(microbatch_count, stage_count)
+  {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      rows[row] = time_of(row / stages, row % stages);
+    }
   }
 
   [[nodiscard]] std::size_t microbatches() const noexcept

@@ -45,9 +45,7 @@ namespace detail {
 {
   auto const stages = pipeline.stages();
   if (!stages) { return tl::unexpected(stages.error()); }
-  auto const schedule = one_forward_one_backward{}(*stages, microbatches);
-  if (!schedule) { return tl::unexpected(schedule.error()); }
-  return compiled_schedule::make(*stages, *schedule);
+  return compiled_schedule::make(*stages, one_forward_one_backward{}, microbatches);
 }
 
 }  // namespace detail

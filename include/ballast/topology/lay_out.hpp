@@ -257,6 +257,17 @@ namespace detail {
   return detail::layout_at_speeds(detail::span_of(bags), machines);
 }
 
+/// The same over equally fast GPUs in nodes of 8, as `cluster_of(gpus)` has them.
+///
+/// Errors      those of cluster_of, and those above.
+[[nodiscard]] inline result<bag_layout> lay_out(bag_spec const& spec, std::size_t gpus,
+                                                misplaced_bags misplaced = misplaced_bags::refuse)
+{
+  auto const machines = cluster_of(gpus);
+  if (!machines) { return tl::unexpected(machines.error()); }
+  return lay_out(spec, *machines, misplaced);
+}
+
 }  // namespace ballast::inline v0
 
 #endif  // BALLAST_TOPOLOGY_LAY_OUT_HPP

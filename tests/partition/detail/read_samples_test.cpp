@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 
 #include <cstdint>
@@ -30,7 +29,7 @@ ballast::result<void> free_of_charge(std::size_t, tokens, tokens)
 
 ballast::bag_layout pairs()
 {
-  return *ballast::lay_out(*ballast::parse_bags("g2n2"), *ballast::cluster_of(4));
+  return *ballast::lay_out(*ballast::parse_bags("g2n2"), 4);
 }
 
 TEST(ReadSamples, ReadsLengthsOnceWhereNoSampleCanBeShort)  // Ensures (1)

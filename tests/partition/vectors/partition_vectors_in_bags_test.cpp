@@ -12,7 +12,6 @@
 #include <ballast/partition/vectors/vector_longest_processing_time.hpp>
 #include <ballast/partition/vectors/vector_refine.hpp>
 #include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
@@ -260,8 +259,7 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
 
 TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitThem)  // Ensures (2)
 {
-  auto const refusing =
-      *ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), *ballast::cluster_of(16));
+  auto const refusing = *ballast::lay_out(*ballast::parse_bags("g8n1+g4n2"), 16);
   auto const bags = refusing.with_short_samples(ballast::short_samples::admitted);
   auto const costs_of = [](ballast::tokens length) { return cost_vector<2>{length, 9 - length}; };
   auto const plan_in = [&](std::vector<ballast::tokens> const& lengths,
@@ -295,7 +293,7 @@ TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitT
 
 TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  // Ensures (2) (5)
 {
-  auto const bags = ballast::lay_out(*ballast::parse_bags("g4n2"), *ballast::cluster_of(8))
+  auto const bags = ballast::lay_out(*ballast::parse_bags("g4n2"), 8)
                         ->with_short_samples(ballast::short_samples::admitted);
   std::vector<ballast::tokens> const lengths{2, 30, 3, 10};
   std::vector<std::int64_t> const together{7, 8, 7, 9};

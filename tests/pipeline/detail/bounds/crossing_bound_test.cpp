@@ -36,8 +36,8 @@ TEST(CrossingBound, IsNotAboveAnyOrder)  // Ensures (1)
     auto const transfer = static_cast<time_units>(random.below(3) * random.below(20));
     auto const stages = trial % 2 == 0 ? ballast_test::random_stages(random, true)
                                        : ballast::chain_of_stages(ranks, ranks, transfer);
-    auto const one_forward_one_backward = ballast::compiled_schedule::make(
-        stages, ballast::one_forward_one_backward{}(stages, microbatches).value());
+    auto const one_forward_one_backward =
+        ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, microbatches);
     small_step step{
         trial % 3 == 0 ? gpipe_of(stages, microbatches) : one_forward_one_backward.value(),
         ballast_test::random_times(random, microbatches, stages.stages(),

@@ -45,8 +45,7 @@ TEST(WindowOf, IsAllMicrobatchesWhereNoForwardWaits)
   auto const stages = ballast::chain_of_stages(2, 2);
   ballast::workspace memory;
   auto scratch = memory.open();
-  auto const phases =
-      ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, 5).value()).value();
+  auto const phases = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 5).value();
   EXPECT_EQ(window_of(rank_tasks(phases, ballast::pipeline_rank{0}, scratch), 0, 1, 5), 5U);
   // Backwards in reverse.
   using enum ballast::pass;

@@ -58,8 +58,7 @@ TEST(SynchronisedSteps, AreNoneWhereRanksDoNotWaitForEachOther)
       steps_of(ballast_test::chain_schedule(4, 12), pipeline_rank{0}, pipeline_rank{2}).count(),
       0U);
   auto const stages = ballast::chain_of_stages(3, 3);
-  auto const phases =
-      ballast::compiled_schedule::make(stages, ballast::gpipe{}(stages, 6).value()).value();
+  auto const phases = ballast::compiled_schedule::make(stages, ballast::gpipe{}, 6).value();
   EXPECT_EQ(steps_of(phases, pipeline_rank{0}, pipeline_rank{1}).count(), 0U);
   for (std::size_t const microbatches : {0U, 1U, 2U}) {
     auto const schedule = ballast_test::chain_schedule(2, microbatches);

@@ -45,8 +45,7 @@ TEST(OrderColumns, GiveEveryPassANumberInTheOrderOfUse)
                                  {{ballast::stage_id{0}, ballast::stage_id{1}, 0}})
           .value();
   auto const schedule =
-      compiled_schedule::make(stages, ballast::one_forward_one_backward{}(stages, 3).value())
-          .value();
+      compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 3).value();
   pipeline_times times(3, 2);
   times.rows = {{1, 0}, {2, 4}, {1, 0}, {3, 5}, {1, 0}, {2, 4}};
   EXPECT_EQ(numbers(schedule, times), (std::vector<std::uint32_t>{0, no_column, 1, 2}));

@@ -40,8 +40,8 @@ TEST(MostlyRanked, LeavesOutBackwardsOfStagesWithoutBackward)  // Ensures (1)
 {
   auto const stages =
       ballast::joined_stages({.encoders = {{.stages = 1, .backward = false}}, .llm = {}}).value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 2).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 2).value();
   pipeline_times times(2, 2);
   times.rows = {{1, 9},
                 {1, 1},  //

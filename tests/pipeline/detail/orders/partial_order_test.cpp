@@ -25,8 +25,8 @@ TEST(TotalTime, AddsAllPassesThatThereAre)
                           {{ballast::pipeline_rank{0}, false}, {ballast::pipeline_rank{1}, true}},
                           {{ballast::stage_id{0}, ballast::stage_id{1}, 0}})
                           .value();
-  auto const tasks = ballast::one_forward_one_backward{}(stages, 1).value();
-  auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 1).value();
   ballast::pipeline_times times(1, 2);
   times.rows = {{1, 1000}, {20, 300}};
   EXPECT_EQ(ballast::detail::total_time({schedule, times}, microbatch_id{0}), 321);
