@@ -144,6 +144,29 @@ TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
   EXPECT_EQ(reports[2].left_ns, 2 * 10'000);
 }
 
+TEST(ModelProfiler, SpansTheGridAtAnyTime)  // Ensures (1)
+{
+  auto const order = [](std::size_t count) {
+    profiler_grid grid = llm();
+    grid.flops.quadratic = 0;
+    grid.degrees = {1};
+    grid.sizes.clear();
+    for (std::size_t size = 1; size <= count; ++size) {
+      grid.sizes.push_back(static_cast<ballast::tokens>(size));
+    }
+    profile_file file;
+    fake_clock clock;
+    std::vector<profiler_progress> reports;
+    EXPECT_TRUE(run(file, clock, grid, {}, &reports));
+    std::vector<ballast::tokens> sizes;
+    for (auto const& each : reports) { sizes.push_back(each.point.size); }
+    return sizes;
+  };
+  EXPECT_THAT(order(1), ElementsAre(1));
+  EXPECT_THAT(order(2), ElementsAre(1, 2));
+  EXPECT_THAT(order(9), ElementsAre(1, 9, 5, 3, 7, 2, 4, 6, 8));
+}
+
 TEST(ModelProfiler, StopsWhenTheBudgetIsUsedUpAndGoesOnWhereItStopped)
 {
   profile_file whole;

@@ -43,9 +43,11 @@ using ballast::phase;
 using ballast::quadratic_cost;
 using ballast::rank_id;
 using ballast::sample_id;
+using ballast::sample_part;
 using ballast::subsequence;
 using ballast::tokens;
 using ballast::workspace;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 gathered_samples<subsequence> gather(ballast_test::read_step const& read)
@@ -83,6 +85,55 @@ TEST(PhasePlanner, PlansEveryPhaseAsPartitionDoes)  // Ensures (2)
     EXPECT_EQ(step.modalities[1].planned.digest(), planned(audio, step.modalities[1].lengths));
     EXPECT_EQ(step.planned.digest(), planned(llm, step.lengths));
   }
+}
+
+TEST(PhasePlanner, SortsByModalityAndLaysOutSequences)
+{
+  phase const vision{ballast::one_gpu_bags(3), lines, longest_processing_time{}, 4};
+  phase const rest{ballast::one_gpu_bags(3), lines, longest_processing_time{}};
+  ballast::phase_planner const planner(std::tuple{vision, rest}, rest);
+  auto const all = gather({{{{2, 3}, {0, 9}, {2, 2}}, {}}, {}, {{{0, 0}, {1, 5}, {0, 4}}}});
+  orchestrated_step step;
+  workspace memory;
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_TRUE(planner(step, memory, all, 3, rank_id{0}));
+    ASSERT_EQ(step.modalities.size(), 3U);
+    EXPECT_THAT(step.lengths, ElementsAre(8, 0, 6));
+    EXPECT_THAT(step.source, ElementsAre(rank_id{0}, rank_id{0}, rank_id{2}));
+    EXPECT_THAT(step.modalities[0].lengths, ElementsAre(9, 0, 4));
+    EXPECT_THAT(step.modalities[0].source, ElementsAre(rank_id{0}, rank_id{2}, rank_id{2}));
+    EXPECT_THAT(step.modalities[0].parts,
+                ElementsAre(sample_part{sample_id{0}, 3, 3}, sample_part{sample_id{2}, 0, 0},
+                            sample_part{sample_id{2}, 5, 1}));
+    EXPECT_THAT(step.modalities[1].parts, ElementsAre(sample_part{sample_id{2}, 0, 5}));
+    EXPECT_THAT(step.modalities[2].lengths, ElementsAre(3, 2));
+    EXPECT_THAT(step.modalities[2].parts,
+                ElementsAre(sample_part{sample_id{0}, 0, 3}, sample_part{sample_id{0}, 6, 2}));
+  }
+  ASSERT_TRUE(planner(step, memory, {}, 3, rank_id{0}));
+  EXPECT_TRUE(step.lengths.empty());
+}
+
+TEST(PhasePlanner, SaysWhichSampleIsImpossible)
+{
+  phase const each{ballast::one_gpu_bags(4), lines, longest_processing_time{}};
+  ballast::phase_planner const planner(std::tuple{each, each}, each);
+  auto const refusal = [&](subsequence last) {
+    orchestrated_step step;
+    workspace memory;
+    auto const all = gather(
+        {{{{0, 1}}}, {}, {}, {{{2, ballast::longest_sample}, {last.modality, last.length}}}});
+    return planner(step, memory, all, 4, rank_id{0}).error();
+  };
+  for (auto const& why : {refusal({0, -1}), refusal({0, ballast::longest_sample + 1}),
+                          refusal({3, 5}), refusal({1, 1})}) {
+    EXPECT_EQ(why.code, error_code::out_of_range);
+    EXPECT_EQ(why.position, 1U);
+    EXPECT_THAT(why.message, testing::StartsWith("sample 1, which rank 3 has read, has "));
+  }
+  EXPECT_EQ(refusal({3, 5}).message,
+            "sample 1, which rank 3 has read, has a subsequence of modality 3, and there are 2 "
+            "encoders; number modalities as the encoders, and text after them");
 }
 
 TEST(PhasePlanner, PlansTheSameOnEveryRankAndRoutesThatFit)  // Ensures (1)

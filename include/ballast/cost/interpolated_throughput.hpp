@@ -49,10 +49,9 @@ namespace detail {
 }
 
 /// Turns throughputs into work per picosecond, in fixed point with as many fraction bits as the
-/// largest leaves room for: from 43 to 102.
-[[nodiscard]] inline result<void> fix_throughputs(std::span<double const> per_second,
-                                                  std::span<std::uint64_t> fixed,
-                                                  std::uint32_t& fraction_bits)
+/// largest leaves room for, and returns that number of bits: from 43 to 102.
+[[nodiscard]] inline result<std::uint32_t> fix_throughputs(std::span<double const> per_second,
+                                                           std::span<std::uint64_t> fixed)
 {
   // 10^-12 = 5^-12 2^-12, to 64 bits rather than a double's 53.
   constexpr auto inverse = static_cast<std::uint64_t>((uint128{1} << 91) / 244'140'625);
@@ -70,12 +69,11 @@ namespace detail {
     }
     largest = std::max(largest, value);
   }
-  int const bits = 62 - per_picosecond(largest).floor_log2();
+  int const fraction_bits = 62 - per_picosecond(largest).floor_log2();
   for (std::size_t index = 0; index < per_second.size(); ++index) {
-    fixed[index] = per_picosecond(per_second[index]).shifted(bits).rounded().value_or(0);
+    fixed[index] = per_picosecond(per_second[index]).shifted(fraction_bits).rounded().value_or(0);
   }
-  fraction_bits = static_cast<std::uint32_t>(bits);
-  return {};
+  return static_cast<std::uint32_t>(fraction_bits);
 }
 
 }  // namespace detail
@@ -114,11 +112,11 @@ class interpolated_throughput {
                   " throughputs were given for ", lengths.size(), " lengths; give one for each");
     }
     interpolated_throughput curve;
-    auto const fixed =
-        detail::fix_throughputs(per_second, curve.per_picosecond_, curve.fraction_bits_);
-    if (!fixed) { return tl::unexpected(fixed.error()); }
+    auto const fraction_bits = detail::fix_throughputs(per_second, curve.per_picosecond_);
+    if (!fraction_bits) { return tl::unexpected(fraction_bits.error()); }
     std::copy(lengths.begin(), lengths.end(), curve.lengths_);
     curve.size_ = static_cast<std::uint32_t>(lengths.size());
+    curve.fraction_bits_ = *fraction_bits;
     return curve;
   }
 

@@ -3,7 +3,6 @@
 #define BALLAST_COST_PROFILE_FILE_HPP
 
 #include <ballast/core/detail/concat.hpp>
-#include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
@@ -83,17 +82,18 @@ struct profile_file {
 [[nodiscard]] inline measured_module const* find_module(profile_file const& file,
                                                         std::string_view name)
 {
-  auto const found = std::find_if(file.modules.begin(), file.modules.end(),
-                                  [&](measured_module const& each) { return each.name == name; });
-  return found == file.modules.end() ? nullptr : &*found;
+  for (measured_module const& each : file.modules) {
+    if (each.name == name) { return &each; }
+  }
+  return nullptr;
 }
 
 /// The module of a name; where the file has none, a new one after those that it has.
 [[nodiscard]] inline measured_module& find_or_add_module(profile_file& file, std::string_view name)
 {
-  auto const found = std::find_if(file.modules.begin(), file.modules.end(),
-                                  [&](measured_module const& each) { return each.name == name; });
-  if (found != file.modules.end()) { return *found; }
+  for (measured_module& each : file.modules) {
+    if (each.name == name) { return each; }
+  }
   measured_module& added = file.modules.emplace_back();
   added.name = name;
   return added;
@@ -102,41 +102,42 @@ struct profile_file {
 /// The measurements at a degree; where the module has none, a new one in its place.
 [[nodiscard]] inline measured_degree& find_or_add_degree(measured_module& module, std::uint32_t tp)
 {
-  std::vector<measured_degree>& degrees = module.degrees;
-  auto const find = [&] {
-    return std::find_if(degrees.begin(), degrees.end(),
-                        [tp](measured_degree const& each) { return each.tp == tp; });
-  };
-  if (auto const found = find(); found != degrees.end()) { return *found; }
+  auto const place =
+      std::lower_bound(module.degrees.begin(), module.degrees.end(), tp,
+                       [](measured_degree const& each, std::uint32_t at) { return each.tp < at; });
+  if (place != module.degrees.end() && place->tp == tp) { return *place; }
   measured_degree added;
   added.tp = tp;
-  detail::insert_ordered(
-      degrees, std::move(added),
-      [](measured_degree const& a, measured_degree const& b) { return a.tp < b.tp; });
-  return *find();
+  return *module.degrees.insert(place, std::move(added));
 }
+
+namespace detail {
+
+/// Adds a point before the first one that does not precede it, and returns whether that is another.
+template <class Point, class Before>
+bool add_ordered(std::vector<Point>& points, Point const& point, Before before)
+{
+  auto const place = std::lower_bound(points.begin(), points.end(), point, before);
+  if (place != points.end() && !before(point, *place)) { return false; }
+  points.insert(place, point);
+  return true;
+}
+
+}  // namespace detail
 
 /// Adds a point in its place and returns whether there was none of its size.
 inline bool add_point(std::vector<speed_point>& points, speed_point const& point)
 {
-  auto const is_same = [&](speed_point const& each) { return each.size == point.size; };
-  if (std::any_of(points.begin(), points.end(), is_same)) { return false; }
-  detail::insert_ordered(
+  return detail::add_ordered(
       points, point, [](speed_point const& a, speed_point const& b) { return a.size < b.size; });
-  return true;
 }
 
 /// Adds a point in its place and returns whether there was none of its layers and size.
 inline bool add_point(std::vector<memory_point>& points, memory_point const& point)
 {
-  auto const is_same = [&](memory_point const& each) {
-    return each.layers == point.layers && each.size == point.size;
-  };
-  if (std::any_of(points.begin(), points.end(), is_same)) { return false; }
-  detail::insert_ordered(points, point, [](memory_point const& a, memory_point const& b) {
+  return detail::add_ordered(points, point, [](memory_point const& a, memory_point const& b) {
     return detail::precedes(a.layers, b.layers, a.size, b.size);
   });
-  return true;
 }
 
 namespace detail {
@@ -157,7 +158,7 @@ namespace detail {
 
 /// The memory through measured points, if these are of two numbers of layers, and of two sizes with
 /// each.
-[[nodiscard]] inline result<void> fit_memory(module_memory& memory, measured_degree const& degree)
+[[nodiscard]] inline result<module_memory> memory_through(measured_degree const& degree)
 {
   auto const& state = degree.state;
   auto const& held = degree.activations;
@@ -175,11 +176,11 @@ namespace detail {
                 " activation_bytes; give four, of ", state[0].layers, " and ", state[1].layers,
                 " layers as state_bytes has them, each at the same two sizes");
   }
-  memory.layers = {state[0].layers, state[1].layers};
-  memory.state_bytes = {state[0].bytes, state[1].bytes};
-  memory.sizes = {held[0].size, held[1].size};
-  memory.activation_bytes = {{{held[0].bytes, held[1].bytes}, {held[2].bytes, held[3].bytes}}};
-  return {};
+  return module_memory{
+      .layers = {state[0].layers, state[1].layers},
+      .state_bytes = {state[0].bytes, state[1].bytes},
+      .sizes = {held[0].size, held[1].size},
+      .activation_bytes = {{{held[0].bytes, held[1].bytes}, {held[2].bytes, held[3].bytes}}}};
 }
 
 }  // namespace detail
@@ -219,11 +220,9 @@ namespace detail {
       if (!attention) {
         return refuse_degree("attention_flop_per_second: " + attention.error().message);
       }
-      module_memory memory;
-      if (auto const fitted = detail::fit_memory(memory, degree); !fitted) {
-        return refuse_degree(fitted.error().message);
-      }
-      profile.degrees.push_back({degree.tp, *linear, *attention, memory});
+      auto const memory = detail::memory_through(degree);
+      if (!memory) { return refuse_degree(memory.error().message); }
+      profile.degrees.push_back({degree.tp, *linear, *attention, *memory});
     }
     if (auto checked = check_profile(profile); !checked) {
       return fail(checked.error().code, modules.size() - 1, checked.error().message);

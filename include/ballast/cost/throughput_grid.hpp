@@ -55,13 +55,13 @@ class throughput_grid {
                   " degrees; give one for each");
     }
     throughput_grid grid;
-    auto const fixed =
-        detail::fix_throughputs(per_second, grid.per_picosecond_, grid.fraction_bits_);
-    if (!fixed) { return tl::unexpected(fixed.error()); }
+    auto const fraction_bits = detail::fix_throughputs(per_second, grid.per_picosecond_);
+    if (!fraction_bits) { return tl::unexpected(fraction_bits.error()); }
     std::copy(lengths.begin(), lengths.end(), grid.lengths_);
     std::copy(degrees.begin(), degrees.end(), grid.degrees_);
     grid.length_count_ = static_cast<std::uint32_t>(lengths.size());
     grid.degree_count_ = static_cast<std::uint32_t>(degrees.size());
+    grid.fraction_bits_ = *fraction_bits;
     return grid;
   }
 

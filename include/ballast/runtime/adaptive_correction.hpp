@@ -9,6 +9,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/runtime/detail/measured_calls.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
+#include <ballast/runtime/detail/time_factors.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 
@@ -43,7 +44,7 @@ enum class correction_mode : std::uint8_t {
 ///     next.correct(correction.factors());  // costs of the steps that are submitted from now on
 ///
 /// Measured over predicted time of each call (a microbatch on a rank) is a factor of the rank times one
-/// of the shapes in it, `detail::measured_calls`: so a slow GPU is told from a slow shape.
+/// of the shapes in it, `detail::time_factors`: so a slow GPU is told from a slow shape.
 ///
 /// It learns for an interval. In each further one it compares B, the mean gain in step time of the
 /// corrected plans over the uncorrected ones, both at measured rates, with C, the cost of tracking: the
@@ -66,7 +67,7 @@ class adaptive_correction {
   /// Shapes      module_of_rank[ranks], in the order of scheduled_step's ranks.
   explicit adaptive_correction(std::span<std::uint32_t const> module_of_rank,
                                correction_options const& options = {})
-      : options_(options), calls_(module_of_rank)
+      : options_(options), factors_(module_of_rank)
   {
     BALLAST_EXPECTS(options.interval >= 4, "an interval of ", options.interval,
                     " steps has too few to compare; give at least 4");
@@ -85,14 +86,14 @@ class adaptive_correction {
   [[nodiscard]] std::span<std::uint32_t const> factors() const noexcept
   {
     if (mode_ != correction_mode::on) { return {}; }
-    return calls_.shape_factors();
+    return factors_.of_shapes();
   }
 
   /// Measured over planned time of each rank, without what its shapes have to do with it, in units of
   /// 1 / unchanged_factor: the median of a module's ranks is 1.
   [[nodiscard]] std::span<std::uint32_t const> rank_factors() const noexcept
   {
-    return calls_.rank_factors();
+    return factors_.of_ranks();
   }
 
   /// The speed of each rank, for bag_layout::with_speeds: 1000 is that of the median rank.
@@ -132,14 +133,14 @@ class adaptive_correction {
     if (!measured.empty()) { collect(step, measured); }
     if (mode_ == correction_mode::learning) {
       if (++steps_ == options_.interval) {
-        calls_.fit(options_.fewest_calls);
+        factors_.fit(calls_, options_.fewest_calls);
         begin(correction_mode::on);
       }
       return {};
     }
     if (!step.corrected || step.makespan == 0) { return {}; }  // planned before there were factors
     auto& ratios = measured.empty() ? untracked_ : tracked_;
-    ratios.push_back(detail::measured_calls::ratio_of(step_time, step.makespan));
+    ratios.push_back(detail::time_factors::ratio_of(step_time, step.makespan));
     sum_of_gains_ += step.uncorrected - step.makespan;
     sum_of_plans_ += step.makespan;
     if (++steps_ == options_.interval) { decide(); }
@@ -157,6 +158,7 @@ class adaptive_correction {
       out.line("ratios").number(static_cast<std::int64_t>(ratios->size()));
       for (std::uint32_t const each : *ratios) { out.number(each); }
     }
+    factors_.write(out);
     calls_.write(out);
     return out.text();
   }
@@ -188,7 +190,8 @@ class adaptive_correction {
             static_cast<std::uint32_t>(in.number(0, std::numeric_limits<std::uint32_t>::max())));
       }
     }
-    read.calls_.read(in);
+    read.factors_.read(in);
+    read.calls_.read(in, rank_factors().size(), factors_.of_shapes().size());
     if (auto done = in.finish(); !done) { return done; }
     *this = std::move(read);
     return {};
@@ -198,9 +201,9 @@ class adaptive_correction {
   [[nodiscard]] result<void> check(std::size_t ranks, std::size_t microbatches,
                                    time_units step_time, std::span<time_units const> measured) const
   {
-    if (ranks != calls_.ranks()) {
+    if (ranks != rank_factors().size()) {
       return fail(error_code::out_of_range, 0, "a step of ", ranks,
-                  " ranks was given to a correction of ", calls_.ranks());
+                  " ranks was given to a correction of ", rank_factors().size());
     }
     if (!measured.empty() && measured.size() != ranks * microbatches) {
       return fail(error_code::out_of_range, measured.size(), measured.size(),
@@ -234,7 +237,7 @@ class adaptive_correction {
       for (sample_id const sample : step.microbatch(module, replica, index % step.microbatches)) {
         auto const [forward, backward] = step.predicted[to_index(sample)][module];
         uint128 const work = static_cast<uint128>(forward + backward) * layers;
-        calls_.add_part(step.shapes[to_index(sample)][module],
+        calls_.add_part(factors_.shape(rank, step.shapes[to_index(sample)][module]),
                         static_cast<time_units>(work / of_layers));
       }
       calls_.end_call();
@@ -251,7 +254,7 @@ class adaptive_correction {
     gain_ = sum_of_gains_ / options_.interval;
     cost_ = cost / options_.interval;
     bool const pays = sum_of_gains_ > cost;
-    calls_.fit(options_.fewest_calls);
+    factors_.fit(calls_, options_.fewest_calls);
     begin(pays ? correction_mode::on : correction_mode::off);
   }
 
@@ -280,6 +283,7 @@ class adaptive_correction {
   std::vector<std::uint32_t> tracked_;  // step time over plan, in this interval
   std::vector<std::uint32_t> untracked_;
   detail::measured_calls calls_;
+  detail::time_factors factors_;
 };
 
 }  // namespace ballast::inline v0

@@ -8,7 +8,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/profile_file.hpp>
-#include <ballast/runtime/detail/coarse_to_fine.hpp>
 #include <ballast/runtime/detail/pass_times.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 
@@ -19,6 +18,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -112,11 +112,23 @@ namespace detail {
 }
 
 /// The points of a grid, so that whenever the time is up those that are there span it: sizes from
-/// coarse to fine, each at all degrees.
+/// coarse to fine, each at all degrees. Expects a size at least.
 [[nodiscard]] inline std::vector<profiler_point> points_of(profiler_grid const& grid)
 {
+  // Both ends first, then the middle of each gap that is left.
+  std::vector<std::size_t> order = {0};
+  if (grid.sizes.size() > 1) { order.push_back(grid.sizes.size() - 1); }
+  std::vector<std::pair<std::size_t, std::size_t>> gaps = {{0, grid.sizes.size() - 1}};
+  for (std::size_t at = 0; at < gaps.size(); ++at) {
+    auto const [first, last] = gaps[at];
+    if (last - first < 2) { continue; }
+    std::size_t const middle = first + (last - first) / 2;
+    order.push_back(middle);
+    gaps.emplace_back(first, middle);
+    gaps.emplace_back(middle, last);
+  }
   std::vector<profiler_point> points;
-  for (std::size_t const at : coarse_to_fine(grid.sizes.size())) {
+  for (std::size_t const at : order) {
     for (std::uint32_t const tp : grid.degrees) {
       points.push_back({profiled_part::linear, tp, grid.sizes[at]});
       if (grid.flops.quadratic != 0) {
@@ -168,8 +180,9 @@ namespace detail {
   return {};
 }
 
-/// Describes the module of the grid in the file, where it is new.
-[[nodiscard]] inline result<void> describe(profile_file& file, profiler_grid const& grid)
+/// The module of the grid in the file, described where it is new.
+[[nodiscard]] inline result<measured_module*> describe(profile_file& file,
+                                                       profiler_grid const& grid)
 {
   measured_module const* const before = find_module(file, grid.name);
   // One of which memory alone was measured.
@@ -185,7 +198,7 @@ namespace detail {
   described.model = grid.model;
   described.layers = grid.layers;
   described.flops = grid.flops;
-  return {};
+  return &described;
 }
 
 }  // namespace detail
@@ -218,10 +231,9 @@ template <profiler_clock Clock, prepares_points Prepare,
 {
   BALLAST_EXPECTS(settings.runs >= 1);
   if (auto checked = detail::check_grid(grid); !checked) { return tl::unexpected(checked.error()); }
-  if (auto described = detail::describe(file, grid); !described) {
-    return tl::unexpected(described.error());
-  }
-  measured_module& module = find_or_add_module(file, grid.name);
+  auto const described = detail::describe(file, grid);
+  if (!described) { return tl::unexpected(described.error()); }
+  measured_module& module = **described;
 
   std::vector<profiler_point> missing;
   double flop_left = 0;
@@ -258,23 +270,20 @@ template <profiler_clock Clock, prepares_points Prepare,
     report(profiler_progress{point, summary.known + summary.measured, summary.left, used,
                              static_cast<std::int64_t>(std::min(rest, 9e18))});
 
-    detail::pass_times times;
-    auto const done =
-        detail::time_passes_into(times, prepare, point, clock, settings.warm_up, settings.runs);
-    if (!done && done.error().code == error_code::out_of_memory) {
-      summary.limits.push_back({point, done.error().message});
+    auto const times = detail::time_passes(prepare, point, clock, settings.warm_up, settings.runs);
+    if (!times && times.error().code == error_code::out_of_memory) {
+      summary.limits.push_back({point, times.error().message});
       ++summary.too_large;
       flop_left -= flop;
       continue;
     }
-    if (!done) { return tl::unexpected(done.error()); }
-    speed_point speed;
-    auto const measured = detail::measure_speed(speed, point.size, times, flop / point.tp);
-    if (!measured) {
-      return fail(measured.error().code, measured.error().position, "module ", grid.name, " at tp ",
-                  point.tp, " and size ", point.size, " ", measured.error().message);
+    if (!times) { return tl::unexpected(times.error()); }
+    auto const speed = detail::speed_of(point.size, *times, flop / point.tp);
+    if (!speed) {
+      return fail(speed.error().code, speed.error().position, "module ", grid.name, " at tp ",
+                  point.tp, " and size ", point.size, " ", speed.error().message);
     }
-    (void)add_point(detail::speeds_of(module, point), speed);
+    (void)add_point(detail::speeds_of(module, point), *speed);
     ++summary.measured;
     flop_done += flop;
     flop_left -= flop;

@@ -15,7 +15,6 @@
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
-#include <ballast/runtime/detail/read_subsequences.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/phase.hpp>
@@ -79,7 +78,7 @@ class phase_planner {
                                         gathered_samples<subsequence> const& all, std::size_t ranks,
                                         rank_id rank) const
   {
-    if (auto read = detail::read_subsequences(step, all, rates_); !read) { return read; }
+    if (auto read = read_subsequences(step, all); !read) { return read; }
     if (auto done = plan_phase(llm_, encoders(), detail::span_of(step.lengths),
                                detail::span_of(step.source), ranks, rank, step.planned,
                                step.own_lengths, memory);
@@ -110,6 +109,57 @@ class phase_planner {
   }
 
  private:
+  /// Sorts what all ranks have read by modality, and lays out the sequence of each sample: `lengths`,
+  /// `source` and `parts` of the step.
+  [[nodiscard]] result<void> read_subsequences(orchestrated_step& step,
+                                               gathered_samples<subsequence> const& all) const
+  {
+    step.modalities.resize(encoders() + 1);
+    for (modality_step& each : step.modalities) {
+      each.lengths.clear();
+      each.source.clear();
+      each.parts.clear();
+    }
+    step.lengths.clear();
+    step.source.clear();
+    auto const refuse = [&step](std::string const& what) {
+      std::size_t const sample = step.lengths.size() - 1;
+      return fail(error_code::out_of_range, sample, "sample ", sample, ", which rank ",
+                  to_index(step.source.back()), " has read, has ", what);
+    };
+    for (std::size_t entry = 0; entry < all.samples.size(); ++entry) {
+      auto const [modality, length] = all.samples[entry];
+      if (modality == multimodal_samples::begins_sample) {
+        step.lengths.push_back(0);
+        step.source.push_back(all.source[entry]);
+        continue;
+      }
+      BALLAST_EXPECTS(!step.lengths.empty(), "entry ", entry, " is before the first sample");
+      if (modality > encoders()) {
+        return refuse(
+            detail::concat("a subsequence of modality ", modality, ", and there are ", encoders(),
+                           " encoders; number modalities as the encoders, and text after them"));
+      }
+      if (length < 0 || length > longest_sample) {
+        return refuse(detail::concat("a subsequence of ", length, " tokens of modality ", modality,
+                                     "; give lengths from 0 to ", longest_sample));
+      }
+      tokens const rate = modality < encoders() ? rates_[modality] : 1;
+      tokens const outputs = (length + rate - 1) / rate;
+      tokens& whole = step.lengths.back();
+      modality_step& own = step.modalities[modality];
+      own.lengths.push_back(length);
+      own.source.push_back(all.source[entry]);
+      own.parts.push_back({to_id<sample_id>(step.lengths.size() - 1), whole, outputs});
+      if (outputs > longest_sample - whole) {
+        return refuse(
+            detail::concat("more than ", longest_sample, " tokens in the language model; cut it"));
+      }
+      whole += outputs;
+    }
+    return {};
+  }
+
   /// Where the subsequences of one encoder are read, computed and encoded.
   template <class Cost, class Policy>
   [[nodiscard]] static result<void> encode(phase<Cost, Policy> const& own, std::size_t number,

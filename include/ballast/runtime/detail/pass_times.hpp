@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -38,38 +37,32 @@ template <class Clock, class Pass>
   }
 }
 
-/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and adds the
-/// times of the last runs.
+/// Runs what prepare returns for a point, which may be a result, warm_up + runs times and returns
+/// the times of the last runs.
 template <class Prepare, class Point, class Clock>
-[[nodiscard]] result<void> time_passes_into(pass_times& times, Prepare& prepare, Point const& point,
-                                            Clock& clock, std::size_t warm_up, std::size_t runs)
+[[nodiscard]] result<pass_times> time_passes(Prepare& prepare, Point const& point, Clock& clock,
+                                             std::size_t warm_up, std::size_t runs)
 {
-  result<void> done;
-  auto const run_all = [&](auto&& work) {
+  auto const run_all = [&](auto&& work) -> result<pass_times> {
+    pass_times times;
     for (std::size_t run = 0; run < warm_up + runs; ++run) {
       auto const forward = time_pass(clock, [&] { return work.forward(); });
-      if (!forward) {
-        done = tl::unexpected(forward.error());
-        return;
-      }
+      if (!forward) { return tl::unexpected(forward.error()); }
       auto const backward = time_pass(clock, [&] { return work.backward(); });
-      if (!backward) {
-        done = tl::unexpected(backward.error());
-        return;
-      }
+      if (!backward) { return tl::unexpected(backward.error()); }
       if (run < warm_up) { continue; }
       times.forward.push_back(*forward);
       times.backward.push_back(*backward);
     }
+    return times;
   };
   auto&& work = prepare(point);
   if constexpr (requires { work.forward(); }) {
-    run_all(work);
+    return run_all(work);
   } else {
     if (!work) { return tl::unexpected(work.error()); }
-    run_all(*work);
+    return run_all(*work);
   }
-  return done;
 }
 
 /// The value with a share `quarters` / 4 of the others below it; of two in the middle their mean.
@@ -84,13 +77,11 @@ template <class Prepare, class Point, class Clock>
   return values[below] + (values[above] - values[below]) / 2;
 }
 
-/// Measures the point of a size: FLOP of one GPU per second of a run of both passes.
+/// The measured point of a size: FLOP of one GPU per second of a run of both passes.
 ///
-/// Out         point
 /// Errors      out_of_range: a run took no time by the clock, or its throughput is no number that a
 ///             profile can hold. The message begins after the name of what was measured.
-[[nodiscard]] inline result<void> measure_speed(speed_point& point, tokens size,
-                                                pass_times const& times, double flop)
+[[nodiscard]] inline result<speed_point> speed_of(tokens size, pass_times const& times, double flop)
 {
   std::vector<std::int64_t> both(times.forward.size());
   for (std::size_t run = 0; run < both.size(); ++run) {
@@ -106,13 +97,12 @@ template <class Prepare, class Point, class Clock>
     return fail(error_code::out_of_range, 0,
                 "took no time by the clock; time more layers or larger sizes");
   }
-  point.size = size;
-  point.flop_per_second = per_second(median);
-  point.lower_quartile = per_second(quartile(both, 3));
-  point.upper_quartile = per_second(quartile(std::move(both), 1));
-  point.forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2));
-  point.backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2));
-  return {};
+  return speed_point{.size = size,
+                     .flop_per_second = per_second(median),
+                     .lower_quartile = per_second(quartile(both, 3)),
+                     .upper_quartile = per_second(quartile(both, 1)),
+                     .forward_ns = static_cast<std::uint64_t>(quartile(times.forward, 2)),
+                     .backward_ns = static_cast<std::uint64_t>(quartile(times.backward, 2))};
 }
 
 }  // namespace ballast::inline v0::detail
