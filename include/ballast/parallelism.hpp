@@ -11,7 +11,9 @@
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
+#include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/layout_times.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestrated_module_of.hpp>

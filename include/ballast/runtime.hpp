@@ -24,5 +24,6 @@
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/runtime/step_balancer.hpp>
+#include <ballast/runtime/step_options.hpp>
 
 #endif  // BALLAST_RUNTIME_HPP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/flops.hpp>  // first: proves it is self-contained
 
-#include "exact.hpp"
+#include "../support/exact.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/cost/quadratic_cost.hpp>  // first: proves it is self-contained
 
-#include "exact.hpp"
+#include "../support/exact.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <ballast/cost/concepts.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace {
 
@@ -18,8 +21,11 @@ using ballast::longest_sample;
 using ballast::no_cost;
 using ballast::quadratic_cost;
 using ballast::tokens;
+using ballast::detail::quantise;
+using ballast::detail::scaled_number;
 using ballast_test::cpp_int;
 using ballast_test::cpp_rational;
+using ballast_test::power_of_two;
 
 static_assert(ballast::cost_model<quadratic_cost>);
 static_assert(ballast::attention_cost_model<quadratic_cost>);
@@ -113,6 +119,42 @@ TEST(QuadraticCost, HasNoCostForANegativeLength)  // Ensures (2)
 {
   EXPECT_EQ(quadratic_cost{1}(-1), ballast::no_cost);
   EXPECT_EQ(quadratic_cost{1}(std::numeric_limits<ballast::tokens>::min()), ballast::no_cost);
+}
+
+RC_GTEST_PROP(QuadraticCost, IsQuantisedToTheNearestFixedPointNumbers, ())
+{
+  auto const coefficient = [] {
+    return std::pair(*rc::gen::arbitrary<std::uint32_t>(), *rc::gen::inRange(-200, 40));
+  };
+  auto const value_of = [](auto const& each) {
+    return cpp_rational(each.first) * power_of_two(each.second);
+  };
+  auto const scaled = [](auto const& each) {
+    return scaled_number(each.first).shifted(each.second);
+  };
+  auto const linear = coefficient();
+  auto const quadratic = coefficient();
+  cpp_rational const larger = std::max(value_of(linear), value_of(quadratic));
+
+  auto const cost = quantise(scaled(linear), scaled(quadratic));
+  if (larger >= power_of_two(64)) {
+    RC_ASSERT(cost == std::nullopt);
+    return;
+  }
+  std::uint32_t bits = 127;
+  while (bits > 0 && larger * power_of_two(static_cast<int>(bits)) >= power_of_two(63)) { --bits; }
+  cpp_rational const scale = power_of_two(static_cast<int>(bits));
+  RC_ASSERT(cost->fraction_bits == bits);
+  RC_ASSERT(cost->linear == ballast_test::round_half_up(value_of(linear) * scale));
+  RC_ASSERT(cost->quadratic == ballast_test::round_half_up(value_of(quadratic) * scale));
+}
+
+TEST(QuadraticCost, IsNotQuantisedWhereACoefficientDoesNotFit)
+{
+  scaled_number const one(1);
+  EXPECT_TRUE(quantise(scaled_number(~std::uint64_t{0}), one).has_value());
+  EXPECT_EQ(quantise(one.shifted(64), one), std::nullopt);
+  EXPECT_EQ(quantise(one, one.shifted(64)), std::nullopt);
 }
 
 TEST(QuadraticCostDeathTest, RejectsMoreFractionBitsThanItHasRoomFor)

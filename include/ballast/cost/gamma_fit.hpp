@@ -3,9 +3,9 @@
 #define BALLAST_COST_GAMMA_FIT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 

@@ -3,11 +3,11 @@
 #define BALLAST_COST_LATENCY_FIT_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/detail/nonnegative_fit.hpp>
-#include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_fit.hpp>

@@ -4,10 +4,13 @@
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 namespace ballast::inline v0 {
@@ -56,6 +59,30 @@ struct quadratic_cost {
 };
 
 static_assert(std::is_trivially_copyable_v<quadratic_cost>);  // kernels take it by value
+
+namespace detail {
+
+/// A cost model from its coefficients, with as many fraction bits as they leave room for.
+///
+/// Units       cost units per token, cost units per token^2.
+/// Ensures     (1) each coefficient of the result is the nearest multiple of 2^-fraction_bits
+///             (2) fraction_bits = 62 - floor(log2 of the larger coefficient), but from 0 to 127
+///             (3) nothing where a coefficient is 2^64 units or more
+/// Complexity  O(1).
+[[nodiscard]] constexpr std::optional<quadratic_cost> quantise(scaled_number per_token,
+                                                               scaled_number per_token_squared)
+{
+  int const magnitude = std::max(per_token.floor_log2(), per_token_squared.floor_log2());
+  int const fraction_bits = std::clamp(62 - magnitude, 0, 127);
+  auto const linear = per_token.shifted(fraction_bits).rounded();
+  auto const quadratic = per_token_squared.shifted(fraction_bits).rounded();
+  if (!linear || !quadratic) { return std::nullopt; }
+  return quadratic_cost{.linear = *linear,
+                        .quadratic = *quadratic,
+                        .fraction_bits = static_cast<std::uint32_t>(fraction_bits)};
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

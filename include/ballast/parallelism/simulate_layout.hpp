@@ -10,7 +10,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
-#include <ballast/parallelism/detail/layout_pipeline.hpp>
+#include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
@@ -65,7 +65,7 @@ namespace ballast::inline v0 {
     }
   }
 
-  detail::layout_pipeline const pipeline(problem, layout);
+  layout_pipeline const pipeline(problem, layout);
   auto const stages = pipeline.stages();
   if (!stages) { return tl::unexpected(stages.error()); }
   auto const compiled =

@@ -6,15 +6,11 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/cost/flops.hpp>
-#include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/layout_pipeline.hpp>
-#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/layout_times.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -25,9 +21,9 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
+#include <ballast/runtime/scheduler_setup.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -50,35 +46,6 @@ namespace detail {
 
 }  // namespace detail
 
-/// How long a sample takes in the modules of a layout: the products with weights at the throughput of
-/// a mean microbatch, in which it is packed, and attention at that of its own length.
-///
-/// Units       picoseconds of one of the tp GPUs; a third is the forward.
-template <std::size_t D>
-struct layout_times {
-  struct module_speed {
-    interpolated_throughput linear;
-    interpolated_throughput attention;
-    flop_polynomial flops;
-    std::uint32_t tp = 1;
-    tokens mean_microbatch = 0;
-  };
-  std::array<module_speed, D> modules{};
-
-  [[nodiscard]] std::array<stage_time, D> operator()(std::span<tokens const, D> sizes) const
-  {
-    std::array<stage_time, D> times{};
-    for (std::size_t module = 0; module < D; ++module) {
-      auto const& [linear, attention, flops, tp, mean] = modules[module];
-      detail::batch_work const work(flops, sizes[module], 1, tp);
-      cost_units const time = saturating_sum(linear.picoseconds(work.linear, mean),
-                                             attention.picoseconds(work.attention, sizes[module]));
-      times[module] = {time / 3, time - time / 3};
-    }
-    return times;
-  }
-};
-
 /// A scheduler of the steps of a layout: what search_layouts found, with 1F1B. No microbatch holds more
 /// tokens of the last module than its GPUs have memory for.
 ///
@@ -97,8 +64,7 @@ template <std::size_t D, order_policy Order = local_search<>>
   }
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
-  detail::layout_pipeline const pipeline(problem, layout);
-  layout_times<D> times;
+  layout_pipeline const pipeline(problem, layout);
   std::vector<scheduled_module> modules;
   std::int64_t most = 0;
   for (std::size_t module = 0; module < D; ++module) {
@@ -109,33 +75,23 @@ template <std::size_t D, order_policy Order = local_search<>>
                   "replicas that meet in several parts of a group; give numbers of replicas of "
                   "which one divides all others");
     }
-    module_profile const& profile = problem.modules[module];
-    profiled_degree const* const degree = find_degree(profile, own.tp);
-    uint128 all = 0;
-    for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
-      all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
-    }
-    uint128 const mean = all * problem.global_batch / problem.samples() /
-                         (static_cast<uint128>(layout.microbatches) * own.dp);
-    times.modules[module] = {
-        degree->linear, degree->attention, profile.flops, own.tp,
-        static_cast<tokens>(std::min<uint128>(mean, static_cast<uint128>(longest_sample)))};
+    std::uint32_t const layers = problem.modules[module].layers;
     modules.push_back({own.dp, {}});
     modules.back().layers.clear();
     for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
-      modules.back().layers.push_back(profile.layers / own.pp +
-                                      (stage < profile.layers % own.pp ? 1 : 0));
+      modules.back().layers.push_back(layers / own.pp + (stage < layers % own.pp ? 1 : 0));
     }
     if (module + 1 < D) { continue; }
-    auto const& memory = degree->memory;
-    std::uint32_t const layers = modules.back().layers.front();
-    std::uint64_t const free = problem.memory_bytes - memory.state(layers);  // the layout fits
-    most = memory.largest_size(layers, free / own.pp);
+    auto const& memory = find_degree(problem.modules[module], own.tp)->memory;
+    std::uint32_t const of_first = modules.back().layers.front();
+    std::uint64_t const free = problem.memory_bytes - memory.state(of_first);  // the layout fits
+    most = memory.largest_size(of_first, free / own.pp);
   }
   auto schedule = detail::schedule_of(pipeline, layout.microbatches);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   return microbatch_scheduler<D, layout_times<D>, Order>::make(
-      {*std::move(schedule), std::move(modules), most}, times, std::move(order));
+      {*std::move(schedule), std::move(modules), most}, layout_times<D>(problem, layout),
+      std::move(order));
 }
 
 /// What a scheduled step of a layout takes.
@@ -159,7 +115,7 @@ template <std::size_t D>
                                                    scheduled_step<D> const& step,
                                                    std::span<tokens const> sizes)
 {
-  detail::layout_pipeline const pipeline(problem, layout);
+  layout_pipeline const pipeline(problem, layout);
   auto const schedule = detail::schedule_of(pipeline, layout.microbatches);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   std::vector<microbatch_id> order(layout.microbatches);

@@ -3,11 +3,11 @@
 #define BALLAST_SHARDING_SHARDING_COST_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/detail/quantise.hpp>
 #include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/saturating_sum.hpp>

@@ -10,7 +10,6 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/concepts.hpp>
-#include <ballast/cost/detail/price.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -20,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -118,7 +118,7 @@ template <cost_model CostOf>
             batch, sample,
             concat(" has ", length, " tokens, which is not from 0 to 2147483647; leave it out"));
       }
-      cost_units const cost = price(cost_of, length);
+      auto const cost = static_cast<cost_units>(std::invoke(cost_of, length));
       if (cost < 0 || cost == no_cost) {
         return refused_sample(
             batch, sample,

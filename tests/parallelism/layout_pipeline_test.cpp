@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/parallelism/detail/layout_pipeline.hpp>  // first: proves it is self-contained
+#include <ballast/parallelism/layout_pipeline.hpp>  // first: proves it is self-contained
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 
 namespace {
 
+using ballast::layout_pipeline;
 using ballast::microbatch_id;
 using ballast::stage_time;
 using ballast::tokens;
-using ballast::detail::layout_pipeline;
 
 TEST(LayoutPipeline, LinksReplicasByBrokers)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_COST_EXACT_HPP
-#define BALLAST_TESTS_COST_EXACT_HPP
+#ifndef BALLAST_TESTS_SUPPORT_EXACT_HPP
+#define BALLAST_TESTS_SUPPORT_EXACT_HPP
 
 #include <ballast/core/quantities.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
@@ -43,4 +43,4 @@ inline ballast::cost_units as_cost(cpp_rational const& value)
 
 }  // namespace ballast_test
 
-#endif  // BALLAST_TESTS_COST_EXACT_HPP
+#endif  // BALLAST_TESTS_SUPPORT_EXACT_HPP

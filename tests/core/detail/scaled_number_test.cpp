@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/detail/quantise.hpp>  // first: proves it is self-contained
+#include <ballast/core/detail/scaled_number.hpp>  // first: proves it is self-contained
 
-#include "../exact.hpp"
+#include "../../support/exact.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -15,7 +14,6 @@
 
 namespace {
 
-using ballast::detail::quantise;
 using ballast::detail::scaled_number;
 using ballast_test::cpp_int;
 using ballast_test::cpp_rational;
@@ -107,42 +105,6 @@ TEST(ScaledNumber, RoundsAtTheEdges)  // Ensures (3)
   EXPECT_EQ(scaled_number(1).shifted(-1).rounded(), 1U);
   EXPECT_EQ(scaled_number(1).shifted(-2).rounded(), 0U);
   EXPECT_EQ(scaled_number().shifted(1000).rounded(), 0U);
-}
-
-RC_GTEST_PROP(Quantise, TakesTheNearestFixedPointNumbers, ())  // Ensures (1) (2) (3)
-{
-  auto const coefficient = [] {
-    auto const mantissa = *rc::gen::arbitrary<std::uint32_t>();
-    return scaled_number(mantissa).shifted(*rc::gen::inRange(-200, 40));
-  };
-  scaled_number const linear = coefficient();
-  scaled_number const quadratic = coefficient();
-  cpp_rational const larger = std::max(value_of(linear), value_of(quadratic));
-
-  auto const cost = quantise(linear, quadratic);
-  if (larger >= power_of_two(64)) {
-    RC_ASSERT(cost == std::nullopt);
-    return;
-  }
-  std::uint32_t bits = 127;
-  while (bits > 0 && larger * power_of_two(static_cast<int>(bits)) >= power_of_two(63)) { --bits; }
-  cpp_rational const scale = power_of_two(static_cast<int>(bits));
-  RC_ASSERT(cost->fraction_bits == bits);
-  RC_ASSERT(cost->linear == ballast_test::round_half_up(value_of(linear) * scale));
-  RC_ASSERT(cost->quadratic == ballast_test::round_half_up(value_of(quadratic) * scale));
-}
-
-TEST(Quantise, MakesNothingOfNothing)
-{
-  EXPECT_EQ(quantise(scaled_number(), scaled_number())->operator()(1000), 0);
-}
-
-TEST(Quantise, RefusesACoefficientThatDoesNotFit)  // Ensures (3)
-{
-  scaled_number const one(1);
-  EXPECT_TRUE(quantise(scaled_number(~std::uint64_t{0}), one).has_value());
-  EXPECT_EQ(quantise(one.shifted(64), one), std::nullopt);
-  EXPECT_EQ(quantise(one, one.shifted(64)), std::nullopt);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
-#define BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
+#ifndef BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP
+#define BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as many
 /// as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
@@ -148,7 +148,7 @@ class layout_pipeline {
     void add(tokens size)
     {
       all_ += size;
-      batch_work const alone(profile_.flops, size, 1, speeds_.tp);
+      detail::batch_work const alone(profile_.flops, size, 1, speeds_.tp);
       time_ = saturating_sum(time_, speeds_.attention.picoseconds(alone.attention, size));
     }
 
@@ -156,8 +156,8 @@ class layout_pipeline {
     {
       uint128 const linear = static_cast<uint128>(profile_.flops.linear) *
                              static_cast<std::uint64_t>(all_);  // below 2^64 2^55
-      return saturating_sum(time_,
-                            speeds_.linear.picoseconds(divided_up(linear, speeds_.tp), all_));
+      return saturating_sum(
+          time_, speeds_.linear.picoseconds(detail::divided_up(linear, speeds_.tp), all_));
     }
 
    private:
@@ -175,8 +175,8 @@ class layout_pipeline {
     std::uint32_t const pp = layout_.modules[module].pp;
     for (std::uint32_t stage = 0; stage < pp; ++stage) {
       std::uint32_t const of_stage = layers / pp + (stage < layers % pp ? 1 : 0);
-      auto const share =
-          static_cast<time_units>(divided_up(static_cast<uint128>(time) * of_stage, layers));
+      auto const share = static_cast<time_units>(
+          detail::divided_up(static_cast<uint128>(time) * of_stage, layers));
       times[stage_of(module, replica, stage)] = {share / 3, share - share / 3};
     }
   }
@@ -188,6 +188,6 @@ class layout_pipeline {
   std::vector<std::size_t> first_stage_;  // of each module
 };
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
 
-#endif  // BALLAST_PARALLELISM_DETAIL_LAYOUT_PIPELINE_HPP
+#endif  // BALLAST_PARALLELISM_LAYOUT_PIPELINE_HPP

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COST_DETAIL_QUANTISE_HPP
-#define BALLAST_COST_DETAIL_QUANTISE_HPP
+#ifndef BALLAST_CORE_DETAIL_SCALED_NUMBER_HPP
+#define BALLAST_CORE_DETAIL_SCALED_NUMBER_HPP
 
 #include <ballast/core/uint128.hpp>
-#include <ballast/cost/quadratic_cost.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -80,26 +78,6 @@ class scaled_number {
   int exponent_ = -8192;
 };
 
-/// A cost model from its coefficients, with as many fraction bits as they leave room for.
-///
-/// Units       cost units per token, cost units per token^2.
-/// Ensures     (1) each coefficient of the result is the nearest multiple of 2^-fraction_bits
-///             (2) fraction_bits = 62 - floor(log2 of the larger coefficient), but from 0 to 127
-///             (3) nothing where a coefficient is 2^64 units or more
-/// Complexity  O(1).
-[[nodiscard]] constexpr std::optional<quadratic_cost> quantise(scaled_number per_token,
-                                                               scaled_number per_token_squared)
-{
-  int const magnitude = std::max(per_token.floor_log2(), per_token_squared.floor_log2());
-  int const fraction_bits = std::clamp(62 - magnitude, 0, 127);
-  auto const linear = per_token.shifted(fraction_bits).rounded();
-  auto const quadratic = per_token_squared.shifted(fraction_bits).rounded();
-  if (!linear || !quadratic) { return std::nullopt; }
-  return quadratic_cost{.linear = *linear,
-                        .quadratic = *quadratic,
-                        .fraction_bits = static_cast<std::uint32_t>(fraction_bits)};
-}
-
 }  // namespace ballast::inline v0::detail
 
-#endif  // BALLAST_COST_DETAIL_QUANTISE_HPP
+#endif  // BALLAST_CORE_DETAIL_SCALED_NUMBER_HPP
