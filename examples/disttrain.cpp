@@ -201,10 +201,8 @@ void exchange(process_grid const& grid, std::span<tokens const> step,
   auto const [encoders, replicas] = std::array{grid.data_ranks(0), grid.data_ranks(1)};
   step_tiles const tiles(encoders, replicas, step, by_replica);
   run_ranks(grid.ranks(), [&](thread_communicator& comm) {
-    placement from;
-    placement to;
-    from.assign_whole(tiles.lengths, tiles.encoded, comm.size());
-    to.assign_whole(tiles.lengths, tiles.wanted, comm.size());
+    auto const from = place(tiles.lengths, tiles.encoded, comm.size());
+    auto const to = place(tiles.lengths, tiles.wanted, comm.size());
     auto const plan =
         plan_units(from, to, {encoders, replicas}, unit_strategy::brokers, comm.rank());
     std::vector<float> x(static_cast<std::size_t>(plan.rows_before()));

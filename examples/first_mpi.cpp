@@ -23,22 +23,18 @@ using namespace ballast;
 // [first_mpi]
 result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> const& read)
 {
-  gathered_samples<tokens> all;
-  if (auto done = gather_samples_into(all, comm, read, /*capacity=*/64); !done) {
-    return tl::unexpected(done.error());
-  }
+  auto const all = gather_samples(comm, read);
+  if (!all) { return tl::unexpected(all.error()); }
   auto const bags = one_gpu_bags(comm.size());
-  auto const plan =
-      ballast::partition(all.samples, bags, longest_processing_time{}, quadratic_cost{.linear = 1});
+  auto const plan = ballast::partition(all->samples, bags, longest_processing_time{},
+                                       quadratic_cost{.linear = 1});
   if (!plan) { return tl::unexpected(plan.error()); }
   if (auto same = agree(comm, plan->digest(), "the plan"); !same) {
     return tl::unexpected(same.error());
   }
-  placement computed;
-  if (auto placed = computed.assign_chunks(all.samples, *plan, bags); !placed) {
-    return tl::unexpected(placed.error());
-  }
-  return computed.rows(comm.rank());
+  return place(*plan, bags).map([&](placement const& computed) {
+    return computed.rows(comm.rank());
+  });
 }
 
 // After a failure no rank calls MPI_Finalize, and one alone calls MPI_Abort: mpirun itself may hang

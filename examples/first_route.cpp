@@ -17,15 +17,9 @@ int main()
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
-    gathered_samples<tokens> all;
-    or_throw(gather_samples_into(all, comm, read[to_index(comm.rank())], 8));
+    auto const all = gather_samples(comm, read[to_index(comm.rank())]).value();
     auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
-
-    placement as_read;
-    placement as_planned;
-    as_read.assign_whole(all.samples, all.source, comm.size());
-    or_throw(as_planned.assign_chunks(all.samples, plan, bags));
-    auto const to_compute = plan_route(as_read, as_planned, comm.rank());
+    auto const to_compute = plan_route(place_as_read(all), place(plan, bags).value(), comm.rank());
 
     workspace memory;
     std::vector<float> x(static_cast<std::size_t>(to_compute.rows_before) * 16);

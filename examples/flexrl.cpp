@@ -86,14 +86,13 @@ step_outcome train_step(thread_communicator& comm, device_groups const& groups,
   auto const& lengths = step.step().lengths;
   auto const& [frames, texts] = std::tie(step.step().modalities[0], step.step().modalities[1]);
   auto const plan = hybrid_sharding(lengths, groups, cost).value();
-  placement sequences, frames_needed, texts_needed;
-  or_throw(sequences.assign_groups(lengths, plan, groups));
-  frames_needed.assign_parts(sequences, frames.parts);
-  texts_needed.assign_parts(sequences, texts.parts);
+  auto const sequences = place(plan, groups).value();
+  auto const frames_needed = place_parts(sequences, frames.parts);
+  auto const texts_needed = place_parts(sequences, texts.parts);
   auto const to_model = plan_route(frames.as_encoded, frames_needed, comm.rank());
   auto const texts_to_model = plan_route(texts.as_read, texts_needed, comm.rank());
   sharded_packs packs;
-  packs.assign(lengths, plan.samples, groups, comm.rank(), shape.query_heads);
+  packs.assign(plan, groups, comm.rank(), shape.query_heads);
 
   auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
   block::phase_model vision(1, 4, alone);

@@ -260,10 +260,9 @@ void show_bytes(model const& each, orchestrated_step const& step)
   double one = 0;
   for (std::size_t const modality : {image, audio}) {
     auto const& own = step.modalities[modality];
-    placement home;
     std::vector<tokens> outputs;
     for (sample_part const& part : own.parts) { outputs.push_back(part.count); }
-    home.assign_whole(outputs, own.source, ranks);
+    auto const home = place(outputs, own.source, ranks);
     auto const moved = [&](placement const& from, placement const& to) {
       return row * static_cast<double>(measure_route(from, to, machines).moved());
     };

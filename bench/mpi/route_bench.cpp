@@ -7,6 +7,7 @@
 #include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -80,10 +81,8 @@ void mpi_route(benchmark::State& state)
   auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
                                        bench::transformer_cost())
                         .value();
-  placement read;
-  placement computed;
-  read.assign_whole(lengths, source, ranks);
-  computed.assign_chunks(lengths, plan.owner, bags);
+  auto const read = ballast::place(lengths, source, ranks);
+  auto const computed = ballast::place(plan, bags).value();
   auto const to_compute = ballast::plan_route(read, computed, comm.rank());
 
   std::vector<std::byte> before(static_cast<std::size_t>(to_compute.rows_before) * row_bytes,

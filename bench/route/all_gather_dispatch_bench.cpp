@@ -6,6 +6,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/route.hpp>
 
 #include <chrono>
@@ -39,8 +40,8 @@ struct balanced_step {
     auto const plan = ballast::partition(lengths, bags, ballast::longest_processing_time{},
                                          bench::transformer_cost())
                           .value();
-    read.assign_whole(lengths, source, ranks);
-    computed.assign_chunks(lengths, plan.owner, bags);
+    ballast::place_into(read, lengths, source, ranks);
+    ballast::place_into(computed, lengths, plan.owner, bags);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/node_traffic_bound.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
@@ -52,7 +53,7 @@ struct planned_job {
     }
     plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
                .value();
-    read.assign_whole(lengths, source, ranks);
+    ballast::place_into(read, lengths, source, ranks);
   }
 };
 
@@ -202,8 +203,7 @@ void place_modalities(benchmark::State& state)
         lengths[sample] = present ? length : 0;
         source[sample] = ballast::to_id<rank_id>(sample * ranks / samples);
       }
-      ballast::placement read;
-      read.assign_whole(lengths, source, ranks);
+      auto const read = ballast::place(lengths, source, ranks);
       auto const plan =
           ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
               .value();

@@ -4,6 +4,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/pack_rows.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/topology/bag_spec.hpp>
@@ -63,8 +64,8 @@ void plan_route(benchmark::State& state)
   std::size_t step = 0;
   for (auto _ : state) {
     planned_step const& each = steps[step++ % steps.size()];
-    read.assign_whole(each.lengths, each.source, ranks);
-    computed.assign_chunks(each.lengths, each.plan.owner, bags);
+    ballast::place_into(read, each.lengths, each.source, ranks);
+    ballast::place_into(computed, each.lengths, each.plan.owner, bags);
     ballast::plan_route_into(route, read, computed, ballast::to_id<rank_id>(step % ranks));
     benchmark::DoNotOptimize(route.kept.data());
     benchmark::ClobberMemory();
@@ -92,10 +93,8 @@ void pack(benchmark::State& state)
   for (std::size_t sample = 0; sample < samples; ++sample) {
     target[sample] = ballast::to_id<rank_id>(1 + sample % (ranks - 1));  // neighbours part
   }
-  placement read;
-  placement computed;
-  read.assign_whole(lengths, source, ranks);
-  computed.assign_whole(lengths, target, ranks);
+  auto const read = ballast::place(lengths, source, ranks);
+  auto const computed = ballast::place(lengths, target, ranks);
   auto const route = ballast::plan_route(read, computed, rank_id{0});
   std::vector<std::byte> local(total, std::byte{1});
   std::vector<std::byte> messages(total, std::byte{2});

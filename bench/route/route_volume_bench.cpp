@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <ballast/core/random.hpp>
 #include <ballast/route/exchange_cost.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -38,10 +38,8 @@ void measure_route(benchmark::State& state)
     source.push_back(ballast::to_id<ballast::rank_id>(sample * ranks / samples));
     owner.push_back(ballast::to_id<ballast::bag_id>(random.below(bags.size())));
   }
-  ballast::placement read;
-  ballast::placement computed;
-  read.assign_whole(lengths, source, ranks);
-  computed.assign_chunks(lengths, owner, bags);
+  auto const read = ballast::place(lengths, source, ranks);
+  auto const computed = ballast::place(lengths, owner, bags);
 
   ballast::route_volume volume;
   ballast::workspace memory;

@@ -82,7 +82,7 @@ struct sharded_layer {
     }
     for (std::size_t rank = 0; rank < gpus_of_step; ++rank) {
       auto& [packs, between, whole, memory, moments] = of_ranks[rank];
-      packs.assign(lengths, plan.samples, groups, ballast::to_id<rank_id>(rank), heads_of_step);
+      packs.assign(plan, groups, ballast::to_id<rank_id>(rank), heads_of_step);
       for (auto& array : between) {
         array.assign(static_cast<std::size_t>(packs.rows()) * heads_of_step * dim, 1);
       }

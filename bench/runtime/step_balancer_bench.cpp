@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 
 #include <algorithm>
@@ -67,8 +68,8 @@ struct calls_by_hand {
     auto const planned =
         partition_into(plan, memory, all.samples, bags, ballast::longest_processing_time{}, cost);
     auto const same = ballast::agree(comm, plan.digest(), "the plan");
-    read.assign_whole(all.samples, all.source, comm.size());
-    auto const placed = computed.assign_chunks(all.samples, plan, bags);
+    ballast::place_as_read_into(read, all);
+    auto const placed = ballast::place_into(computed, plan, bags);
     ballast::plan_route_into(to_compute, read, computed, comm.rank());
     auto const bag = bags.bag_of(comm.rank());
     heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, 1);

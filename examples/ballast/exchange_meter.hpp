@@ -9,6 +9,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -28,7 +29,7 @@ class exchange_meter {
 
   void measure(planned_step const& step, ballast::bag_layout const& layout)
   {
-    read_.assign_whole(step.batch.lengths, step.batch.source, work_.gpus());
+    ballast::place_into(read_, step.batch.lengths, step.batch.source, work_.gpus());
     measure_into(volume_before_, step, step.owner_before, layout);
     measure_into(volume_, step, step.plan.owner, layout);
   }
@@ -51,7 +52,7 @@ class exchange_meter {
                     std::span<ballast::bag_id const> owner, ballast::bag_layout const& layout)
   {
     if (owner.size() != step.batch.lengths.size()) { return volume.ranks.clear(); }
-    computed_.assign_chunks(step.batch.lengths, owner, layout);
+    ballast::place_into(computed_, step.batch.lengths, owner, layout);
     ballast::measure_route_into(volume, memory_, read_, computed_, work_.machines);
   }
 

@@ -12,6 +12,7 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/node_placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/batch_sampler.hpp>
@@ -124,7 +125,7 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
                                               work.cost, {}, constraints);
     if (done && work.options.place_by_node) {
       owner_before = plan.owner;
-      read.assign_whole(batch.lengths, batch.source, work.gpus());
+      ballast::place_into(read, batch.lengths, batch.source, work.gpus());
       auto const by_node =
           ballast::place_by_node_into(placed, memory, plan, read, bags.layout, work.machines);
       if (!by_node) { return bad_data(by_node.error().message); }

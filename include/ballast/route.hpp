@@ -13,6 +13,7 @@
 #include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/pack_rows.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>

@@ -33,7 +33,7 @@ TEST(GatherSamples, PutsTheSamplesOfAllRanksInRankOrder)
     // [gather_samples]
     gathered_samples<tokens> all;  // kept from step to step
     auto const gathered =
-        ballast::gather_samples_into(all, comm, read[to_index(comm.rank())], /*capacity=*/3);
+        ballast::gather_samples_into(all, comm, read[to_index(comm.rank())], /*most_samples=*/3);
     // [gather_samples]
     ASSERT_TRUE(gathered.has_value());
     EXPECT_THAT(all.samples, ElementsAre(5, 6, 7, 8, 9));
@@ -61,7 +61,7 @@ TEST(GatherSamples, TakesSamplesOfSeveralNumbers)
 TEST(GatherSamples, OfNobodyIsEmptyAndForgetsWhatWasThere)
 {
   ballast::run_ranks(2, [](thread_communicator& comm) {
-    gathered_samples<tokens> all{{1, 2}, {rank_id{0}, rank_id{1}}};
+    gathered_samples<tokens> all{{1, 2}, {rank_id{0}, rank_id{1}}, 2};
     ASSERT_TRUE(ballast::gather_samples_into(all, comm, {}, 8));
     EXPECT_THAT(all.samples, IsEmpty());
     EXPECT_THAT(all.source, IsEmpty());
@@ -80,25 +80,24 @@ TEST(GatherSamples, TellsEveryRankWhoHasTooMany)
     EXPECT_EQ(each.error().code, ballast::error_code::out_of_range);
     EXPECT_EQ(each.error().position, 1U);
     EXPECT_THAT(each.error().message, HasSubstr("rank 1 has 5 samples"));
-    EXPECT_THAT(each.error().message, HasSubstr("room for 4"));
+    EXPECT_THAT(each.error().message, HasSubstr("most_samples is 4"));
   }
 }
 
 // 2^61 x 8 bytes is 0 modulo 2^64. No rank sends anything, so the communicator can be used again.
-TEST(GatherSamples, RefusesACapacityThatNoMemoryHolds)
+TEST(GatherSamples, RefusesMoreSamplesThanMemoryHolds)
 {
-  for (std::size_t const capacity :
-       {std::size_t{1} << 61U, (std::size_t{1} << 61U) - 1, std::size_t{1} << 59U,
-        std::numeric_limits<std::size_t>::max()}) {
+  for (std::size_t const most : {std::size_t{1} << 61U, (std::size_t{1} << 61U) - 1,
+                                 std::size_t{1} << 59U, std::numeric_limits<std::size_t>::max()}) {
     ballast::run_ranks(2, [&](thread_communicator& comm) {
-      gathered_samples<tokens> all{{1}, {rank_id{0}}};
+      gathered_samples<tokens> all{{1}, {rank_id{0}}, 1};
       std::vector<tokens> const mine{4};
-      auto const refused = ballast::gather_samples_into(all, comm, mine, capacity);
+      auto const refused = ballast::gather_samples_into(all, comm, mine, most);
       ASSERT_FALSE(refused.has_value());
       EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
-      EXPECT_EQ(refused.error().position, capacity);
+      EXPECT_EQ(refused.error().position, most);
       EXPECT_THAT(refused.error().message,
-                  HasSubstr(std::to_string(capacity) + " samples of 8 bytes on each of 2 ranks"));
+                  HasSubstr(std::to_string(most) + ", and as many of 8 bytes on each of 2 ranks"));
       EXPECT_THAT(all.samples, ElementsAre(1));
       EXPECT_TRUE(ballast::gather_samples_into(all, comm, mine, 1));
       EXPECT_THAT(all.samples, ElementsAre(4, 4));
@@ -106,7 +105,7 @@ TEST(GatherSamples, RefusesACapacityThatNoMemoryHolds)
   }
 }
 
-TEST(GatherSamples, WithDifferentCapacitiesIsAMismatch)
+TEST(GatherSamples, WithDifferentNumbersOfSamplesIsAMismatch)
 {
   auto const told = ballast::run_ranks(2, [](thread_communicator& comm) {
     gathered_samples<tokens> all;
@@ -126,6 +125,43 @@ TEST(GatherSamples, AllocatesNothingInTheSteadyState)
   ASSERT_TRUE(ballast::gather_samples_into(all, comms[0], std::span(mine).first(9), 16));
   EXPECT_EQ(ballast_test::allocations(), before);
   EXPECT_EQ(all.samples.size(), 9U);
+}
+
+TEST(GatherSamples, NeedsNoNumberOfSamplesThatRanksKnowBeforehand)  // Ensures (1) (2)
+{
+  std::vector<std::vector<tokens>> const read{{5, 6}, {}, {7, 8, 9}};
+  ballast::run_ranks(read.size(), [&](thread_communicator& comm) {
+    auto const all = ballast::gather_samples(comm, read[to_index(comm.rank())]);
+    gathered_samples<tokens> expected;
+    ASSERT_TRUE(ballast::gather_samples_into(expected, comm, read[to_index(comm.rank())], 8));
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, expected);
+
+    auto const none = ballast::gather_samples(comm, std::vector<tokens>());
+    ASSERT_TRUE(none);
+    EXPECT_THAT(none->samples, IsEmpty());
+    EXPECT_EQ(none->ranks, 3U);
+  });
+}
+
+TEST(GatherSamples, TellsEveryRankThatOneIsLost)  // Errors, in either of the two collectives
+{
+  for (bool const knows_counts : {false, true}) {
+    std::vector<ballast::error_code> const told =
+        ballast::run_ranks(3, [&](thread_communicator& comm) {
+          if (comm.rank() == rank_id{1}) {
+            if (knows_counts) {
+              gathered_samples<std::uint64_t> counts;
+              std::uint64_t const one = 1;
+              EXPECT_TRUE(ballast::gather_samples_into(counts, comm, std::span(&one, 1), 1));
+            }
+            return ballast::error_code::peer_lost;  // it leaves
+          }
+          auto const all = ballast::gather_samples(comm, std::vector<tokens>{4});
+          return all ? ballast::error_code::mismatch : all.error().code;
+        });
+    EXPECT_THAT(told, testing::Each(ballast::error_code::peer_lost));
+  }
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <ballast/gpu/copy_engine_communicator.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include <array>
@@ -114,11 +114,10 @@ TEST_F(RouteOnDevice, BringsEveryRowAndBack)
 TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
 {
   std::vector<ballast::tokens> const lengths{7, 3};
-  ballast::placement read;
-  ballast::placement computed;
   ballast::bag_layout const bags(std::array{ballast::bag{rank_id{0}, 2}});
-  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
-  computed.assign_chunks(lengths, std::array{ballast::bag_id{0}, ballast::bag_id{0}}, bags);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
+  auto const computed =
+      ballast::place(lengths, std::array{ballast::bag_id{0}, ballast::bag_id{0}}, bags);
   ballast_test::run_ranks_on_one_gpu(2, [&](communicator& comm) {
     auto const plan = ballast::plan_route(read, computed, comm.rank());
     auto const before = static_cast<std::size_t>(plan.rows_before);
@@ -153,11 +152,9 @@ TEST_F(RouteOnDevice, IsPlannedFromTwoPlacements)
 
 TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
 {
-  ballast::placement read;
-  ballast::placement computed;
   std::array<ballast::tokens, 1> const lengths{6};
-  read.assign_whole(lengths, std::array{rank_id{2}}, 3);
-  computed.assign_whole(lengths, std::array{rank_id{0}}, 3);
+  auto const read = ballast::place(lengths, std::array{rank_id{2}}, 3);
+  auto const computed = ballast::place(lengths, std::array{rank_id{0}}, 3);
   ballast_test::run_ranks_on_one_gpu(3, [&](communicator& comm) {
     device_tables tables({.ranks = 3, .ranges = 1});
     auto const plan = ballast::plan_route(read, computed, comm.rank());
@@ -180,8 +177,7 @@ TEST_F(RouteOnDevice, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
 TEST_F(RouteOnDevice, RefusesArraysAndStorageThatAreNotItsOwn)
 {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  ballast::placement where;
-  where.assign_whole(std::array<ballast::tokens, 1>{2}, std::array{rank_id{0}}, 1);
+  auto const where = ballast::place(std::array<ballast::tokens, 1>{2}, std::array{rank_id{0}}, 1);
   auto comms = communicator::make(std::array{stream()});
   ASSERT_TRUE(comms);
   communicator& comm = comms->front();

@@ -8,6 +8,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/node_traffic_bound.hpp>
+#include <ballast/route/place.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,8 +25,7 @@ using ballast_test::node_job;
 // What all ranks send to other nodes, if the samples go where `owner` says.
 tokens total_between_nodes(node_job const& job, std::vector<bag_id> const& owner)
 {
-  ballast::placement computed;
-  computed.assign_chunks(job.lengths, owner, job.bags);
+  auto const computed = ballast::place(job.lengths, owner, job.bags);
   tokens total = 0;
   for (auto const& each : ballast::measure_route(job.read, computed, job.machines).ranks) {
     total += each.sent.between_nodes;

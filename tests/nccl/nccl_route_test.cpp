@@ -15,6 +15,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/row_tables.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -238,11 +239,9 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
   // One rank has planned with other lengths: its messages have other sizes.
   auto lengths = step.lengths;
   for (tokens& length : lengths) { length += length > 0 ? 5 : 0; }
-  placement other;
-  other.assign_whole(lengths, step.source, count);
-  placement elsewhere;
+  auto const other = ballast::place(lengths, step.source, count);
   std::vector<rank_id> const owner(lengths.size(), rank_id{0});
-  elsewhere.assign_whole(lengths, owner, count);
+  auto const elsewhere = ballast::place(lengths, owner, count);
 
   for (mover const by : {mover::of_host, mover::queued}) {
     for (std::uint32_t wrong = 0; wrong < count; ++wrong) {

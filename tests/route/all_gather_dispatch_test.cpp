@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/route.hpp>
 
 #include <algorithm>
@@ -189,10 +190,8 @@ TEST(AllGatherDispatch, TakesTheMemoryThatItsPriceSays)
 TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
 {
   std::array<tokens, 3> const lengths{4, 0, 9};
-  placement read;
-  placement computed;
-  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{0}, rank_id{1}}, 2);
-  computed.assign_whole(lengths, std::array{rank_id{1}, rank_id{1}, rank_id{0}}, 2);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{0}, rank_id{1}}, 2);
+  auto const computed = ballast::place(lengths, std::array{rank_id{1}, rank_id{1}, rank_id{0}}, 2);
   ballast::run_ranks(
       2,
       [&](ballast::thread_communicator& comm) {
@@ -217,8 +216,7 @@ TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
 TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
 {
   std::array<tokens, 1> const lengths{4};
-  placement read;
-  read.assign_whole(lengths, std::array{rank_id{0}}, 2);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}}, 2);
   auto const codes = ballast::run_ranks(
       2,
       [&](ballast::thread_communicator& comm) {
@@ -241,8 +239,7 @@ TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
                          .between_nodes_bytes_per_second = 50,
                          .latency_seconds = 0.25};
   std::array<tokens, 3> const lengths{2, 5, 1};
-  placement read;
-  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}, rank_id{5}}, 6);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}, rank_id{5}}, 6);
   exchange_cost const cost = price_all_gather(read, machines, 2);
   EXPECT_DOUBLE_EQ(cost.bytes_mean, 5 * 10);  // of everyone else
   EXPECT_DOUBLE_EQ(cost.bytes_max, 5 * 10);
@@ -305,8 +302,7 @@ TEST(PriceAllGather, IsWhatTheDefinitionCountsPartByPartOnNodesOfAnySizes)
     machines.within_node_bytes_per_second = 1 + static_cast<double>(random.below(100));
     machines.between_nodes_bytes_per_second = 10;
     std::array<tokens, 1> const lengths{7};
-    placement read;
-    read.assign_whole(lengths, std::array{rank_id{0}}, machines.gpus());
+    auto const read = ballast::place(lengths, std::array{rank_id{0}}, machines.gpus());
     exchange_cost const cost = price_all_gather(read, machines, 2);
     auto const moved = gather_part_by_part(gpus_of_nodes, 2 * 7);
 
@@ -342,8 +338,7 @@ TEST(PriceAllGather, CountsTheMessagesOfNodesOfThreeAndOne)
   // receives from three ranks.
   auto const machines = ballast::cluster_of({3, 1}).value();
   std::array<tokens, 1> const lengths{7};
-  placement read;
-  read.assign_whole(lengths, std::array{rank_id{0}}, 4);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}}, 4);
   exchange_cost const cost = price_all_gather(read, machines, 2);
   EXPECT_DOUBLE_EQ(cost.messages_mean, (3 * 3 + 1) / 4.0);
   EXPECT_DOUBLE_EQ(cost.messages_max, 3);
@@ -352,16 +347,14 @@ TEST(PriceAllGather, CountsTheMessagesOfNodesOfThreeAndOne)
 TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
 {
   std::array<tokens, 1> const lengths{7};
-  placement alone;
-  alone.assign_whole(lengths, std::array{rank_id{0}}, 1);
+  auto const alone = ballast::place(lengths, std::array{rank_id{0}}, 1);
   exchange_cost nothing;
   nothing.kept_share = 1;
   nothing.memory_bytes = 2 * 7;
   EXPECT_EQ(price_all_gather(alone, cluster{.nodes = ballast::node_sizes::equal(1, 1)}, 1),
             nothing);
 
-  placement empty;
-  empty.assign_whole({}, {}, 8);
+  auto const empty = ballast::place({}, {}, 8);
   nothing.memory_bytes = 0;
   EXPECT_EQ(price_all_gather(empty, cluster{}, 1), nothing);
 }
@@ -384,8 +377,7 @@ TEST(PriceAllGather, IsNeverCheaperThanTheRouteInBytesAndMemory)
 TEST(AllGatherDispatchDeathTest, RejectsArraysOfOtherSizes)  // Expects
 {
   auto group = ballast::thread_communicator::make(1);
-  placement where;
-  where.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
+  auto const where = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
   std::vector<std::byte> four(4);
   std::vector<std::byte> five(5);
   auto const dispatch = [&](auto const& array) {
@@ -400,8 +392,7 @@ TEST(AllGatherDispatchDeathTest, RejectsArraysOfOtherSizes)  // Expects
 
 TEST(PriceAllGatherDeathTest, RefusesAnotherClusterAndTokensOfLessThanNothing)  // Expects
 {
-  placement where;
-  where.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
+  auto const where = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 1);
   cluster const machines{.nodes = ballast::node_sizes::equal(1, 2)};
   EXPECT_DEATH((void)price_all_gather(where, machines, 1),
                "the placement is over 1 ranks, and the cluster has 2 GPUs");

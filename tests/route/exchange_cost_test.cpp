@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/exchange_cost.hpp>
+#include <ballast/route/place.hpp>
 
 #include "instances.hpp"
 
@@ -95,10 +96,8 @@ TEST(PriceRoute, ChargesALinkByTheNodesThatItJoins)
   cluster apart = slow;
   apart.nodes = ballast::cluster_of({3, 1})->nodes;
   std::array<tokens, 1> const lengths{5};
-  ballast::placement from;
-  ballast::placement to;
-  from.assign_whole(lengths, std::array{ballast::rank_id{2}}, 4);
-  to.assign_whole(lengths, std::array{ballast::rank_id{3}}, 4);
+  auto const from = ballast::place(lengths, std::array{ballast::rank_id{2}}, 4);
+  auto const to = ballast::place(lengths, std::array{ballast::rank_id{3}}, 4);
   auto const seconds = [&](cluster const& machines) {
     return price_route(ballast::measure_route(from, to, machines), machines, 2).seconds;
   };

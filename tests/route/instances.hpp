@@ -5,12 +5,16 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -54,10 +58,23 @@ struct random_step {
       source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
     }
     std::ranges::sort(source);  // gathered order
-    read.assign_whole(lengths, source, bags.gpus());
-    computed.assign_chunks(lengths, owner, bags);
+    ballast::place_into(read, lengths, source, bags.gpus());
+    ballast::place_into(computed, lengths, owner, bags);
   }
 };
+
+/// The plan of hybrid sharding that has these owners.
+inline ballast::sharding_plan plan_of(ballast::device_groups const& groups,
+                                      std::vector<ballast::tokens> lengths,
+                                      std::vector<ballast::group_id> owner)
+{
+  ballast::sharding_plan plan;
+  plan.owner = std::move(owner);
+  plan.lengths = std::move(lengths);
+  plan.samples.collect(plan.owner, groups.size());
+  plan.groups_digest = groups.digest();
+  return plan;
+}
 
 /// A number for every token of every sample, no two the same.
 inline std::int64_t token_name(std::size_t sample, ballast::tokens token)

@@ -10,6 +10,7 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -60,10 +61,8 @@ double weight(std::size_t at, std::size_t width)
 training train(block::shape const& shape, block::parameters const& weights, step const& data)
 {
   std::size_t const ranks = data.bags.gpus();
-  placement read;
-  placement computed;
-  read.assign_whole(data.lengths, data.source, ranks);
-  computed.assign_chunks(data.lengths, data.owner, data.bags);
+  auto const read = ballast::place(data.lengths, data.source, ranks);
+  auto const computed = ballast::place(data.lengths, data.owner, data.bags);
   ballast::jagged<bag_id, ballast::sample_id> samples;
   samples.collect(data.owner, data.bags.size());
 

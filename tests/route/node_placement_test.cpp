@@ -6,6 +6,7 @@
 #include "detail/nodes/node_job.hpp"
 
 #include <ballast/route/node_traffic_bound.hpp>
+#include <ballast/route/place.hpp>
 
 #include <gtest/gtest.h>
 
@@ -200,7 +201,7 @@ TEST(PlaceByNode, CountsWhatMovedAgainWhereAPlanSaysIt)
                                              ballast::rank_id{2}, ballast::rank_id{3}};
   node_job job{.machines = ballast::cluster_of(4, 2).value(), .bags = ballast::one_gpu_bags(4)};
   job.lengths = lengths;
-  job.read.assign_whole(lengths, source, 4);
+  ballast::place_into(job.read, lengths, source, 4);
   job.plan =
       ballast::partition(lengths, job.bags, ballast::longest_processing_time{}, std::identity{})
           .value();
@@ -226,8 +227,8 @@ TEST(PlaceByNode, RefusesAPlanOfOtherBagsOrSamples)  // Errors
   EXPECT_EQ(refused.error().message,
             "the plan is for other bags than these; give the bags that it was made for");
 
-  ballast::placement fewer;
-  fewer.assign_whole(std::span(job.lengths).first(8), std::span(job.source).first(8), 4);
+  auto const fewer =
+      ballast::place(std::span(job.lengths).first(8), std::span(job.source).first(8), 4);
   auto const short_of_one = place_by_node(job.plan, fewer, job.bags, job.machines);
   ASSERT_FALSE(short_of_one);
   EXPECT_EQ(short_of_one.error().message,

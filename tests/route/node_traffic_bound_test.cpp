@@ -5,6 +5,7 @@
 #include "detail/nodes/node_job.hpp"
 
 #include <ballast/route/node_placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
@@ -56,8 +57,7 @@ TEST(NodeTrafficBound, ProvesManyNodesWithFewSamplesARankNearlyOptimal)
   auto const bags = ballast::one_gpu_bags(ranks);
   auto plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
                   .value();
-  ballast::placement read;
-  read.assign_whole(lengths, source, ranks);
+  auto const read = ballast::place(lengths, source, ranks);
   // [by_node]
   auto const placed = ballast::place_by_node(plan, read, bags, machines).value();
   tokens const bound = ballast::node_traffic_bound(plan, read, bags, machines);  // off the step

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/place.hpp>
 #include <ballast/route/route_plan.hpp>
 
 #include "../support/counted_allocations.hpp"
@@ -72,11 +73,9 @@ std::vector<route_plan> plans_of(placement const& from, placement const& to)
 TEST(RoutePlan, SendsReceivesAndKeeps)
 {
   std::array<tokens, 2> const lengths{5, 3};
-  placement read;
-  placement computed;
-  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
-  computed.assign_chunks(lengths, std::array{bag_id{0}, bag_id{0}},
-                         ballast::bag_layout(std::array{bag{rank_id{0}, 2}}));
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 2);
+  auto const computed = ballast::place(lengths, std::array{bag_id{0}, bag_id{0}},
+                                       ballast::bag_layout(std::array{bag{rank_id{0}, 2}}));
   auto const plan = ballast::plan_route(read, computed, rank_id{0});
   EXPECT_EQ(plan.rows_before, 5);
   EXPECT_EQ(plan.rows_after, 5);
@@ -112,12 +111,11 @@ TEST(RoutePlan, ComposedIsTheTwoRoutesOneAfterTheOther)
     std::size_t const gpus = 1 + random.below(12);
     auto const encoder_bags = ballast_test::random_bags(gpus, random);
     ballast_test::random_step const step(random.below(20), encoder_bags, random);
-    placement llm;
     std::vector<rank_id> owner;
     for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
       owner.push_back(ballast::to_id<rank_id>(random.below(gpus)));
     }
-    llm.assign_whole(step.lengths, owner, gpus);
+    auto const llm = ballast::place(step.lengths, owner, gpus);
 
     auto const encoded = ballast_test::named_rows(step.computed);
     auto const home = carry_out(plans_of(step.computed, step.read), encoded);
@@ -129,9 +127,8 @@ TEST(RoutePlan, ComposedIsTheTwoRoutesOneAfterTheOther)
 
 TEST(RoutePlan, MovesNothingWhereNothingChanges)
 {
-  placement read;
-  read.assign_whole(std::array<tokens, 3>{4, 0, 2}, std::array{rank_id{0}, rank_id{0}, rank_id{1}},
-                    3);
+  auto const read = ballast::place(std::array<tokens, 3>{4, 0, 2},
+                                   std::array{rank_id{0}, rank_id{0}, rank_id{1}}, 3);
   for (route_plan const& plan : plans_of(read, read)) {
     EXPECT_THAT(plan.sent.rows(), ElementsAre(0, 0, 0));
     EXPECT_THAT(plan.received.rows(), ElementsAre(0, 0, 0));
@@ -140,8 +137,7 @@ TEST(RoutePlan, MovesNothingWhereNothingChanges)
 
 TEST(RoutePlan, OfNoSamplesIsEmpty)
 {
-  placement nothing;
-  nothing.assign_whole(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  auto const nothing = ballast::place(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
   auto const plan = ballast::plan_route(nothing, nothing, rank_id{1});
   EXPECT_EQ(plan.ranks(), 2U);
   EXPECT_EQ(plan.rows_before + plan.rows_after, 0);

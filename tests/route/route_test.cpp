@@ -6,7 +6,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/run_ranks.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
 
 #include <array>
 #include <atomic>
@@ -117,10 +123,9 @@ TEST(Route, LeavesGpusWithoutAChunkOfAShortSampleAlone)
                           .with_short_samples(ballast::short_samples::admitted);
     for (ballast::tokens length = 0; length <= gpus + 1; ++length) {
       SCOPED_TRACE(testing::Message() << length << " tokens on " << gpus << " GPUs");
-      placement read;
-      placement computed;
-      read.assign_whole(std::vector{length}, std::vector{rank_id{gpus - 1}}, gpus);
-      computed.assign_chunks(std::vector{length}, std::vector{ballast::bag_id{0}}, bags);
+      auto const read = ballast::place(std::vector{length}, std::vector{rank_id{gpus - 1}}, gpus);
+      auto const computed =
+          ballast::place(std::vector{length}, std::vector{ballast::bag_id{0}}, bags);
       auto const before = ballast_test::named_rows(read);
       auto const after = ballast_test::named_rows(computed);
       ballast::run_ranks(gpus, [&](thread_communicator& comm) {
@@ -146,10 +151,9 @@ TEST(Route, ComposedEqualsTheTwoExchangesByteForByte)
     std::size_t const ranks = 2 + random.below(7);
     auto const encoder_bags = ballast_test::random_bags(ranks, random);
     ballast_test::random_step const step(random.below(30), encoder_bags, random);
-    placement llm;
     std::vector<rank_id> owner(step.lengths.size());
     for (rank_id& each : owner) { each = ballast::to_id<rank_id>(random.below(ranks)); }
-    llm.assign_whole(step.lengths, owner, ranks);
+    auto const llm = ballast::place(step.lengths, owner, ranks);
     auto const encoded_names = ballast_test::named_rows(step.computed);
     ballast::run_ranks(ranks, [&](thread_communicator& comm) {
       ballast::workspace memory;
@@ -257,11 +261,9 @@ TEST(Route, AllocatesNothingInTheSteadyState)  // Ensures (2)
 
 TEST(Route, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
 {
-  placement read;
-  placement computed;
   std::array<tokens, 1> const lengths{6};
-  read.assign_whole(lengths, std::array{rank_id{2}}, 3);
-  computed.assign_whole(lengths, std::array{rank_id{0}}, 3);
+  auto const read = ballast::place(lengths, std::array{rank_id{2}}, 3);
+  auto const computed = ballast::place(lengths, std::array{rank_id{0}}, 3);
   ballast::run_ranks(3, [&](thread_communicator& comm) {
     auto const plan = ballast::plan_route(read, computed, comm.rank());
     ballast::workspace memory;
@@ -279,18 +281,17 @@ TEST(Route, OfRanksWithNothingAndOfNoArraysIsAnExchangeToo)
 
 TEST(Route, IsPlannedFromTwoPlacements)
 {
-  std::vector<tokens> const lengths{7, 3};
-  std::vector<rank_id> const source{rank_id{0}, rank_id{1}};
-  std::vector<ballast::bag_id> const owner{ballast::bag_id{0}, ballast::bag_id{0}};
+  ballast::gathered_samples<tokens> const all{{7, 3}, {rank_id{0}, rank_id{1}}, 2};
   ballast::bag_layout const bags(std::array{ballast::bag{rank_id{0}, 2}});
+  auto const plan = ballast::partition(all.samples, bags, ballast::longest_processing_time{},
+                                       ballast::quadratic_cost{1})
+                        .value();
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     ballast::workspace memory;
     // [route]
-    placement read;
-    placement computed;
-    read.assign_whole(lengths, source, comm.size());  // where the data loaders left them
-    computed.assign_chunks(lengths, owner, bags);     // where the plan wants them
-    auto const to_compute = ballast::plan_route(read, computed, comm.rank());
+    auto const as_read = ballast::place_as_read(all);            // where data loaders left them
+    auto const as_planned = ballast::place(plan, bags).value();  // where the plan wants them
+    auto const to_compute = ballast::plan_route(as_read, as_planned, comm.rank());
 
     auto const before = static_cast<std::size_t>(to_compute.rows_before);
     auto const after = static_cast<std::size_t>(to_compute.rows_after);
@@ -321,12 +322,11 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
   // [parts]
   std::vector<ballast::sample_part> const images{
       {ballast::sample_id{0}, 1, 3}, {ballast::sample_id{0}, 7, 4}, {ballast::sample_id{1}, 0, 5}};
-  placement encoded;  // image by image, where the encoder's plan put them
-  encoded.assign_chunks(image_lengths, encoder_owner, encoder_bags);
-  placement sequences;  // where the language model's plan puts its sequences
-  sequences.assign_chunks(lengths, llm_owner, llm_bags);
-  placement wanted;
-  wanted.assign_parts(sequences, images);
+  // image by image, where the encoder's plan put them
+  auto const encoded = ballast::place(image_lengths, encoder_owner, encoder_bags);
+  // where the language model's plan puts its sequences
+  auto const sequences = ballast::place(lengths, llm_owner, llm_bags);
+  auto const wanted = ballast::place_parts(sequences, images);
   // [parts]
   auto const names = ballast_test::named_rows(encoded);
   auto const arrived = ballast::run_ranks(3, [&](thread_communicator& comm) {
@@ -344,13 +344,10 @@ TEST(Route, BringsWhatAnEncoderMadeIntoTheSequences)
 
 TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
 {
-  placement read;
-  placement computed;
-  placement other;
   std::array<tokens, 2> const lengths{6, 4};
-  read.assign_whole(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
-  computed.assign_whole(lengths, std::array{rank_id{2}, rank_id{2}}, 3);
-  other.assign_whole(lengths, std::array{rank_id{2}, rank_id{0}}, 3);
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
+  auto const computed = ballast::place(lengths, std::array{rank_id{2}, rank_id{2}}, 3);
+  auto const other = ballast::place(lengths, std::array{rank_id{2}, rank_id{0}}, 3);
   ballast::run_ranks(3, [&](thread_communicator& comm) {
     bool const differs = comm.rank() == rank_id{1};
     auto const plan = ballast::plan_route(read, differs ? other : computed, comm.rank());
@@ -366,8 +363,7 @@ TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
 
 TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
 {
-  placement where;
-  where.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);
+  auto const where = ballast::place(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);
   auto const plan = ballast::plan_route(where, where, rank_id{0});
   auto comms = thread_communicator::make(1);
   ballast::workspace memory;
@@ -388,8 +384,7 @@ TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
   EXPECT_DEATH(
       (void)ballast::route(comms[0], plan, memory, rows_of(two, first), rows_of(two, middle)),
       "`to` of array 0 overlaps ");
-  placement wider;
-  wider.assign_whole(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 2);
+  auto const wider = ballast::place(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 2);
   auto const of_two = ballast::plan_route(wider, wider, rank_id{0});
   EXPECT_DEATH((void)ballast::route(comms[0], of_two, memory, rows_of(two, two)),
                "the route is that of rank 0 of 2, and the communicator that of rank 0 of 1");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/place.hpp>
 #include <ballast/route/route_volume.hpp>
 
 #include "../support/counted_allocations.hpp"
@@ -83,8 +84,7 @@ placement on_ranks(std::vector<tokens> const& lengths, std::vector<std::uint32_t
 {
   std::vector<rank_id> owner;
   for (std::uint32_t const each : owners) { owner.push_back(rank_id{each}); }
-  placement where;
-  where.assign_whole(lengths, owner, ranks);
+  auto const where = ballast::place(lengths, owner, ranks);
   return where;
 }
 
@@ -190,8 +190,7 @@ TEST(RouteVolume, SaysWhatComposingTwoRoutesSaves)
     for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
       encoder.push_back(to_id<rank_id>(random.below(8)));
     }
-    placement encoded;
-    encoded.assign_whole(step.lengths, encoder, 8);
+    auto const encoded = ballast::place(step.lengths, encoder, 8);
     auto const volume = [&](placement const& from, placement const& to) {
       return ballast::measure_route(from, to, machines_of(2, 4)).moved();
     };

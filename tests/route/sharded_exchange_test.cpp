@@ -229,8 +229,7 @@ TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)
       EXPECT_TRUE(comm.barrier());
       if (round == 3) { before = ballast_test::allocations(); }
       for (auto* const arrays : {&of_large, &of_small}) {
-        packs.assign(arrays->step.lengths, arrays->step.samples, arrays->step.all, comm.rank(),
-                     arrays->step.query_heads);
+        packs.assign(arrays->step.plan, arrays->step.all, comm.rank(), arrays->step.query_heads);
         EXPECT_TRUE(exchange.forward(comm, packs, arrays->inputs(), arrays->outputs(),
                                      [&](std::size_t pack) { arrays->compute_forward(pack); }));
         EXPECT_TRUE(exchange.backward(comm, packs, arrays->output_gradients(),
@@ -329,7 +328,7 @@ TEST(ShardedExchange, RunsALayerOfATrainer)
     ballast::device_groups const groups(ballast::node_sizes::equal(1, 4), 4);
     auto const plan = ballast::hybrid_sharding(lengths, groups, cost).value();
     ballast::sharded_packs packs;
-    packs.assign(lengths, plan.samples, groups, comm.rank(), 8);
+    packs.assign(plan, groups, comm.rank(), 8);
 
     auto const rows = static_cast<std::size_t>(packs.rows());
     std::vector<double> q(rows * 8 * 16, 1), k(rows * 2 * 16, 1), v(k), out(q.size());

@@ -63,8 +63,8 @@ TEST(ShardedPacks, AreOneForEachGroupWithTokens)  // Ensures (1)
     }
     for (std::size_t group = 0; group < step.all.size(); ++group) {
       tokens held = 0;
-      for (auto const sample : step.samples[to_id<group_id>(group)]) {
-        held += step.lengths[to_index(sample)];
+      for (auto const sample : step.plan.samples[to_id<group_id>(group)]) {
+        held += step.plan.lengths[to_index(sample)];
       }
       EXPECT_EQ(seen[group], held > 0 ? step.all[to_id<group_id>(group)].gpus : 0);
     }
@@ -82,7 +82,7 @@ TEST(ShardedPacks, LieAsThePlacementHasThem)  // Ensures (2)
       ASSERT_EQ(packs.rows(), step.where.rows(packs.rank()));
       for (std::size_t pack = 0; pack < packs.size(); ++pack) {
         std::vector<tokens> rows;
-        for (auto const sample : step.samples[packs[pack].id]) {
+        for (auto const sample : step.plan.samples[packs[pack].id]) {
           for (ballast::piece const& each : step.where[sample]) {
             if (each.rank == packs.rank()) { rows.insert(rows.end(), {each.row, each.count}); }
           }
@@ -144,7 +144,7 @@ TEST(ShardedPacks, AllocateNothingInTheSteadyState)
   for (int round = 0; round < 3; ++round) {
     if (round == 1) { before = ballast_test::allocations(); }
     for (std::size_t rank = 0; rank < 8; ++rank) {
-      packs.assign(step.lengths, step.samples, step.all, to_id<rank_id>(rank), step.query_heads);
+      packs.assign(step.plan, step.all, to_id<rank_id>(rank), step.query_heads);
     }
   }
   EXPECT_EQ(ballast_test::allocations(), before);
@@ -153,10 +153,10 @@ TEST(ShardedPacks, AllocateNothingInTheSteadyState)
 TEST(ShardedPacksDeathTest, RejectWhatIsNotThere)
 {
   ballast::device_groups const all(ballast::node_sizes::equal(1, 4), 4);
-  ballast::jagged<group_id, ballast::sample_id> samples;
-  samples.collect({}, all.size() - 1);
+  ballast::sharding_plan plan;
+  plan.samples.collect({}, all.size() - 1);
   sharded_packs packs;
-  EXPECT_DEATH(packs.assign({}, samples, all, rank_id{0}, 8), "sequences of 6 groups");
+  EXPECT_DEATH(packs.assign(plan, all, rank_id{0}, 8), "sequences of 6 groups");
   EXPECT_DEATH((void)packs[0], "pack 0 of 0");
 }
 

@@ -2,20 +2,23 @@
 #ifndef BALLAST_TESTS_ROUTE_SHARDED_STEPS_HPP
 #define BALLAST_TESTS_ROUTE_SHARDED_STEPS_HPP
 
+#include "instances.hpp"  // defines: ballast_test::plan_of
+
 #include <gtest/gtest.h>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_split.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/sharded_event.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/route/sharded_packs.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 #include <ballast/topology/node_sizes.hpp>
 
@@ -108,9 +111,7 @@ struct linear_attention {
 /// A step of hybrid sharding, and what attention makes of it on one GPU, sequence by sequence.
 struct sharded_case {
   ballast::device_groups all;
-  std::vector<ballast::tokens> lengths;
-  std::vector<ballast::group_id> owner;
-  ballast::jagged<ballast::group_id, ballast::sample_id> samples;
+  ballast::sharding_plan plan;
   ballast::placement where;
   std::uint32_t query_heads = 1;
   std::uint32_t kv_heads = 1;
@@ -126,15 +127,13 @@ struct sharded_case {
                std::vector<ballast::group_id> owners, std::uint32_t queries, std::uint32_t keys,
                std::size_t head_dim, ballast::random_source& random)
       : all(std::move(family)),
-        lengths(std::move(sequence_lengths)),
-        owner(std::move(owners)),
+        plan(plan_of(all, std::move(sequence_lengths), std::move(owners))),
+        where(ballast::place(plan, all).value()),
         query_heads(queries),
         kv_heads(keys),
         dim(head_dim)
   {
-    samples.collect(owner, all.size());
-    where.assign_groups(lengths, owner, all);
-    for (ballast::tokens const length : lengths) {
+    for (ballast::tokens const length : plan.lengths) {
       auto const numbers = [&](std::uint32_t heads) {
         head_numbers drawn(static_cast<std::size_t>(length) * heads * dim);
         for (double& each : drawn) { each = static_cast<double>(random.between(-9, 9)); }
@@ -164,7 +163,7 @@ struct sharded_case {
   {
     std::size_t const row = heads * dim;
     head_numbers own(static_cast<std::size_t>(where.rows(rank)) * row);
-    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    for (std::size_t sample = 0; sample < plan.lengths.size(); ++sample) {
       for (ballast::piece const& each : where[ballast::to_id<ballast::sample_id>(sample)]) {
         if (each.rank != rank) { continue; }
         auto const from = std::span(unsharded[sample].*array)
@@ -180,7 +179,7 @@ struct sharded_case {
   [[nodiscard]] ballast::sharded_packs packs_of(ballast::rank_id rank) const
   {
     ballast::sharded_packs packs;
-    packs.assign(lengths, samples, all, rank, query_heads);
+    packs.assign(plan, all, rank, query_heads);
     return packs;
   }
 };

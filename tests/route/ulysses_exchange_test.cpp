@@ -13,7 +13,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -460,8 +460,7 @@ TEST(UlyssesExchange, ServesTheBagsOfAStep)
       ballast::partition(lengths, bags, ballast::greedy_knapsack{}, [](ballast::tokens length) {
         return length * length;
       }).value();
-  ballast::placement placed;
-  placed.assign_chunks(lengths, step.owner, bags);
+  auto const placed = ballast::place(step, bags).value();
   auto const names = ballast_test::named_rows(placed);
   constexpr std::uint32_t query_heads = 3;
   constexpr std::uint32_t kv_heads = 1;

@@ -10,7 +10,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/placement.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <array>
@@ -188,8 +188,7 @@ TEST(UlyssesPlan, LaysRowsOutAsAPlacementDoes)
       ballast::partition(lengths, bags, ballast::greedy_knapsack{}, [](tokens length) {
         return length * length;
       }).value();
-  ballast::placement placed;
-  placed.assign_chunks(lengths, step.owner, bags);
+  auto const placed = ballast::place(step, bags).value();
 
   ulysses_plan plan;
   for (std::size_t bag = 0; bag < bags.size(); ++bag) {
@@ -253,8 +252,7 @@ TEST(UlyssesPlan, LaysShortSequencesOutAsAPlacementDoes)
     ballast::bag_layout const bags =
         ballast::bag_layout(std::vector<ballast::bag>{{ballast::rank_id{0}, gpus}})
             .with_short_samples(ballast::short_samples::admitted);
-    ballast::placement placed;
-    placed.assign_chunks(lengths, std::vector<ballast::bag_id>(lengths.size()), bags);
+    auto const placed = ballast::place(lengths, std::vector<ballast::bag_id>(lengths.size()), bags);
     auto const plan = bag_case{gpus, lengths, 8}.plan();
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
       EXPECT_EQ(plan.rows(gpu), placed.rows(ballast::rank_id{gpu})) << gpus << " GPUs, " << gpu;

@@ -14,6 +14,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <algorithm>
@@ -124,8 +125,8 @@ TEST(UnitExchange, JoinsAnyPlacements)
       for (rank_id& each : all) { each = unit[random.below(unit.size())]; }
       return all;
     };
-    step.from.assign_whole(step.lengths, owners(step.senders), step.ranks);
-    step.to.assign_whole(step.lengths, owners(step.receivers), step.ranks);
+    ballast::place_into(step.from, step.lengths, owners(step.senders), step.ranks);
+    ballast::place_into(step.to, step.lengths, owners(step.receivers), step.ranks);
     expect_exchanged(step, random);
   }
 }
@@ -353,8 +354,8 @@ TEST(UnitExchange, EndsItsTransfersWhereTheCommunicatorThrows)
   std::array const senders{rank_id{0}, rank_id{2}};
   std::array const receivers{rank_id{1}};
   ballast::placement from, to;
-  from.assign_whole(lengths, std::array{rank_id{0}, rank_id{2}}, 3);
-  to.assign_whole(lengths, std::array{rank_id{1}, rank_id{1}}, 3);
+  ballast::place_into(from, lengths, std::array{rank_id{0}, rank_id{2}}, 3);
+  ballast::place_into(to, lengths, std::array{rank_id{1}, rank_id{1}}, 3);
   auto const plan = plan_units(from, to, {senders, receivers}, unit_strategy::direct, rank_id{1});
   std::vector<int> none, four(4);
   for (std::size_t const throws_at : {0U, 1U}) {

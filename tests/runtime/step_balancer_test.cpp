@@ -13,6 +13,7 @@
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
@@ -107,10 +108,8 @@ TEST(StepBalancer, PlansAsTheCallsByHand)  // Ensures (1)
       ASSERT_TRUE(ballast::gather_samples_into(all, comm, own, 6));
       auto const plan =
           ballast::partition(all.samples, bags, greedy_knapsack{}, layer_cost).value();
-      ballast::placement as_read;
-      ballast::placement as_computed;
-      as_read.assign_whole(all.samples, all.source, comm.size());
-      ASSERT_TRUE(as_computed.assign_chunks(all.samples, plan, bags));
+      auto const as_read = ballast::place_as_read(all);
+      auto const as_computed = ballast::place(plan, bags).value();
       auto const bag = bags.bag_of(comm.rank());
       ballast::ulysses_plan heads;
       heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, 6);

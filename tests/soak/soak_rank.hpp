@@ -16,6 +16,7 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -196,8 +197,8 @@ class soak_rank {
         ballast::partition(lengths, bags_, ballast::longest_processing_time{},
                            ballast::quadratic_cost{.linear = 1})
             .value();
-    as_read_.assign_whole(lengths, here, whole_.size());
-    or_throw(as_planned_.assign_chunks(lengths, spread, bags_));
+    ballast::place_into(as_read_, lengths, here, whole_.size());
+    or_throw(ballast::place_into(as_planned_, spread, bags_));
     ballast::plan_route_into(to_compute_, as_read_, as_planned_, whole_.rank());
     ballast::plan_route_into(to_compute_, as_planned_, as_read_, whole_.rank());
     ballast::plan_route_into(to_compute_, as_read_, as_read_, whole_.rank());
@@ -370,10 +371,8 @@ class soak_rank {
       return done;
     }
     if (auto same = ballast::agree(*part_, plan.digest(), "the plan"); !same) { return same; }
-    as_read_.assign_whole(gathered_.samples, gathered_.source, part_->size());
-    if (auto placed = as_planned_.assign_chunks(gathered_.samples, plan, bags_); !placed) {
-      return placed;
-    }
+    ballast::place_as_read_into(as_read_, gathered_);
+    if (auto placed = ballast::place_into(as_planned_, plan, bags_); !placed) { return placed; }
     ballast::plan_route_into(to_compute_, as_read_, as_planned_, part_->rank());
 
     before_.resize(static_cast<std::size_t>(to_compute_.rows_before));

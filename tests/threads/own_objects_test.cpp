@@ -19,6 +19,7 @@
 #include <ballast/partition/vectors/partition_vectors.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
@@ -200,8 +201,8 @@ std::vector<tokens> train_model(std::size_t ranks, std::uint64_t seed)
       std::vector<rank_id> const reader(lengths.size(), rank_id{0});
       or_throw(ballast::partition_into(plan, memory, lengths, bags,
                                        ballast::longest_processing_time{}, squared));
-      as_read.assign_whole(lengths, reader, comm.size());
-      or_throw(as_planned.assign_chunks(lengths, plan, bags));
+      ballast::place_into(as_read, lengths, reader, comm.size());
+      or_throw(ballast::place_into(as_planned, plan, bags));
       auto const route = ballast::plan_route(as_read, as_planned, comm.rank());
       std::vector<std::int32_t> x(static_cast<std::size_t>(route.rows_before));
       std::vector<std::int32_t> there(static_cast<std::size_t>(route.rows_after));

@@ -17,6 +17,7 @@
 #include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/route_volume.hpp>
@@ -89,10 +90,8 @@ TEST(SharedObjects, PlansAndPlacementsAreReadBySeveralThreadsAtOnce)
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
     readers_of[sample] = ballast::to_id<rank_id>(sample % bags.gpus());
   }
-  ballast::placement as_read;
-  ballast::placement as_planned;
-  as_read.assign_whole(lengths, readers_of, bags.gpus());
-  ASSERT_TRUE(as_planned.assign_chunks(lengths, plan, bags));
+  auto const as_read = ballast::place(lengths, readers_of, bags.gpus());
+  auto const as_planned = ballast::place(plan, bags).value();
 
   auto const read = [&](std::size_t) {
     auto total = static_cast<double>(plan.digest() % 1000) + plan.gap();

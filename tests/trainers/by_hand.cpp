@@ -29,14 +29,11 @@ void train_by_hand(thread_communicator& comm, bag_layout const& bags, std::size_
   auto in_bag = comm.split(static_cast<std::uint32_t>(bag)).value();
 
   for (std::size_t step = 1; step <= steps; ++step) {
-    gathered_samples<tokens> all;
-    or_throw(gather_samples_into(all, comm, reader.next(), 64));
+    auto const all = gather_samples(comm, reader.next()).value();
     auto const plan = ballast::partition(all.samples, bags, greedy_knapsack{}, cost).value();
     or_throw(agree(comm, plan.digest(), "the plan"));
-    placement read;
-    placement computed;
-    read.assign_whole(all.samples, all.source, comm.size());
-    or_throw(computed.assign_chunks(all.samples, plan, bags));
+    auto const read = place_as_read(all);
+    auto const computed = place(plan, bags).value();
     auto const to_compute = plan_route(read, computed, comm.rank());
     ulysses_plan heads;
     heads.assign(all.samples, plan.samples[bag], bags[bag].gpus, shape.query_heads);

@@ -7,11 +7,13 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -24,49 +26,51 @@ template <class Sample>
 struct gathered_samples {
   std::vector<Sample> samples = {};
   std::vector<rank_id> source = {};  ///< the rank that has read each sample
+  std::size_t ranks = 0;             ///< of the job, also those that have read none
 
   friend bool operator==(gathered_samples const&, gathered_samples const&) = default;
 };
 
 /// Tells every rank what all ranks have read, in one small collective: the only communication that
-/// planning needs.
+/// planning needs. This is the form for a training loop.
 ///
 /// A sample is what the plan depends on: a length, or one length per modality. Ranks may have
-/// different numbers of samples, up to a capacity that all of them know beforehand: so the
-/// collective has a fixed size, and no second one is needed for the counts.
+/// different numbers of samples, up to one that all of them know beforehand: so the collective has a
+/// fixed size, and no second one is needed for the counts.
 ///
 ///     gathered_samples<tokens> all;
 ///     if (auto done = gather_samples_into(all, comm, mine, 64); !done) { ... }
 ///
-/// Shapes      mine[m], 0 <= m; all: n samples, the sum of m over all ranks.
-/// Expects     capacity >= 1, the same on every rank.
+/// Shapes      mine[m], 0 <= m <= most_samples; all: n samples, the sum of m over all ranks.
+/// Expects     most_samples >= 1, the same on every rank.
 /// In, out     all is overwritten; its memory is used again in the next step.
 /// Ensures     all ranks have the same samples, in rank order
-/// Errors      out_of_range, on every rank, if some rank has more samples than `capacity`;
+/// Errors      out_of_range, on every rank, if some rank has more samples than `most_samples`;
 ///             `position` is that rank. out_of_range, before anything is sent, if the messages of
-///             all ranks would be more bytes than an array can have; `position` is the capacity.
+///             all ranks would be more bytes than an array can have; `position` is most_samples.
 ///             Also the errors of the communicator, and std::bad_alloc.
-/// Complexity  one all_gather of 8 + capacity x sizeof(Sample) bytes a rank; O(n + ranks).
+/// Complexity  one all_gather of 8 + most_samples x sizeof(Sample) bytes a rank; O(n + ranks).
 template <communicator C, class Sample>
   requires(std::is_trivially_copyable_v<Sample> && std::default_initializable<Sample>)
 [[nodiscard]] result<void> gather_samples_into(gathered_samples<Sample>& all, C& comm,
                                                std::span<std::type_identity_t<Sample> const> mine,
-                                               std::size_t capacity)
+                                               std::size_t most_samples)
 {
-  BALLAST_EXPECTS(capacity >= 1);
+  BALLAST_EXPECTS(most_samples >= 1);
   std::uint64_t const count = mine.size();
   constexpr std::size_t largest_array = std::numeric_limits<std::size_t>::max() / 4;
-  if (capacity > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
-    return fail(error_code::out_of_range, capacity, "gather_samples: a capacity of ", capacity,
-                " samples of ", sizeof(Sample), " bytes on each of ", comm.size(),
-                " ranks is more than memory can hold; give the largest number of "
+  if (most_samples > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
+    return fail(error_code::out_of_range, most_samples, "gather_samples_into: most_samples is ",
+                most_samples, ", and as many of ", sizeof(Sample), " bytes on each of ",
+                comm.size(),
+                " ranks are more than memory can hold; give the largest number of "
                 "samples that a rank reads in a step");
   }
-  std::size_t const message = sizeof(count) + capacity * sizeof(Sample);
+  std::size_t const message = sizeof(count) + most_samples * sizeof(Sample);
   std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
   std::span<std::byte> const sent = memory.first(message);
   std::span<std::byte> const received = memory.subspan(message, message * comm.size());
-  bool const fits = mine.size() <= capacity;
+  bool const fits = mine.size() <= most_samples;
   std::size_t const bytes = fits ? mine.size_bytes() : 0;
   std::memcpy(sent.data(), &count, sizeof(count));
   if (bytes > 0) { std::memcpy(&sent[sizeof(count)], mine.data(), bytes); }
@@ -76,14 +80,14 @@ template <communicator C, class Sample>
 
   all.samples.clear();
   all.source.clear();
+  all.ranks = comm.size();
   for (std::size_t rank = 0; rank < comm.size(); ++rank) {
     std::byte const* const from = &received[rank * message];
     std::uint64_t samples = 0;
     std::memcpy(&samples, from, sizeof(samples));
-    if (samples > capacity) {
+    if (samples > most_samples) {
       return fail(error_code::out_of_range, rank, "rank ", rank, " has ", samples,
-                  " samples and the gather has room for ", capacity,
-                  "; raise the capacity on every rank");
+                  " samples and most_samples is ", most_samples, "; raise it on every rank");
     }
     if (samples == 0) { continue; }
     std::size_t const before = all.samples.size();
@@ -92,6 +96,37 @@ template <communicator C, class Sample>
     all.source.resize(before + samples, to_id<rank_id>(rank));
   }
   return {};
+}
+
+/// The same, once: returns new samples, and needs no number of samples that ranks know beforehand,
+/// since it gathers that first.
+///
+///     auto const all = gather_samples(comm, mine).value();
+///
+/// Ensures     (1) that of gather_samples_into
+///             (2) no rank waits for another that has returned: all of them see the same counts
+/// Errors      those of gather_samples_into, but that no rank has too many samples.
+/// Complexity  one all_gather of a count, then, where some rank has samples, that of
+///             gather_samples_into with the most that a rank has.
+template <communicator C, std::ranges::contiguous_range Samples>
+[[nodiscard]] auto gather_samples(C& comm, Samples const& mine)
+    -> result<gathered_samples<std::ranges::range_value_t<Samples>>>
+{
+  using sample = std::ranges::range_value_t<Samples>;
+  std::span<sample const> const own(mine);
+  std::uint64_t const count = own.size();
+  gathered_samples<std::uint64_t> counts;
+  if (auto done = ballast::gather_samples_into(counts, comm, std::span(&count, 1), 1); !done) {
+    return tl::unexpected(done.error());
+  }
+  std::uint64_t const most = *std::max_element(counts.samples.begin(), counts.samples.end());
+  gathered_samples<sample> all;
+  all.ranks = comm.size();
+  if (most == 0) { return all; }
+  if (auto done = ballast::gather_samples_into(all, comm, own, most); !done) {
+    return tl::unexpected(done.error());
+  }
+  return all;
 }
 
 }  // namespace ballast::inline v0

@@ -3,10 +3,11 @@
 #define BALLAST_ROUTE_SHARDED_PACKS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/route/ulysses.hpp>
+#include <ballast/sharding/sharding_plan.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 #include <cstddef>
@@ -40,29 +41,28 @@ struct sharded_pack {
 /// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and has
 /// tokens, from the largest group to the rank alone.
 ///
-/// Between attentions a rank's arrays are those of placement::assign_groups: pack by pack, all heads.
+/// Between attentions a rank's arrays lie as place(plan, all) has them: pack by pack, all heads.
 /// In attention a second array has the shared packs, one after the other, with all rows of the group's
 /// sequences and the rank's share of the heads. The rank's own sequences are computed where they lie.
 ///
 /// Groups are nested. So all GPUs of a group have the same packs before the group's, and an exchange
 /// has the same number on all of them.
 ///
-/// Shapes      lengths[n]; samples: which of the n sequences each group owns.
-/// Expects     a group of samples for every group of GPUs, samples below n, lengths from 0 to
-///             longest_sample; rank below all.gpus(); query_heads >= 1.
+/// Expects     a plan over these groups, as hybrid_sharding() makes one; rank below all.gpus();
+///             query_heads >= 1.
 /// Ensures     (1) the packs are by descending number of GPUs; none is without tokens, and those of
 ///                 the group's GPUs are equal but for gpu and row
-///             (2) the rows of the packs, one after the other, are the rank's rows of assign_groups
+///             (2) the rows of the packs, one after the other, are the rank's rows of place(plan, all)
 ///             (3) all GPUs of a group have equally many packs before it
 /// Complexity  assign: O(sequences of the rank x GPUs of their groups); it allocates only where there
 ///             are more of them than ever before. Members O(packs).
 class sharded_packs {
  public:
-  void assign(std::span<tokens const> lengths, jagged<group_id, sample_id> const& samples,
-              device_groups const& all, rank_id rank, std::uint32_t query_heads)
+  void assign(sharding_plan const& plan, device_groups const& all, rank_id rank,
+              std::uint32_t query_heads)
   {
-    BALLAST_EXPECTS(samples.size() == all.size(), "the plan has sequences of ", samples.size(),
-                    " groups, and there are ", all.size(), " groups of GPUs");
+    BALLAST_EXPECTS(plan.samples.size() == all.size(), "the plan has sequences of ",
+                    plan.samples.size(), " groups, and there are ", all.size(), " groups of GPUs");
     rank_ = rank;
     ranks_ = all.gpus();
     size_ = 0;
@@ -76,7 +76,8 @@ class sharded_packs {
       pack.group = all[id];
       pack.gpu = static_cast<std::uint32_t>(to_index(rank) - to_index(pack.group.first));
       pack.row = row;
-      pack.plan.assign(lengths, samples[id], pack.group.gpus, query_heads);
+      pack.plan.assign(detail::span_of(plan.lengths), plan.samples[id], pack.group.gpus,
+                       query_heads);
       if (pack.plan.rows() == 0) { continue; }
       row += pack.rows();
       ++size_;

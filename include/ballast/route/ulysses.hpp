@@ -42,7 +42,7 @@ struct ulysses_volume {
 /// Which GPU of a compute bag has which tokens, and which heads.
 ///
 /// Between attentions GPU g of the bag has chunk g of each of the bag's sequences, with all heads:
-/// rows(g) rows, sequence by sequence, as placement::assign_chunks lays them out. In attention it
+/// rows(g) rows, sequence by sequence, as place(plan, bags) has them. In attention it
 /// has all rows() of all sequences, with its share of the heads.
 ///
 /// Query heads are split by chunk_of. An array may have fewer heads (grouped-query and multi-query

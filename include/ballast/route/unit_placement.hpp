@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/chunking.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ inline void assign_unit(placement& where, workspace& memory, std::span<tokens co
       std::fill(own.begin(), own.end(), unit[std::size_t{group} * per_group + place]);
     }
   }
-  where.assign_whole(lengths, owner, ranks);
+  place_into(where, lengths, owner, ranks);
 }
 
 }  // namespace ballast::inline v0

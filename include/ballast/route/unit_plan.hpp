@@ -6,6 +6,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/unit_placement.hpp>
@@ -73,7 +74,7 @@ inline void place_on_brokers(placement& where, workspace& memory, placement cons
     BALLAST_EXPECTS(owner[sample] != nobody, "sample ", sample, " goes to rank ",
                     pieces.front().rank, ", which is not among the receivers");
   }
-  where.assign_whole(lengths, owner, to.ranks());
+  place_into(where, lengths, owner, to.ranks());
 }
 
 /// What one rank sends, receives and keeps when samples go from one unit to another.

@@ -13,6 +13,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/runtime/multimodal_samples.hpp>
@@ -85,8 +86,8 @@ class phase_planner {
         !done) {
       return done;
     }
-    step.as_computed.assign_chunks(detail::span_of(step.lengths),
-                                   detail::span_of(step.planned.owner), llm_.bags);
+    place_into(step.as_computed, detail::span_of(step.lengths), detail::span_of(step.planned.owner),
+               llm_.bags);
 
     result<void> done;
     std::size_t number = 0;
@@ -99,10 +100,10 @@ class phase_planner {
                encoders_);
     if (!done) { return done; }
     modality_step& text = step.modalities.back();
-    text.as_read.assign_whole(detail::span_of(text.lengths), detail::span_of(text.source), ranks);
+    place_into(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
     text.as_encoded = text.as_read;
     for (modality_step& each : step.modalities) {
-      each.as_needed.assign_parts(step.as_computed, detail::span_of(each.parts));
+      place_parts_into(each.as_needed, step.as_computed, detail::span_of(each.parts));
       plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
     }
     return {};
@@ -172,15 +173,15 @@ class phase_planner {
         !done) {
       return done;
     }
-    step.as_read.assign_whole(detail::span_of(step.lengths), detail::span_of(step.source), ranks);
-    step.as_computed.assign_chunks(detail::span_of(step.lengths),
-                                   detail::span_of(step.planned.owner), own.bags);
+    place_into(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
+    place_into(step.as_computed, detail::span_of(step.lengths), detail::span_of(step.planned.owner),
+               own.bags);
     plan_route_into(step.to_encoder, step.as_read, step.as_computed, rank);
     auto scratch = memory.open();
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());
     std::transform(step.parts.begin(), step.parts.end(), outputs.begin(),
                    [](sample_part const& part) { return part.count; });
-    step.as_encoded.assign_chunks(outputs, detail::span_of(step.planned.owner), own.bags);
+    place_into(step.as_encoded, outputs, detail::span_of(step.planned.owner), own.bags);
     return {};
   }
 

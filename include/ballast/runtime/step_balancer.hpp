@@ -17,6 +17,7 @@
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -200,14 +201,11 @@ class step_balancer {
         !done) {
       return done;
     }
-    read_into(lengths_, options_.length_of);
-    read_.assign_whole(detail::span_of(lengths_), detail::span_of(all_.source), comm_.size());
-    if (auto placed = computed_.assign_chunks(detail::span_of(lengths_), planned_, bags_);
-        !placed) {
-      return placed;
-    }
+    std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
+    place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
+    if (auto placed = place_into(computed_, planned_, bags_); !placed) { return placed; }
     plan_route_into(to_compute_, read_, computed_, comm_.rank());
-    heads_.assign(detail::span_of(lengths_), planned_.samples[bag()], bags_[bag()].gpus,
+    heads_.assign(lengths, planned_.samples[bag()], bags_[bag()].gpus,
                   std::max(options_.query_heads, 1U));
     return {};
   }
@@ -227,7 +225,7 @@ class step_balancer {
     // Lengths that were gathered are the same everywhere; those of a function may not be, and the
     // plan would not show it.
     bool const gathered = options_.length_of == detail::own_length<Sample>();
-    if (!gathered) { all.add(detail::span_of(lengths_)); }
+    if (!gathered) { all.add(detail::span_of(planned_.lengths)); }
     return all.value();
   }
 
@@ -254,7 +252,6 @@ class step_balancer {
   gathered_samples<Sample> all_;
   std::vector<std::int64_t> keys_;
   std::vector<std::int64_t> weights_;
-  std::vector<tokens> lengths_;
   partition_plan planned_;
   placement read_;
   placement computed_;

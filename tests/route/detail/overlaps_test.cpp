@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/detail/overlaps.hpp>
+#include <ballast/route/place.hpp>
 
 #include "../instances.hpp"
 
@@ -34,10 +35,8 @@ TEST(Overlaps, CutAtThePiecesOfBothSides)
   std::array<tokens, 1> const lengths{10};
   ballast::bag_layout const halves(std::array{bag{rank_id{0}, 2}, bag{rank_id{2}, 1}});
   ballast::bag_layout const thirds(std::array{bag{rank_id{0}, 3}});
-  placement from;
-  placement to;
-  from.assign_chunks(lengths, std::array{bag_id{0}}, halves);  // 5, 5
-  to.assign_chunks(lengths, std::array{bag_id{0}}, thirds);    // 4, 3, 3
+  auto const from = ballast::place(lengths, std::array{bag_id{0}}, halves);  // 5, 5
+  auto const to = ballast::place(lengths, std::array{bag_id{0}}, thirds);    // 4, 3, 3
   EXPECT_THAT(overlaps_of(from, to), ElementsAre(token_overlap{rank_id{0}, rank_id{0}, 0, 0, 4},
                                                  token_overlap{rank_id{0}, rank_id{1}, 4, 0, 1},
                                                  token_overlap{rank_id{1}, rank_id{1}, 0, 1, 2},
@@ -74,15 +73,13 @@ TEST(Overlaps, SayOfEveryTokenWhereItWasAndWhereItGoes)
 
 TEST(OverlapsDeathTest, NeedTheSameSamplesOnBothSides)
 {
-  placement one;
-  placement other;
-  one.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 2);
-  other.assign_whole(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
+  auto const one = ballast::place(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 2);
+  auto other = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
   EXPECT_DEATH((void)overlaps_of(one, other),
                "sample 0 has .* tokens in one placement and .* in the other");
-  other.assign_whole(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
+  ballast::place_into(other, std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
   EXPECT_DEATH((void)overlaps_of(one, other), "is over .* ranks and the other over ");
-  other.assign_whole(std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  ballast::place_into(other, std::vector<tokens>{}, std::vector<rank_id>{}, 2);
   EXPECT_DEATH((void)overlaps_of(one, other), "has .* samples and the other ");
 }
 

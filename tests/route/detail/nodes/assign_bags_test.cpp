@@ -4,6 +4,7 @@
 #include "node_job.hpp"
 
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/place.hpp>
 
 #include <gtest/gtest.h>
 
@@ -27,8 +28,7 @@ TEST(SeatBatches, GiveABatchTheGpuThatHasMostOfIt)
   std::vector<tokens> const lengths{50, 40, 30};
   std::vector<rank_id> const source{rank_id{3}, rank_id{3}, rank_id{0}};
   std::vector<bag_id> const owner{bag_id{0}, bag_id{1}, bag_id{1}};
-  ballast::placement read;
-  read.assign_whole(lengths, source, 4);
+  auto const read = ballast::place(lengths, source, 4);
   ballast::workspace memory;
   auto scratch = memory.open();
   node_volumes const volumes(read, owner, bags, machines, scratch);

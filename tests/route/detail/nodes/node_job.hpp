@@ -7,6 +7,7 @@
 #include <ballast/core/random.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/route/place.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -35,8 +36,7 @@ struct node_job {
   [[nodiscard]] ballast::tokens largest(std::span<ballast::bag_id const> owner,
                                         bool count_received) const
   {
-    ballast::placement computed;
-    computed.assign_chunks(lengths, owner, bags);
+    auto const computed = ballast::place(lengths, owner, bags);
     ballast::tokens most = 0;
     for (auto const& each : ballast::measure_route(read, computed, machines).ranks) {
       most = std::max(most, each.sent.between_nodes);
@@ -58,7 +58,7 @@ inline node_job random_node_job(std::span<std::uint32_t const> gpus_of_nodes,
     job.source.push_back(ballast::to_id<ballast::rank_id>(random.below(bags.gpus())));
   }
   if (random.below(2) == 0) { std::ranges::sort(job.source); }  // gathered order, or any
-  job.read.assign_whole(job.lengths, job.source, bags.gpus());
+  ballast::place_into(job.read, job.lengths, job.source, bags.gpus());
   job.plan =
       ballast::partition(job.lengths, bags, ballast::longest_processing_time{}, std::identity{})
           .value();

@@ -6,6 +6,7 @@
 
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/node_placement.hpp>
+#include <ballast/route/place.hpp>
 
 #include <gtest/gtest.h>
 
@@ -47,8 +48,7 @@ TEST(NodePrices, SayNothingOfNumbersThatTheyCannotWeigh)  // Ensures (2)
   std::vector<tokens> const lengths(4, ballast::longest_sample);
   std::vector<rank_id> const source(4, rank_id{0});
   std::vector<ballast::bag_id> const owner(4, ballast::bag_id{1});
-  ballast::placement read;
-  read.assign_whole(lengths, source, 2);
+  auto const read = ballast::place(lengths, source, 2);
   ballast::workspace memory;
   auto scratch = memory.open();
   auto const machines = ballast::cluster_of(2, 1).value();  // outlives the volumes

@@ -4,6 +4,7 @@
 #include "node_job.hpp"
 
 #include <ballast/core/workspace.hpp>
+#include <ballast/route/place.hpp>
 
 #include <gtest/gtest.h>
 
@@ -81,8 +82,7 @@ TEST(NodeVolumes, LeaveOutABagThatHasGpusOfTwoNodes)
   std::vector<tokens> const lengths{10, 7};
   std::vector<ballast::rank_id> const source{ballast::rank_id{0}, ballast::rank_id{3}};
   std::vector<bag_id> const owner{bag_id{1}, bag_id{0}};
-  ballast::placement read;
-  read.assign_whole(lengths, source, 4);
+  auto const read = ballast::place(lengths, source, 4);
   auto const machines = ballast::cluster_of(4, 2).value();
   ballast::workspace memory;
   auto scratch = memory.open();
