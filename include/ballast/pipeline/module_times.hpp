@@ -78,17 +78,16 @@ template <std::ranges::forward_range Microbatches, std::ranges::random_access_ra
                       sample, ", and there are times of ", std::ranges::size(samples));
       auto const at = static_cast<std::ranges::range_difference_t<Samples const>>(index);
       auto const& times = std::invoke(times_of, std::ranges::begin(samples)[at]);
-      for (std::size_t module = 0; module < modules; ++module) {
+      for (std::size_t each = 0; each < modules; ++each) {
         auto const add = [](time_units& sum, time_units time) {
           sum = time < 0 ? no_cost : saturating_sum(sum, time);
           return sum != no_cost;
         };
-        stage_time& sum = whole.rows[row * modules + module];
-        if (!add(sum.forward, times[module].forward) ||
-            !add(sum.backward, times[module].backward)) {
+        stage_time& sum = whole.rows[row * modules + each];
+        if (!add(sum.forward, times[each].forward) || !add(sum.backward, times[each].backward)) {
           return fail(error_code::out_of_range, index, "the time of sample ", index, " on module ",
-                      module,
-                      " is negative, none, or brings that of its microbatch above 63 bits; ",
+                      each,
+                      " is negative, none, or brings that of its microbatch above 63 bits; "
                       "correct the sample or use a coarser unit");
         }
       }
