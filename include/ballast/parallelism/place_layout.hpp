@@ -46,35 +46,35 @@ namespace ballast::inline v0 {
     return detail::precedes(modules[b].tp, modules[a].tp, a, b);
   });
 
-  std::vector<std::uint32_t> next;  // of each node, the first GPU that has no place yet
-  std::vector<std::uint32_t> free;  // of each node, the GPUs that have none
-  for (std::uint32_t first = 0; first < gpus; first += free.back()) {
-    next.push_back(first);
-    free.push_back(std::min(gpus_per_node, gpus - first));
+  struct node {
+    std::uint32_t next;  // the first GPU that has no place yet
+    std::uint32_t free;  // how many have none
+  };
+  std::vector<node> nodes;
+  for (std::uint32_t first = 0; first < gpus; first += nodes.back().free) {
+    nodes.push_back({first, std::min(gpus_per_node, gpus - first)});
   }
-  std::vector<std::size_t> fullest_first(next.size());
-  std::iota(fullest_first.begin(), fullest_first.end(), std::size_t{0});
   std::vector<grid_place> places(gpus);
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
-    std::sort(fullest_first.begin(), fullest_first.end(), [&](std::size_t a, std::size_t b) {
-      return detail::precedes(free[a], free[b], next[a], next[b]);
+    std::sort(nodes.begin(), nodes.end(), [](node const& a, node const& b) {
+      return detail::precedes(a.free, b.free, a.next, b.next);
     });
-    auto at = fullest_first.begin();
+    auto fullest = nodes.begin();
     for (std::uint64_t group = 0; group < std::uint64_t{pp} * dp; ++group) {
-      while (at != fullest_first.end() && free[*at] < tp) { ++at; }
-      if (at == fullest_first.end()) {
+      while (fullest != nodes.end() && fullest->free < tp) { ++fullest; }
+      if (fullest == nodes.end()) {
         auto const of = detail::concat(" of module ", module);
         return fail(error_code::infeasible, module, "no node has room for group ", group, " of ",
                     tp, " GPUs", of, "; choose a tp that divides the GPUs of a node");
       }
       for (std::uint32_t rank = 0; rank < tp; ++rank) {
-        places[next[*at] + rank] = {static_cast<std::uint32_t>(module),
-                                    static_cast<std::uint32_t>(group / pp),
-                                    static_cast<std::uint32_t>(group % pp), rank};
+        places[fullest->next + rank] = {static_cast<std::uint32_t>(module),
+                                        static_cast<std::uint32_t>(group / pp),
+                                        static_cast<std::uint32_t>(group % pp), rank};
       }
-      next[*at] += tp;
-      free[*at] -= tp;
+      fullest->next += tp;
+      fullest->free -= tp;
     }
   }
   return places;

@@ -91,10 +91,7 @@ class stage_graph {
   }
 
   /// All links, by the stage that each leaves, then by the one that it enters.
-  [[nodiscard]] std::span<stage_link const> links() const noexcept
-  {
-    return out_of_.values();
-  }
+  [[nodiscard]] std::span<stage_link const> links() const noexcept { return out_of_.values(); }
 
   /// The links that feed a stage, by the stage that they leave.
   [[nodiscard]] std::span<stage_link const> links_into(stage_id stage) const
@@ -187,14 +184,14 @@ class stage_graph {
 
   [[nodiscard]] result<void> number_ranks()
   {
-    std::vector<std::size_t> stages_of(stages() + 1);  // a rank above these leaves a gap below
+    std::vector<bool> used(stages() + 1);  // a rank above these leaves a gap below
     std::size_t ranks = 0;
     for (pipeline_stage const& stage : stages_) {
       ranks = std::max(ranks, to_index(stage.rank) + 1);
-      if (to_index(stage.rank) < stages()) { ++stages_of[to_index(stage.rank)]; }
+      if (to_index(stage.rank) < stages()) { used[to_index(stage.rank)] = true; }
     }
     std::size_t unused = 0;
-    while (stages_of[unused] > 0) { ++unused; }
+    while (used[unused]) { ++unused; }
     if (unused < ranks) {
       return fail(error_code::infeasible, unused, "pipeline rank ", unused,
                   " has no stage; number the ranks without gaps");

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_DEVICE_GROUPS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
@@ -55,13 +56,10 @@ class device_groups {
     BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
                     nodes.gpus(), " GPUs, and the most is 16777216");
     BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
-    // As numbers, by degree and first rank: partition() sorts such too, so that includes cost no more.
-    std::vector<std::uint64_t> keys = find_groups(nodes, largest_degree);
-    std::span<std::uint64_t> const ascending = detail::mutable_span_of(keys);
-    std::sort(ascending.begin(), ascending.end());
-    for (std::uint64_t const key : keys) {
-      groups_.push_back({to_id<rank_id>(key & first_rank), static_cast<std::uint32_t>(key >> 32)});
-    }
+    groups_ = find_groups(nodes, largest_degree);
+    std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
+      return detail::precedes(a.gpus, b.gpus, a.first, b.first);
+    });
     index_degrees();
     index_ranks(nodes.gpus());
     nodes_ = nodes;
@@ -130,14 +128,12 @@ class device_groups {
   }
 
  private:
-  static constexpr std::uint64_t first_rank = 0xffffffff;
-
-  [[nodiscard]] static std::vector<std::uint64_t> find_groups(node_sizes const& nodes,
-                                                              std::uint32_t largest_degree)
+  [[nodiscard]] static std::vector<device_group> find_groups(node_sizes const& nodes,
+                                                             std::uint32_t largest_degree)
   {
-    std::vector<std::uint64_t> keys;
-    auto const add = [&keys](std::size_t first, std::size_t gpus) {
-      keys.push_back(std::uint64_t{gpus} << 32 | first);
+    std::vector<device_group> groups;
+    auto const add = [&groups](std::size_t first, std::size_t gpus) {
+      groups.push_back({to_id<rank_id>(first), static_cast<std::uint32_t>(gpus)});
     };
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       auto const id = to_id<node_id>(node);
@@ -159,7 +155,7 @@ class device_groups {
         if (gpus <= largest_degree) { add(first, gpus); }
       }
     }
-    return keys;
+    return groups;
   }
 
   void index_degrees()

@@ -3,6 +3,7 @@
 #define BALLAST_TOPOLOGY_LAY_OUT_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -14,8 +15,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,27 +78,17 @@ namespace detail {
   return name + " has only " + gpus_text(size - within) + " from there on";
 }
 
-/// A word to sort by: of equal keys, the one with the lower index comes first.
-[[nodiscard]] constexpr std::uint64_t word_of(std::size_t key, std::size_t index)
-{
-  return (std::uint64_t{key} << 32) | index;
-}
-[[nodiscard]] constexpr std::size_t index_in(std::uint64_t word)
-{
-  return static_cast<std::uint32_t>(word);
-}
-
 /// Every place of a bag of `gpus`, best first: inside the smallest nodes that it fits, so that
 /// larger ones stay whole, and then those that span nodes. The order of ranks breaks ties.
 ///
-/// Shapes      smallest_first: all nodes, as word_of their sizes.
+/// Shapes      smallest_first: all nodes.
 /// Complexity  O(GPUs).
-[[nodiscard]] inline std::vector<std::size_t> places_of_bag(
-    node_sizes const& nodes, std::span<std::uint64_t const> smallest_first, std::size_t gpus)
+[[nodiscard]] inline std::vector<std::size_t> places_of_bag(node_sizes const& nodes,
+                                                            std::span<node_id const> smallest_first,
+                                                            std::size_t gpus)
 {
   std::vector<std::size_t> places;
-  for (std::uint64_t const word : smallest_first) {
-    auto const node = to_id<node_id>(index_in(word));
+  for (node_id const node : smallest_first) {
     std::size_t const first = to_index(nodes.first(node));
     for (std::size_t within = 0; within + gpus <= nodes[node]; within += gpus) {
       places.push_back(first + within);
@@ -108,11 +99,10 @@ namespace detail {
     bool const as_next = nodes[to_id<node_id>(index - 1)] == nodes[to_id<node_id>(index)];
     if (as_next) { alike[index - 1] += alike[index]; }
   }
-  for (std::uint64_t const word : smallest_first) {
-    std::size_t const index = index_in(word);
-    std::size_t const size = nodes[to_id<node_id>(index)];
-    if (gpus > size && gpus % size == 0 && gpus / size <= alike[index]) {
-      places.push_back(to_index(nodes.first(to_id<node_id>(index))));
+  for (node_id const node : smallest_first) {
+    std::size_t const size = nodes[node];
+    if (gpus > size && gpus % size == 0 && gpus / size <= alike[to_index(node)]) {
+      places.push_back(to_index(nodes.first(node)));
     }
   }
   return places;
@@ -122,25 +112,25 @@ namespace detail {
 /// one fits. Returns the first bag that finds no place, or the number of bags.
 [[nodiscard]] inline std::size_t lay_largest_first(std::span<bag> bags, node_sizes const& nodes)
 {
-  std::vector<std::uint64_t> smallest_first;
-  smallest_first.reserve(nodes.size());
+  std::vector<node_id> smallest_first(nodes.size());
   for (std::size_t node = 0; node < nodes.size(); ++node) {
-    smallest_first.push_back(word_of(nodes[to_id<node_id>(node)], node));
+    smallest_first[node] = to_id<node_id>(node);
   }
-  if (!nodes.all_equal()) { std::sort(smallest_first.begin(), smallest_first.end(), std::less{}); }
-  std::vector<std::uint64_t> largest_first;
-  largest_first.reserve(bags.size());
-  for (std::size_t index = 0; index < bags.size(); ++index) {
-    largest_first.push_back(word_of(~bags[index].gpus, index));
+  if (!nodes.all_equal()) {
+    std::sort(smallest_first.begin(), smallest_first.end(),
+              [&nodes](node_id a, node_id b) { return precedes(nodes[a], nodes[b], a, b); });
   }
-  std::sort(largest_first.begin(), largest_first.end(), std::less{});
+  std::vector<std::size_t> largest_first(bags.size());
+  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
+  std::sort(largest_first.begin(), largest_first.end(), [bags](std::size_t a, std::size_t b) {
+    return precedes(bags[b].gpus, bags[a].gpus, a, b);
+  });
 
-  std::vector<std::uint32_t> taken(nodes.gpus(), 0);
+  std::vector<bool> taken(nodes.gpus());
   std::vector<std::size_t> places;
   std::size_t next = 0;  // place at which bags of one size search on
   std::uint32_t size_before = 0;
-  for (std::uint64_t const word : largest_first) {
-    std::size_t const index = index_in(word);
+  for (std::size_t const index : largest_first) {
     std::uint32_t const size = bags[index].gpus;
     if (size != size_before) {
       places = places_of_bag(nodes, span_of(smallest_first), size);
@@ -150,14 +140,14 @@ namespace detail {
     while (next < places.size()) {
       std::size_t const place = places[next];
       std::size_t past_taken = place + size;  // the last taken rank of the place, and one
-      while (past_taken > place && taken[past_taken - 1] == 0) { --past_taken; }
+      while (past_taken > place && !taken[past_taken - 1]) { --past_taken; }
       if (past_taken == place) { break; }
       // Places up to that rank hold it too.
       while (next < places.size() && places[next] >= place && places[next] < past_taken) { ++next; }
     }
     if (next == places.size()) { return index; }
     bags[index].first = to_id<rank_id>(places[next]);
-    std::fill_n(taken.data() + places[next], size, 1U);
+    std::fill_n(taken.begin() + static_cast<std::ptrdiff_t>(places[next]), size, true);
   }
   return bags.size();
 }

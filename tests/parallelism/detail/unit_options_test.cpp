@@ -37,9 +37,9 @@ TEST(UnitOptions, AreTheDegreesStagesAndReplicas)
   auto problem = ballast_test::small_orchestration();
   problem.global_batch = 4;
   unit_options const options(problem, {});
-  EXPECT_EQ(options.cases(), 3U);
-  EXPECT_EQ(options.case_of(1).llm_dp, 2U);
-  EXPECT_EQ(options.case_of(1).tp, 0U);
+  EXPECT_EQ(options.cases().size(), 3U);
+  EXPECT_EQ(options.cases()[1].llm_dp, 2U);
+  EXPECT_EQ(options.cases()[1].tp, 0U);
   EXPECT_EQ(options.microbatches({.llm_dp = 2}), 2U);
   // Three stages of four layers are no better than two.
   EXPECT_THAT(options_listed(options, 1, {.llm_dp = 2}),
@@ -52,11 +52,9 @@ TEST(UnitOptions, KeepToWhatIsAsked)
 {
   auto const problem = ballast_test::small_orchestration();
   unit_options const options(problem, {.has_one_degree = true, .has_one_stage = true, .pp = 3});
-  EXPECT_EQ(options.cases(), 2U * 6U);
+  EXPECT_EQ(options.cases().size(), 2U * 6U);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> cases;  // dp, tp
-  for (std::size_t number = 0; number < options.cases(); ++number) {
-    cases.emplace_back(options.case_of(number).llm_dp, options.case_of(number).tp);
-  }
+  for (unit_case const& each : options.cases()) { cases.emplace_back(each.llm_dp, each.tp); }
   EXPECT_TRUE(std::ranges::is_sorted(cases));
   EXPECT_EQ(std::ranges::adjacent_find(cases), cases.end());
   unit_case const of{.llm_dp = 4, .tp = 2};

@@ -41,9 +41,11 @@ namespace ballast::inline v0::detail {
       });
   if (chain) { return true; }
 
-  // Nodes that are alike: the GPUs that each has left, and how many they are.
-  std::vector<std::uint32_t> free = {per_node, gpus % per_node};
-  std::vector<std::uint64_t> nodes = {gpus / per_node, 1};
+  struct alike_nodes {
+    std::uint32_t free;  // GPUs that each of them has left
+    std::uint64_t count;
+  };
+  std::vector<alike_nodes> nodes = {{per_node, gpus / per_node}, {gpus % per_node, 1}};
   std::vector<std::size_t> largest_first(modules.size());
   std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
   std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
@@ -52,23 +54,21 @@ namespace ballast::inline v0::detail {
   for (std::size_t const module : largest_first) {
     auto const [tp, pp, dp] = modules[module];
     for (std::uint64_t left = std::uint64_t{pp} * dp; left > 0;) {
-      std::size_t fullest = free.size();
-      for (std::size_t at = 0; at < free.size(); ++at) {
-        bool const has_room = nodes[at] > 0 && free[at] >= tp;
-        if (has_room && (fullest == free.size() || free[at] < free[fullest])) { fullest = at; }
+      auto fullest = nodes.end();
+      for (auto each = nodes.begin(); each != nodes.end(); ++each) {
+        bool const has_room = each->count > 0 && each->free >= tp;
+        if (has_room && (fullest == nodes.end() || each->free < fullest->free)) { fullest = each; }
       }
-      if (fullest == free.size()) { return false; }
-      std::uint64_t const of_node = std::min<std::uint64_t>(free[fullest] / tp, left);
-      std::uint64_t const filled = std::min(nodes[fullest], left / of_node);
-      std::uint32_t const rest = free[fullest] - static_cast<std::uint32_t>(of_node) * tp;
+      if (fullest == nodes.end()) { return false; }
+      std::uint64_t const of_node = std::min<std::uint64_t>(fullest->free / tp, left);
+      std::uint64_t const filled = std::min(fullest->count, left / of_node);
+      alike_nodes const rest{fullest->free - static_cast<std::uint32_t>(of_node) * tp, filled};
       left -= filled * of_node;
-      nodes[fullest] -= filled;
-      if (nodes[fullest] > 0) {
-        free.push_back(rest);
-        nodes.push_back(filled);
+      fullest->count -= filled;
+      if (fullest->count > 0) {
+        nodes.push_back(rest);
       } else {
-        free[fullest] = rest;
-        nodes[fullest] = filled;
+        *fullest = rest;
       }
     }
   }

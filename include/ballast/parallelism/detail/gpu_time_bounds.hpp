@@ -74,16 +74,12 @@ class gpu_time_bounds {
   /// of replicas.
   [[nodiscard]] std::vector<std::uint32_t> few_counts(std::uint32_t global_batch) const
   {
-    std::vector<std::uint32_t> counts;
-    counts.reserve(parts_.size());
-    for (std::uint64_t const parts : parts_) {
-      counts.push_back(static_cast<std::uint32_t>(parts));
-    }
+    std::vector<std::uint32_t> counts(parts_.begin(), parts_.end());
     for (std::uint32_t replicas = 1; replicas <= global_batch;
          replicas = global_batch / (global_batch / replicas) + 1) {
       counts.push_back(global_batch / replicas);
     }
-    std::sort(counts.begin(), counts.end(), [](std::uint32_t a, std::uint32_t b) { return a < b; });
+    std::sort(counts.begin(), counts.end());
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     return counts;
   }

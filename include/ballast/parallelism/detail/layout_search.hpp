@@ -69,23 +69,26 @@ class layout_search {
 
   void search_with_rising_limit(std::vector<std::uint32_t> const& counts)
   {
-    std::vector<time_units> bounds(counts.size());
-    std::transform(counts.begin(), counts.end(), bounds.begin(),
-                   [this](std::uint32_t count) { return bounds_.least_step(count); });
-    std::vector<std::uint32_t> lowest_first(counts.size());
-    std::iota(lowest_first.begin(), lowest_first.end(), 0U);
-    std::sort(lowest_first.begin(), lowest_first.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return precedes(bounds[a], bounds[b], counts[a], counts[b]);
+    struct start {
+      time_units bound;
+      std::uint32_t microbatches;
+    };
+    std::vector<start> starts;
+    for (std::uint32_t const count : counts) {
+      starts.push_back({bounds_.least_step(count), count});
+    }
+    std::sort(starts.begin(), starts.end(), [](start const& a, start const& b) {
+      return precedes(a.bound, b.bound, a.microbatches, b.microbatches);
     });
     bool is_last = best_.size() == wanted_;
-    time_units const least = bounds[lowest_first.front()];
+    time_units const least = starts.front().bound;
     for (time_units beyond = least / 8 + 1;; beyond = 2 * beyond) {
       // Far above the bound there are not as many layouts as wanted: then take all.
       is_last = is_last || beyond / 1024 >= least || beyond >= (no_cost - 1 - least) / 2;
       first_limit_ = is_last ? no_cost - 1 : least + beyond;
-      for (std::uint32_t const at : lowest_first) {
-        if (bounds[at] > limit()) { break; }
-        microbatches_ = counts[at];
+      for (auto const& [bound, microbatches] : starts) {
+        if (bound > limit()) { break; }
+        microbatches_ = microbatches;
         index_ = bounds_.index_of(microbatches_);
         place(problem_.modules.size(), problem_.gpus, 0);
       }

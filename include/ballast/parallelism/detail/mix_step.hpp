@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 #define BALLAST_PARALLELISM_DETAIL_MIX_STEP_HPP
 
+#include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
@@ -9,7 +10,6 @@
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/mix_batches.hpp>
-#include <ballast/partition/detail/greedy/loaded_bag.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,7 +37,8 @@ inline constexpr step_eighths over_the_limit = std::numeric_limits<step_eighths>
 /// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time` does.
 /// Only the loads and tokens of the bags are kept, not which sample is where.
 ///
-/// Bags of one size are a heap. A bag in it is one word, its load above its number, where these fit.
+/// Bags of one size are a heap, the least loaded in front. A bag in it is a number, its load above its
+/// own number, for which 64 bits are enough but for extreme costs.
 ///
 /// Complexity  one step O(n (sizes + log bags)), and less where it is over the limit.
 class mix_steps {
@@ -50,15 +51,14 @@ class mix_steps {
   [[nodiscard]] step_eighths plan(bag_mix const& mix, mix_batch const& batch, step_eighths limit,
                                   std::uint64_t& placed)
   {
-    std::uint64_t bags = 0;
+    std::size_t bags = 0;
     for (std::uint32_t const count : mix.bags) { bags += count; }
     auto const number_bits = static_cast<int>(std::bit_width(bags));
     auto const cost_bits = static_cast<int>(std::bit_width(batch.cost_before.back()));
     if (cost_bits + number_bits <= 64) {
-      return plan_with<std::uint64_t>(
-          mix, batch, limit, placed, word_bags{number_bits, (std::uint64_t{1} << number_bits) - 1});
+      return plan_with<std::uint64_t>(mix, batch, limit, placed, bags, number_bits);
     }
-    return plan_with<loaded_bag>(mix, batch, limit, placed, wide_bags{});
+    return plan_with<uint128>(mix, batch, limit, placed, bags, number_bits);
   }
 
   /// The sum of the steps on some batches.
@@ -71,69 +71,40 @@ class mix_steps {
   }
 
  private:
-  struct word_bags {
-    int number_bits;
-    std::uint64_t number_mask;
-
-    [[nodiscard]] static std::uint64_t empty(std::size_t number) noexcept { return number; }
-    [[nodiscard]] std::uint64_t load(std::uint64_t bag) const noexcept
-    {
-      return bag >> number_bits;
-    }
-    [[nodiscard]] std::size_t number(std::uint64_t bag) const noexcept { return bag & number_mask; }
-    [[nodiscard]] std::uint64_t with(std::uint64_t bag, std::uint64_t cost) const noexcept
-    {
-      return bag + (cost << number_bits);
-    }
-  };
-
-  struct wide_bags {
-    [[nodiscard]] static loaded_bag empty(std::size_t number) noexcept
-    {
-      return {0, static_cast<std::uint32_t>(number)};
-    }
-    [[nodiscard]] static std::uint64_t load(loaded_bag bag) noexcept
-    {
-      return static_cast<std::uint64_t>(bag.load);
-    }
-    [[nodiscard]] static std::size_t number(loaded_bag bag) noexcept { return bag.index; }
-    [[nodiscard]] static loaded_bag with(loaded_bag bag, std::uint64_t cost) noexcept
-    {
-      return {bag.load + static_cast<cost_units>(cost), bag.index};
-    }
-  };
-
-  template <class Bag>
+  template <class Word>
   struct bags_of_size {
     std::size_t size;
     tokens gpus;
     std::uint64_t eighths;  ///< of a unit, that one of load takes
     step_eighths longest;   ///< that a load may take within the limit
-    std::span<Bag> heap;
+    std::span<Word> heap;
   };
 
-  template <class Bag, class Bags>
+  template <class Word>
   [[nodiscard]] step_eighths plan_with(bag_mix const& mix, mix_batch const& batch,
-                                       step_eighths limit, std::uint64_t& placed, Bags const bags)
+                                       step_eighths limit, std::uint64_t& placed, std::size_t bags,
+                                       int number_bits)
   {
-    std::array<bags_of_size<Bag>, bag_mix::sizes> kinds;
+    auto const load = [number_bits](Word bag) {
+      return static_cast<std::uint64_t>(bag >> number_bits);
+    };
+    auto const number = [mask = (Word{1} << number_bits) - 1](Word bag) {
+      return static_cast<std::size_t>(bag & mask);
+    };
+    std::array<bags_of_size<Word>, bag_mix::sizes> kinds;
     std::size_t count = 0;
-    std::size_t first = 0;
-    for (std::size_t size = 0; size < bag_mix::sizes; ++size) { first += mix.bags[size]; }
     auto scratch = memory_.open();
-    std::span<Bag> const all = scratch.take<Bag>(first);
-    std::span<tokens> const tokens_of = scratch.take<tokens>(first);
+    std::span<Word> const all = scratch.take<Word>(bags);
+    std::span<tokens> const tokens_of = scratch.take<tokens>(bags);
     std::fill(tokens_of.begin(), tokens_of.end(), tokens{0});
-    first = 0;
+    std::size_t first = 0;
     for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
       if (mix.bags[size] == 0) { continue; }
       auto const once = bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[size]);
       if (once > limit) { return over_the_limit; }
       kinds[count++] = {size, bag_mix::gpus_of(size), eighths_of(size), limit - once,
                         all.subspan(first, mix.bags[size])};
-      for (std::size_t bag = 0; bag < mix.bags[size]; ++bag) {
-        all[first + bag] = Bags::empty(first + bag);
-      }
+      for (std::size_t bag = 0; bag < mix.bags[size]; ++bag) { all[first + bag] = first + bag; }
       first += mix.bags[size];
     }
 
@@ -141,13 +112,12 @@ class mix_steps {
     for (std::size_t sample = 0; sample < batch.size(); ++sample) {
       std::uint64_t const units = batch.cost(sample);
       tokens const length = batch.length(sample);
-      bags_of_size<Bag>* best = kinds.data();
-      step_eighths least = (bags.load(best->heap.front()) + units) * best->eighths;
+      bags_of_size<Word>* best = kinds.data();
+      step_eighths least = (load(best->heap.front()) + units) * best->eighths;
       for (std::size_t kind = 1; kind < count; ++kind) {
         // The smallest bags take every sample: mixes whose bags take none of it are left out.
         if (length < kinds[kind].gpus && length != 0) { break; }
-        step_eighths const finish =
-            (bags.load(kinds[kind].heap.front()) + units) * kinds[kind].eighths;
+        step_eighths const finish = (load(kinds[kind].heap.front()) + units) * kinds[kind].eighths;
         if (finish < least) {
           least = finish;
           best = &kinds[kind];
@@ -158,20 +128,20 @@ class mix_steps {
         placed += done;
         return over_the_limit;
       }
-      Bag const lightest = best->heap.front();
-      tokens_of[bags.number(lightest)] += length;
-      replace_front(best->heap, bags.with(lightest, units));
+      Word const lightest = best->heap.front();
+      tokens_of[number(lightest)] += length;
+      replace_front(best->heap, lightest + (Word{units} << number_bits));
     }
     placed += done;
 
     step_eighths step = 0;
     for (std::size_t at = 0; at < count; ++at) {
-      bags_of_size<Bag> const& kind = kinds[at];
+      bags_of_size<Word> const& kind = kinds[at];
       step_eighths busiest = 0;
-      for (Bag const bag : kind.heap) {
+      for (Word const bag : kind.heap) {
         auto const exchanged =
-            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_of[bags.number(bag)]));
-        busiest = std::max(busiest, bags.load(bag) + exchanged);
+            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_of[number(bag)]));
+        busiest = std::max(busiest, load(bag) + exchanged);
       }
       step = std::max(
           step, busiest * kind.eighths +

@@ -40,17 +40,22 @@ class orchestration_search {
 
   void run()
   {
-    std::vector<uint128> bounds(options_.cases());
-    std::vector<std::size_t> lowest_first;
-    for (std::size_t number = 0; number < bounds.size(); ++number) {
-      bounds[number] = bound_of_llm(options_.case_of(number));
-      if (bounds[number] < static_cast<uint128>(no_cost)) { lowest_first.push_back(number); }
+    struct bounded {
+      uint128 bound;
+      std::size_t number;  // of the case
+    };
+    std::vector<unit_case> const cases = options_.cases();
+    std::vector<bounded> order;
+    for (std::size_t number = 0; number < cases.size(); ++number) {
+      uint128 const bound = bound_of_llm(cases[number]);
+      if (bound < static_cast<uint128>(no_cost)) { order.push_back({bound, number}); }
     }
-    std::sort(lowest_first.begin(), lowest_first.end(),
-              [&](std::size_t a, std::size_t b) { return precedes(bounds[a], bounds[b], a, b); });
-    for (std::size_t const number : lowest_first) {
-      if (bounds[number] > limit_) { break; }
-      search(options_.case_of(number));
+    std::sort(order.begin(), order.end(), [](bounded const& a, bounded const& b) {
+      return precedes(a.bound, b.bound, a.number, b.number);
+    });
+    for (auto const& [bound, number] : order) {
+      if (bound > limit_) { break; }
+      search(cases[number]);
     }
   }
 
@@ -106,7 +111,7 @@ class orchestration_search {
       shortest = std::max(shortest, own);
       least += static_cast<uint128>(front.front().time.once);
     }
-    std::sort(paces.begin(), paces.end(), [](time_units a, time_units b) { return a < b; });
+    std::sort(paces.begin(), paces.end());
     paces.erase(std::unique(paces.begin(), paces.end()), paces.end());
     for (auto at = std::lower_bound(paces.begin(), paces.end(), shortest); at != paces.end();
          ++at) {
@@ -127,12 +132,11 @@ class orchestration_search {
     for (std::size_t module = 0; module < modules_; ++module) {
       auto& stairs = stairs_[module];
       stairs.clear();
-      auto const& front = fronts_[module];
-      for (std::size_t at = 0; at < front.size(); ++at) {
-        if (front[at].time.microbatch > slowest) { continue; }
-        if (stairs.empty() || front[at].gpus < front[stairs.back()].gpus) { stairs.push_back(at); }
+      for (unit_option const& each : fronts_[module]) {
+        if (each.time.microbatch > slowest) { continue; }
+        if (stairs.empty() || each.gpus < stairs.back()->gpus) { stairs.push_back(&each); }
       }
-      std::uint64_t const own = front[stairs.back()].gpus;
+      std::uint64_t const own = stairs.back()->gpus;
       std::uint64_t& free = free_[problem.modules[module].kind];
       suffice = suffice && own <= free;
       free -= std::min(own, free);
@@ -141,8 +145,7 @@ class orchestration_search {
     least_once_.back() = 0;
     for (std::size_t module = modules_; module > 0; --module) {
       least_once_[module - 1] =
-          least_once_[module] +
-          static_cast<uint128>(fronts_[module - 1][stairs_[module - 1].front()].time.once);
+          least_once_[module] + static_cast<uint128>(stairs_[module - 1].front()->time.once);
     }
     return suffice;
   }
@@ -155,17 +158,16 @@ class orchestration_search {
       offer(fewest_ + more);
       return;
     }
-    auto const& front = fronts_[module];
     auto const& stairs = stairs_[module];
-    for (std::size_t const at : stairs) {
-      uint128 const with = step + static_cast<uint128>(front[at].time.once);
+    for (unit_option const* const option : stairs) {
+      uint128 const with = step + static_cast<uint128>(option->time.once);
       if (with + least_once_[module + 1] > limit_) { return; }
-      std::uint64_t const own = front[at].gpus - front[stairs.back()].gpus;
+      std::uint64_t const own = option->gpus - stairs.back()->gpus;
       std::uint64_t& free = free_[options_.problem().modules[module].kind];
       bool const is_worse =
           with + least_once_[module + 1] == limit_ && fewest_ + more + own > gpus_;
       if (own > free || is_worse) { continue; }
-      chosen_[module] = at;
+      chosen_[module] = option;
       free -= own;
       place(module + 1, with, more + own);
       free += own;
@@ -177,11 +179,10 @@ class orchestration_search {
     model_layout offered;
     offered.microbatches = microbatches_;
     std::vector<unit_time> times;
-    for (std::size_t module = 0; module < modules_; ++module) {
-      auto const& [layout, time, of_layout, bytes] = fronts_[module][chosen_[module]];
-      offered.modules.push_back(layout);
-      offered.memory_bytes = std::max(offered.memory_bytes, bytes);
-      times.push_back(time);
+    for (unit_option const* const each : chosen_) {
+      offered.modules.push_back(each->layout);
+      offered.memory_bytes = std::max(offered.memory_bytes, each->bytes);
+      times.push_back(each->time);
     }
     offered.step = disttrain_makespan(span_of(times), microbatches_);
     if (has_found() &&
@@ -196,9 +197,9 @@ class orchestration_search {
   unit_options const& options_;
   std::size_t modules_;
   std::vector<std::vector<unit_option>> fronts_;
-  std::vector<std::vector<std::size_t>> stairs_;  // positions in fronts_
-  std::vector<uint128> least_once_;               // of a module and those after it
-  std::vector<std::size_t> chosen_;               // positions in fronts_
+  std::vector<std::vector<unit_option const*>> stairs_;
+  std::vector<uint128> least_once_;  // of a module and those after it
+  std::vector<unit_option const*> chosen_;
   std::vector<std::uint64_t> free_;  // GPUs of each kind beyond the fewest that keep the pace
   std::uint64_t fewest_ = 0;
   std::uint32_t microbatches_ = 1;

@@ -23,9 +23,7 @@ class orchestration_shortfall {
  public:
   explicit orchestration_shortfall(unit_options const& options) : options_(options)
   {
-    for (std::size_t number = 0; number < options.cases(); ++number) {
-      look_at(options.case_of(number));
-    }
+    for (unit_case const& each : options.cases()) { look_at(each); }
   }
 
   [[nodiscard]] tl::unexpected<error> sentence() const

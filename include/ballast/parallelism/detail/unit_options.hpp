@@ -54,8 +54,7 @@ class unit_options {
       replicas_.push_back(dp);
       if (whole / dp != dp) { replicas_.push_back(whole / dp); }
     }
-    std::sort(replicas_.begin(), replicas_.end(),
-              [](std::uint32_t a, std::uint32_t b) { return a < b; });
+    std::sort(replicas_.begin(), replicas_.end());
   }
 
   /// Whether tp GPUs of the module lie inside a node.
@@ -64,21 +63,20 @@ class unit_options {
     return kind(module).gpus_per_node % tp == 0 && (asked_.tp == 0 || asked_.tp == tp);
   }
 
-  /// How many cases there are.
-  [[nodiscard]] std::size_t cases() const noexcept
+  /// Ordered by dp, then by the degrees of the LLM.
+  [[nodiscard]] std::vector<unit_case> cases() const
   {
-    return replicas_.size() *
-           (asked_.has_one_degree ? problem_.modules[problem_.llm].degrees.size() : 1);
-  }
-
-  /// Cases are ordered by dp, then by the degrees of the LLM.
-  ///
-  /// Expects     number < cases().
-  [[nodiscard]] unit_case case_of(std::size_t number) const
-  {
-    if (!asked_.has_one_degree) { return {replicas_[number], 0}; }
-    auto const& degrees = problem_.modules[problem_.llm].degrees;
-    return {replicas_[number / degrees.size()], degrees[number % degrees.size()].tp};
+    std::vector<unit_case> all;
+    for (std::uint32_t const dp : replicas_) {
+      if (!asked_.has_one_degree) {
+        all.push_back({dp, 0});
+        continue;
+      }
+      for (orchestrated_degree const& each : problem_.modules[problem_.llm].degrees) {
+        all.push_back({dp, each.tp});
+      }
+    }
+    return all;
   }
 
   /// The microbatches of each replica of the LLM.
@@ -167,20 +165,24 @@ inline void keep_front(std::vector<unit_option>& options)
   std::sort(options.begin(), options.end(), [](unit_option const& a, unit_option const& b) {
     return precedes(a.time.once, b.time.once, a.gpus, b.gpus, a.layout, b.layout);
   });
-  std::vector<std::size_t> stairs;  // of what is kept: more GPUs, shorter times of a microbatch
+  struct step {
+    std::uint64_t gpus;
+    time_units microbatch;
+  };
+  std::vector<step> stairs;  // of what is kept: more GPUs, shorter times
   std::size_t kept = 0;
   for (unit_option const& option : options) {
-    auto const after = std::upper_bound(
-        stairs.begin(), stairs.end(), option.gpus,
-        [&options](std::uint64_t gpus, std::size_t other) { return gpus < options[other].gpus; });
+    auto const [gpus, microbatch] = step{option.gpus, option.time.microbatch};
+    auto const after =
+        std::upper_bound(stairs.begin(), stairs.end(), gpus,
+                         [](std::uint64_t own, step const& other) { return own < other.gpus; });
     bool const has_fewer = after != stairs.begin();
-    unit_option const* const below = has_fewer ? &options[*(after - 1)] : nullptr;
-    if (has_fewer && below->time.microbatch <= option.time.microbatch) { continue; }
-    auto const first = has_fewer && below->gpus == option.gpus ? after - 1 : after;
-    auto const last = std::find_if(after, stairs.end(), [&](std::size_t other) {
-      return options[other].time.microbatch < option.time.microbatch;
+    if (has_fewer && (after - 1)->microbatch <= microbatch) { continue; }
+    auto const first = has_fewer && (after - 1)->gpus == gpus ? after - 1 : after;
+    auto const last = std::find_if(after, stairs.end(), [own = microbatch](step const& other) {
+      return other.microbatch < own;
     });
-    stairs.insert(stairs.erase(first, last), kept);
+    stairs.insert(stairs.erase(first, last), {gpus, microbatch});
     options[kept++] = option;
   }
   options.resize(kept);

@@ -2,6 +2,7 @@
 #include <ballast/partition/detail/greedy/loaded_bag.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
+#include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/random.hpp>
 
 #include <algorithm>

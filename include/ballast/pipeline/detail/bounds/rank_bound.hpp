@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -82,16 +83,14 @@ class rank_bound {
   };
   /// The tasks from `leave` to `back`, neither included, are off the path, and the trip is on it.
   struct detour {
-    std::size_t leave = 0;
-    std::size_t back = 0;  // 0: there is no detour
-    time_units trip = 0;
-
-    explicit operator bool() const { return back > 0; }
+    std::size_t leave;
+    std::size_t back;
+    time_units trip;
   };
   struct path {
     std::size_t head;  // among the ends of the rank
     std::size_t tail;
-    detour around;
+    std::optional<detour> around;
   };
   /// The last result of most_apart(), and what it was found for.
   struct last_result {
@@ -151,12 +150,12 @@ class rank_bound {
     };
     time_units time =
         work_ + std::max(least_of_ends_[route.head][route.tail], end_time(head) + end_time(tail));
-    if (route.around) { time += route.around.trip; }
+    if (route.around) { time += route.around->trip; }
 
     auto const is_off = [&](std::size_t index, std::size_t position) {
       return (index < head.index && position != head.position) ||
              (index > tail.index && position != tail.position) ||
-             (route.around && index > route.around.leave && index < route.around.back);
+             (route.around && index > route.around->leave && index < route.around->back);
     };
     std::array<std::size_t, 2> off{};
     time_units most = 0;
@@ -166,7 +165,7 @@ class rank_bound {
                           tasks_.before(tail.index + 1, kind);
       if (route.around) {
         tasks +=
-            tasks_.before(route.around.back, kind) - tasks_.before(route.around.leave + 1, kind);
+            tasks_.before(route.around->back, kind) - tasks_.before(route.around->leave + 1, kind);
       }
       if (head.position != no_position && tasks_.index_of(kind, head.position) < head.index) {
         --tasks;
@@ -192,7 +191,7 @@ class rank_bound {
         }
       };
       count(0, head.index);
-      if (route.around) { count(route.around.leave + 1, route.around.back); }
+      if (route.around) { count(route.around->leave + 1, route.around->back); }
       count(tail.index + 1, tasks_.size());
       most = std::min(most, most_apart(route, off, in_both, fixed));
     }

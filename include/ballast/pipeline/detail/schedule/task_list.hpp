@@ -158,8 +158,8 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   };
   std::uint32_t task = 0;
   while (unmet[task] == 0) { ++task; }
-  std::vector<std::uint32_t> seen(unmet.size(), 0);
-  for (; seen[task] == 0; task = stuck_at(needed(task))) { seen[task] = 1; }
+  std::vector<bool> seen(unmet.size());
+  for (; !seen[task]; task = stuck_at(needed(task))) { seen[task] = true; }
   std::vector<std::uint32_t> cycle;
   do {
     cycle.push_back(task);
