@@ -1,47 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-# From the CSV of Google Benchmark to tables in Markdown: one for each set of counters.
+# From the JSON of Google Benchmark, which has a line for each value, to tables in Markdown: one for
+# each set of counters.
 
-# Splits a line of CSV whose fields may be quoted into `field`.
-function split_csv(line, field,    count, at, quoted, each, character) {
-  count = 0
-  quoted = 0
-  each = ""
-  for (at = 1; at <= length(line); ++at) {
-    character = substr(line, at, 1)
-    if (character == "\"") { quoted = !quoted; continue }
-    if (character == "," && !quoted) { field[++count] = each; each = ""; continue }
-    each = each character
-  }
-  field[++count] = each
-  return count
+function value_of(line) {
+  sub(/^[^:]*: */, "", line)
+  sub(/,$/, "", line)
+  gsub(/"/, "", line)
+  return line
 }
 
-function number(text) { return text == "" ? "" : sprintf("%.4g", text) }
+function number(text) { return text ~ /^[-+0-9.e]+$/ ? sprintf("%.4g", text) : text }
 
-!header && /^name,/ {
-  columns = split_csv($0, names)
-  header = 1
-  next
-}
-
-header {
-  split_csv($0, row)
-  counters = ""
-  values = ""
-  for (column = 7; column <= columns; ++column) {
-    if (row[column] == "" || (column > 7 && column < 11)) { continue }
-    counters = counters " `" names[column] "` |"
-    values = values " " number(row[column]) " |"
-  }
-  time = number(row[4]) " " row[5]
-  if (row[9] != "") { time = "failed: " row[10] }
+function print_row() {
   if (counters != previous) {
-    if (previous != "") { print "" }
+    if (previous != "none") { print "" }
     print "| row | CPU time |" counters
-    rule = "|---|---:|"
-    for (each = gsub(/\|/, "|", counters); each > 0; --each) { rule = rule "---:|" }
-    print rule
+    print "|---|---:|" rule
     previous = counters
   }
-  print "| `" row[1] "` | " time " |" values
+  print "| `" name "` | " (failed != "" ? "failed: " failed : number(time) " " unit) " |" values
+}
+
+BEGIN { previous = "none" }
+
+/^  "benchmarks": \[/ { rows = 1 }
+!rows { next }
+
+/^    \{/ { name = failed = counters = values = rule = ""; is_counter = aggregate = 0 }
+/^    \}/ && !aggregate { print_row() }
+/^      "name":/ { name = value_of($0) }
+/^      "run_type": "aggregate"/ { aggregate = 1 }
+/^      "cpu_time":/ { time = value_of($0) }
+/^      "error_message":/ { failed = value_of($0) }
+/^      "time_unit":/ { unit = value_of($0); is_counter = 1; next }
+is_counter && /^      "/ {
+  split($0, quoted, "\"")
+  counters = counters " `" quoted[2] "` |"
+  rule = rule "---:|"
+  values = values " " number(value_of($0)) " |"
 }

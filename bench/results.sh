@@ -52,7 +52,7 @@ write() {
     echo "* Compiler: $compiler, \`-O3\`"
     echo "* Command: \`bench/results.sh PROGRAM $topic\`"
     echo
-    "$program" --benchmark_filter="$rows" --benchmark_format=csv \
+    "$program" --benchmark_filter="$rows" --benchmark_format=json \
       --benchmark_min_time="${MIN_TIME:-0.1}" 2>/dev/null | awk -f bench/results.awk
   } >"docs/results/$topic.md.new"
   mv "docs/results/$topic.md.new" "docs/results/$topic.md"
