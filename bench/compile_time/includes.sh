@@ -7,16 +7,16 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 usage() {
   cat <<'END'
 Usage: bench/compile_time/includes.sh [--doors] [--runs N] [HEADER...]
-       bench/compile_time/includes.sh --count|--record
+       bench/compile_time/includes.sh --budget
 
 Prints for each header (ballast/partition.hpp, ...; without any, the umbrellas, and with --doors every
 header that is no internal one and needs no other library) the user time in which $CXX (g++) reads it,
 that of the standard headers which it and the headers behind it name, and the ratio: medians of N runs
 (5) that take turns.
 
---count compares how many templates $CLANGXX (clang++-19) instantiates for each umbrella with
-bench/compile_time/instantiations.txt, and fails where one is more than 2 % above; --record writes
-that file.
+--budget prints the seconds of each umbrella, read once, and fails where ballast/ballast.hpp takes more
+than 3 times those of its standard headers. Of 9 runs that take turns each is compared with its neighbour,
+and the median counts: what else the machine does slows both.
 END
 }
 
@@ -28,7 +28,7 @@ while (($# > 0)); do
   case "$1" in
     --doors) doors=true ;;
     --runs) runs=$2; shift ;;
-    --count | --record) mode=${1#--} ;;
+    --budget) mode=budget ;;
     -h | --help) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
     *) headers+=("$1") ;;
@@ -37,9 +37,9 @@ while (($# > 0)); do
 done
 
 # by_name/ has none: who chooses policies by name includes one of its parsers.
-umbrellas() { (cd include && ls ballast/*.hpp ballast/by_name/parse_*.hpp) | grep -v version; }
 if ((${#headers[@]} == 0)); then
-  mapfile -t headers < <(umbrellas)
+  mapfile -t headers < \
+    <(cd include && ls ballast/*.hpp ballast/by_name/parse_*.hpp | grep -v version)
   if $doors; then
     # What needs another library does not compile without its options.
     mapfile -t -O "${#headers[@]}" headers < <(cd include && find ballast -mindepth 2 -name '*.hpp' \
@@ -77,47 +77,38 @@ user_seconds() {
     2>&1 || { cat "$work/errors" >&2; return 1; }
 }
 
-median() { sort -n | sed -n "$(((runs + 1) / 2))p"; }
-
-instantiations() {
-  echo "#include <$1>" >"$work/count.cpp"
-  "${CLANGXX:-clang++-19}" "${options[@]}" -ftime-trace="$work/count.json" \
-    -ftime-trace-granularity=0 -c "$work/count.cpp" -o "$work/count.o"
-  grep -oE '"name":"Instantiate(Class|Function)"' "$work/count.json" | wc -l
+# take_turns HEADER RUNS: a line for each run: seconds of the header, those of its standard headers, and
+# the ratio.
+take_turns() {
+  echo "#include <$1>" >"$work/header.cpp"
+  stands_on "$1" >"$work/standard.cpp"
+  for ((run = 0; run < $2; ++run)); do
+    echo "$(user_seconds "$work/header.cpp") $(user_seconds "$work/standard.cpp")"
+  done | awk '{ print $1, $2, $1 / $2 }'
 }
 
-record=bench/compile_time/instantiations.txt
+# The median of a column of what take_turns printed.
+median() { sort -g -k "$1,$1" "$work/turns" | awk -v c="$1" '{ v[NR] = $c } END { print v[int((NR + 1) / 2)] }'; }
+
 case $mode in
-  record)
-    for header in $(umbrellas); do echo "$header $(instantiations "$header")"; done >"$work/record"
-    cp "$work/record" $record
-    ;;
-  count)
-    worse=0
-    for header in $(umbrellas); do
-      known=$(sed -n "s|^$header ||p" $record)
-      now=$(instantiations "$header")
-      echo "$header: $now templates instantiated, ${known:-none} recorded"
-      if [[ -z $known ]] || ((now * 100 > known * 102)); then worse=1; fi
+  budget)
+    for header in "${headers[@]}"; do
+      echo "#include <$header>" >"$work/header.cpp"
+      echo "$header: $(user_seconds "$work/header.cpp") s"
     done
-    if ((worse)); then
-      echo "An include has become dearer: include less, or record it with $0 --record." >&2
+    take_turns ballast/ballast.hpp 9 >"$work/turns"
+    echo "ballast/ballast.hpp: $(median 3) times its standard headers, and may take 3 times as long"
+    if awk -v ratio="$(median 3)" 'BEGIN { exit !(ratio > 3) }'; then
+      cat "$work/turns"
+      echo "The main path has become dearer to include: $0 --runs 9 HEADER says what its parts cost." >&2
       exit 1
     fi
     ;;
   time)
     printf '| header | seconds | standard headers | ratio |\n|---|---|---|---|\n'
     for header in "${headers[@]}"; do
-      echo "#include <$header>" >"$work/header.cpp"
-      stands_on "$header" >"$work/standard.cpp"
-      : >"$work/of_header"
-      : >"$work/of_standard"
-      for ((run = 0; run < runs; ++run)); do
-        user_seconds "$work/header.cpp" >>"$work/of_header"
-        user_seconds "$work/standard.cpp" >>"$work/of_standard"
-      done
-      printf '%s %s\n' "$(median <"$work/of_header")" "$(median <"$work/of_standard")" |
-        awk -v name="$header" '{ printf "| `%s` | %.2f | %.2f | %.1f |\n", name, $1, $2, $1 / $2 }'
+      take_turns "$header" "$runs" >"$work/turns"
+      printf '| `%s` | %.2f | %.2f | %.1f |\n' "$header" "$(median 1)" "$(median 2)" "$(median 3)"
     done
     ;;
 esac

@@ -7,6 +7,7 @@
 /// umbrella of its own (ballast/partition.hpp, ballast/pipeline.hpp, ...), and every header can be
 /// included by itself.
 
+// IWYU pragma: begin_exports
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/cost/composed_cost.hpp>
@@ -23,5 +24,6 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/lay_out.hpp>
 #include <ballast/version.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_BALLAST_HPP

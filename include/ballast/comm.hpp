@@ -5,6 +5,7 @@
 /// All of ballast/comm: the communicator concept, ranks that are threads, and what is built on any communicator. MPI is
 /// in ballast/comm/mpi_communicator.hpp.
 
+// IWYU pragma: begin_exports
 #include <ballast/comm/agree.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
@@ -15,5 +16,6 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_COMM_HPP

@@ -4,6 +4,7 @@
 
 /// All of ballast/core: identifiers, units, groups, results, exact fractions, digests, random numbers, scratch memory.
 
+// IWYU pragma: begin_exports
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
@@ -16,5 +17,6 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_CORE_HPP

@@ -4,6 +4,7 @@
 
 /// All of ballast/cost: what a sample costs, and how a model of it is fitted to measured times.
 
+// IWYU pragma: begin_exports
 #include <ballast/cost/composed_cost.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/cost_literal.hpp>
@@ -28,5 +29,6 @@
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cost/unet_shape.hpp>
 #include <ballast/cost/write_profile.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_COST_HPP

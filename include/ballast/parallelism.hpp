@@ -5,6 +5,7 @@
 /// All of ballast/parallelism: which layout: how many GPUs each module of a model gets, how it is
 /// spread over them, and into which bags they are joined.
 
+// IWYU pragma: begin_exports
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/by_flops.hpp>
@@ -24,5 +25,6 @@
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_PARALLELISM_HPP

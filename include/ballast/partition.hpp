@@ -5,6 +5,7 @@
 /// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several
 /// dimensions at once.
 
+// IWYU pragma: begin_exports
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/batching_strategy.hpp>
@@ -52,5 +53,6 @@
 #include <ballast/partition/vectors/vector_plan.hpp>
 #include <ballast/partition/vectors/vector_projection.hpp>
 #include <ballast/partition/vectors/vector_refine.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_PARTITION_HPP

@@ -4,6 +4,7 @@
 
 /// All of ballast/pipeline: in which order: schedules, the simulator, bounds, order policies.
 
+// IWYU pragma: begin_exports
 #include <ballast/pipeline/activation_memory.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
@@ -30,5 +31,6 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_PIPELINE_HPP

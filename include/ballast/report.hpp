@@ -4,6 +4,7 @@
 
 /// All of ballast/report: what happened: metrics, charts, pages, timelines.
 
+// IWYU pragma: begin_exports
 #include <ballast/report/chart_style.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/cost_chart.hpp>
@@ -33,5 +34,6 @@
 #include <ballast/report/step_metrics.hpp>
 #include <ballast/report/svg.hpp>
 #include <ballast/report/traffic_chart.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_REPORT_HPP

@@ -4,6 +4,7 @@
 
 /// All of ballast/route: which bytes go where: placements, routes, Ulysses attention, what they cost.
 
+// IWYU pragma: begin_exports
 #include <ballast/route/all_gather_dispatch.hpp>
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/exchange_cost.hpp>
@@ -29,5 +30,6 @@
 #include <ballast/route/unit_exchange.hpp>
 #include <ballast/route/unit_placement.hpp>
 #include <ballast/route/unit_plan.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_ROUTE_HPP

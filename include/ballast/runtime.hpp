@@ -6,6 +6,7 @@
 /// of a training loop's steps, the orchestrator of a multimodal model's phases, the scheduler of the
 /// next step, correction by measured times.
 
+// IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
@@ -25,5 +26,6 @@
 #include <ballast/runtime/shape_bucket.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/runtime/step_options.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_RUNTIME_HPP

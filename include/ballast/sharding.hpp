@@ -4,8 +4,10 @@
 
 /// All of ballast/sharding: over how many GPUs each sequence of a step is split, and over which.
 
+// IWYU pragma: begin_exports
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_SHARDING_HPP

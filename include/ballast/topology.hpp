@@ -4,6 +4,7 @@
 
 /// All of ballast/topology: compute bags and where they lie on the nodes of a job, and which rank computes what.
 
+// IWYU pragma: begin_exports
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -12,5 +13,6 @@
 #include <ballast/topology/node_sizes.hpp>
 #include <ballast/topology/process_grid.hpp>
 #include <ballast/topology/transfer_seconds.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_TOPOLOGY_HPP

@@ -4,6 +4,7 @@
 
 /// All of ballast/workload: traces, data codes, synthetic lengths, histograms, sizes in modules: where samples come from.
 
+// IWYU pragma: begin_exports
 #include <ballast/workload/batch_sampler.hpp>
 #include <ballast/workload/data_code.hpp>
 #include <ballast/workload/length_distribution.hpp>
@@ -12,5 +13,6 @@
 #include <ballast/workload/sample_batch.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
+// IWYU pragma: end_exports
 
 #endif  // BALLAST_WORKLOAD_HPP

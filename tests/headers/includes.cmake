@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DTIDY=... -DCONFIG=... -DSTAMPS=... "-DHEADERS=..." "-DFOLDERS=..." -P includes.cmake
 # Reads each of HEADERS as a main file, since include-cleaner looks at no other: a second per header.
-# A header that passed is left out until it or CONFIG changes.
+# A header that passed is left out until it or CONFIG changes: when a name moves from one header to
+# another, a fresh build tells who has to follow.
 
 file(SHA256 ${CONFIG} config)
 set(changed "")

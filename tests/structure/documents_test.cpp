@@ -141,18 +141,6 @@ problems of_links(source_file const& document,
   return found;
 }
 
-std::vector<source_file> documents()
-{
-  auto all = structure::read_tree(structure::root() / "docs", {".md"});
-  for (source_file& document : all) { document.path.insert(0, "docs/"); }
-  for (auto const& entry : std::filesystem::directory_iterator(structure::root())) {
-    if (entry.path().extension() == ".md") {
-      all.push_back({entry.path().filename().string(), structure::read(entry.path())});
-    }
-  }
-  return all;
-}
-
 TEST(Documents, ShowOnlyCodeThatIsTested)
 {
   repository const find = [](std::string const& path) -> std::optional<std::string> {
@@ -160,7 +148,7 @@ TEST(Documents, ShowOnlyCodeThatIsTested)
     if (!std::filesystem::is_regular_file(full)) { return std::nullopt; }
     return structure::read(full);
   };
-  for (source_file const& document : documents()) {
+  for (source_file const& document : structure::pages()) {
     EXPECT_THAT(of_snippets(document, find), IsEmpty());
   }
 }
@@ -170,7 +158,7 @@ TEST(Documents, LinkToWhatExists)
   auto const exists = [](std::string const& path) {
     return std::filesystem::exists(structure::root() / path);
   };
-  for (source_file const& document : documents()) {
+  for (source_file const& document : structure::pages()) {
     EXPECT_THAT(of_links(document, exists), IsEmpty());
   }
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,12 +69,20 @@ inline problems upward_includes(source_file const& header)
   return found;
 }
 
-inline problems upward_includes_of_all(std::vector<source_file> const& tree)
+/// Whether headers of other floors may include the internals of a header's floor.
+inline bool lends_internals(std::string_view path)
+{
+  return floor_name(path) == "core" || floor_name(path) == "text";
+}
+
+/// Rule 6: the internals of a floor are its own, but for those of core and text.
+inline problems borrowed_internals(source_file const& header)
 {
   problems found;
-  for (source_file const& file : tree) {
-    if (is_header(file.path)) {
-      std::ranges::copy(upward_includes(file), std::back_inserter(found));
+  for (auto const& [name, quoted] : includes_of(header)) {
+    if (is_header(name) && is_internal(name) && !lends_internals(name) &&
+        floor_name(name) != floor_name(header.path)) {
+      found.push_back(header.path + ": includes <" + name + ">, an internal of another floor");
     }
   }
   return found;

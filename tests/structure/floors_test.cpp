@@ -9,6 +9,7 @@
 
 namespace {
 
+using structure::borrowed_internals;
 using structure::source_file;
 using structure::upward_includes;
 using testing::ElementsAre;
@@ -21,6 +22,15 @@ TEST(Floors, IncludesGoDownTheHouseOnly)
   ASSERT_THAT(headers, testing::Not(IsEmpty()));
   for (source_file const& header : headers) { EXPECT_THAT(upward_includes(header), IsEmpty()); }
 }
+
+TEST(Floors, DISABLED_IncludeNoInternalsOfOthers)
+{
+  for (source_file const& header : structure::public_headers()) {
+    EXPECT_THAT(borrowed_internals(header), IsEmpty());
+  }
+}
+
+// From here on: the checks themselves, on headers that are wrong.
 
 TEST(Floors, ReportAnIncludeThatRunsTheOtherWay)
 {
@@ -61,6 +71,20 @@ TEST(Floors, AllowTheSameFloorAndThoseAbove)
   EXPECT_THAT(upward_includes({"ballast/cost/a.hpp",
                                "#include <ballast/version.hpp>\n#include <ballast/core/b.hpp>\n"
                                "#include <ballast/cost/c.hpp>\n#include <vector>\n"}),
+              IsEmpty());
+}
+
+TEST(Floors, ReportTheInternalsOfAnother)
+{
+  EXPECT_THAT(
+      borrowed_internals({"ballast/gpu/a.hpp", "#include <ballast/comm/detail/b.hpp>\n"}),
+      ElementsAre("ballast/gpu/a.hpp: includes <ballast/comm/detail/b.hpp>, an internal of another "
+                  "floor"));
+  EXPECT_THAT(borrowed_internals({"ballast/gpu/a.hpp",
+                                  "#include <ballast/core/detail/b.hpp>\n"
+                                  "#include <ballast/text/detail/c.hpp>\n"
+                                  "#include <ballast/gpu/detail/d.hpp>\n"
+                                  "#include <ballast/comm/e.hpp>\n"}),
               IsEmpty());
 }
 

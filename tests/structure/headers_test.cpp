@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "declared_names.hpp"
 #include "source_tree.hpp"
 
 #include <gmock/gmock.h>
@@ -7,7 +6,6 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace {
@@ -91,7 +89,7 @@ std::set<std::string> macros_of(std::vector<source_file> const& headers)
 {
   std::set<std::string> macros;
   for (source_file const& header : headers) {
-    auto const own = structure::macros_defined_by(header.text, structure::guard_of(header.path));
+    auto const own = structure::macros_defined_by(header);
     macros.insert(own.begin(), own.end());
   }
   return macros;

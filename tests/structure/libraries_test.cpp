@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 namespace {
 
@@ -45,25 +44,6 @@ TEST(StrayLibraries, AreNeitherStdNorWhatInteropAdaptsTo)
   EXPECT_THAT(stray_libraries({{"ballast/core/a.hpp", "#include <vector>\n"},
                                {"ballast/interop/a.hpp", "#include <thrust/host_vector.h>\n"}}),
               IsEmpty());
-}
-
-TEST(Needs, AreThoseOfAllIncludes)
-{
-  std::vector<source_file> const tree = {
-      {"ballast/core/a.hpp", "#include <vector>\n#include <tl/expected.hpp>\n"},
-      {"ballast/comm/b.hpp", "#include <mpi.h>\n"},
-      {"ballast/comm/c.hpp", "#include <ballast/core/a.hpp>\n#include <ballast/comm/b.hpp>\n"},
-      {"ballast/core/d.hpp", "#include <range/v3/all.hpp>\n#include <ballast/core/d.hpp>\n"},
-      {"ballast/cuda/e.cuh", ""}};
-  structure::needs need(tree);
-  EXPECT_FALSE(need.more_than_std("ballast/core/a.hpp"));
-  EXPECT_FALSE(need.a_device_library("ballast/core/a.hpp"));
-  EXPECT_TRUE(need.a_device_library("ballast/comm/b.hpp"));
-  EXPECT_TRUE(need.a_device_library("ballast/comm/c.hpp"));
-  EXPECT_TRUE(need.more_than_std("ballast/comm/c.hpp"));
-  EXPECT_FALSE(need.a_device_library("ballast/core/d.hpp"));
-  EXPECT_TRUE(need.more_than_std("ballast/core/d.hpp"));
-  EXPECT_TRUE(need.a_device_library("ballast/cuda/e.cuh"));
 }
 
 }  // namespace

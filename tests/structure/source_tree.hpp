@@ -82,12 +82,17 @@ inline std::vector<source_file> public_headers()
   return read_tree(root() / "include", {".hpp", ".cuh"});
 }
 
-/// README.md and the pages under docs/, with paths from the root.
+/// The pages at the top and under docs/, with paths from the root, but for the CHANGELOG, which may
+/// name what is gone.
 inline std::vector<source_file> pages()
 {
   auto all = read_tree(root() / "docs", {".md"});
   for (source_file& page : all) { page.path.insert(0, "docs/"); }
-  all.push_back({"README.md", read(root() / "README.md")});
+  for (auto const& entry : std::filesystem::directory_iterator(root())) {
+    if (entry.path().extension() == ".md" && entry.path().stem() != "CHANGELOG") {
+      all.push_back({entry.path().filename().string(), read(entry.path())});
+    }
+  }
   return all;
 }
 
@@ -104,22 +109,6 @@ inline std::vector<source_file> whole_tree()
     }
   }
   all.push_back({"CMakeLists.txt", read(root() / "CMakeLists.txt")});
-  return all;
-}
-
-/// The public headers, as public_headers() has them, and the tests and examples that are to compile,
-/// with paths from the root.
-inline std::vector<source_file> headers_and_users(std::vector<std::string> const& extensions)
-{
-  auto all = public_headers();
-  for (std::string const folder : {"tests", "examples"}) {
-    for (source_file& file : read_tree(root() / folder, extensions)) {
-      if (file.path.starts_with("compile_fail/") || file.path.starts_with("consumer/")) {
-        continue;
-      }
-      all.push_back({folder + "/" + file.path, std::move(file.text)});
-    }
-  }
   return all;
 }
 
@@ -148,6 +137,23 @@ inline std::vector<included> includes_of(source_file const& file)
     all.push_back({line.substr(first, last - first), quoted});
   }
   return all;
+}
+
+/// The macros that a header defines, but for its guard.
+inline std::vector<std::string> macros_defined_by(source_file const& header)
+{
+  std::vector<std::string> macros;
+  for (std::string const& line : lines_of(header.text)) {
+    std::size_t const sign = line.find_first_not_of(' ');
+    if (sign == line.npos || line[sign] != '#') { continue; }
+    std::istringstream words(line.substr(sign + 1));
+    std::string directive;
+    std::string name;
+    words >> directive >> name;
+    name = name.substr(0, name.find('('));
+    if (directive == "define" && name != guard_of(header.path)) { macros.push_back(name); }
+  }
+  return macros;
 }
 
 }  // namespace structure
