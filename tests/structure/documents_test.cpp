@@ -180,7 +180,8 @@ TEST(Documents, NameATestForEachSentenceOnThreads)
     ASSERT_NE(first, row.npos) << row;
     std::string name = row.substr(first + 3, row.find('`', first + 3) - first - 3);
     ASSERT_NE(name.find('.'), name.npos) << row;
-    EXPECT_THAT(tests, HasSubstr("TEST(" + name.replace(name.find('.'), 1, ", ") + ")"));
+    name = "TEST(" + name.replace(name.find('.'), 1, ", ") + ")";
+    EXPECT_NE(tests.find(name), tests.npos) << name;
     ++sentences;
   }
   EXPECT_GE(sentences, 20U);

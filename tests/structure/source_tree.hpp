@@ -97,11 +97,12 @@ inline std::vector<source_file> pages()
 }
 
 /// The public headers, as public_headers() has them, and what others read and build: pages,
-/// examples, and CMake's files, with paths from the root.
+/// examples, and CMake's files, with paths from the root. CONTRIBUTING is for who works on the library.
 inline std::vector<source_file> whole_tree()
 {
   auto all = public_headers();
   std::ranges::move(pages(), std::back_inserter(all));
+  std::erase_if(all, [](source_file const& file) { return file.path == "CONTRIBUTING.md"; });
   for (std::string const folder : {"examples", "cmake"}) {
     for (source_file& file : read_tree(
              root() / folder, {".cpp", ".hpp", ".cu", ".cuh", ".txt", ".cmake", ".in", ".sh"})) {
