@@ -2,6 +2,7 @@
 #ifndef BALLAST_CORE_CONFIG_HPP
 #define BALLAST_CORE_CONFIG_HPP
 
+// IWYU pragma: always_keep
 // Every other header includes this one first, directly or through others. A header of that name does
 // not exist: an error that ends the compilation, before thousands that follow from the first.
 #if __cplusplus < 202002L

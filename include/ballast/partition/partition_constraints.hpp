@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 
 namespace ballast::inline v0 {
 

@@ -22,7 +22,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 
 namespace ballast::inline v0 {
 

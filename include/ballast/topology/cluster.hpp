@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace ballast::inline v0 {
