@@ -111,7 +111,7 @@ outcome<void> price(job& work)
   if (!cost) { return bad_data(cost.error().message); }
   work.compute = "what was measured";
   work.fit = *fit;
-  for (std::size_t const index : ballast::misfits(*fit, measured->times, spec->forward)) {
+  for (std::size_t const index : ballast::misfits(measured->times, spec->forward, *fit)) {
     work.misfits.push_back(measured->times[index].length);
   }
   work.measured = std::move(measured->times);

@@ -86,6 +86,8 @@ TEST(ErrorCode, HasAName)
   static_assert(std::string_view(name_of(error_code::syntax)) == "syntax");
   static_assert(std::string_view(name_of(error_code::timed_out)) == "timed_out");
   static_assert(std::string_view(name_of(error_code::out_of_memory)) == "out_of_memory");
+  static_assert(std::string_view(name_of(error_code::wrong_order)) == "wrong_order");
+  static_assert(std::string_view(name_of(error_code::failed)) == "failed");
   static_assert(std::string_view(name_of(error_code{99})) == "unknown");
 }
 

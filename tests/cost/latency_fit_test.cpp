@@ -71,7 +71,7 @@ TEST(LatencyFit, RecoversWhatMadeTheTimes)  // Ensures (1)
     EXPECT_LT(fit.rms_relative_error, 1e-10);
     EXPECT_LT(fit.largest_relative_error, 1e-10);
     EXPECT_NEAR(fit.r_squared, 1, 1e-10);
-    EXPECT_TRUE(misfits(fit, samples, width_3072).empty());
+    EXPECT_TRUE(misfits(samples, width_3072, fit).empty());
   }
 }
 
@@ -99,7 +99,7 @@ TEST(LatencyFit, IsNotMovedByOneTimeThatIsTenTimesTooHighOrTooLow)
       EXPECT_NEAR(fit.seconds_per_call, 50e-6, 1e-9) << outlier;
       EXPECT_LT(fit.median_relative_error, 1e-9);
       EXPECT_GT(fit.largest_relative_error, 0.85);
-      EXPECT_EQ(misfits(fit, samples, width_3072), (std::vector<std::size_t>{outlier}));
+      EXPECT_EQ(misfits(samples, width_3072, fit), (std::vector<std::size_t>{outlier}));
     }
   }
 }
@@ -127,7 +127,7 @@ TEST(LatencyFit, IsAsGoodWithATenthOfOutliersAsWithout)
     auto const disturbed = fit_latency(samples, width_3072).value();
     with += std::pow(disturbed.gamma - 0.405, 2) / trials;
     EXPECT_NEAR(disturbed.gamma, 0.405, 0.1);
-    EXPECT_EQ(misfits(disturbed, samples, width_3072, 0.3).size(), 7U);
+    EXPECT_EQ(misfits(samples, width_3072, disturbed, 0.3).size(), 7U);
   }
   EXPECT_LT(std::sqrt(without), 0.03);
   EXPECT_LT(std::sqrt(with), 1.2 * std::sqrt(without));
@@ -141,8 +141,8 @@ TEST(LatencyFit, NamesTheLengthsWhereTheFormulaDoesNotHold)
   samples[1].seconds *= 2;
   auto const fit = fit_latency(samples, width_3072).value();
   EXPECT_NEAR(fit.gamma, 0.405, 0.1);
-  EXPECT_EQ(misfits(fit, samples, width_3072).front(), 0U);
-  EXPECT_TRUE(misfits(fit, samples, width_3072, 10).empty());
+  EXPECT_EQ(misfits(samples, width_3072, fit).front(), 0U);
+  EXPECT_TRUE(misfits(samples, width_3072, fit, 10).empty());
 }
 
 TEST(LatencyFit, NeedsNoMoreMeasurementsThanUnknowns)
@@ -207,7 +207,7 @@ TEST(LatencyFit, ReportsHowFarItIsFromTheMeasurements)
   EXPECT_NEAR(fit.largest_relative_error, relative[6], 1e-12);
   EXPECT_NEAR(fit.rms_relative_error, std::sqrt(relative_squares / 7), 1e-12);
   EXPECT_NEAR(fit.r_squared, 1 - squares / variance, 1e-12);
-  auto const far = misfits(fit, samples, width_3072, relative[4]);
+  auto const far = misfits(samples, width_3072, fit, relative[4]);
   EXPECT_EQ(far.size(), 2U);
 }
 

@@ -158,7 +158,7 @@ class late_cluster {
     auto planner = make_scheduler();
     ballast::scheduled_step<2> step;
     ballast::or_throw(planner(step, sizes_of(0), 1, 0, {}));
-    return step.lower_bound;
+    return step.largest_load_bound;
   }
 
   std::set<std::uint32_t> late_;

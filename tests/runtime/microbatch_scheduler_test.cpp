@@ -123,7 +123,7 @@ TEST(MicrobatchScheduler, PutsEverySampleInOneMicrobatch)  // Ensures (1)
     EXPECT_EQ(step.pipelines(), 4U);
     EXPECT_EQ(step.ranks(), 16U);
     expect_whole(step, sizes);
-    EXPECT_LE(step.lower_bound, step.largest);
+    EXPECT_LE(step.largest_load_bound, step.largest_load);
     ASSERT_TRUE(unequal(step, sizes, 1, 0, {}));
     EXPECT_EQ(step.pipelines(), 3U);
     EXPECT_EQ(step.microbatches, 5U);
@@ -136,7 +136,7 @@ TEST(MicrobatchScheduler, MakesMicrobatchesAndReplicasEven)
   auto scheduler = scheduler_of(small_setup(4, 16));
   scheduled_step<2> step;
   ASSERT_TRUE(scheduler(step, draw_sizes(2048, 3), 1, 0, {}));
-  EXPECT_LE(step.gap(), 0.01);
+  EXPECT_LE(step.largest_load_gap(), 0.01);
   std::vector<ballast::time_units> work;
   for (auto const& of_group : step.times) {
     ballast::time_units sum = 0;

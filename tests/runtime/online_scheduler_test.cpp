@@ -170,7 +170,8 @@ TEST(OnlineScheduler, HandsOverWhatThePlannerRefusesOrThrows)  // Ensures (2)
     return plan ? ballast::error{} : plan.error();
   };
   EXPECT_EQ(error_of(-1), (ballast::error{error_code::infeasible, 7, "this step is refused"}));
-  EXPECT_EQ(error_of(-2).message, "planning step 1 threw: out of luck");
+  EXPECT_EQ(error_of(-2),
+            (ballast::error{error_code::failed, 0, "planning step 1 threw: out of luck"}));
   EXPECT_EQ(error_of(-3).message, "planning step 2 threw: something that is no std::exception");
   ASSERT_TRUE(next.submit(std::vector<tokens>{11}));
   auto const plan = next.take();
@@ -186,7 +187,7 @@ TEST(OnlineScheduler, SaysWhatIsCalledInTheWrongOrder)
   EXPECT_THAT(next.submit({}).error().message, HasSubstr("step 0 was submitted and not taken"));
   EXPECT_THAT(next.restore("").error().message, HasSubstr("while step 0 is planned"));
   EXPECT_TRUE(next.take());
-  EXPECT_FALSE(next.take());
+  EXPECT_EQ(next.take().error().code, error_code::wrong_order);
 }
 
 TEST(OnlineScheduler, EndsWhateverItIsAt)  // Ensures (3)

@@ -99,9 +99,9 @@ TEST(Orchestrator, IsTakenAndSubmittedInTurn)
 {
   ballast::run_ranks(1, [](thread_communicator& comm) {
     orchestrator job(comm, std::tuple{plain_phase(1)}, plain_phase(1));
-    EXPECT_EQ(job.next().error().code, error_code::out_of_range);
+    EXPECT_EQ(job.next().error().code, error_code::wrong_order);
     ASSERT_TRUE(job.submit(captioned(4, 5)));
-    EXPECT_EQ(job.submit(captioned(4, 5)).error().code, error_code::out_of_range);
+    EXPECT_EQ(job.submit(captioned(4, 5)).error().code, error_code::wrong_order);
     ASSERT_TRUE(job.next());
     ASSERT_TRUE(job.submit(captioned(8, 1)));
     EXPECT_EQ(job.rows_in_model(), 9U);  // still the step before
@@ -331,7 +331,7 @@ TEST(Orchestrator, RefusesACommunicatorThatServesOneThread)
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, error_code::transport);
     EXPECT_THAT(refused.error().message, HasSubstr("MPI_THREAD_MULTIPLE"));
-    EXPECT_EQ(job.next().error().code, error_code::out_of_range);
+    EXPECT_EQ(job.next().error().code, error_code::wrong_order);
   });
 }
 

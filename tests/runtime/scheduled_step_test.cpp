@@ -63,10 +63,10 @@ TEST(ScheduledStep, HasADigestOfAllThatRanksHaveToAgreeOn)
 TEST(ScheduledStep, SaysHowFarItIsFromTheBound)
 {
   auto step = two_groups();
-  step.largest = 103;
-  step.lower_bound = 100;
-  EXPECT_DOUBLE_EQ(step.gap(), 0.03);
-  EXPECT_EQ(scheduled_step<2>{}.gap(), 0);
+  step.largest_load = 103;
+  step.largest_load_bound = 100;
+  EXPECT_DOUBLE_EQ(step.largest_load_gap(), 0.03);
+  EXPECT_EQ(scheduled_step<2>{}.largest_load_gap(), 0);
 }
 
 TEST(ScheduledStepDeathTest, HasNoOtherMicrobatches)  // Expects

@@ -3,8 +3,8 @@
 #define BALLAST_CORE_CONFIG_HPP
 
 // IWYU pragma: always_keep
-// Every other header includes this one first, directly or through others. A header of that name does
-// not exist: an error that ends the compilation, before thousands that follow from the first.
+// Every other header includes this one first, directly or through others. A header of that name
+// does not exist: an error that ends the compilation, before thousands that follow from the first.
 #if __cplusplus < 202002L
 #error "ballast needs C++20: compile with -std=c++20 or newer"
 #include "ballast needs C++20"

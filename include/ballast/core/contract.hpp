@@ -48,8 +48,8 @@ template <class... Pieces>
 ///     BALLAST_EXPECTS(width >= 1);
 ///     BALLAST_EXPECTS(bag < bags, "the policy left sample ", sample, " without a bag");
 ///
-/// The message is the condition as written, or a sentence made of pieces: first a string literal, then
-/// texts, numbers and identifiers. They are evaluated only where the condition is false.
+/// The message is the condition as written, or a sentence made of pieces: first a string literal,
+/// then texts, numbers and identifiers. They are evaluated only where the condition is false.
 #ifdef __CUDA_ARCH__
 #define BALLAST_EXPECTS(condition, ...) ((condition) ? static_cast<void>(0) : __trap())
 #else

@@ -36,8 +36,8 @@ template <row_key Key>
 /// Fills compressed rows: values with one key lie in its row, in the order in which they come.
 ///
 /// Shapes      offsets[keys + 1]; `values_for(n)` returns room for n values.
-/// Expects     for_each(visit) calls visit(key, value) with the same pairs both times, and keys below
-///             offsets.size() - 1.
+/// Expects     for_each(visit) calls visit(key, value) with the same pairs both times, and keys
+///             below offsets.size() - 1.
 /// Ensures     (1) row k is values[offsets[k]] to values[offsets[k + 1] - 1]
 /// Complexity  O(keys) and two runs of for_each.
 template <class ForEach, class ValuesFor>
@@ -95,8 +95,8 @@ class jagged_view {
 /// Rows of different lengths, one per key: the samples of each bag, the pieces of each sample, the
 /// tasks of each rank.
 ///
-/// Stored as compressed sparse rows (all values in one array, one offset per key), so that a row is a
-/// span, iteration touches memory in order, and filling it again reuses the arrays.
+/// Stored as compressed sparse rows (all values in one array, one offset per key), so that a row is
+/// a span, iteration touches memory in order, and filling it again reuses the arrays.
 ///
 /// Ensures     (1) size() keys, some of which may have an empty row
 ///             (2) a row's values are in the order in which they were given
@@ -106,8 +106,8 @@ class jagged {
  public:
   jagged() = default;
 
-  /// Every value in the row of its key: for_each(visit) calls visit(key, value) for each of them, the
-  /// same ones in both of the two times that it is called.
+  /// Every value in the row of its key: for_each(visit) calls visit(key, value) for each of them,
+  /// the same ones in both of the two times that it is called.
   ///
   /// Expects     keys below `keys`.
   template <class ForEach>
@@ -131,7 +131,8 @@ class jagged {
     });
   }
 
-  /// Rows of so many values each, `length_of(row)` for row 0, 1, 2, ..., whose content is unspecified.
+  /// Rows of so many values each, `length_of(row)` for row 0, 1, 2, ..., whose content is
+  /// unspecified.
   template <class LengthOf>
   void resize(std::size_t keys, LengthOf const& length_of)
   {

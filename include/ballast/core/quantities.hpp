@@ -23,8 +23,8 @@ using time_units = std::int64_t;
 inline constexpr tokens longest_sample = (tokens{1} << 31) - 1;
 
 /// What a cost model returns for a sample without a cost: its length is below 0 or above
-/// longest_sample, or its cost does not fit. Lengths come from outside the process, so this breaks no
-/// precondition; `partition` and the like refuse the sample by its number.
+/// longest_sample, or its cost does not fit. Lengths come from outside the process, so this breaks
+/// no precondition; `partition` and the like refuse the sample by its number.
 inline constexpr cost_units no_cost = std::numeric_limits<cost_units>::max();
 
 }  // namespace ballast::inline v0

@@ -33,6 +33,9 @@ enum class error_code {
   peer_lost,      ///< ranks died or gave up; position is 0
   transport,      ///< MPI, NCCL or CUDA failed; position is that library's own code
   out_of_memory,  ///< the memory of a device does not suffice; position is 0
+  wrong_order,    ///< a call came before one that it needs, or after one that it excludes; position
+                  ///< is 0
+  failed,         ///< what the caller gave to be run threw an exception; position is 0
 };
 
 /// The name of a code, for logs.
@@ -51,6 +54,8 @@ enum class error_code {
     case error_code::peer_lost: return "peer_lost";
     case error_code::transport: return "transport";
     case error_code::out_of_memory: return "out_of_memory";
+    case error_code::wrong_order: return "wrong_order";
+    case error_code::failed: return "failed";
   }
   return "unknown";
 }
@@ -82,14 +87,14 @@ class tl::bad_expected_access<ballast::error> : public std::exception {
 
 namespace ballast::inline v0 {
 
-/// A value or an error. Every function that reads data from outside the process returns one, so that
-/// bad input is neither overlooked nor ends the process. A program that cannot go on without the value
-/// takes `.value()`, which throws the sentence.
+/// A value or an error. Every function that reads data from outside the process returns one, so
+/// that bad input is neither overlooked nor ends the process. A program that cannot go on without
+/// the value takes `.value()`, which throws the sentence.
 template <class T>
 using result = tl::expected<T, error>;
 
-/// The failed side of every `result`. Its sentence is made of pieces, as that of BALLAST_EXPECTS: texts,
-/// numbers and identifiers.
+/// The failed side of every `result`. Its sentence is made of pieces, as that of BALLAST_EXPECTS:
+/// texts, numbers and identifiers.
 ///
 ///     return fail(error_code::infeasible, sample, "sample ", sample, " fits no bag; ...");
 template <class... Pieces>
@@ -101,8 +106,8 @@ template <class... Pieces>
 }
 
 #ifdef __cpp_exceptions
-/// What `.value()` is for a call that returns no value, which tl::expected 1.0 leaves out: throws the
-/// sentence where the call failed.
+/// What `.value()` is for a call that returns no value, which tl::expected 1.0 leaves out: throws
+/// the sentence where the call failed.
 inline void or_throw(result<void> const& done)
 {
   if (!done) { throw tl::bad_expected_access<error>(done.error()); }

@@ -19,8 +19,8 @@ namespace ballast::inline v0 {
 /// when the frame goes out of scope. Frames nest like the calls that open them. One workspace
 /// serves one thread; a policy nested in a policy uses its caller's.
 ///
-/// Expects     of frames that are open at the same time, only the innermost gives out arrays, and it
-///             closes first.
+/// Expects     of frames that are open at the same time, only the innermost gives out arrays, and
+///             it closes first.
 /// Ensures     (1) arrays of live frames do not overlap and are aligned for their type
 ///             (2) once a sequence of calls has run, running it again with arrays no larger
 ///                 allocates nothing
@@ -81,8 +81,8 @@ class workspace {
   [[nodiscard]] std::byte* allocate(std::size_t bytes)
   {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    // Forward only, past blocks that are too small: then no array lies further on than it did in a run
-    // with larger arrays, so (2) holds for smaller arrays too.
+    // Forward only, past blocks that are too small: then no array lies further on than it did in a
+    // run with larger arrays, so (2) holds for smaller arrays too.
     while (block_ < blocks_.size() && blocks_[block_].bytes - used_ < bytes) {
       ++block_;
       used_ = 0;

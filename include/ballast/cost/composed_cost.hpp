@@ -133,10 +133,10 @@ struct sum_terms<std::index_sequence<Positions...>, Models...> : sum_term<Positi
 /// own instead, since their sum says nothing about either.
 ///
 /// Ensures     (1) the sum of the models' costs, no_cost where it does not fit
-///             (2) where every model says what of its cost is attention, so does the sum: the sum of
-///                 these parts. Policies that pad attention pad each sample to the largest such sum,
-///                 which is what modules do that read one length; modules that read several lengths,
-///                 and pad each to its own longest, take longer than that
+///             (2) where every model says what of its cost is attention, so does the sum: the sum
+///                 of these parts. Policies that pad attention pad each sample to the largest such
+///                 sum, which is what modules do that read one length; modules that read several
+///                 lengths, and pad each to its own longest, take longer than that
 /// Complexity  that of the models.
 template <class... Models>
   requires(sizeof...(Models) >= 1)

@@ -211,7 +211,9 @@ void the_hidden_size_is_below_2_to_the_30_or_ffn_is_given()
 
 inline namespace literals {
 
-/// A cost model checked by the compiler: `constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;`
+/// A cost model checked by the compiler:
+///
+///     constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
 ///
 /// Reads what `parse_cost_spec` reads at run time; numbers have at most 19 digits, no sign and no
 /// exponent.

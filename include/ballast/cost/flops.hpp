@@ -16,8 +16,9 @@ namespace ballast::inline v0 {
 
 /// Floating-point operations of a model as a function of sample length, in exact integers.
 ///
-/// A multiplication and the addition after it are two operations. Only matrix products count: norms,
-/// activations and softmax are less than one per cent of a transformer's, and by custom are left out.
+/// A multiplication and the addition after it are two operations. Only matrix products count:
+/// norms, activations and softmax are less than one per cent of a transformer's, and by custom are
+/// left out.
 ///
 /// Units       linear: FLOP per token; quadratic: FLOP per token^2.
 struct flop_polynomial {

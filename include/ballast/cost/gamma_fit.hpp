@@ -11,8 +11,8 @@
 
 namespace ballast::inline v0 {
 
-/// seconds of a call = seconds_per_call + seconds_per_flop * (linear l + gamma * quadratic l^2), and
-/// how well that describes what was measured, outliers included.
+/// seconds of a call = seconds_per_call + seconds_per_flop * (linear l + gamma * quadratic l^2),
+/// and how well that describes what was measured, outliers included.
 ///
 /// A call launches its kernels once, whatever it works on: where samples are packed,
 /// `seconds_per_call` is per pack, and only the rest is added up over the samples.

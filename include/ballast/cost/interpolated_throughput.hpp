@@ -62,7 +62,8 @@ namespace detail {
   double largest = 0;
   for (std::size_t index = 0; index < per_second.size(); ++index) {
     double const value = per_second[index];
-    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
+    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is
+    // infinite.
     if (!scaled_number::from(value) || value < 1 || value > 1e18) {
       return fail(error_code::out_of_range, index, "throughput ", index,
                   " is not a number from 1 to 1e18 per second; measure it again");
@@ -81,8 +82,8 @@ namespace detail {
 /// How fast a module works, measured at some lengths and joined by straight lines.
 ///
 /// The axis is the length of a sample, or another quantity that a profile varies, such as the
-/// effective batch of an encoder. Outside the measured range the nearest measurement holds: throughput saturates
-/// above it, and a straight line continued below it would soon cross zero.
+/// effective batch of an encoder. Outside the measured range the nearest measurement holds:
+/// throughput saturates above it, and a straight line continued below it would soon cross zero.
 ///
 /// Units       work per second, where work is FLOP, tokens, or what the caller counts.
 /// Ensures     (1) linear between neighbouring measurements, constant outside
@@ -98,9 +99,10 @@ class interpolated_throughput {
   /// One unit of work per picosecond, at every length.
   interpolated_throughput() = default;
 
-  /// Errors  out_of_range: lengths do not increase within [1, longest_sample], or a throughput is not
-  ///         in [1, 1e18], and position is its index; or there is no length, there are more than
-  ///         `capacity`, or not as many throughputs as lengths, and position is how many there are.
+  /// Errors  out_of_range: lengths do not increase within [1, longest_sample], or a throughput is
+  ///         not in [1, 1e18], and position is its index; or there is no length, there are more
+  ///         than `capacity`, or not as many throughputs as lengths, and position is how many there
+  ///         are.
   [[nodiscard]] static result<interpolated_throughput> make(std::span<tokens const> lengths,
                                                             std::span<double const> per_second)
   {

@@ -55,17 +55,18 @@ inline void no_known_model_has_this_name() {}
 
 /// The modules of the papers that this library follows, and of models that many train.
 ///
-/// What a source does not say is that of the public model with the same dimensions: key-value heads,
-/// vocabularies. The heads of OrchMLLM's encoders are assumed; FLOP do not depend on them.
+/// What a source does not say is that of the public model with the same dimensions: key-value
+/// heads, vocabularies. The heads of OrchMLLM's encoders are assumed; FLOP do not depend on them.
 ///
 /// Counted are the blocks and, of language models, the output head. Patch embeddings, projectors,
-/// attention pooling and modulation are not: a few per cent of the weights, less of the FLOP. FLUX is
-/// the exception: in 19 of its 57 blocks text and image have weights of their own, so that it has
-/// nearly twice the weights of its shape, but every token passes as many as the shape says.
+/// attention pooling and modulation are not: a few per cent of the weights, less of the FLOP. FLUX
+/// is the exception: in 19 of its 57 blocks text and image have weights of their own, so that it
+/// has nearly twice the weights of its shape, but every token passes as many as the shape says.
 ///
-/// Stable Diffusion 2.1, which DistTrain generates with, is not here: its U-Net has convolutions and
-/// attention at four resolutions, 320 to 1280 channels wide, and is no transformer of one length.
-/// `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image (cost/unet_shape.hpp).
+/// Stable Diffusion 2.1, which DistTrain generates with, is not here: its U-Net has convolutions
+/// and attention at four resolutions, 320 to 1280 channels wide, and is no transformer of one
+/// length. `costs_of(stable_diffusion_2_1, ...)` says what it takes of an image
+/// (cost/unet_shape.hpp).
 inline constexpr auto known_models = std::to_array<known_model>({
     {"llama3-7b", detail::language_model(32, 4096, 11008, 32, 32, 32'000), detail::from_disttrain},
     {"llama3-13b", detail::language_model(40, 5120, 13824, 40, 40, 32'000), detail::from_disttrain},

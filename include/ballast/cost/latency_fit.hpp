@@ -27,13 +27,13 @@ struct latency_measurement {
 };
 
 /// Which measurements are further from the fit than a share of their time, by their indices. One of
-/// many is an outlier; several, or all of one end, say that the formula does not describe the module
-/// there, as where short samples do not fill the GPU: use `interpolated_cost`.
+/// many is an outlier; several, or all of one end, say that the formula does not describe the
+/// module there, as where short samples do not fill the GPU: use `interpolated_cost`.
 ///
 /// Expects     lengths from 0 to longest_sample.
 /// Complexity  O(measurements).
 [[nodiscard]] inline std::vector<std::size_t> misfits(
-    gamma_fit const& fit, std::span<latency_measurement const> measurements, flop_polynomial flops,
+    std::span<latency_measurement const> measurements, flop_polynomial flops, gamma_fit const& fit,
     double share = 0.05)
 {
   std::vector<std::size_t> found;
@@ -49,20 +49,22 @@ struct latency_measurement {
 /// Fits (seconds_per_flop, gamma, seconds_per_call), none of them negative, to what most of the
 /// measurements say: a time that was disturbed moves nothing, however long it is.
 ///
-/// Errors count relative to the measured times, so that short samples, which tell of launches, count
-/// as much as long ones. Measurements of two lengths cannot tell the time per call from the rest, so
-/// it is 0. One outlier of seven lengths is found; measure each length several times, and more than a
-/// tenth of all may be outliers. `misfits` names them, or the lengths where the formula does not hold.
+/// Errors count relative to the measured times, so that short samples, which tell of launches,
+///        count
+/// as much as long ones. Measurements of two lengths cannot tell the time per call from the rest,
+/// so it is 0. One outlier of seven lengths is found; measure each length several times, and more
+/// than a tenth of all may be outliers. `misfits` names them, or the lengths where the formula does
+/// not hold.
 ///
-/// Floating-point sums differ between builds: one rank fits, and its numbers are saved or broadcast.
-/// From there on `latency_cost` works in integers.
+/// Floating-point sums differ between builds: one rank fits, and its numbers are saved or
+/// broadcast. From there on `latency_cost` works in integers.
 ///
 /// Shapes      measurements[n]; n >= 2.
 /// Units       `flops` is that of the passes that were timed.
 /// Expects     both coefficients of `flops` are at least 1.
 /// Ensures     (1) exact times give back what made them, up to floating-point rounding
-///             (2) from the best of a thousand fits to a few of them on, Tukey's loss of the errors is
-///                 made smaller; its limit, 4.7 standard deviations of what most measurements
+///             (2) from the best of a thousand fits to a few of them on, Tukey's loss of the errors
+///                 is made smaller; its limit, 4.7 standard deviations of what most measurements
 ///                 scatter by, is at least 1 %
 ///             (3) the same in every call with the same measurements in the same order
 /// Errors      out_of_range: measurement `position` has a length outside [1, longest_sample] or a
@@ -88,7 +90,8 @@ struct latency_measurement {
       return fail(error_code::out_of_range, index, "measurement ", index, " has a length of ",
                   length, " tokens; lengths from 1 to ", longest_sample, " can be fitted");
     }
-    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is infinite.
+    // from() looks at the bits, since -ffast-math lets a compiler assume that no double is
+    // infinite.
     if (!detail::scaled_number::from(seconds) || seconds < 1e-12 || seconds > 1e9) {
       return fail(error_code::out_of_range, index, "measurement ", index,
                   " has no positive, finite time in seconds; measure it again or remove it");

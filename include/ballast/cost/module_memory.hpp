@@ -16,9 +16,9 @@ namespace ballast::inline v0 {
 /// What a GPU holds of a module at one tensor-parallel degree, as measured with two numbers of
 /// layers: state (weights, gradients, optimiser), and activations of a microbatch of two sizes.
 ///
-/// Between the measurements and beyond them it is linear in the layers and in the size, since layers
-/// are alike and fused attention keeps no l x l matrix. Measure the numbers of layers and the sizes
-/// that stages will have, or what lies around them.
+/// Between the measurements and beyond them it is linear in the layers and in the size, since
+/// layers are alike and fused attention keeps no l x l matrix. Measure the numbers of layers and
+/// the sizes that stages will have, or what lies around them.
 ///
 /// Shapes      activation_bytes[of layers][of size].
 /// Units       bytes of one GPU; sizes in tokens, or in the items of an encoder.
@@ -79,8 +79,8 @@ struct module_memory {
     std::uint64_t second;
   };
 
-  /// What the two measured sizes take on a stage of so many layers. Their difference is a line of its
-  /// own, so that it is not negative beyond the measured layers either.
+  /// What the two measured sizes take on a stage of so many layers. Their difference is a line of
+  /// its own, so that it is not negative beyond the measured layers either.
   [[nodiscard]] constexpr pair activations_of_sizes(std::uint32_t stage_layers) const noexcept
   {
     auto const& [few, many] = activation_bytes;
@@ -113,8 +113,9 @@ struct module_memory {
 
 /// Refuses a memory that is no pair of lines.
 ///
-/// Errors      out_of_range, position 0: layers are not 0 < first < second; position 1: sizes are not
-///             0 <= first < second <= longest_sample; position 2: the larger size takes fewer bytes.
+/// Errors      out_of_range, position 0: layers are not 0 < first < second; position 1: sizes are
+///             not 0 <= first < second <= longest_sample; position 2: the larger size takes fewer
+///             bytes.
 [[nodiscard]] inline result<void> check_memory(module_memory const& memory)
 {
   if (memory.layers[0] == 0 || memory.layers[0] >= memory.layers[1]) {

@@ -27,8 +27,8 @@ namespace ballast::inline v0 {
 ///             the total length of a pack, `attention` over the length of a sample.
 /// Ensures     (1) weights(S): linear S / T_linear(S), rounded to nearest, halves up
 ///             (2) attention_of(l): quadratic l^2 / T_attention(l), rounded likewise
-///             (3) of a pack: weights(sum of l) + the sum of attention_of(l); of one sample the same
-///                 as `interpolated_cost`, of none 0
+///             (3) of a pack: weights(sum of l) + the sum of attention_of(l); of one sample the
+///                 same as `interpolated_cost`, of none 0
 ///             (4) no_cost where a length is negative, where the total is above longest_sample, or
 ///                 where a sum is not below no_cost
 ///             (5) the same bits on every compiler, flag and device

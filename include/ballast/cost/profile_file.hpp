@@ -24,8 +24,8 @@ namespace ballast::inline v0 {
 
 /// How fast a part of a module was at one size.
 ///
-/// Units       FLOP per second of each GPU, of a forward and a backward pass together: the median of
-///             the runs and their quartiles. Nanoseconds of a pass, its median. 0: not known.
+/// Units       FLOP per second of each GPU, of a forward and a backward pass together: the median
+///             of the runs and their quartiles. Nanoseconds of a pass, its median. 0: not known.
 struct speed_point {
   tokens size = 1;
   std::uint64_t flop_per_second = 1;

@@ -166,9 +166,9 @@ class profile_builder {
 /// Ensures     (1) modules are in the order of their first rows, and all else is sorted
 ///             (2) of several bad rows, the first is reported
 /// Errors      bad_row with the line: no header, a column that is missing or there twice, a number
-///             of fields other than the header's, an unknown quantity, a field that is empty or full
-///             where its quantity has it otherwise, a number that is none or out of its range, a
-///             measurement that is there twice, bad quoting.
+///             of fields other than the header's, an unknown quantity, a field that is empty or
+///             full where its quantity has it otherwise, a number that is none or out of its range,
+///             a measurement that is there twice, bad quoting.
 /// Complexity  O(bytes + rows * measurements of a degree).
 [[nodiscard]] inline result<profile_file> read_profile(std::string_view csv)
 {

@@ -176,7 +176,8 @@ class unet_count {
   return detail::unet_count(shape, latent, context_tokens).costs();
 }
 
-/// The U-Net of Stable Diffusion 2.1, without the autoencoder, which pictures pass before and after.
+/// The U-Net of Stable Diffusion 2.1, without the autoencoder, which pictures pass before and
+/// after.
 ///
 /// Source      unet/config.json of stabilityai/stable-diffusion-2-1-base.
 inline constexpr unet_shape stable_diffusion_2_1 = {.channels = {320, 640, 1280, 1280},

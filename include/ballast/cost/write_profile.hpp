@@ -103,8 +103,8 @@ class profile_writer {
 
 /// A profile as CSV.
 ///
-/// Expects     numbers are within the ranges that read_profile has; modules have names, and those of
-///             different modules differ; degrees and points are in order.
+/// Expects     numbers are within the ranges that read_profile has; modules have names, and those
+///             of different modules differ; degrees and points are in order.
 /// Ensures     (1) read_profile reads the same back, but for modules and degrees of which nothing
 ///                 is known
 /// Complexity  O(measurements).

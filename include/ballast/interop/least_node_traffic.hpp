@@ -21,13 +21,13 @@
 
 namespace ballast::inline v0 {
 
-/// The fewest tokens that all ranks together send to other nodes, over all orders of the bags of one
-/// size and speed, by Boost's minimum-cost flow.
+/// The fewest tokens that all ranks together send to other nodes, over all orders of the bags of
+/// one size and speed, by Boost's minimum-cost flow.
 ///
-/// place_by_node has another aim, which is NP-hard: that the rank that sends most sends little. This
-/// judges its plans: in total they send no fewer tokens than this, and in any order the rank that
-/// sends most sends at least this total divided by the number of ranks. Where all batches have one
-/// size and ranks share the links between nodes, the total itself is what counts.
+/// place_by_node has another aim, which is NP-hard: that the rank that sends most sends little.
+/// This judges its plans: in total they send no fewer tokens than this, and in any order the rank
+/// that sends most sends at least this total divided by the number of ranks. Where all batches have
+/// one size and ranks share the links between nodes, the total itself is what counts.
 ///
 /// Expects     a plan for these bags, of the samples of `from`, over the GPUs of `machines`.
 /// Ensures     (1) no order of bags sends fewer tokens to other nodes. Samples of bags with GPUs of

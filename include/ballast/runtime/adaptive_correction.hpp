@@ -43,25 +43,26 @@ enum class correction_mode : std::uint8_t {
 ///     correction.finish_step(plan, step_time, correction.tracking() ? gathered : none);
 ///     next.correct(correction.factors());  // costs of the steps that are submitted from now on
 ///
-/// Measured over predicted time of each call (a microbatch on a rank) is a factor of the rank times one
-/// of the shapes in it, `detail::time_factors`: so a slow GPU is told from a slow shape.
+/// Measured over predicted time of each call (a microbatch on a rank) is a factor of the rank times
+/// one of the shapes in it, `detail::time_factors`: so a slow GPU is told from a slow shape.
 ///
 /// It learns for an interval. In each further one it compares B, the mean gain in step time of the
-/// corrected plans over the uncorrected ones, both at measured rates, with C, the cost of tracking: the
-/// median of step time over plan in steps that are tracked, less that in the one step of four that is
-/// not. Where B does not exceed C it is off, for `rest` intervals, and then learns again.
+/// corrected plans over the uncorrected ones, both at measured rates, with C, the cost of tracking:
+/// the median of step time over plan in steps that are tracked, less that in the one step of four
+/// that is not. Where B does not exceed C it is off, for `rest` intervals, and then learns again.
 ///
 /// Units       times are those of the plans.
-/// Expects     what finish_step is given is the same on all ranks: measured times are gathered over the
-///             communicator first, and step_time is that of the slowest rank.
+/// Expects     what finish_step is given is the same on all ranks: measured times are gathered over
+///             the communicator first, and step_time is that of the slowest rank.
 /// Ensures     (1) decisions are made on these integers alone, so they are the same on all ranks
 ///             (2) once as many calls were measured, nothing is allocated
 ///             (3) restored from save(), all further decisions are the same
 /// Complexity  finish_step: O(samples of the timed calls); at the end of an interval those of two
 ///             intervals, a few times over.
 /// Source      H. An et al., "DFLOP: A Data-driven Framework for Multimodal LLM Training Pipeline
-///             Optimization", arXiv:2603.25120, 2026, whose B is actual - predicted throughput: that is
-///             negative for the slow shapes that it is to find, so that its switch could not stay on.
+///             Optimization", arXiv:2603.25120, 2026, whose B is actual - predicted throughput:
+///             that is negative for the slow shapes that it is to find, so that its switch could
+///             not stay on.
 class adaptive_correction {
  public:
   /// Shapes      module_of_rank[ranks], in the order of scheduled_step's ranks.
@@ -81,16 +82,16 @@ class adaptive_correction {
     return mode_ == correction_mode::learning || (mode_ == correction_mode::on && steps_ % 4 != 3);
   }
 
-  /// What costs of a module's shape are multiplied with, in units of 1 / unchanged_factor; empty where
-  /// nothing is corrected. Shapes: [modules x shape_buckets].
+  /// What costs of a module's shape are multiplied with, in units of 1 / unchanged_factor; empty
+  /// where nothing is corrected. Shapes: [modules x shape_buckets].
   [[nodiscard]] std::span<std::uint32_t const> factors() const noexcept
   {
     if (mode_ != correction_mode::on) { return {}; }
     return factors_.of_shapes();
   }
 
-  /// Measured over planned time of each rank, without what its shapes have to do with it, in units of
-  /// 1 / unchanged_factor: the median of a module's ranks is 1.
+  /// Measured over planned time of each rank, without what its shapes have to do with it, in units
+  /// of 1 / unchanged_factor: the median of a module's ranks is 1.
   [[nodiscard]] std::span<std::uint32_t const> rank_factors() const noexcept
   {
     return factors_.of_ranks();
@@ -112,11 +113,11 @@ class adaptive_correction {
 
   /// Takes what a step has shown.
   ///
-  /// Shapes      measured[ranks x microbatches], how long each rank computed each microbatch, forward
-  ///             and backward, in the order in which they ran; 0 where it had none. Empty where the step
-  ///             was not timed.
-  /// Errors      out_of_range: there are other times, or time `position` is negative, or the step took
-  ///             no time above 0. Nothing changes then.
+  /// Shapes      measured[ranks x microbatches], how long each rank computed each microbatch,
+  ///             forward and backward, in the order in which they ran; 0 where it had none. Empty
+  ///             where the step was not timed.
+  /// Errors      out_of_range: there are other times, or time `position` is negative, or the step
+  ///             took no time above 0. Nothing changes then.
   template <std::size_t D>
   [[nodiscard]] result<void> finish_step(scheduled_step<D> const& step, time_units step_time,
                                          std::span<time_units const> measured)
@@ -165,7 +166,8 @@ class adaptive_correction {
 
   /// Goes on where save() was called, of a correction of the same ranks and options.
   ///
-  /// Errors      syntax: byte `position` of the text is not what save() wrote. Nothing changes then.
+  /// Errors      syntax: byte `position` of the text is not what save() wrote. Nothing changes
+  ///             then.
   [[nodiscard]] result<void> restore(std::string_view text)
   {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();

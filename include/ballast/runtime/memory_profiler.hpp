@@ -17,7 +17,8 @@
 
 namespace ballast::inline v0 {
 
-/// What the memory of a GPU is measured for: so many layers of a module, and a microbatch of a size.
+/// What the memory of a GPU is measured for: so many layers of a module, and a microbatch of a
+/// size.
 struct memory_probe {
   std::uint32_t tp = 1;
   std::uint32_t layers = 1;

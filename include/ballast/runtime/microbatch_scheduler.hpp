@@ -36,22 +36,24 @@
 
 namespace ballast::inline v0 {
 
-/// A callable that returns how long a sample of these sizes takes in each module: all layers, forward
-/// and backward, on one replica.
+/// A callable that returns how long a sample of these sizes takes in each module: all layers,
+/// forward and backward, on one replica.
 template <class TimesOf, std::size_t D>
 concept sample_times = requires(TimesOf const& times_of, std::span<tokens const, D> sizes) {
   { std::invoke(times_of, sizes) } -> std::convertible_to<std::array<stage_time, D>>;
 };
 
-/// Turns the samples of a global batch into the microbatches of every replica, in the order in which
-/// they run.
+/// Turns the samples of a global batch into the microbatches of every replica, in the order in
+/// which they run.
 ///
 /// Samples go to as many microbatches as all groups have, so that the largest time of any stage of
-/// any module is small; microbatches to groups, equally many and about as much work to each; and each
-/// group's into an order. Where a module has several replicas in a group, they share each microbatch.
+/// any module is small; microbatches to groups, equally many and about as much work to each; and
+/// each group's into an order. Where a module has several replicas in a group, they share each
+/// microbatch.
 ///
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
-/// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps empty
+/// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps
+///                 empty
 ///             (2) no replica of the last module holds more than most_per_microbatch
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
@@ -77,12 +79,12 @@ class microbatch_scheduler {
 
   /// Plans a step. A policy that has a seed gets one that is made of `seed` and `number`.
   ///
-  /// Shapes      sizes[samples x D], those of a sample next to each other; factors[D x shape_buckets],
-  ///             or empty where nothing is corrected.
-  /// Errors      out_of_range: the sizes are no whole number of samples, or size `position` is not from
-  ///             0 to longest_sample, or times_of has no time for sample `position`, or there are other
-  ///             factors; those of partition_vectors and of order_microbatches. The plan is then
-  ///             unspecified.
+  /// Shapes      sizes[samples x D], those of a sample next to each other; factors[D x
+  ///             shape_buckets], or empty where nothing is corrected.
+  /// Errors      out_of_range: the sizes are no whole number of samples, or size `position` is not
+  ///             from 0 to longest_sample, or times_of has no time for sample `position`, or there
+  ///             are other factors; those of partition_vectors and of order_microbatches. The plan
+  ///             is then unspecified.
   [[nodiscard]] result<void> operator()(scheduled_step<D>& step, std::span<tokens const> sizes,
                                         std::uint64_t seed, std::uint64_t number,
                                         std::span<std::uint32_t const> factors)
@@ -194,8 +196,8 @@ class microbatch_scheduler {
     if (auto done = made_.split(memory_, sizes, times); !done) { return done; }
     std::size_t const count = times.size();
     step.microbatches = as_given_.size();
-    step.largest = made_.parts().makespan;
-    step.lower_bound = made_.parts().lower_bound;
+    step.largest_load = made_.parts().makespan;
+    step.largest_load_bound = made_.parts().lower_bound;
     step.makespan = 0;
     step.times.resize(groups_);
     step.stages = stages_;

@@ -204,11 +204,12 @@ namespace detail {
 }  // namespace detail
 
 /// Times a module on a grid of sizes and tensor-parallel degrees, and adds what it measures to a
-/// profile, also to one that an earlier call began: points that the file has are not measured again.
+/// profile, also to one that an earlier call began: points that the file has are not measured
+/// again.
 ///
 /// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
-/// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP of
-/// a run by the median time of both passes together.
+/// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP
+/// of a run by the median time of both passes together.
 ///
 /// In, out     file: keeps what it has, also where an error is returned.
 /// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
@@ -217,8 +218,8 @@ namespace detail {
 /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
 ///             (2) no point is begun once the budget is used up; one that was begun is finished
 ///             (3) clocks that return the same numbers give the same file
-///             (4) where a point is out_of_memory, neither it nor a larger one of its part and degree
-///                 is measured, all others are, and the summary says so
+///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
+///                 degree is measured, all others are, and the summary says so
 /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
 ///             no time by the clock; mismatch: the file has another module of that name. Those of
 ///             the clock, and those of prepare and of the passes but for out_of_memory.

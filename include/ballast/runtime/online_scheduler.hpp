@@ -23,8 +23,9 @@
 
 namespace ballast::inline v0 {
 
-/// What an online scheduler runs on its thread: it plans step `number` from sizes, a seed and factors
-/// that correct costs (empty: none), and has the type of its plans. `microbatch_scheduler` is one.
+/// What an online scheduler runs on its thread: it plans step `number` from sizes, a seed and
+/// factors that correct costs (empty: none), and has the type of its plans. `microbatch_scheduler`
+/// is one.
 template <class P>
 concept step_planner =
     std::default_initializable<typename P::plan_type> &&
@@ -43,17 +44,18 @@ concept step_planner =
 ///       train(**plan);
 ///     }
 ///
-/// Ranks that are to have the same plans submit the same sizes, seed and factors in the same order; no
-/// clock and no thread has a part in what is planned.
+/// Ranks that are to have the same plans submit the same sizes, seed and factors in the same order;
+/// no clock and no thread has a part in what is planned.
 ///
 /// Expects     one thread calls it; the planner is used by its thread alone.
 /// Ensures     (1) a plan is the planner's for its step; step numbers count submitted steps
-///             (2) what the planner refuses or throws is the error of take(), and the next step can be
-///                 submitted
-///             (3) the destructor ends the thread after the step that was submitted last is planned,
-///                 taken or not
+///             (2) what the planner refuses or throws is the error of take(), and the next step can
+///                 be submitted
+///             (3) the destructor ends the thread after the step that was submitted last is
+///                 planned, taken or not
 ///             (4) once two steps as large were planned, nothing is allocated
-///             (5) restored from save(), with the same planner and sizes, all further plans are the same
+///             (5) restored from save(), with the same planner and sizes, all further plans are the
+///                 same
 /// Complexity  submit: O(sizes) to copy them; take: O(1) where the plan is there.
 template <step_planner Planner>
 class online_scheduler {
@@ -76,11 +78,12 @@ class online_scheduler {
 
   /// Has the thread plan the next step; returns at once.
   ///
-  /// Errors      out_of_range: the step that was submitted before has not been taken; nothing changes.
+  /// Errors      wrong_order: the step that was submitted before has not been taken; nothing
+  ///             changes.
   [[nodiscard]] result<void> submit(std::span<tokens const> sizes)
   {
     if (submitted_) {
-      return fail(error_code::out_of_range, 0, "step ", number_ - 1,
+      return fail(error_code::wrong_order, 0, "step ", number_ - 1,
                   " was submitted and not taken; take it before the next one is submitted");
     }
     // The thread waits, and reads nothing of this until it is told.
@@ -97,15 +100,15 @@ class online_scheduler {
     return {};
   }
 
-  /// The plan of the step that was submitted, which is valid until the next take(). It waits only where
-  /// the thread is not done.
+  /// The plan of the step that was submitted, which is valid until the next take(). It waits only
+  /// where the thread is not done.
   ///
-  /// Errors      those of the planner; out_of_range: no step was submitted; infeasible: the planner
+  /// Errors      those of the planner; wrong_order: no step was submitted; failed: the planner
   ///             threw, and the message has what it said.
   [[nodiscard]] result<plan_type const*> take()
   {
     if (!submitted_) {
-      return fail(error_code::out_of_range, 0,
+      return fail(error_code::wrong_order, 0,
                   "no step was submitted; submit the sizes of one before its plan is taken");
     }
     waited_ += thread_.wait() ? 1 : 0;
@@ -125,8 +128,9 @@ class online_scheduler {
   /// Hand-overs at which take() found the thread still at work.
   [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
 
-  /// What plans depend on beside sizes, as text: seed, number of the next step, factors. A step that was
-  /// submitted and not taken has to be submitted again after restore(), and gets the factors that it had.
+  /// What plans depend on beside sizes, as text: seed, number of the next step, factors. A step
+  /// that was submitted and not taken has to be submitted again after restore(), and gets the
+  /// factors that it had.
   [[nodiscard]] std::string save() const
   {
     bool const again = submitted_ || again_;
@@ -144,13 +148,13 @@ class online_scheduler {
 
   /// Goes on where save() was called.
   ///
-  /// Errors      syntax: byte `position` of the text is not what save() wrote; out_of_range: a step was
-  ///             submitted here and not taken. Nothing changes then.
+  /// Errors      syntax: byte `position` of the text is not what save() wrote; wrong_order: a step
+  ///             was submitted here and not taken. Nothing changes then.
   [[nodiscard]] result<void> restore(std::string_view text)
   {
     if (submitted_) {
-      return fail(error_code::out_of_range, 0, "a state cannot be restored while step ",
-                  number_ - 1, " is planned; take it first");
+      return fail(error_code::wrong_order, 0, "a state cannot be restored while step ", number_ - 1,
+                  " is planned; take it first");
     }
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     detail::state_reader in(text);
@@ -199,7 +203,7 @@ class online_scheduler {
     } catch (...) {
       what = "something that is no std::exception";
     }
-    return fail(error_code::infeasible, 0, "planning step ", number_of_step_, " threw: ", what);
+    return fail(error_code::failed, 0, "planning step ", number_of_step_, " threw: ", what);
   }
 
   static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)

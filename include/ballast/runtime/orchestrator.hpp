@@ -37,12 +37,13 @@ struct orchestrator_options {
 };
 
 /// Balances every phase of a multimodal model by itself, and moves rows from phase to phase: one
-/// object per rank. Each encoder has its own plan over the subsequences of its modality, the language
-/// model has one over whole samples, and while a step runs a thread gathers and plans the next one.
+/// object per rank. Each encoder has its own plan over the subsequences of its modality, the
+/// language model has one over whole samples, and while a step runs a thread gathers and plans the
+/// next one.
 ///
-///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split for planning
-///     or_throw(step.submit(read));                        // what this rank read for step 0
-///     while (...) {
+///     orchestrator step(comm, std::tuple{vision, audio}, llm);  // once; comm is split for
+///     planning or_throw(step.submit(read));                        // what this rank read for step
+///     0 while (...) {
 ///       or_throw(step.next());                            // its plan, mostly there already
 ///       or_throw(step.submit(read_for_the_next_step));
 ///       or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
@@ -54,32 +55,32 @@ struct orchestrator_options {
 ///     }
 ///
 /// Modalities are numbered as the encoders are given; the one after them is text, which no encoder
-/// reads. `sequences` is one array, and every to_model fills the rows of its modality. Encoders that
-/// run at the same time may each have their rows moved as soon as they are ready; the gradient of a
-/// call is its reverse_ call.
+/// reads. `sequences` is one array, and every to_model fills the rows of its modality. Encoders
+/// that run at the same time may each have their rows moved as soon as they are ready; the gradient
+/// of a call is its reverse_ call.
 ///
 /// Expects     every rank makes it with the same phases and options, and calls its functions in the
 ///             same order; comm outlives it. One thread at a time calls it. A thread may use comm
 ///             while another uses a part of it.
-/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of phase_planner
-///                 over the gathered samples
+/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
+///                 phase_planner over the gathered samples
 ///             (2) outputs go from where they are encoded to where the language model needs them in
 ///                 one exchange, texts from where they were read
-///             (3) a step that cannot be planned is an error of next() on every rank, also where only
-///                 one could not plan it; the next step can be submitted
+///             (3) a step that cannot be planned is an error of next() on every rank, also where
+///                 only one could not plan it; the next step can be submitted
 ///             (4) a rank that is missing when a step is gathered is named by next() of that step
-///             (5) the destructor ends the thread after the step that was submitted last is planned,
-///                 taken or not, which waits no longer than the communicator's deadline for ranks
-///                 that have not submitted it
+///             (5) the destructor ends the thread after the step that was submitted last is
+///                 planned, taken or not, which waits no longer than the communicator's deadline
+///                 for ranks that have not submitted it
 ///             (6) once two steps as large were planned and moved, nothing is allocated
-/// Errors      submit: out_of_range, if the step before has not been taken; the first time those of
+/// Errors      submit: wrong_order, if the step before has not been taken; the first time those of
 ///             split, and transport if the communicator says that it does not serve several threads
-///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: out_of_range, if no step was submitted,
-///             and on every rank if rank `position` has read more than most_entries; those of
-///             phase_planner and of the communicator; mismatch, on a rank that has a plan, if others
-///             have a different one or none. An exception while a step is gathered or planned is
-///             thrown again by next() on the rank where it occurred, after the others have been
-///             told. All else: those of route.
+///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: wrong_order, if no step was
+///             submitted; out_of_range on every rank, if rank `position` has read more than
+///             most_entries; those of phase_planner and of the communicator; mismatch, on a rank
+///             that has a plan, if others have a different one or none. An exception while a step
+///             is gathered or planned is thrown again by next() on the rank where it occurred,
+///             after the others have been told. All else: those of route.
 /// Complexity  submit copies what was read. On the thread two all_gather, one of most_entries x 16
 ///             bytes a rank and one of 8, and the phase_planner. to_encoder, to_model: one
 ///             all_to_all_v, all arrays of a call together.
@@ -107,7 +108,7 @@ class orchestrator {
   [[nodiscard]] result<void> submit(multimodal_samples const& read)
   {
     if (submitted_) {
-      return fail(error_code::out_of_range, 0,
+      return fail(error_code::wrong_order, 0,
                   "a step was submitted and not taken; call next() before the one after it is "
                   "submitted");
     }
@@ -131,7 +132,7 @@ class orchestrator {
   [[nodiscard]] result<void> next()
   {
     if (!submitted_) {
-      return fail(error_code::out_of_range, 0,
+      return fail(error_code::wrong_order, 0,
                   "no step was submitted; submit what was read before its plan is taken");
     }
     is_planned_ = false;
@@ -145,8 +146,8 @@ class orchestrator {
   }
 
   /// Moves inputs of a modality from where they were read to where they are encoded, all arrays in
-  /// one exchange: each from[rows_read(modality)], to[rows_computed(modality)] rows. Collective; the
-  /// rest is as for ballast::route.
+  /// one exchange: each from[rows_read(modality)], to[rows_computed(modality)] rows. Collective;
+  /// the rest is as for ballast::route.
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> to_encoder(std::size_t modality, Arrays const&... arrays)
   {
@@ -183,8 +184,8 @@ class orchestrator {
 
   // What follows is of the step that next() took last.
 
-  /// The plan of all phases. It and the lengths below stay as they are until the step after the next
-  /// one is submitted.
+  /// The plan of all phases. It and the lengths below stay as they are until the step after the
+  /// next one is submitted.
   [[nodiscard]] orchestrated_step const& step() const
   {
     BALLAST_EXPECTS(is_planned_, "there is no plan: next() was not called, or it failed");

@@ -17,8 +17,8 @@ namespace ballast::inline v0 {
 ///
 ///     phase vision{one_gpu_bags(64), "transformer:d=1280"_cost, refine{}, 4};
 ///
-/// Expects     cost_of(length) returns what a sequence of so many tokens costs. rate >= 1, and 1 for
-///             the language model.
+/// Expects     cost_of(length) returns what a sequence of so many tokens costs. rate >= 1, and 1
+///             for the language model.
 template <class Cost, partition_policy Policy>
   requires integer_function<Cost, tokens const&>
 struct phase {

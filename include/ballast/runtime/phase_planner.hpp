@@ -33,32 +33,32 @@
 
 namespace ballast::inline v0 {
 
-/// Plans all phases of a multimodal step from what all ranks have read, before the first phase runs:
-/// the part of an `orchestrator` that communicates with nobody.
+/// Plans all phases of a multimodal step from what all ranks have read, before the first phase
+/// runs: the part of an `orchestrator` that communicates with nobody.
 ///
 ///     phase_planner plan(std::tuple{vision, audio}, llm);
 ///     plan(step, memory, all, comm.size(), comm.rank());
 ///
-/// What is balanced in an encoder is its subsequences, each image by itself: the finest unit that an
-/// encoder can compute alone. In the language model it is samples.
+/// What is balanced in an encoder is its subsequences, each image by itself: the finest unit that
+/// an encoder can compute alone. In the language model it is samples.
 ///
 /// In, out     step is overwritten; its memory is used again in the next step.
-/// Expects     the phases are the same on every rank, their rates at least 1, the language model's 1.
-///             all is what gather_samples makes of every rank's multimodal_samples::entries().
+/// Expects     the phases are the same on every rank, their rates at least 1, the language model's
+///             1. all is what gather_samples makes of every rank's multimodal_samples::entries().
 /// Ensures     (1) those of orchestrated_step
-///             (2) each phase's plan is that of partition() over its sequences as they are read, and
-///                 depends on nothing but the phase and them
+///             (2) each phase's plan is that of partition() over its sequences as they are read,
+///                 and depends on nothing but the phase and them
 ///             (3) a step no larger than those before allocates nothing
-/// Errors      out_of_range: a phase's bags have not as many GPUs as there are ranks, or an encoder of
-///             a rate above 1 has a bag of several GPUs, whose chunks could end inside an output
+/// Errors      out_of_range: a phase's bags have not as many GPUs as there are ranks, or an encoder
+///             of a rate above 1 has a bag of several GPUs, whose chunks could end inside an output
 ///             token (`position` is the phase); or sample `position` has an impossible subsequence.
 ///             Those of partition_into, with the phase's number before the message; `position` is
 ///             the sequence among those of the phase. The step is then unspecified.
 /// Complexity  O(subsequences + pieces + ranks) and the policies.
-/// Source      the global orchestrator of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate Multimodal
-///             Data with Batch Post-Balancing to Accelerate Multimodal Large Language Model Training",
-///             arXiv 2503.23830, 2025. As there, outputs go from encoder to language model without a
-///             stop where they were read: Pi_M after the inverse of Pi_E.
+/// Source      the global orchestrator of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate
+///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
+///             Model Training", arXiv 2503.23830, 2025. As there, outputs go from encoder to
+///             language model without a stop where they were read: Pi_M after the inverse of Pi_E.
 template <class Llm, class... Encoders>
 class phase_planner {
  public:
@@ -110,8 +110,8 @@ class phase_planner {
   }
 
  private:
-  /// Sorts what all ranks have read by modality, and lays out the sequence of each sample: `lengths`,
-  /// `source` and `parts` of the step.
+  /// Sorts what all ranks have read by modality, and lays out the sequence of each sample:
+  /// `lengths`, `source` and `parts` of the step.
   [[nodiscard]] result<void> read_subsequences(orchestrated_step& step,
                                                gathered_samples<subsequence> const& all) const
   {

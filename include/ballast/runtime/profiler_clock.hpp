@@ -15,8 +15,8 @@ namespace ballast::inline v0 {
 /// time(work) calls work once and returns how long that took; now() is the time since some moment,
 /// from which a budget is counted. Both in nanoseconds.
 ///
-/// The models are host_clock, event_clock of ballast/gpu for work on a CUDA stream, and agreed_clock
-/// for ranks that profile together.
+/// The models are host_clock, event_clock of ballast/gpu for work on a CUDA stream, and
+/// agreed_clock for ranks that profile together.
 template <class Clock>
 concept profiler_clock = requires(Clock& clock, void (*work)()) {
   { clock.time(work) } -> std::same_as<result<std::int64_t>>;

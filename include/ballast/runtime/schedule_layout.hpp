@@ -46,13 +46,14 @@ namespace detail {
 
 }  // namespace detail
 
-/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B. No microbatch holds more
-/// tokens of the last module than its GPUs have memory for.
+/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B. No microbatch holds
+/// more tokens of the last module than its GPUs have memory for.
 ///
 /// Shapes      problem.modules[D]. The groups of replicas are those of simulate_layout.
-/// Errors      those of price_layout and of stage_graph::make; out_of_range: there are not D modules;
-///             infeasible: module `position` has replicas in a group that meet some of the next
-///             module's only, as three modules may; give numbers of replicas of which one divides all.
+/// Errors      those of price_layout and of stage_graph::make; out_of_range: there are not D
+///             modules; infeasible: module `position` has replicas in a group that meet some of the
+///             next module's only, as three modules may; give numbers of replicas of which one
+///             divides all.
 /// Complexity  O(sizes + tasks).
 template <std::size_t D, order_policy Order = local_search<>>
 [[nodiscard]] result<microbatch_scheduler<D, layout_times<D>, Order>> schedule_layout(
@@ -102,8 +103,8 @@ struct simulated_step {
   time_units busy = 0;
 };
 
-/// Simulates a scheduled step of a layout. As simulate_layout has it, samples that are packed together
-/// pass the weights together, while a scheduler has one price for each.
+/// Simulates a scheduled step of a layout. As simulate_layout has it, samples that are packed
+/// together pass the weights together, while a scheduler has one price for each.
 ///
 /// Shapes      sizes[samples x D], as they were scheduled.
 /// Expects     the step is of schedule_layout's scheduler for this problem and layout.

@@ -33,9 +33,9 @@ struct scheduled_stage {
 /// What every replica of every module computes in a step, microbatch by microbatch: the plan of a
 /// scheduler of D modules.
 ///
-/// The replicas of all modules fall into groups that exchange nothing with each other; each group is
-/// one pipeline, and every replica of it has as many microbatches. Ranks are numbered group after
-/// group, in each by the stages of its pipeline: module after module, replica after replica.
+/// The replicas of all modules fall into groups that exchange nothing with each other; each group
+/// is one pipeline, and every replica of it has as many microbatches. Ranks are numbered group
+/// after group, in each by the stages of its pipeline: module after module, replica after replica.
 ///
 /// Units       times are those of the scheduler's times_of.
 /// Ensures     (1) every sample is in one microbatch of each module, and all modules have it in the
@@ -47,12 +47,12 @@ struct scheduled_step {
   std::size_t microbatches = 0;  ///< of every replica
   /// The largest load of a microbatch on a stage, and what no assignment of samples to microbatches
   /// gets below.
-  cost_units largest = 0;
-  cost_units lower_bound = 0;
+  cost_units largest_load = 0;
+  cost_units largest_load_bound = 0;
   time_units makespan = 0;  ///< of the pipeline that takes longest
   bool corrected = false;   ///< whether costs were corrected by measured times
-  time_units uncorrected =
-      0;  ///< the makespan, at corrected costs, of the plan of uncorrected ones
+  /// The makespan, at corrected costs, of the plan of uncorrected ones.
+  time_units uncorrected = 0;
   std::vector<pipeline_times> times;  ///< of each group, at corrected costs
 
   std::vector<scheduled_stage> stages;      ///< of each group
@@ -65,10 +65,10 @@ struct scheduled_step {
   [[nodiscard]] std::size_t pipelines() const noexcept { return times.size(); }
   [[nodiscard]] std::size_t ranks() const noexcept { return times.size() * stages.size(); }
 
-  /// How far the largest microbatch is from the least that is possible: largest / lower_bound - 1.
-  [[nodiscard]] double gap() const noexcept
+  /// How far the largest load is from the least that is possible: largest_load / its bound - 1.
+  [[nodiscard]] double largest_load_gap() const noexcept
   {
-    return gap_above(ratio{largest}, ratio{lower_bound});
+    return gap_above(ratio{largest_load}, ratio{largest_load_bound});
   }
 
   /// The samples that a replica of a module computes at a position of its pipeline's order.

@@ -13,7 +13,8 @@
 
 namespace ballast::inline v0 {
 
-/// How a module of a scheduled model is spread out: its replicas, and the layers of each stage of one.
+/// How a module of a scheduled model is spread out: its replicas, and the layers of each stage of
+/// one.
 struct scheduled_module {
   std::uint32_t replicas = 1;
   std::vector<std::uint32_t> layers = {1};
@@ -26,8 +27,8 @@ struct scheduled_module {
 
 /// The pipelines that a scheduler fills.
 ///
-/// The schedule is that of one group of replicas, as many groups as the greatest common divisor of all
-/// numbers of replicas. Its stages are module after module, replica after replica of the group.
+/// The schedule is that of one group of replicas, as many groups as the greatest common divisor of
+/// all numbers of replicas. Its stages are module after module, replica after replica of the group.
 struct scheduler_setup {
   compiled_schedule schedule;
   std::vector<scheduled_module> modules;  ///< in the order of the pipeline: encoders, then the LLM
@@ -37,8 +38,9 @@ struct scheduler_setup {
 
 /// The number of groups of replicas of a setup whose samples have so many sizes.
 ///
-/// Errors      out_of_range: there are other modules than sizes, or module `position` has no replica,
-///             no stage or no layers, or the schedule has other stages than the modules (position 0).
+/// Errors      out_of_range: there are other modules than sizes, or module `position` has no
+///             replica, no stage or no layers, or the schedule has other stages than the modules
+///             (position 0).
 [[nodiscard]] inline result<std::uint32_t> replica_groups(scheduler_setup const& setup,
                                                           std::size_t sizes)
 {

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t shape_buckets = 864;
 /// What a corrected cost is multiplied with and then shifted by: a factor of 2^16 changes nothing.
 inline constexpr std::uint32_t unchanged_factor = std::uint32_t{1} << 16;
 
-/// The bucket of a sample's size in a module: sizes below 64 have one each, and each octave from there
-/// on has 32, so that sizes of one bucket differ by a thirty-second part at most.
+/// The bucket of a sample's size in a module: sizes below 64 have one each, and each octave from
+/// there on has 32, so that sizes of one bucket differ by a thirty-second part at most.
 ///
 /// Expects     0 <= size <= longest_sample.
 /// Ensures     (1) a larger size has no lower bucket

@@ -41,17 +41,17 @@ namespace ballast::inline v0 {
 ///
 ///     device_step_balancer balancer(comm, bags, cost, refine{}, {.query_heads = 32});
 ///
-/// It has the plan in memory that kernels read, and the temporary memory of the exchanges; both grow
-/// in the steps that need more than any before, and nothing has to be sized by the caller. A trainer
-/// that captures its step in a CUDA graph sizes a device_route and a device_ulysses itself.
+/// It has the plan in memory that kernels read, and the temporary memory of the exchanges; both
+/// grow in the steps that need more than any before, and nothing has to be sized by the caller. A
+/// trainer that captures its step in a CUDA graph sizes a device_route and a device_ulysses itself.
 ///
 /// Expects     what step_balancer expects. The stream's device is the current one, at construction,
 ///             in every call and at destruction, and reaches the arrays.
 /// Ensures     (1) when the stream has done it, an exchange has made of `to` what step_balancer's
 ///                 makes of it
-///             (2) plan() waits for the stream, since it gathers, and so does an exchange that needs
-///                 more temporary memory than any before, each wait with the communicator's deadline;
-///                 other exchanges wait for nothing but what the communicator waits for
+///             (2) plan() waits for the stream, since it gathers, and so does an exchange that
+///                 needs more temporary memory than any before, each wait with the communicator's
+///                 deadline; other exchanges wait for nothing but what the communicator waits for
 ///             (3) a step no larger than those before allocates nothing, from the second on
 /// Errors      those of step_balancer; transport with CUDA's code and text, and std::bad_alloc for
 ///             memory of the device, on the rank where it happens: the others have their plan then,
@@ -202,8 +202,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   [[nodiscard]] result<std::span<std::byte>> temporary(std::size_t bytes)
   {
     if (temporary_.size() < bytes) {
-      // CUDA may wait for the device before it frees or allocates, without a deadline: first wait for
-      // the exchanges that are queued, with theirs.
+      // CUDA may wait for the device before it frees or allocates, without a deadline: first wait
+      // for the exchanges that are queued, with theirs.
       for (Communicator* const each : {&comm(), &bag_comm()}) {
         if (auto done = each->wait(); !done) { return tl::unexpected(done.error()); }
       }

@@ -48,18 +48,20 @@ namespace ballast::inline v0 {
 ///     balancer.reverse_route(rows_of(y_there, y, width));       // and home again
 ///
 /// plan() gathers the samples of all ranks, partitions them, places their tokens as read and as
-/// computed, and compares one word with the other ranks: gather_samples_into, partition_into, agree,
-/// placement, plan_route_into and ulysses_plan, which remain for steps of another form. In a
+/// computed, and compares one word with the other ranks: gather_samples_into, partition_into,
+/// agree, placement, plan_route_into and ulysses_plan, which remain for steps of another form. In a
 /// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
 /// to_tokens().
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
-///             functions in the same order; comm outlives it. cost returns what a sample costs as an
-///             integer. options.length_of is given unless samples are numbers. One thread at a time.
+///             functions in the same order; comm outlives it. cost returns what a sample costs as
+///             an integer. options.length_of is given unless samples are numbers. One thread at a
+///             time.
 /// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of partition()
 ///                 over the gathered samples, and one route and one bag that belong to it
 ///             (2) a step that cannot be planned is an error on every rank, also where only one
-///                 could not plan it, and where planning threw on one; the balancer can be used again
+///                 could not plan it, and where planning threw on one; the balancer can be used
+///                 again
 ///             (3) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
 ///             have not as many GPUs as the job has ranks. mismatch, on a rank that has a plan, if
@@ -68,8 +70,8 @@ namespace ballast::inline v0 {
 ///             on the rank where it occurred after the others have been told. The first plan() that
 ///             succeeds splits the communicator, with its errors. All else: those of the
 ///             communicator.
-/// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of 8;
-///             the policy; O(samples + pieces + ranks).
+/// Complexity  plan: two all_gather, one of most_samples x sizeof(Sample) bytes a rank and one of
+///             8; the policy; O(samples + pieces + ranks).
 /// Source      the calls are those of K. Zhang et al., "KnapFormer", arXiv 2508.06001.
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
@@ -109,8 +111,8 @@ class step_balancer {
     return {};
   }
 
-  /// Moves arrays from where their tokens were read to where they are computed, all in one exchange:
-  /// each from[rows_read()], to[rows_computed()] rows. Collective; the rest is as for
+  /// Moves arrays from where their tokens were read to where they are computed, all in one
+  /// exchange: each from[rows_read()], to[rows_computed()] rows. Collective; the rest is as for
   /// ballast::route.
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> route(Arrays const&... arrays)

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0 {
 
-/// A number as files and people write it: not negative, in decimal, exact to nine decimals. Measured
-/// times become whole units through it, without floating point.
+/// A number as files and people write it: not negative, in decimal, exact to nine decimals.
+/// Measured times become whole units through it, without floating point.
 class decimal {
  public:
   static constexpr unsigned most_decimals = 9;

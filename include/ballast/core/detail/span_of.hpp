@@ -29,7 +29,8 @@ template <class Items>
   return {items.data() + first, count};
 }
 
-/// The same elements to change. A span of these is another type, so it costs as many templates again.
+/// The same elements to change. A span of these is another type, so it costs as many templates
+/// again.
 template <class Items>
 [[nodiscard]] constexpr std::span<typename Items::value_type> mutable_span_of(Items& items) noexcept
 {

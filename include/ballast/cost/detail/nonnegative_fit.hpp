@@ -44,12 +44,12 @@ struct fitted_coefficients {
   double squared_errors = std::numeric_limits<double>::max();
 };
 
-/// Least squares in the chosen unknowns, whatever their sign; nothing where they depend on each other.
-/// Overwrites the rows.
+/// Least squares in the chosen unknowns, whatever their sign; nothing where they depend on each
+/// other. Overwrites the rows.
 ///
-/// Modified Gram-Schmidt: what a column explains is taken out of those after it and of y. The normal
-/// equations would lose twice the digits where lengths are close to each other, since l and l^2 are
-/// nearly parallel there.
+/// Modified Gram-Schmidt: what a column explains is taken out of those after it and of y. The
+/// normal equations would lose twice the digits where lengths are close to each other, since l and
+/// l^2 are nearly parallel there.
 [[nodiscard]] inline std::optional<fitted_coefficients> fit_least_squares(
     std::span<fit_row> rows, chosen_unknowns const& chosen)
 {
@@ -98,8 +98,8 @@ struct fitted_coefficients {
 /// Least squares in the chosen unknowns, none of them negative, by cases: the best admissible
 /// coefficients are the least squares of those that are not 0.
 ///
-/// Ensures     (1) no other coefficients of the chosen unknowns that are not negative have a smaller
-///                 sum of squared errors, up to floating-point rounding
+/// Ensures     (1) no other coefficients of the chosen unknowns that are not negative have a
+///                 smaller sum of squared errors, up to floating-point rounding
 /// Complexity  O(rows); `scratch` is overwritten.
 /// Source      C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23.
 [[nodiscard]] inline fitted_coefficients fit_nonnegative(std::span<fit_row const> rows,

@@ -16,8 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Tukey's loss of an error: it grows as the square does near 0, and is 1 from the limit on, so that
-/// it does not matter how wrong a wrong measurement is.
+/// Tukey's loss of an error: it grows as the square does near 0, and is 1 from the limit on, so
+/// that it does not matter how wrong a wrong measurement is.
 [[nodiscard]] inline double tukey_loss(double error, double limit)
 {
   double const rest = 1 - error * error / (limit * limit);
@@ -37,8 +37,8 @@ struct robust_coefficients {
 /// small from the best of them on, by least squares with weights.
 ///
 /// Expects     rows.size() >= the number of chosen unknowns >= 1; errors are relative.
-/// Ensures     (1) the sum of tukey_loss(error, limit) is no larger than for any of the sets fitted;
-///                 weighted least squares then make it smaller, a hundred times at most
+/// Ensures     (1) the sum of tukey_loss(error, limit) is no larger than for any of the sets
+///                 fitted; weighted least squares then make it smaller, a hundred times at most
 ///             (2) limit is at least 0.01: a measurement within 1 % is never left out
 ///             (3) the same for the same rows: the sets are drawn with a fixed seed
 /// Complexity  O(rows) times about a thousand.

@@ -9,8 +9,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a written transformer can say. Down to vocab in the order of transformer_shape's members, as
-/// the positions of the errors of `forward_flops` are.
+/// What a written transformer can say. Down to vocab in the order of transformer_shape's members,
+/// as the positions of the errors of `forward_flops` are.
 inline constexpr std::array<std::string_view, 11> transformer_keys = {
     "d",     "layers", "heads", "kv_heads",  "head_dim", "ffn",
     "gated", "causal", "vocab", "recompute", "gamma"};

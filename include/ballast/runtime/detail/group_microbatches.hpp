@@ -28,8 +28,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// The samples of a global batch in microbatches, these in groups of replicas, and what one group at a
-/// time has: which replica computes which sample, and how long each stage takes for each microbatch.
+/// The samples of a global batch in microbatches, these in groups of replicas, and what one group
+/// at a time has: which replica computes which sample, and how long each stage takes for each
+/// microbatch.
 ///
 /// Expects     replica_groups(setup, D) == groups.
 /// Ensures     no replica of the last module holds more than most_per_microbatch

@@ -32,7 +32,8 @@ struct predicted_part {
 
 /// The calls of the last two intervals and what was predicted of them.
 ///
-/// Ensures     parts lie in the order of their calls, and a call has one part of each of its shapes.
+/// Ensures     parts lie in the order of their calls, and a call has one part of each of its
+///             shapes.
 class measured_calls {
  public:
   [[nodiscard]] std::span<measured_call const> calls() const noexcept { return span_of(calls_); }

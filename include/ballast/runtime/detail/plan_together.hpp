@@ -13,13 +13,13 @@ namespace ballast::inline v0::detail {
 
 /// Makes a plan on every rank, and tells all of them where they have not the same one.
 ///
-/// gather() is collective and tells all ranks what to plan; make() plans it. Both return result<void>;
-/// word_of_plan() returns one word of what make() made.
+/// gather() is collective and tells all ranks what to plan; make() plans it. Both return
+/// result<void>; word_of_plan() returns one word of what make() made.
 ///
 /// Expects     an error of gather() is one on every rank.
-/// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different one
-///             or none; a rank that could not plan has its own error. An exception of gather() or
-///             make() is thrown again after the others have been told. Also the errors of the
+/// Errors      those of gather(). mismatch, on a rank that has a plan, if others have a different
+///             one or none; a rank that could not plan has its own error. An exception of gather()
+///             or make() is thrown again after the others have been told. Also the errors of the
 ///             communicator.
 /// Complexity  gather(), make() and one all_gather of 8 bytes a rank.
 template <communicator C, class Gather, class Make, class WordOf>

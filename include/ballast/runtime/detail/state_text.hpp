@@ -37,7 +37,8 @@ class state_writer {
   std::string text_;
 };
 
-/// Reads what state_writer wrote, word by word. After the first thing that is wrong it reads nothing.
+/// Reads what state_writer wrote, word by word. After the first thing that is wrong it reads
+/// nothing.
 class state_reader {
  public:
   explicit state_reader(std::string_view text) : text_(text) {}

@@ -31,18 +31,19 @@ namespace ballast::inline v0::detail {
 ///
 ///     measured = factor of the rank x sum over the shapes in the call of (factor x predicted).
 ///
-/// Factors are medians in turn: of measured over explained time for a rank, and for a shape of what the
-/// others in its calls leave of the measured time, over its own predicted time. So neither a call that
-/// was disturbed moves them, nor a slow shape its ranks, nor a slow rank its shapes, while most calls of
-/// each are neither. Ranks and shapes of a module share a common factor: the median rank has 1.
+/// Factors are medians in turn: of measured over explained time for a rank, and for a shape of what
+/// the others in its calls leave of the measured time, over its own predicted time. So neither a
+/// call that was disturbed moves them, nor a slow shape its ranks, nor a slow rank its shapes,
+/// while most calls of each are neither. Ranks and shapes of a module share a common factor: the
+/// median rank has 1.
 ///
 /// Units       factors are in 1 / unchanged_factor, from 1/16 to 16.
 /// Ensures     (1) they are integers of integer arithmetic, the same on every machine
-///             (2) a shape of less than a sixteenth of a call learns nothing from it, and one with fewer
-///                 calls than asked for keeps its factor
+///             (2) a shape of less than a sixteenth of a call learns nothing from it, and one with
+///                 fewer calls than asked for keeps its factor
 /// Complexity  fit: O(rounds x parts).
-/// Source      median polish: J. W. Tukey, "Exploratory Data Analysis", Addison-Wesley 1977; here of
-///             products, and of calls with several shapes.
+/// Source      median polish: J. W. Tukey, "Exploratory Data Analysis", Addison-Wesley 1977; here
+///             of products, and of calls with several shapes.
 class time_factors {
  public:
   explicit time_factors(std::span<std::uint32_t const> module_of_rank)

@@ -17,11 +17,11 @@ namespace ballast::inline v0::detail {
 /// A thread that calls one function whenever it is told to, while its owner does something else.
 ///
 /// Expects     start() and wait() are called in turn, by one thread at a time.
-/// Ensures     (1) what the owner wrote before start() the function sees, and what it wrote the owner
-///                 sees after wait()
+/// Ensures     (1) what the owner wrote before start() the function sees, and what it wrote the
+///                 owner sees after wait()
 ///             (2) what the function throws is thrown() after wait()
-///             (3) each start() makes one call: the destructor ends the thread after the last one, also
-///                 where that had not begun, since threads of other ranks may wait for it
+///             (3) each start() makes one call: the destructor ends the thread after the last one,
+///                 also where that had not begun, since threads of other ranks may wait for it
 ///             (4) start() and wait() allocate nothing
 template <std::invocable Work>
 class work_thread {

@@ -130,9 +130,9 @@ class policy_parser {
 };
 
 /// Reads the text of a policy: a name, and after a colon or in parentheses its parameters and the
-/// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)` are
-/// the same. After several colons, arguments belong to the innermost policy; parentheses give them
-/// to another.
+/// policies that it works with. `refine:multifit,work=100000` and `refine(multifit,work=100000)`
+/// are the same. After several colons, arguments belong to the innermost policy; parentheses give
+/// them to another.
 ///
 /// Expects     the text outlives the expression.
 /// Errors      syntax, with a byte offset.
