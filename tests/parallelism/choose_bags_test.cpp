@@ -320,6 +320,15 @@ TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
   EXPECT_LE(found->mixes.front().fitted_step.value(), 1.02 * best);
 }
 
+TEST(ChooseBags, StopsWhereTheWorkIsUsedUp)
+{
+  layer_job const job(64);
+  auto const found =
+      choose_bags(job.draw_long_tailed(1.5, 1, 1), job.machines, job.exchanges, job.spec.cost, {.most_work = 1});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_FALSE(found->proven);
+}
+
 TEST(ChooseBags, SaysWhatIsMissing)  // Errors
 {
   auto machines = ballast::cluster_of(8).value();
@@ -331,6 +340,13 @@ TEST(ChooseBags, SaysWhatIsMissing)  // Errors
   ASSERT_FALSE(unread);
   EXPECT_EQ(unread.error().position, 2U);  // counted on from the one that is fitted
   EXPECT_THAT(unread.error().message, HasSubstr("sample 1 of batch 2 has -1 tokens"));
+  auto const refusal = [&](std::vector<sample_batch> const& read, ballast::quadratic_cost cost) {
+    return choose_bags(read, machines, {}, cost).error().message;
+  };
+  EXPECT_THAT(refusal({{{ballast::longest_sample}}}, {.quadratic = std::uint64_t{1} << 40}),
+              HasSubstr("tokens has no cost"));
+  EXPECT_THAT(refusal({{{1}}, {{1}}}, {.linear = std::uint64_t{1} << 58}),
+              HasSubstr("up to batch 1 add up to 2^59"));
   EXPECT_THAT(price_bags({}, {}, {}, small_cost).error().message,
               HasSubstr("there is no batch to price bags on"));
   machines.gpu_speeds.assign(8, 2);

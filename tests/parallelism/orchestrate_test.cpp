@@ -163,6 +163,70 @@ TEST(Orchestrate, TakesOneGpuAndOneModule)
   EXPECT_EQ(found->layout.step, 12 * 30);
 }
 
+/// Why no orchestration of a sound problem fits.
+template <class Policy = homogeneous>
+ballast::error refusal(orchestration_problem const& problem, Policy const& policy = {})
+{
+  auto const found = orchestrate(problem, policy);
+  EXPECT_FALSE(found);
+  if (found) { return {}; }
+  EXPECT_EQ(found.error().code, error_code::infeasible);
+  return found.error();
+}
+
+TEST(Orchestrate, SaysHowMuchMemoryIsMissing)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].memory_bytes = 30;
+  // At tp 2, 4 stages, 12 replicas: (40 + 40 + 240 / 12) / 4 + 20.
+  EXPECT_EQ(refusal(problem).position, 1U);
+  EXPECT_THAT(
+      refusal(problem).message,
+      HasSubstr("module llm needs 15 bytes more than the 30 of a GPU where it comes closest "
+                "(tp 2 pp 4 dp 12)"));
+}
+
+TEST(Orchestrate, SaysHowManyGpusAreMissing)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].gpus = 1;
+  EXPECT_EQ(refusal(problem).position, 0U);
+  EXPECT_THAT(refusal(problem).message,
+              HasSubstr("the closest (vision tp 1 pp 1 dp 1, llm tp 1 pp 1 dp 1) needs 1 more than "
+                        "the 1; use more GPUs"));
+  problem.kinds.push_back(problem.kinds[0]);
+  problem.modules[1].kind = 1;
+  problem.kinds[1].memory_bytes = 400;
+  EXPECT_EQ(refusal(problem).position, 1U);
+  EXPECT_THAT(refusal(problem).message,
+              HasSubstr("(llm tp 1 pp 2 dp 1) needs 1 more than the 1 of kind 1"));
+}
+
+TEST(Orchestrate, SaysWhichDegreeCannotBe)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds[0].gpus_per_node = 3;
+  problem.modules[1].degrees.erase(problem.modules[1].degrees.begin());
+  EXPECT_EQ(refusal(problem).position, 1U);
+  EXPECT_THAT(refusal(problem).message,
+              HasSubstr("module llm has times at no tensor-parallel degree that can be used on "
+                        "nodes of 3 GPUs"));
+  problem.kinds[0].gpus_per_node = 8;
+  EXPECT_THAT(refusal(problem, monolithic{.pp = 7}).message,
+              HasSubstr("number of stages that they may have"));
+}
+
+TEST(Orchestrate, SaysWhereTimesDoNotFit)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.global_batch = 1 << 24;
+  problem.kinds[0].speed = {1, orchestration_problem::most_speed};
+  for (auto& each : problem.modules[1].degrees) {
+    each.forward = orchestration_problem::longest_time;
+  }
+  EXPECT_THAT(refusal(problem).message, HasSubstr("takes 2^63 picoseconds or more"));
+}
+
 TEST(Orchestrate, SaysWhatCannotBe)
 {
   auto problem = ballast_test::small_orchestration();

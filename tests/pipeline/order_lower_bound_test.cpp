@@ -126,6 +126,50 @@ TEST(OrderLowerBound, IsTheWorkOfASingleRank)
   EXPECT_EQ(order_bound_of(step), 333);
 }
 
+// Every order of GPipe takes all work once, and the longest microbatch down and up once more.
+TEST(OrderLowerBound, IsExactInGPipeWhereAllStagesAreAlike)
+{
+  small_step step{ballast_test::gpipe_of(ballast::chain_of_stages(4, 4, 3), 5),
+                  pipeline_times(5, 4, [](std::size_t microbatch, std::size_t) {
+                    auto const time = static_cast<time_units>(1 + microbatch);
+                    return ballast::stage_time{time, 2 * time};
+                  })};
+  EXPECT_EQ(order_bound_of(step), 3 * (1 + 2 + 3 + 4 + 5) + 3 * 3 * 5 + 6 * 3);
+  EXPECT_EQ(least_makespan(step), order_bound_of(step));
+}
+
+// One long microbatch of eight, on four stages: nothing that the others do fills its window. The work
+// of a rank, 510, and the path of a short microbatch to it and back, 90, are far below.
+TEST(OrderLowerBound, SeesThatNothingFillsTheWindowOfALongMicrobatch)
+{
+  small_step const step{
+      chain_schedule(4, 8), pipeline_times(8, 4, [](std::size_t microbatch, std::size_t) {
+        return microbatch == 3 ? ballast::stage_time{100, 200} : ballast::stage_time{10, 20};
+      })};
+  EXPECT_EQ(order_bound_of(step), 1350);
+  EXPECT_EQ(least_makespan(step), 1350);
+}
+
+// Two stages far from each other: a round trip from the first takes 30 + 2 x 100 + 30. The first
+// keeps two microbatches in memory, so that six of them make two chains of three such trips. One
+// chain begins 10 later, and the other ends 30 before everything does.
+TEST(OrderLowerBound, CountsTransfersOnceForEveryTrip)
+{
+  small_step const step{
+      chain_schedule(2, 6, 1, 100),
+      pipeline_times(6, 2, [](std::size_t, std::size_t) { return ballast::stage_time{10, 20}; })};
+  EXPECT_GE(order_bound_of(step), 3 * 260 + (10 + 30) / 2);
+  EXPECT_EQ(least_makespan(step), 3 * 260 + 30);
+}
+
+TEST(OrderLowerBound, TakesPipelinesOfManyStages)
+{
+  small_step const step{chain_schedule(65, 1), pipeline_times(1, 65, [](std::size_t, std::size_t) {
+                          return ballast::stage_time{1, 1};
+                        })};
+  EXPECT_EQ(order_bound_of(step), 130);
+}
+
 TEST(OrderLowerBound, IsNoneWhereThereIsNothingToDo)
 {
   EXPECT_EQ(order_bound_of({chain_schedule(3, 0), pipeline_times(0, 3)}), 0);

@@ -9,9 +9,6 @@
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/detail/bounds/microbatch_paths.hpp>
-#include <ballast/pipeline/detail/bounds/task_bounds.hpp>
-#include <ballast/pipeline/detail/bounds/time_columns.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
@@ -76,21 +73,6 @@ struct small_step {
   }
   return least;
 }
-
-/// What bounds are made of. Expects a microbatch.
-struct bound_parts {
-  explicit bound_parts(small_step const& step)
-      : columns(step.times, scratch),
-        paths(step.schedule.stages(), columns, scratch),
-        bounds(step.schedule, columns, paths, scratch)
-  {}
-
-  ballast::workspace memory;
-  ballast::workspace::frame scratch = memory.open();
-  ballast::detail::time_columns columns;
-  ballast::detail::microbatch_paths paths;
-  ballast::detail::task_bounds bounds;
-};
 
 }  // namespace ballast_test
 

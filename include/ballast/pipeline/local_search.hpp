@@ -9,12 +9,12 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/ascending_order.hpp>
 #include <ballast/pipeline/concepts.hpp>
-#include <ballast/pipeline/detail/orders/mostly_ranked.hpp>
 #include <ballast/pipeline/detail/orders/order_walkers.hpp>
-#include <ballast/pipeline/detail/orders/rise_and_fall.hpp>
 #include <ballast/pipeline/insertion.hpp>
 #include <ballast/pipeline/interval_filling.hpp>
+#include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +22,57 @@
 #include <span>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Writes an order that rises to the longest microbatch and falls again: of an ascending order each
+/// `every`-th goes to the end, the first of them last, and the others to the beginning.
+///
+/// A pipeline fills with short microbatches and drains with short ones, and the more ranks it has, the
+/// more of them it needs at both ends.
+///
+/// Expects     `ascending` and `order` are of one length and do not overlap; every > 0
+inline void rise_and_fall(std::span<microbatch_id const> ascending, std::span<microbatch_id> order,
+                          std::size_t every)
+{
+  std::size_t rising = 0;
+  std::size_t falling = order.size();
+  for (std::size_t each = 0; each < ascending.size(); ++each) {
+    order[(each + 1) % every == 0 ? --falling : rising++] = ascending[each];
+  }
+}
+
+/// Whether of at least three quarters of all pairs of microbatches one is nowhere longer than the
+/// other, as where one length says how long a microbatch takes on every stage. Where lengths of
+/// several modalities vary independently, half of the pairs or fewer are such.
+///
+/// Ensures     (1) what a stage without backward has as backward does not count
+///             (2) microbatches that are all equal, or fewer than two, are ranked
+/// Complexity  O(l^2 x stages) for l microbatches.
+[[nodiscard]] inline bool mostly_ranked(order_problem const& problem)
+{
+  stage_graph const& stages = problem.schedule.stages();
+  auto const nowhere_longer = [&](std::span<stage_time const> a, std::span<stage_time const> b) {
+    for (std::size_t stage = 0; stage < a.size(); ++stage) {
+      if (a[stage].forward > b[stage].forward) { return false; }
+      bool const trained = stages[to_id<stage_id>(stage)].backward;
+      if (trained && a[stage].backward > b[stage].backward) { return false; }
+    }
+    return true;
+  };
+  std::size_t const count = problem.schedule.microbatches();
+  std::size_t unranked = 0;
+  for (std::size_t second = 1; second < count; ++second) {
+    auto const b = problem.times[to_id<microbatch_id>(second)];
+    for (std::size_t first = 0; first < second; ++first) {
+      auto const a = problem.times[to_id<microbatch_id>(first)];
+      unranked += nowhere_longer(a, b) || nowhere_longer(b, a) ? 0 : 1;
+    }
+  }
+  return count < 2 || unranked * 4 <= count * (count - 1) / 2;
+}
+
+}  // namespace detail
 
 /// Improves the order of another policy by threshold accepting: eight searches, which start from
 /// different orders, try moves and go on with those that are not worse by more than a random

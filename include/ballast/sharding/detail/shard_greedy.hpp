@@ -2,6 +2,8 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/replace_front.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -109,9 +111,10 @@ class shard_greedy {
 
     friend bool operator<(entry a, entry b)
     {
-      return a.fullness < b.fullness || (a.fullness == b.fullness && a.group < b.group);
+      return precedes(a.fullness, b.fullness, a.group, b.group);
     }
   };
+  [[nodiscard]] static bool is_behind(entry a, entry b) { return b < a; }
 
   [[nodiscard]] std::uint32_t most_common_class(std::size_t level) const
   {
@@ -202,9 +205,7 @@ class shard_greedy {
       queue[at] = {fullness(use_of(state, groups[at])), groups[at]};
       one_class = one_class && problem_.class_of[groups[at]] == problem_.class_of[groups[0]];
     }
-    if (one_class) {
-      for (std::size_t at = queue.size() / 2; at > 0; --at) { sift_down(queue, at - 1); }
-    }
+    if (one_class) { std::make_heap(queue.begin(), queue.end(), is_behind); }
     for (std::uint32_t const sample : samples) {
       std::size_t at = 0;
       if (!one_class || !fits(state, sample, queue[0].group)) {
@@ -217,7 +218,8 @@ class shard_greedy {
       std::uint32_t const group = queue[at].group;
       state.insert(problem_, sample, group);
       queue[at].fullness = fullness(use_of(state, group));
-      if (one_class) { sift_down(queue, at); }
+      if (one_class && at == 0) { replace_front(queue, queue[0]); }
+      if (one_class && at > 0) { std::make_heap(queue.begin(), queue.end(), is_behind); }
     }
   }
 
@@ -251,18 +253,6 @@ class shard_greedy {
       }
     }
     return best;
-  }
-
-  static void sift_down(std::span<entry> queue, std::size_t at)
-  {
-    entry const moved = queue[at];
-    for (std::size_t child = 2 * at + 1; child < queue.size(); child = 2 * at + 1) {
-      if (child + 1 < queue.size() && queue[child + 1] < queue[child]) { ++child; }
-      if (!(queue[child] < moved)) { break; }
-      queue[at] = queue[child];
-      at = child;
-    }
-    queue[at] = moved;
   }
 
   /// Of the groups from `first` to before `end` that have room, the one whose fullest GPU is least

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/detail/orders/order_walkers.hpp>  // first: proves it is self-contained
 
-#include "../../../support/compiled_schedules.hpp"
-#include "../../../support/numbered_order.hpp"
-#include "../../../support/pipeline_families.hpp"
-
 #include <gtest/gtest.h>
-#include <ballast/pipeline/simulate.hpp>
+#include <ballast/core/random.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 namespace {
@@ -17,7 +11,6 @@ namespace {
 using ballast::time_units;
 using ballast::detail::cooled;
 using ballast::detail::drawn_threshold;
-using ballast::detail::order_walkers;
 
 TEST(Cooled, FallsByHalvings)
 {
@@ -52,56 +45,6 @@ TEST(DrawnThreshold, IsAboveEveryMultipleOfTheScaleHalfAsOftenAsAboveTheOneBefor
     above += drawn_threshold(scale, random()) >= 2 * scale ? 1 : 0;
   }
   EXPECT_NEAR(above, 2'500, 200);
-}
-
-TEST(OrderWalkers, KeepTheShortestOrderAndSpendTheBudget)
-{
-  using ballast_test::time_family;
-  auto const schedule = ballast_test::chain_schedule(4, 12);
-  auto const times = ballast_test::times_of(time_family::every_stage_alone, 12, 4, 1);
-  for (std::uint64_t const evaluations : {0U, 1U, 5U, 8U, 9U, 70U, 75U, 1'000U, 9'999U}) {
-    for (std::size_t const walkers : {1U, 2U, 4U, 8U}) {
-      SCOPED_TRACE(testing::Message() << evaluations << " evaluations, " << walkers << " walkers");
-      ballast::workspace memory;
-      auto scratch = memory.open();
-      auto order = ballast_test::numbered_order(12);
-      auto const given = makespan_of(schedule, times, order, memory);
-      order_walkers searches({schedule, times}, 0, order, given, scratch);
-      for (std::size_t each = 0; each < order_walkers::most; ++each) {
-        std::ranges::copy(ballast_test::numbered_order(12), searches.start(each).begin());
-      }
-      ballast::random_source random(1);
-      ballast::detail::work_budget budget(evaluations + 3);
-      searches.run(walkers, {}, evaluations, random, budget);
-      EXPECT_EQ(budget.left(), 3U);
-      EXPECT_FALSE(searches.ended(budget));
-      EXPECT_EQ(searches.best_makespan(), makespan_of(schedule, times, order, memory));
-      EXPECT_TRUE(std::ranges::equal(searches.best(), order));
-      EXPECT_LE(searches.best_makespan(), given);
-      if (evaluations >= 1'000) { EXPECT_LT(searches.best_makespan(), given); }
-      std::ranges::sort(order);
-      EXPECT_EQ(order, ballast_test::numbered_order(12));
-    }
-  }
-}
-
-TEST(OrderWalkers, StopAtTheBound)
-{
-  auto const schedule = ballast_test::chain_schedule(4, 12);
-  auto const times = ballast_test::times_of(ballast_test::time_family::every_stage_alone, 12, 4, 1);
-  ballast::workspace memory;
-  auto scratch = memory.open();
-  auto order = ballast_test::numbered_order(12);
-  auto const given = makespan_of(schedule, times, order, memory);
-  order_walkers searches({schedule, times}, given, order, given, scratch);
-  EXPECT_TRUE(searches.ended(ballast::detail::work_budget(5)));
-  for (std::size_t each = 0; each < order_walkers::most; ++each) {
-    std::ranges::copy(order, searches.start(each).begin());
-  }
-  ballast::random_source random(1);
-  ballast::detail::work_budget budget(5'000);
-  searches.run(8, {}, 5'000, random, budget);
-  EXPECT_EQ(budget.left(), 4'992U);  // the eight starts
 }
 
 }  // namespace

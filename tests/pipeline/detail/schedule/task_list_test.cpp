@@ -29,65 +29,8 @@ using ballast::detail::list_tasks;
 using ballast::detail::sort_tasks;
 using ballast_test::backward;
 using ballast_test::forward;
-using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::UnorderedElementsAreArray;
-
-TEST(TaskList, FindsEveryTaskWhereItIsListed)
-{
-  ballast::random_source random(20240607);
-  for (int trial = 0; trial < 300; ++trial) {
-    auto const [stages, schedule] = ballast_test::random_pipeline(random);
-    auto const list = list_tasks(stages, schedule);
-    ASSERT_TRUE(list) << list.error().message;
-    std::size_t at = 0;
-    for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
-      ASSERT_EQ(list->first_of_rank[rank], at);
-      for (pipeline_task const& task : schedule.ranks[rank]) {
-        ASSERT_EQ(list->tasks[at], task);
-        ASSERT_EQ(list->find(task), at++);
-      }
-    }
-    ASSERT_EQ(list->first_of_rank.back(), at);
-    ASSERT_EQ(list->tasks.size(), at);
-  }
-}
-
-TEST(TaskList, KnowsWhatTasksNeed)
-{
-  ballast::random_source random(3);
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
-    auto const [stages, schedule] = ballast_test::random_pipeline(random);
-    auto const list = list_tasks(stages, schedule).value();
-    for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
-      auto expected = ballast_test::needs_of(stages, list.tasks[task]);
-      bool const first = std::ranges::find(list.first_of_rank, task) != list.first_of_rank.end();
-      if (!first) { expected.push_back(ballast_test::key_of(list.tasks[task - 1])); }
-      std::vector<ballast_test::task_key> found;
-      for (auto const& need : list.needs_of(task)) {
-        found.push_back(ballast_test::key_of(list.tasks[need.task]));
-      }
-      ASSERT_THAT(found, UnorderedElementsAreArray(expected));
-    }
-  }
-}
-
-TEST(TaskList, WaitsForTheTaskBeforeFirstThenForTransfers)
-{
-  auto const stages = chain_of_stages(3, 3, 7);
-  auto const list = list_tasks(stages, ballast::gpipe{}(stages, 2).value()).value();
-  std::vector<std::pair<std::string, ballast::time_units>> found;
-  for (pipeline_task const& task : {forward(0, 0), forward(1, 1), backward(0, 1)}) {
-    for (auto const& [other, transfer] : list.waits_for(list.find(task))) {
-      found.emplace_back(ballast::detail::text_of(list.tasks[other]), transfer);
-    }
-  }
-  EXPECT_THAT(found, ElementsAre(std::pair(std::string("forward 0 on stage 1"), 0),
-                                 std::pair(std::string("forward 1 on stage 0"), 7),
-                                 std::pair(std::string("forward 1 on stage 1"), 0),
-                                 std::pair(std::string("backward 0 on stage 2"), 7)));
-}
 
 void expect_refused(pipeline_schedule const& schedule, error_code code, std::size_t rank,
                     char const* why)
