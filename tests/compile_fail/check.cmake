@@ -1,48 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D CXX=<compiler> -D SOURCE=<what.cpp> -D INCLUDE=<folders> -P check.cmake
+# cmake -D CXX=<compiler> -D SOURCE=<what.cpp> -D INCLUDE=<folders> [-D CASE=<macro>|-D STANDARD=c++17]
+#   -P check.cmake
 
 set(ENV{LC_ALL} C)  # in other locales compilers quote names with other characters
-
-# "// STANDARD: c++17" in a file says what it is compiled as. Then 20 lines of errors are enough.
-function(compile source status output)
-  set(standard c++20)
-  file(STRINGS ${source} written REGEX "^// STANDARD: ")
-  if(written MATCHES "STANDARD: (.+)$")
-    set(standard ${CMAKE_MATCH_1})
+list(TRANSFORM INCLUDE PREPEND -I)
+set(options -std=c++20)
+if(DEFINED CASE)
+  set(options -std=c++20 -D${CASE})
+  set(line "defined\\(${CASE}\\)  // EXPECT: ")
+elseif(DEFINED STANDARD)
+  set(options -std=${STANDARD})
+  set(line "  // EXPECT: ")
+endif()
+execute_process(COMMAND ${CXX} ${options} -fsyntax-only ${INCLUDE} ${SOURCE}
+  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT DEFINED line)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${SOURCE} must compile, but:\n${output}")
   endif()
-  list(TRANSFORM INCLUDE PREPEND -I OUTPUT_VARIABLE folders)
-  execute_process(COMMAND ${CXX} -std=${standard} -fsyntax-only ${folders} ${source}
-    RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
-  set(${status} ${code} PARENT_SCOPE)
-  set(${output} "${text}" PARENT_SCOPE)
-endfunction()
-
-file(STRINGS ${SOURCE} first_line LIMIT_COUNT 1)
-if(NOT first_line MATCHES "^// EXPECT: (.+)$")
-  message(FATAL_ERROR "${SOURCE}:1: the first line must be '// EXPECT: <regular expression>'")
-endif()
-set(expected "${CMAKE_MATCH_1}")
-
-# The file beside it that compiles, or the one that "// TWIN: file" names.
-string(REGEX REPLACE "\\.cpp$" "_ok.cpp" twin ${SOURCE})
-file(STRINGS ${SOURCE} named REGEX "^// TWIN: ")
-if(named MATCHES "TWIN: (.+)$")
-  cmake_path(REPLACE_FILENAME twin ${CMAKE_MATCH_1})
-endif()
-compile(${twin} status output)
-if(NOT status EQUAL 0)
-  message(FATAL_ERROR "${twin} must compile, but:\n${output}")
+  return()
 endif()
 
-compile(${SOURCE} status output)
 if(status EQUAL 0)
-  message(FATAL_ERROR "${SOURCE} compiles, but must not")
+  message(FATAL_ERROR "${SOURCE} compiles with ${options}, but must not")
 endif()
-
 string(REGEX MATCHALL "\n" line_ends "${output}")
 list(LENGTH line_ends line_count)
-file(STRINGS ${SOURCE} is_older REGEX "^// STANDARD: ")
-if(is_older AND line_count GREATER 20)
+if(DEFINED STANDARD AND line_count GREATER 20)
   message(FATAL_ERROR "${SOURCE} is rejected with ${line_count} lines:\n${output}")
 endif()
 
@@ -54,6 +38,8 @@ if(NOT lines MATCHES "^\n+([^\n]*\n[^\n]*\n[^\n]*)")
   message(FATAL_ERROR "${SOURCE} is rejected without three lines:\n${output}")
 endif()
 set(lines "${CMAKE_MATCH_1}")
+file(STRINGS ${SOURCE} written REGEX "${line}")
+string(REGEX REPLACE ".*// EXPECT: " "" expected "${written}")
 if(NOT lines MATCHES "${expected}")
   message(FATAL_ERROR "${SOURCE} is rejected without a message like '${expected}' in the first three "
     "lines:\n${output}")

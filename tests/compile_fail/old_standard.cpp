@@ -1,5 +1,5 @@
-// EXPECT: ballast needs C\+\+20: compile with -std=c\+\+20
-// STANDARD: c++17
+// SPDX-License-Identifier: Apache-2.0
 #include <ballast/ballast.hpp>
 
-int main() {}
+#if __cplusplus < 202002L  // EXPECT: ballast needs C\+\+20: compile with -std=c\+\+20
+#endif

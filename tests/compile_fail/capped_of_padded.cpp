@@ -1,9 +1,0 @@
-// EXPECT: capped moves samples between packed bags, and its inner policy pads them
-#include <ballast/partition/capped.hpp>
-#include <ballast/partition/padded_batches.hpp>
-
-int main()
-{
-  auto const policy = ballast::capped{ballast::padded_batches{}};
-  return batching_of(policy) == ballast::batching::packed ? 0 : 1;
-}

@@ -1,3 +1,0 @@
-#include <ballast/ballast.hpp>
-
-int main() {}

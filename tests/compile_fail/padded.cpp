@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies that pad, within others that move samples between packed bags.
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/batching.hpp>
+#include <ballast/partition/best_of.hpp>
+#include <ballast/partition/capped.hpp>
+#include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/equal_count.hpp>
+#include <ballast/partition/exact.hpp>
+#include <ballast/partition/least_movement.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/multifit.hpp>
+#include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/refine.hpp>
+
+using ballast::multifit;
+using ballast::padded_batches;
+
+#if defined( \
+    BY_CAPPED)  // EXPECT: capped moves samples between packed bags, and its inner policy pads them
+auto const policy = ballast::capped{padded_batches{}};
+#elif defined(BY_EXACT)  // EXPECT: exact searches packed bags, and its inner policy pads them
+auto const policy = ballast::exact{padded_batches{}};
+#elif defined( \
+    BY_REFINE)  // EXPECT: refine exchanges samples of packed bags, and its inner policy pads them
+auto const policy = ballast::refine{padded_batches{}};
+#elif defined( \
+    BY_LEAST_MOVEMENT)  // EXPECT: least_movement moves samples between packed bags, and its inner policy pads
+auto const policy = ballast::least_movement{padded_batches{}};
+#elif defined(AND_COUNTED)  // EXPECT: least_movement changes how many samples a bag has
+auto const policy = ballast::least_movement{ballast::equal_count{}};
+#elif defined(AND_PACKED)   // EXPECT: best_of compares plans of one kind
+auto const policy = ballast::best_of{padded_batches{}, ballast::longest_processing_time{}};
+#elif defined(ALIKE)        // EXPECT: pad whole samples while others
+auto const policy = ballast::best_of{padded_batches{}, ballast::attention_padded_batches{}};
+#else
+auto const policy =
+    ballast::best_of{ballast::capped{multifit{}}, ballast::exact{multifit{}},
+                     ballast::refine{multifit{}}, ballast::least_movement{multifit{}}};
+auto const padding = ballast::best_of{padded_batches{}, padded_batches{.orders = 0}};
+auto const alike =
+    ballast::best_of{ballast::conv_transformer_batches{}, ballast::attention_padded_batches{}};
+#endif
+
+bool packs()
+{
+  return batching_of(policy) == ballast::batching::packed;
+}
