@@ -3,9 +3,11 @@
 
 using namespace ballast::literals;
 
-#if defined(SYNTAX)  // EXPECT: a_bag_specification_reads_like_g1n2_plus_g4n1
+#if defined(SYNTAX)
+// EXPECT: a_bag_specification_reads_like_g1n2_plus_g4n1
 constexpr ballast::bag_spec bags = "g1n2+n1"_bags;
-#elif defined(ZERO)  // EXPECT: a_bag_specification_has_no_zero
+#elif defined(ZERO)
+// EXPECT: a_bag_specification_has_no_zero
 constexpr ballast::bag_spec bags = "g1n2+g0n1"_bags;
 #else
 constexpr ballast::bag_spec bags = "g1n2+g1n1"_bags;

@@ -6,13 +6,15 @@
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/transformer_shape.hpp>
 
-#if defined(OF_AN_UNKNOWN_MODEL)  // EXPECT: no_known_model_has_this_name
+#if defined(OF_AN_UNKNOWN_MODEL)
+// EXPECT: no_known_model_has_this_name
 constexpr auto shape = ballast::known_shape("llama3-8");
 #else
 constexpr auto shape = ballast::known_shape("llama3-8b");
 #endif
 
-#if defined(OF_NEGATIVE_GAMMA)  // EXPECT: gamma_is_finite_and_not_negative
+#if defined(OF_NEGATIVE_GAMMA)
+// EXPECT: gamma_is_finite_and_not_negative
 constexpr auto cost = ballast::gamma_corrected(shape, -0.405);
 #else
 constexpr auto cost = ballast::gamma_corrected(shape, 0.405);
@@ -20,7 +22,8 @@ constexpr auto cost = ballast::gamma_corrected(shape, 0.405);
 
 ballast::cost_units price()
 {
-#if defined(OF_FLOATING_POINT)  // EXPECT: cost_model
+#if defined(OF_FLOATING_POINT)
+  // EXPECT: cost_model
   auto const constant = [](ballast::tokens) { return 0.5; };
 #else
   auto const constant = [](ballast::tokens) { return 1; };

@@ -3,18 +3,23 @@
 
 using namespace ballast::literals;
 
-#if defined(FLAG)  // EXPECT: a_flag_of_a_cost_is_0_or_1.*"causal"
+#if defined(FLAG)
+// EXPECT: a_flag_of_a_cost_is_0_or_1.*"causal"
 constexpr auto cost = "transformer:d=3072,causal=2"_cost;
-#elif defined(KEY)     // EXPECT: a_cost_has_no_such_key.*"gama"
+#elif defined(KEY)
+// EXPECT: a_cost_has_no_such_key.*"gama"
 constexpr auto cost = "transformer:d=3072,gama=0.405"_cost;
-#elif defined(NUMBER)  // EXPECT: a_value_of_a_cost_is_a_number_without_sign_or_exponent.*"gamma"
+#elif defined(NUMBER)
+// EXPECT: a_value_of_a_cost_is_a_number_without_sign_or_exponent.*"gamma"
 constexpr auto cost = "transformer:d=3072,gamma=1e3"_cost;
-#elif defined(SHAPE)   // EXPECT: a_dimension_of_a_transformer_is_at_least_1
+#elif defined(SHAPE)
+// EXPECT: a_dimension_of_a_transformer_is_at_least_1
 constexpr auto cost = "transformer:d=0"_cost;
-#elif defined(SIZE)    // EXPECT: a_transformer_needs_its_hidden_size.*"d"
+#elif defined(SIZE)
+// EXPECT: a_transformer_needs_its_hidden_size.*"d"
 constexpr auto cost = "transformer:layers=2,gamma=0.405"_cost;
-#elif defined( \
-    SYNTAX)  // EXPECT: a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens.*"transformers"
+#elif defined(SYNTAX)
+// EXPECT: a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens.*"transformers"
 constexpr auto cost = "transformers"_cost;
 #else
 constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;

@@ -4,12 +4,14 @@
 using ballast::bag_id;
 using ballast::rank_id;
 
-#if defined(ARITHMETIC)  // EXPECT: (no match for|invalid operands).*rank_id
+#if defined(ARITHMETIC)
+// EXPECT: (no match for|invalid operands).*rank_id
 rank_id next(rank_id rank)
 {
   return rank + 1;
 }
-#elif defined(MIXED)  // EXPECT: (no match for|invalid operands).*rank_id.*bag_id
+#elif defined(MIXED)
+// EXPECT: (no match for|invalid operands).*rank_id.*bag_id
 bool same_place(rank_id rank, bag_id bag)
 {
   return rank == bag;

@@ -5,7 +5,8 @@
 
 struct fixed {
   ballast::tokens length = 7;
-#if defined(OF_NO_DISTRIBUTION)  // EXPECT: length_distribution
+#if defined(OF_NO_DISTRIBUTION)
+// EXPECT: length_distribution
 #else
   ballast::tokens operator()(ballast::random_source&) const { return length; }
 #endif

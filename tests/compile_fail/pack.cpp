@@ -7,7 +7,8 @@
 
 bool packs(std::vector<ballast::tokens> const& lengths)
 {
-#if defined(BY_NO_POLICY)  // EXPECT: packing_policy
+#if defined(BY_NO_POLICY)
+  // EXPECT: packing_policy
   return ballast::pack_to_capacity(lengths, 8192, [](int) {}).has_value();
 #else
   return ballast::pack_to_capacity(lengths, 8192, ballast::first_fit_decreasing{}).has_value();

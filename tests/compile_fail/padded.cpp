@@ -16,22 +16,26 @@
 using ballast::multifit;
 using ballast::padded_batches;
 
-#if defined( \
-    BY_CAPPED)  // EXPECT: capped moves samples between packed bags, and its inner policy pads them
+#if defined(BY_CAPPED)
+// EXPECT: capped moves samples between packed bags, and its inner policy pads them
 auto const policy = ballast::capped{padded_batches{}};
-#elif defined(BY_EXACT)  // EXPECT: exact searches packed bags, and its inner policy pads them
+#elif defined(BY_EXACT)
+// EXPECT: exact searches packed bags, and its inner policy pads them
 auto const policy = ballast::exact{padded_batches{}};
-#elif defined( \
-    BY_REFINE)  // EXPECT: refine exchanges samples of packed bags, and its inner policy pads them
+#elif defined(BY_REFINE)
+// EXPECT: refine exchanges samples of packed bags, and its inner policy pads them
 auto const policy = ballast::refine{padded_batches{}};
-#elif defined( \
-    BY_LEAST_MOVEMENT)  // EXPECT: least_movement moves samples between packed bags, and its inner policy pads
+#elif defined(BY_LEAST_MOVEMENT)
+// EXPECT: least_movement moves samples between packed bags, and its inner policy pads
 auto const policy = ballast::least_movement{padded_batches{}};
-#elif defined(AND_COUNTED)  // EXPECT: least_movement changes how many samples a bag has
+#elif defined(AND_COUNTED)
+// EXPECT: least_movement changes how many samples a bag has
 auto const policy = ballast::least_movement{ballast::equal_count{}};
-#elif defined(AND_PACKED)   // EXPECT: best_of compares plans of one kind
+#elif defined(AND_PACKED)
+// EXPECT: best_of compares plans of one kind
 auto const policy = ballast::best_of{padded_batches{}, ballast::longest_processing_time{}};
-#elif defined(ALIKE)        // EXPECT: pad whole samples while others
+#elif defined(ALIKE)
+// EXPECT: pad whole samples while others
 auto const policy = ballast::best_of{padded_batches{}, ballast::attention_padded_batches{}};
 #else
 auto const policy =

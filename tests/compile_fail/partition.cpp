@@ -23,25 +23,32 @@ int main()
   auto const words = &document::words;
   auto const others = [](char const*) { return 1; };
   auto const half = [](document) { return 0.5; };
-#if defined(BY_HALF_A_LENGTH)  // EXPECT: the_length_of_a_sample_must_be_an_integer
+#if defined(BY_HALF_A_LENGTH)
+  // EXPECT: the_length_of_a_sample_must_be_an_integer
   auto const plan = ballast::partition(documents, bags, policy, words, half);
-#elif defined( \
-    BY_NO_POLICY)  // EXPECT: the_policy_must_take_a_partition_problem_loads_owner_and_workspace
+#elif defined(BY_NO_POLICY)
+  // EXPECT: the_policy_must_take_a_partition_problem_loads_owner_and_workspace
   auto const plan = ballast::partition(documents, bags, [](int) {}, words, words);
-#elif defined(BY_THE_COST_OF_OTHERS)    // EXPECT: cost_of_must_take_a_sample
+#elif defined(BY_THE_COST_OF_OTHERS)
+  // EXPECT: cost_of_must_take_a_sample
   auto const plan = ballast::partition(documents, bags, policy, others, words);
-#elif defined(BY_THE_LENGTH_OF_OTHERS)  // EXPECT: length_of_must_take_a_sample
+#elif defined(BY_THE_LENGTH_OF_OTHERS)
+  // EXPECT: length_of_must_take_a_sample
   auto const plan = ballast::partition(documents, bags, policy, words, others);
-#elif defined(OF_A_NUMBER)              // EXPECT: samples_must_be_a_range_that_can_be_read_twice
+#elif defined(OF_A_NUMBER)
+  // EXPECT: samples_must_be_a_range_that_can_be_read_twice
   auto const plan = ballast::partition(4, bags, policy, words, words);
-#elif defined(OF_A_RESULT)  // EXPECT: bags_must_be_the_value_of_the_result_not_the_result
+#elif defined(OF_A_RESULT)
+  // EXPECT: bags_must_be_the_value_of_the_result_not_the_result
   auto const plan = ballast::partition(documents, laid_out, policy, words, words);
-#elif defined( \
-    OF_FLOATING_POINT)  // EXPECT: the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ
+#elif defined(OF_FLOATING_POINT)
+  // EXPECT: the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ
   auto const plan = ballast::partition(documents, bags, policy, half, words);
-#elif defined(WITHOUT_LAYOUT)  // EXPECT: bags_must_be_a_bag_layout_as_lay_out_makes_it
+#elif defined(WITHOUT_LAYOUT)
+  // EXPECT: bags_must_be_a_bag_layout_as_lay_out_makes_it
   auto const plan = ballast::partition(documents, 8, policy, words, words);
-#elif defined(WITHOUT_LENGTH)  // EXPECT: samples_that_are_no_integers_need_length_of
+#elif defined(WITHOUT_LENGTH)
+  // EXPECT: samples_that_are_no_integers_need_length_of
   auto const plan = ballast::partition(documents, bags, policy, words);
 #else
   auto const plan = ballast::partition(documents, bags, policy, words, words);

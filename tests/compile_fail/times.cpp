@@ -9,7 +9,8 @@
 bool sums(std::vector<std::vector<ballast::sample_id>> const& microbatches,
           std::vector<ballast::tokens> const& lengths)
 {
-#if defined(OF_NO_MODULE)  // EXPECT: module_times_projection
+#if defined(OF_NO_MODULE)
+  // EXPECT: module_times_projection
   auto const times_of = [](ballast::tokens length) { return length; };
 #else
   auto const times_of = [](ballast::tokens length) {

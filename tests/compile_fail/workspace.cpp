@@ -4,8 +4,8 @@
 #include <string>
 
 // Nobody would run the destructors of what a frame gives back.
-#if defined( \
-    OF_OWNERS)  // EXPECT: (no matching function for call|no matching member function for call)
+#if defined(OF_OWNERS)
+// EXPECT: (no matching function for call|no matching member function for call)
 using element = std::string;
 #else
 using element = int;
