@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four ranks, here threads, that read samples of different lengths, move them to where the plan
-// wants them, and back.
+// wants them, and back: with one object, and call by call.
 
 #include <ballast/ballast.hpp>
 #include <ballast/comm.hpp>
+#include <ballast/runtime/step_balancer.hpp>
 
 #include <cstdio>
 #include <vector>
@@ -11,12 +12,27 @@
 int main()
 {
   using namespace ballast;
-  // [first_route]
+  // [first_step]
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
   auto const bags = lay_out("g2n1+g1n2"_bags, 4).value();
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
 
   run_ranks(4, [&](auto& comm) {  // mpi_communicator and nccl_communicator have the same calls
+    step_balancer balancer(comm, bags, cost, refine{});
+    or_throw(balancer.plan(read[to_index(comm.rank())]));  // every step, and what follows
+
+    std::vector<float> x(balancer.rows_read() * 16);  // 16 numbers for each token
+    std::vector<float> x_there(balancer.rows_computed() * 16);
+    or_throw(balancer.route(rows_of(x, x_there, 16)));
+    // here the model computes x_there, with attention inside the bags
+    or_throw(balancer.reverse_route(rows_of(x_there, x, 16)));
+    std::printf("rank %zu: %5zu tokens read, %5zu to compute\n", to_index(comm.rank()),
+                balancer.rows_read(), balancer.rows_computed());
+  });
+  // [first_step]
+
+  // [first_route]
+  run_ranks(4, [&](auto& comm) {
     auto const all = gather_samples(comm, read[to_index(comm.rank())]).value();
     auto const plan = ballast::partition(all.samples, bags, refine{}, cost).value();
     auto const to_compute = plan_route(place_as_read(all), place(plan, bags).value(), comm.rank());
@@ -26,8 +42,6 @@ int main()
     std::vector<float> x_there(static_cast<std::size_t>(to_compute.rows_after) * 16);
     or_throw(route(comm, to_compute, memory, rows_of(x, x_there, 16)));
     or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16)));
-    std::printf("rank %zu: %5ld tokens read, %5ld to compute\n", to_index(comm.rank()),
-                to_compute.rows_before, to_compute.rows_after);
   });
   // [first_route]
 }
