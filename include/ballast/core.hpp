@@ -5,6 +5,7 @@
 /// All of ballast/core: identifiers, units, groups, results, exact fractions, digests, random numbers, scratch memory.
 
 // IWYU pragma: begin_exports
+#include <ballast/core/certified.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>

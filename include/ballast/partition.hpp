@@ -3,17 +3,18 @@
 #define BALLAST_PARTITION_HPP
 
 /// All of ballast/partition: who computes what: the front door, policies, bounds, packing, several
-/// dimensions at once.
+/// quantities at once.
 
 // IWYU pragma: begin_exports
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_of.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/conv_transformer_batches.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
@@ -26,6 +27,7 @@
 #include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/movement_lower_bound.hpp>
 #include <ballast/partition/multifit.hpp>
+#include <ballast/partition/no_length.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/fewest_bins_of.hpp>
@@ -44,15 +46,6 @@
 #include <ballast/partition/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
-#include <ballast/partition/vectors/concepts.hpp>
-#include <ballast/partition/vectors/partition_vectors.hpp>
-#include <ballast/partition/vectors/vector_bag_plan.hpp>
-#include <ballast/partition/vectors/vector_exact.hpp>
-#include <ballast/partition/vectors/vector_longest_processing_time.hpp>
-#include <ballast/partition/vectors/vector_lower_bound.hpp>
-#include <ballast/partition/vectors/vector_plan.hpp>
-#include <ballast/partition/vectors/vector_projection.hpp>
-#include <ballast/partition/vectors/vector_refine.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_PARTITION_HPP

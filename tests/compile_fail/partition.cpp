@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -22,6 +24,7 @@ int main()
   ballast::longest_processing_time const policy;
   auto const words = &document::words;
   auto const others = [](char const*) { return 1; };
+  auto const both = [](document const& each) { return ballast::cost_vector<2>{each.words, 1}; };
   auto const half = [](document) { return 0.5; };
 #if defined(BY_HALF_A_LENGTH)
   // EXPECT: the_length_of_a_sample_must_be_an_integer
@@ -29,6 +32,9 @@ int main()
 #elif defined(BY_NO_POLICY)
   // EXPECT: the_policy_must_take_a_partition_problem_loads_owner_and_workspace
   auto const plan = ballast::partition(documents, bags, [](int) {}, words, words);
+#elif defined(BY_NO_POLICY_OF_SEVERAL_COSTS)
+  // EXPECT: the_policy_must_take_a_cost_vector_problem_loads_owner_and_workspace
+  auto const plan = ballast::partition(documents, bags, ballast::round_robin{}, both, words);
 #elif defined(BY_THE_COST_OF_OTHERS)
   // EXPECT: cost_of_must_take_a_sample
   auto const plan = ballast::partition(documents, bags, policy, others, words);
@@ -53,5 +59,6 @@ int main()
 #else
   auto const plan = ballast::partition(documents, bags, policy, words, words);
 #endif
-  return plan && laid_out && policy == policy ? bags.size() == 8 : 1;
+  auto const by_both = ballast::partition(documents, bags, policy, both, words);
+  return plan && by_both && laid_out && policy == policy ? bags.size() == 8 : 1;
 }

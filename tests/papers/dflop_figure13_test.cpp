@@ -8,8 +8,8 @@
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/partition/vectors/partition_vectors.hpp>
-#include <ballast/partition/vectors/vector_refine.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/given_order.hpp>
 #include <ballast/pipeline/insertion.hpp>
@@ -34,7 +34,7 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 using ballast::sample_id;
 using ballast::stage_time;
 using ballast::to_index;
@@ -127,12 +127,14 @@ class DflopFigure13 : public testing::TestWithParam<setting> {
   {
     microbatches all;
     auto const costs_of = [&](sample const& each) { return times_of_.of_stages(each); };
-    auto const plan =
-        ballast::partition_vectors(step, replicas, ballast::vector_refine{}, costs_of).value();
+    auto const plan = ballast::partition(step, ballast::one_gpu_bags(replicas), ballast::refine{},
+                                         costs_of, ballast::no_length{})
+                          .value();
     for (auto const of_replica : plan.samples) {
       auto const cost_of = [&](sample_id id) { return costs_of(step[to_index(id)]); };
-      auto const filled =
-          ballast::partition_vectors(of_replica, count, ballast::vector_refine{}, cost_of).value();
+      auto const filled = ballast::partition(of_replica, ballast::one_gpu_bags(count),
+                                             ballast::refine{}, cost_of, ballast::no_length{})
+                              .value();
       for (auto const places : filled.samples) {
         auto& next = all.emplace_back();
         for (sample_id const place : places) { next.push_back(of_replica[to_index(place)]); }

@@ -1,4 +1,5 @@
-#include <ballast/partition/partition.hpp>  // first: proves it is self-contained
+#include <ballast/partition/padded_batches.hpp>  // first: proves it is self-contained
+#include <ballast/partition/partition.hpp>
 
 #include "../support/counted_allocations.hpp"
 #include "../support/policy_checks.hpp"
@@ -587,6 +588,31 @@ TEST(Partition, AllocatesNothingInTheSteadyState)  // Ensures (4)
   expect_no_allocation(ballast::round_robin{});
   expect_no_allocation(longest_processing_time{});
   expect_no_allocation(greedy_knapsack{});
+}
+
+TEST(Partition, RefusesPaddedLoadsThatCouldOverflow)
+{
+  constexpr auto most = ballast::no_cost - 1;
+  std::vector<ballast::tokens> const lengths{1, 2, 1};
+  auto const plan_with = [&](ballast::cost_units longest) {
+    return ballast::partition(
+        lengths, ballast::one_gpu_bags(1), ballast::padded_batches{},
+        [longest](ballast::tokens length) { return length == 2 ? longest : 1; });
+  };
+  EXPECT_TRUE(plan_with(most / 3));
+  auto const overflow = plan_with(most / 3 + 1);
+  ASSERT_FALSE(overflow);
+  EXPECT_EQ(overflow.error().code, ballast::error_code::out_of_range);
+  EXPECT_EQ(overflow.error().position, 1U);
+}
+
+TEST(Partition, TakesALimitOfMoreThan63BitsForNone)
+{
+  std::vector<ballast::bag> const two_and_one{{ballast::rank_id{0}, 2}, {ballast::rank_id{2}, 1}};
+  std::vector<ballast::tokens> const lengths{4, 5, 4};
+  EXPECT_TRUE(ballast::partition(
+      lengths, ballast::bag_layout(two_and_one), ballast::longest_processing_time{},
+      [](ballast::tokens length) { return length; }, {.most_per_gpu = ballast::no_cost - 1}));
 }
 
 }  // namespace

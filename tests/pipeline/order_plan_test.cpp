@@ -27,14 +27,14 @@ TEST(OrderPlan, HasNoGapWhereThereIsNothingToDo)
 
 TEST(OrderPlan, SaysHowFarItCanBeFromTheBest)
 {
-  order_plan const plan{.order = {}, .makespan = 5, .makespan_given = 8, .lower_bound = 4};
+  order_plan const plan{{.makespan = 5, .lower_bound = 4}, {}, 8};
   EXPECT_EQ(plan.gap(), 0.25);
   EXPECT_FALSE(plan.proven_optimal());
 }
 
 TEST(OrderPlan, HasADigestOfItsOrderAndMakespan)
 {
-  order_plan const plan{.order = {microbatch_id{1}, microbatch_id{0}}, .makespan = 5};
+  order_plan const plan{{.makespan = 5, .lower_bound = 0}, {microbatch_id{1}, microbatch_id{0}}};
   order_plan other = plan;
   other.lower_bound = 3;
   EXPECT_EQ(other.digest(), plan.digest());

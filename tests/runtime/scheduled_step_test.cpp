@@ -9,7 +9,7 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 using ballast::sample_id;
 using ballast::scheduled_step;
 using testing::ElementsAre;
@@ -24,8 +24,8 @@ scheduled_step<2> two_groups()
   step.stages = {{0, 0, 1, 1}, {1, 0, 1, 1}, {1, 1, 1, 1}};
   step.times.assign(2, ballast::pipeline_times(2, 3));
   step.replicas = {2, 4};
-  step.owner[0] = {bin_id{0}, bin_id{3}, bin_id{1}, bin_id{2}, bin_id{3}, bin_id{0}};
-  step.owner[1] = {bin_id{0}, bin_id{6}, bin_id{3}, bin_id{5}, bin_id{7}, bin_id{1}};
+  step.owner[0] = {bag_id{0}, bag_id{3}, bag_id{1}, bag_id{2}, bag_id{3}, bag_id{0}};
+  step.owner[1] = {bag_id{0}, bag_id{6}, bag_id{3}, bag_id{5}, bag_id{7}, bag_id{1}};
   step.samples[0].collect(step.owner[0], 4);
   step.samples[1].collect(step.owner[1], 8);
   return step;
@@ -53,7 +53,7 @@ TEST(ScheduledStep, HasADigestOfAllThatRanksHaveToAgreeOn)
   other.number = 5;
   EXPECT_NE(other.digest(), step.digest());
   other = step;
-  other.owner[1][2] = bin_id{2};
+  other.owner[1][2] = bag_id{2};
   EXPECT_NE(other.digest(), step.digest());
   other = step;
   other.makespan = 1;

@@ -3,12 +3,12 @@
 #define BALLAST_TESTS_SUPPORT_BAG_VECTORS_HPP
 
 #include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/vectors/concepts.hpp>
-#include <ballast/partition/vectors/vector_bag_plan.hpp>
+#include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
@@ -73,9 +73,9 @@ struct bag_vector_problem {
   bool limited = step.most_per_gpu != ballast::partition_constraints::no_limit;
   std::vector<std::int64_t> capacities = limited ? step.capacities() : std::vector<std::int64_t>{};
 
-  [[nodiscard]] ballast::vector_problem<D> view() const
+  [[nodiscard]] ballast::cost_vector_problem<D> view() const
   {
-    ballast::vector_problem<D> problem{step.costs, step.lengths, step.gpus, speeds};
+    ballast::cost_vector_problem<D> problem{step.costs, step.lengths, step.gpus, speeds};
     if (limited) {
       problem.weights = step.weights;
       problem.capacities = capacities;

@@ -3,8 +3,8 @@
 #define BALLAST_TESTS_SUPPORT_ROOMS_ORACLE_HPP
 
 #include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/bin_id.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@ template <class Bins>
 void expect_tightest_bins(Bins bins, std::size_t count, std::int64_t capacity, std::uint64_t seed)
 {
   ballast::random_source random(seed);
-  std::map<std::int64_t, std::vector<ballast::bin_id>> oracle;
-  std::vector<ballast::bin_id> outside;
+  std::map<std::int64_t, std::vector<ballast::bag_id>> oracle;
+  std::vector<ballast::bag_id> outside;
   for (std::size_t bin = 0; bin < count; ++bin) {
-    outside.push_back(ballast::to_id<ballast::bin_id>(bin));
+    outside.push_back(ballast::to_id<ballast::bag_id>(bin));
   }
   std::int64_t const distinct = capacity < 20 ? capacity : 20;  // so that rooms are often equal
   for (int step = 0; step < 5000; ++step) {
@@ -35,7 +35,7 @@ void expect_tightest_bins(Bins bins, std::size_t count, std::int64_t capacity, s
       continue;
     }
     auto const expected = oracle.lower_bound(value);
-    ballast::bin_id bin{};
+    ballast::bag_id bin{};
     std::int64_t room = -1;
     bool const found = bins.take_tightest(value, bin, room);
     ASSERT_EQ(found, expected != oracle.end()) << "step " << step;

@@ -6,11 +6,12 @@
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
-#include <ballast/partition/vectors/partition_vectors.hpp>
+#include <ballast/partition/partition.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace ballast_test {
@@ -21,6 +22,16 @@ struct vector_instance {
   std::vector<ballast::cost_vector<D>> costs;
   std::size_t bins = 1;
 };
+
+/// Plans samples without lengths in equal bags.
+template <class Samples, class Policy, class CostOf = std::identity>
+auto plan_in_bins(Samples const& samples, std::size_t bins, Policy const& policy,
+                  CostOf const& cost_of = {},
+                  ballast::partition_constraints const& constraints = {})
+{
+  return ballast::partition(samples, ballast::one_gpu_bags(bins), policy, cost_of,
+                            ballast::no_length{}, constraints);
+}
 
 /// A random step: ties, zeros, samples with no work in some dimension, and dimensions of which one
 /// has hardly any work are frequent.
@@ -44,7 +55,7 @@ vector_instance<D> random_vectors(ballast::random_source& random, std::size_t mo
 /// The loads that owners make, from bins that are empty.
 template <std::size_t D>
 std::vector<ballast::cost_vector<D>> loads_of(vector_instance<D> const& step,
-                                              std::vector<ballast::bin_id> const& owner)
+                                              std::vector<ballast::bag_id> const& owner)
 {
   std::vector<ballast::cost_vector<D>> loads(step.bins, ballast::cost_vector<D>{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
@@ -65,12 +76,13 @@ ballast::cost_units largest_load(std::vector<ballast::cost_vector<D>> const& loa
 
 /// What every policy promises, recomputed from the owners alone.
 template <std::size_t D>
-void expect_valid_vector_plan(vector_instance<D> const& step, ballast::vector_plan<D> const& plan)
+void expect_valid_vector_plan(vector_instance<D> const& step,
+                              ballast::cost_vector_plan<D> const& plan)
 {
   ASSERT_EQ(plan.owner.size(), step.costs.size());
-  for (ballast::bin_id const bin : plan.owner) { ASSERT_LT(to_index(bin), step.bins); }
+  for (ballast::bag_id const bin : plan.owner) { ASSERT_LT(to_index(bin), step.bins); }
   EXPECT_EQ(plan.loads, loads_of(step, plan.owner));
-  EXPECT_EQ(plan.makespan, largest_load(plan.loads));
+  EXPECT_EQ(plan.makespan, ballast::ratio{largest_load(plan.loads)});
   EXPECT_LE(plan.lower_bound, plan.makespan);
 }
 
@@ -81,7 +93,7 @@ void expect_valid_vector_plans(Policy const& policy, std::uint64_t seed)
 {
   ballast::random_source random(seed);
   auto const try_dimensions = [&]<std::size_t D>(vector_instance<D> const& step) {
-    auto const plan = ballast::partition_vectors(step.costs, step.bins, policy);
+    auto const plan = plan_in_bins(step.costs, step.bins, policy);
     ASSERT_TRUE(plan) << plan.error().message;
     expect_valid_vector_plan(step, *plan);
   };
@@ -100,9 +112,9 @@ void expect_starting_vectors_counted(Policy const& policy)
   std::vector<ballast::cost_vector<2>> const costs{{5, 1}, {4, 4}, {1, 3}};
   std::vector<ballast::cost_vector<2>> loads{{100, 0}, {1, 90}};
   auto expected = loads;
-  std::vector<ballast::bin_id> owner(3);
+  std::vector<ballast::bag_id> owner(3);
   ballast::workspace memory;
-  policy(ballast::vector_problem<2>{costs}, std::span(loads), std::span(owner), memory);
+  policy(ballast::cost_vector_problem<2>{costs}, std::span(loads), std::span(owner), memory);
   for (std::size_t sample = 0; sample < 3; ++sample) {
     for (std::size_t d = 0; d < 2; ++d) {
       expected.at(to_index(owner[sample]))[d] += costs[sample][d];

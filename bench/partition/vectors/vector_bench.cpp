@@ -1,9 +1,9 @@
 #include "../../common/workloads.hpp"  // defines: bench::lognormal_lengths, ...
 
 #include <benchmark/benchmark.h>
-#include <ballast/partition/vectors/partition_vectors.hpp>
-#include <ballast/partition/vectors/vector_longest_processing_time.hpp>
-#include <ballast/partition/vectors/vector_refine.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -63,8 +63,8 @@ enum class looked_at { llm, sum };
 struct one_number_lpt {
   looked_at what = looked_at::sum;
 
-  void operator()(ballast::vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
-                  std::span<ballast::bin_id> owner, ballast::workspace&) const
+  void operator()(ballast::cost_vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace&) const
   {
     auto const number = [this](cost_vector<2> const& cost) {
       return what == looked_at::llm ? cost[1] : cost[0] + cost[1];
@@ -88,7 +88,7 @@ struct one_number_lpt {
     for (std::size_t const sample : order) {
       std::ranges::pop_heap(heap, heavier);
       open_bin& lightest = heap.back();
-      owner[sample] = ballast::to_id<ballast::bin_id>(lightest.bin);
+      owner[sample] = ballast::to_id<ballast::bag_id>(lightest.bin);
       lightest.load += number(problem.costs[sample]);
       for (std::size_t d = 0; d < 2; ++d) { loads[lightest.bin][d] += problem.costs[sample][d]; }
       std::ranges::push_heap(heap, heavier);
@@ -104,16 +104,17 @@ template <class Policy>
 void plan_vectors(benchmark::State& state, Policy policy)
 {
   auto const samples = static_cast<std::size_t>(state.range(0));
-  auto const bins = static_cast<std::size_t>(state.range(1));
+  auto const bags = ballast::one_gpu_bags(static_cast<std::size_t>(state.range(1)));
   std::vector<std::vector<cost_vector<2>>> steps(samples < 10'000 ? 20 : 3);
   for (std::size_t step = 0; step < steps.size(); ++step) {
     steps[step] = encoder_and_llm(samples, state.range(2), 42 + step).costs;
   }
-  ballast::vector_plan<2> plan;
+  ballast::cost_vector_plan<2> plan;
   ballast::workspace memory;
   auto const plan_step = [&](std::size_t step) {
-    bool const done =
-        ballast::partition_vectors_into(plan, memory, steps[step], bins, policy).has_value();
+    bool const done = ballast::partition_into(plan, memory, steps[step], bags, policy,
+                                              std::identity{}, ballast::no_length{})
+                          .has_value();
     benchmark::DoNotOptimize(done);
   };
   double sum = 0;
@@ -147,9 +148,8 @@ void vector_grid(benchmark::internal::Benchmark* rows)
 
 BENCHMARK_CAPTURE(plan_vectors, lpt_of_llm, one_number_lpt{looked_at::llm})->Apply(vector_grid);
 BENCHMARK_CAPTURE(plan_vectors, lpt_of_sum, one_number_lpt{looked_at::sum})->Apply(vector_grid);
-BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::vector_longest_processing_time{})
-    ->Apply(vector_grid);
-BENCHMARK_CAPTURE(plan_vectors, vector_refine, ballast::vector_refine{})->Apply(vector_grid);
+BENCHMARK_CAPTURE(plan_vectors, vector_lpt, ballast::longest_processing_time{})->Apply(vector_grid);
+BENCHMARK_CAPTURE(plan_vectors, refine, ballast::refine{})->Apply(vector_grid);
 
 // Baselines where bags hold so many tokens and GPUs are of two speeds: in turn to the next bag with
 // room; and by the LLM's time, longest first, to the bag with room that then finishes first.
@@ -157,8 +157,8 @@ enum class goes_to { next, earliest };
 struct first_with_room {
   goes_to what = goes_to::next;
 
-  void operator()(ballast::vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
-                  std::span<ballast::bin_id> owner, ballast::workspace&) const
+  void operator()(ballast::cost_vector_problem<2> const& problem, std::span<cost_vector<2>> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace&) const
   {
     std::vector<std::int64_t> room(problem.capacities.begin(), problem.capacities.end());
     std::vector<std::size_t> order(owner.size());
@@ -182,7 +182,7 @@ struct first_with_room {
       }
       if (best == loads.size()) { continue; }  // no room: the step is refused
       turn = what == goes_to::next ? best + 1 : 0;
-      owner[sample] = ballast::to_id<ballast::bin_id>(best);
+      owner[sample] = ballast::to_id<ballast::bag_id>(best);
       room[best] -= problem.weights[sample];
       for (std::size_t d = 0; d < 2; ++d) { loads[best][d] += problem.costs[sample][d]; }
     }
@@ -206,7 +206,7 @@ void vectors_in_bags(benchmark::State& state, Policy policy)
   std::vector<std::uint32_t> speeds(gpus, 100);
   for (std::size_t gpu = 1; gpu < gpus; gpu += 2) { speeds[gpu] = 60; }
   auto const bags = ballast::one_gpu_bags(gpus).with_speeds(speeds);
-  ballast::vector_bag_plan<2> plan;
+  ballast::cost_vector_plan<2> plan;
   ballast::workspace memory;
   std::vector<std::size_t> numbers(samples);
   std::iota(numbers.begin(), numbers.end(), std::size_t{0});
@@ -215,8 +215,8 @@ void vectors_in_bags(benchmark::State& state, Policy policy)
     tokens const most = all * (1000 + state.range(2)) / (1000 * static_cast<tokens>(gpus)) + 1;
     auto const costs_of = [&](std::size_t sample) { return step.costs[sample]; };
     auto const length_of = [&](std::size_t sample) { return step.lengths[sample]; };
-    return ballast::partition_vectors_into(plan, memory, numbers, bags, policy, costs_of, length_of,
-                                           {.most_per_gpu = most})
+    return ballast::partition_into(plan, memory, numbers, bags, policy, costs_of, length_of,
+                                   {.most_per_gpu = most})
         .has_value();
   };
   double sum = 0;
@@ -249,8 +249,7 @@ void bag_grid(benchmark::internal::Benchmark* rows)
 
 BENCHMARK_CAPTURE(vectors_in_bags, round_robin, first_with_room{goes_to::next})->Apply(bag_grid);
 BENCHMARK_CAPTURE(vectors_in_bags, lpt_of_llm, first_with_room{goes_to::earliest})->Apply(bag_grid);
-BENCHMARK_CAPTURE(vectors_in_bags, vector_lpt, ballast::vector_longest_processing_time{})
-    ->Apply(bag_grid);
-BENCHMARK_CAPTURE(vectors_in_bags, vector_refine, ballast::vector_refine{})->Apply(bag_grid);
+BENCHMARK_CAPTURE(vectors_in_bags, vector_lpt, ballast::longest_processing_time{})->Apply(bag_grid);
+BENCHMARK_CAPTURE(vectors_in_bags, refine, ballast::refine{})->Apply(bag_grid);
 
 }  // namespace

@@ -10,10 +10,16 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
 #include <ballast/partition/detail/search/makespan_search.hpp>
+#include <ballast/partition/detail/vectors/enumerate_vectors.hpp>
+#include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
 #include <ballast/partition/refine.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -46,17 +52,28 @@ namespace ballast::inline v0 {
 /// Complexity  the inner policy and O(nodes); a node is one sample looked at.
 /// Source      `detail::bag_completion`, `detail::column_generation`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
 ///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
-template <partition_policy Inner = refine<>>
+///
+/// **By several quantities** it tries all plans, and is meant for up to about twenty samples; with
+/// more the nodes end, and the plan is nearly always the inner policy's. Bags of several speeds keep
+/// the inner policy's plan, and so do steps of more than 2^14 samples times bags.
+///
+/// Ensures     (5) every sample that found room has one bag, which it fits, and no bag weighs more
+///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the capacities
+///             (6) where the search came to its end, no plan is better
+/// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
+template <class Inner = refine<>>
 struct exact {
-  static_assert(packed_policy<Inner>,
+  static_assert(!detail::known_to_pad<Inner>,
                 "exact searches packed bags, and its inner policy pads them: use that policy by "
                 "itself");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t nodes = std::uint64_t{1} << 24;
+  std::uint64_t vector_nodes = std::uint64_t{1} << 16;  ///< by several quantities: bags looked at
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
+    requires partition_policy<Inner>
   {
     BALLAST_EXPECTS(batching_of(inner) == batching::packed,
                     "exact searches packed bags, and its inner policy pads them");
@@ -70,6 +87,27 @@ struct exact {
     return detail::makespan_search(problem, starts, scratch)(bound, left, loads, owner);
   }
 
+  template <std::size_t D>
+    requires cost_vector_policy<Inner, D>
+  void operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bag_id> owner, workspace& memory) const
+  {
+    constexpr std::size_t most_choices = std::size_t{1} << 14;
+    detail::expect_policy_arrays<D>(problem, loads, owner);
+    auto scratch = memory.open();
+    bool const searched = vector_nodes > 0 && !owner.empty() && problem.one_speed() &&
+                          owner.size() <= most_choices / loads.size();
+    std::span<cost_vector<D>> const starts =
+        scratch.take<cost_vector<D>>(searched ? loads.size() : 0);
+    std::copy_n(loads.begin(), starts.size(), starts.begin());
+    inner(problem, loads, owner, memory);
+    if (!searched ||
+        (!problem.capacities.empty() && !detail::keeps_to_capacities<D>(problem, owner, memory))) {
+      return;
+    }
+    detail::enumerate_vectors<D>(problem, starts, loads, owner, vector_nodes, memory);
+  }
+
   friend bool operator==(exact const&, exact const&) = default;
 };
 
@@ -79,6 +117,8 @@ template <class Inner>
 exact(Inner) -> exact<Inner>;
 template <class Inner>
 exact(Inner, std::uint64_t) -> exact<Inner>;
+template <class Inner>
+exact(Inner, std::uint64_t, std::uint64_t) -> exact<Inner>;
 
 }  // namespace ballast::inline v0
 

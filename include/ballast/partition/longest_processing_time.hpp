@@ -7,10 +7,13 @@
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/greedy/assign_in_rounds.hpp>
 #include <ballast/partition/detail/greedy/lightest_bags.hpp>
 #include <ballast/partition/detail/policy_arrays.hpp>
+#include <ballast/partition/detail/vectors/assign_vectors.hpp>
 
+#include <cstddef>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -30,6 +33,21 @@ namespace ballast::inline v0 {
 /// Source      R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math.
 ///             17(2):416-429, 1969; on bags of several sizes T. Gonzalez, O. H. Ibarra, S. Sahni,
 ///             "Bounds for LPT Schedules on Uniform Processors", SIAM J. Comput. 6(1), 1977.
+///
+/// **By several quantities** the sample with the largest single cost goes first, always to the bag, of
+/// those with room for it, that then finishes earliest in the dimension in which it is latest. Where
+/// a sample finds no room, all are placed anew: `detail::place_vectors_within_capacity`.
+///
+/// Ensures     (5) every sample that found room has one bag, which it fits; without capacities all
+///                 have; (2)
+///             (6) equal largest costs go in sample order and equal results to the lowest-numbered
+///                 bag, so by one quantity and equal bags without capacities the plan is the one of
+///                 that quantity alone
+///             (7) no bag weighs more than its capacity
+/// Complexity  O(n) to sort; O(n (log m + m^(1 - 1/D))) where the bags' loads are spread evenly,
+///             O(n m) at worst.
+/// Source      the problem in D dimensions is vector scheduling: C. Chekuri, S. Khanna, "On
+///             Multidimensional Packing Problems", SIAM J. Comput. 33(4), 2004.
 struct longest_processing_time {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const
@@ -58,6 +76,14 @@ struct longest_processing_time {
       best->add_to_lightest(cost);
     }
     bags.store(loads);
+  }
+
+  template <std::size_t D>
+  void operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bag_id> owner, workspace& memory) const
+  {
+    detail::expect_policy_arrays<D>(problem, loads, owner);
+    detail::assign_vectors<D>(problem, loads, owner, memory);
   }
 
   friend bool operator==(longest_processing_time, longest_processing_time) = default;

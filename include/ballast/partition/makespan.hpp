@@ -7,6 +7,7 @@
 #include <ballast/core/ratio.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +27,21 @@ namespace ballast::inline v0 {
   ratio makespan;
   for (std::size_t bag = 0; bag < loads.size(); ++bag) {
     makespan = std::max(makespan, ratio{loads[bag], speeds[bag]});
+  }
+  return makespan;
+}
+
+/// The same by several quantities: the largest load per speed of any bag in any dimension.
+template <std::size_t D>
+[[nodiscard]] ratio makespan_of(std::span<std::array<cost_units, D> const> loads,
+                                std::span<std::uint32_t const> speeds)
+{
+  BALLAST_EXPECTS(loads.size() == speeds.size(), "there are loads of ", loads.size(),
+                  " bags and speeds of ", speeds.size());
+  ratio makespan;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    cost_units const largest = *std::max_element(loads[bag].begin(), loads[bag].end());
+    makespan = std::max(makespan, ratio{largest, speeds[bag]});
   }
   return makespan;
 }

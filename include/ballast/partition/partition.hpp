@@ -6,22 +6,25 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/detail/refused_call.hpp>
+#include <ballast/partition/detail/vectors/plan_vectors.hpp>
 #include <ballast/partition/makespan.hpp>
+#include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <ranges>
@@ -35,10 +38,12 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      samples[n] of any type, n < 2^32; bags: m >= 1; constraints: arrays of n or empty.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
-/// Expects     cost_of(sample) returns what the sample costs, length_of(sample) how many of its
-///             tokens a bag splits: where it splits several modalities, the fewest that are not
-///             zero. Both return integers. A sample that is a number is its own length. The policy
-///             does what partition_policy says.
+/// Expects     cost_of(sample) returns what the sample costs, an integer or, to plan by several
+///             quantities in one unit of time, a cost_vector; length_of(sample) how many of its
+///             tokens a bag splits, an integer: where it splits several modalities, the fewest that
+///             are not zero. A sample that is a number is its own length; samples without one, in
+///             equal bags of `one_gpu_bags`, have no_length. The policy does what partition_policy
+///             or cost_vector_policy says.
 /// Ensures     (1) those of partition_plan
 ///             (2) every sample is in a bag that takes it (bag_layout::takes): one with no more
 ///                 GPUs than the sample has tokens or, for a short sample where the bags admit it,
@@ -50,16 +55,21 @@ namespace ballast::inline v0 {
 ///                 weight than its GPUs can
 /// Errors      out_of_range: sample `position` has a length outside [0, longest_sample], a negative
 ///             cost or no cost, an attention part that is not from 0 to its cost, a home outside
-///             the job, or the costs or weights overflow; or weights have no most_per_gpu;
+///             the job, or the costs or weights overflow; or weights have no most_per_gpu,
+///             or most_per_gpu counts samples that have neither weights nor lengths;
 ///             infeasible: sample `position` has fewer tokens than every bag has GPUs, and the bags
 ///             refuse short samples; or it found no bag with room, or there is no bag, or the
 ///             policy pads and samples have to stay together, or it pads attention and cost_of is
 ///             no attention_cost_model. The plan is then unspecified.
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound;
-///             with samples to keep together O(n log n).
-template <std::ranges::forward_range Samples, partition_policy Policy,
-          integer_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
-[[nodiscard]] result<void> partition_into(partition_plan& plan, workspace& memory,
+///             with samples to keep together O(n log n). By D quantities D + 1 radix sorts and
+///             O((D n + m) log m) for the bound, with limits O(D n log n).
+/// Source      several quantities, for encoder and LLM: DFLOP, a data-driven framework for multimodal
+///             LLM training pipelines, its online microbatch scheduler.
+template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy,
+          cost_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
+  requires std::same_as<planned_cost<CostOf, Samples>, Cost>
+[[nodiscard]] result<void> partition_into(basic_partition_plan<Cost>& plan, workspace& memory,
                                           Samples&& samples, bag_layout const& bags,
                                           Policy const& policy, CostOf const& cost_of,
                                           LengthOf const& length_of = {},
@@ -67,79 +77,65 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
 {
   auto const count = static_cast<std::size_t>(std::ranges::distance(samples));
   if (auto checked = detail::check_step(count, bags, constraints); !checked) { return checked; }
+  bool const limited = constraints.most_per_gpu != constraints.no_limit;
+  if (std::same_as<LengthOf, no_length> && limited && constraints.weights.size() != count) {
+    return fail(error_code::out_of_range, 0,
+                "constraints.most_per_gpu limits bags, and the samples have no lengths; give "
+                "constraints.weights, one for each sample");
+  }
 
   auto scratch = memory.open();
-  plan.batches = batching_of(policy);
-  bool const pads_attention = plan.batches == batching::attention_padded;
-  if (pads_attention && !detail::knows_attention<CostOf, Samples>) {
-    return fail(error_code::infeasible, 0,
-                "the policy pads attention alone, and the cost model does not say what part of a "
-                "cost that is; use one with attention_part, as quadratic_cost");
-  }
   plan.costs.resize(count);
-  plan.attention.resize(pads_attention ? count : 0);
-  detail::sample_lengths lengths;
-  auto const read = detail::read_samples(
-      lengths, samples, count, bags, length_of, scratch,
-      detail::sample_prices<CostOf>{cost_of, detail::mutable_span_of(plan.costs),
-                                    detail::mutable_span_of(plan.attention)});
-  if (!read) { return read; }
-  plan.lengths.assign(lengths.own.begin(), lengths.own.end());
-  plan.short_samples = lengths.short_samples;
+  auto prices = detail::prices_of(plan, cost_of);
+  if constexpr (std::same_as<Cost, cost_units>) {
+    plan.batches = batching_of(policy);
+    bool const pads_attention = plan.batches == batching::attention_padded;
+    if (pads_attention && !detail::knows_attention<CostOf, Samples>) {
+      return fail(error_code::infeasible, 0,
+                  "the policy pads attention alone, and the cost model does not say what part of a "
+                  "cost that is; use one with attention_part, as quadratic_cost");
+    }
+    plan.attention.resize(pads_attention ? count : 0);
+    prices.attention = detail::mutable_span_of(plan.attention);
+  }
+  auto const lengths = detail::read_samples(samples, count, bags, length_of, scratch, prices);
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  plan.lengths.assign(lengths->own.begin(), lengths->own.end());
+  plan.short_samples = lengths->short_samples;
   plan.owner.assign(count, to_id<bag_id>(bags.size()));  // no bag, until the policy has run
-  plan.loads.assign(bags.size(), 0);
+  plan.loads.assign(bags.size(), Cost{});
   plan.bags_digest = bags.digest();
 
   std::span<bag_id> const home = scratch.take<bag_id>(constraints.home.size());
   std::transform(constraints.home.begin(), constraints.home.end(), home.begin(),
                  [&bags](rank_id rank) { return bags.bag_of(rank); });
-  std::span<std::int64_t const> weights;
-  if (constraints.most_per_gpu != constraints.no_limit) {
-    weights = constraints.weights.empty() ? lengths.own : constraints.weights;
-  }
-  detail::planned_items items{detail::span_of(plan.costs), lengths.fitting, weights, home};
-  items.attention = detail::span_of(plan.attention);
-  if (plan.short_samples > 0) { items.joint_lengths = lengths.own; }
-  std::span<bag_id> owner = detail::mutable_span_of(plan.owner);
-  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
-  if (!constraints.together.empty()) {
-    if (plan.batches != batching::packed) {
-      return fail(error_code::infeasible, 0,
-                  "a policy that pads samples to the longest cannot keep some of them together; "
-                  "use another policy or leave out what is to stay together");
-    }
-    items = detail::join_samples(constraints.together, items, item_of, scratch);
-    owner = scratch.take<bag_id>(items.costs.size());
-    std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
-  }
-  auto const planned =
-      detail::plan_items(items, bags, policy, constraints.most_per_gpu,
-                         detail::mutable_span_of(plan.loads), owner, plan.lower_bound, memory);
-  if (!planned) { return planned; }
-  for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
-    plan.owner[sample] = owner[item_of[sample]];
-  }
+  detail::step_samples step{*lengths, {}, home};
+  if (limited) { step.weights = constraints.weights.empty() ? lengths->own : constraints.weights; }
+  auto const bound = detail::plan_step(plan, step, bags, policy, constraints, memory);
+  if (!bound) { return tl::unexpected(bound.error()); }
 
   plan.samples.collect(detail::span_of(plan.owner), bags.size());
   plan.makespan = makespan_of(detail::span_of(plan.loads), bags.speeds());
+  plan.lower_bound = *bound;
   BALLAST_EXPECTS(plan.lower_bound <= plan.makespan, "the policy says that no makespan is below ",
                   plan.lower_bound.numerator, " / ", plan.lower_bound.denominator,
                   ", and its plan has ", plan.makespan.numerator, " / ", plan.makespan.denominator);
-  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths.own, home);
+  plan.moved = detail::moved_share(detail::span_of(plan.owner), lengths->own, home);
   return {};
 }
 
 /// The same, once: returns a new plan.
 ///
 ///     auto const plan = partition(lengths, one_gpu_bags(8), longest_processing_time{}, cost);
-template <std::ranges::forward_range Samples, partition_policy Policy,
-          integer_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
-[[nodiscard]] result<partition_plan> partition(Samples&& samples, bag_layout const& bags,
-                                               Policy const& policy, CostOf const& cost_of,
-                                               LengthOf const& length_of = {},
-                                               partition_constraints const& constraints = {})
+template <std::ranges::forward_range Samples, class Policy, cost_projection<Samples> CostOf,
+          integer_projection<Samples> LengthOf = std::identity>
+  requires policy_by<Policy, planned_cost<CostOf, Samples>>
+[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
+                             CostOf const& cost_of, LengthOf const& length_of = {},
+                             partition_constraints const& constraints = {})
+    -> result<basic_partition_plan<planned_cost<CostOf, Samples>>>
 {
-  partition_plan plan;
+  basic_partition_plan<planned_cost<CostOf, Samples>> plan;
   workspace memory;
   result<void> const done = ballast::partition_into(plan, memory, std::forward<Samples>(samples),
                                                     bags, policy, cost_of, length_of, constraints);
@@ -150,12 +146,12 @@ template <std::ranges::forward_range Samples, partition_policy Policy,
 /// The same for samples that are numbers, under constraints.
 ///
 ///     partition(lengths, bags, capped{}, cost, {.most_per_gpu = 8192});
-template <std::ranges::forward_range Samples, partition_policy Policy,
-          integer_projection<Samples> CostOf>
-  requires integer_projection<std::identity, Samples>
-[[nodiscard]] result<partition_plan> partition(Samples&& samples, bag_layout const& bags,
-                                               Policy const& policy, CostOf const& cost_of,
-                                               partition_constraints const& constraints)
+template <std::ranges::forward_range Samples, class Policy, cost_projection<Samples> CostOf>
+  requires integer_projection<std::identity, Samples> &&
+           policy_by<Policy, planned_cost<CostOf, Samples>>
+[[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, Policy const& policy,
+                             CostOf const& cost_of, partition_constraints const& constraints)
+    -> result<basic_partition_plan<planned_cost<CostOf, Samples>>>
 {
   return ballast::partition(std::forward<Samples>(samples), bags, policy, cost_of, std::identity{},
                             constraints);
@@ -168,11 +164,13 @@ template <class Samples, class Bags, class Policy, class CostOf, class LengthOf 
 Refused partition(Samples&& samples, Bags const& bags, Policy const& policy, CostOf const& cost_of,
                   LengthOf const& length_of = {}, partition_constraints const& constraints = {});
 
-template <class Samples, class Bags, class Policy, class CostOf, class LengthOf = std::identity,
+template <class Cost, class Samples, class Bags, class Policy, class CostOf,
+          class LengthOf = std::identity,
           class Refused = detail::refused_call<Samples, Bags, Policy, CostOf, LengthOf>>
   requires(!detail::partition_arguments<Samples, Bags, Policy, CostOf, LengthOf>)
-Refused partition_into(partition_plan& plan, workspace& memory, Samples&& samples, Bags const& bags,
-                       Policy const& policy, CostOf const& cost_of, LengthOf const& length_of = {},
+Refused partition_into(basic_partition_plan<Cost>& plan, workspace& memory, Samples&& samples,
+                       Bags const& bags, Policy const& policy, CostOf const& cost_of,
+                       LengthOf const& length_of = {},
                        partition_constraints const& constraints = {});
 
 template <class Samples, class Policy, class CostOf,

@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PARTITION_PLAN_HPP
 #define BALLAST_PARTITION_PARTITION_PLAN_HPP
 
+#include <ballast/core/certified.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
@@ -9,14 +10,38 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/partition/batching.hpp>
+#include <ballast/partition/cost_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ballast::inline v0 {
 
-/// Which bag computes which samples, and how good that is.
+namespace detail {
+
+/// Adds the costs and the loads of a plan to its digest; of vectors also how many there are.
+inline void add_costs(digest& words, std::span<cost_units const> costs,
+                      std::span<cost_units const> loads) noexcept
+{
+  words.add(costs).add(loads);
+}
+template <std::size_t D>
+void add_costs(digest& words, std::span<cost_vector<D> const> costs,
+               std::span<cost_vector<D> const> loads) noexcept
+{
+  words.add(std::uint64_t{D});
+  for (cost_vector<D> const& cost : costs) { words.add(std::span<cost_units const>(cost)); }
+  words.add(static_cast<std::uint64_t>(loads.size()));
+  for (cost_vector<D> const& load : loads) { words.add(std::span<cost_units const>(load)); }
+}
+
+}  // namespace detail
+
+/// Which bag computes which samples, and how good that is. A Cost is cost_units or, of plans by
+/// several quantities, a cost_vector: then loads are sums dimension by dimension, and the makespan is
+/// that of the dimension in which it is largest.
 ///
 /// Shapes      owner[n], lengths[n], costs[n], loads[m], samples: m rows; attention[n] of plans that
 ///             pad attention alone, otherwise empty.
@@ -27,7 +52,7 @@ namespace ballast::inline v0 {
 ///                 batch their number times the largest of them, and of one that pads attention
 ///                 alone the sum of costs[i] - attention[i] and their number times the largest
 ///                 attention[i]
-///             (3) makespan is the largest load per speed, exactly
+///             (3) makespan is the largest load per speed, of any bag in any dimension, exactly
 ///             (4) lower_bound: no plan has a smaller makespan among those that keep the
 ///                 constraints and what the policy restricts itself to (equal counts, padded
 ///                 batches). So this plan is at most gap() above the optimum
@@ -35,43 +60,34 @@ namespace ballast::inline v0 {
 ///                 where the bags do not admit such
 ///             (6) moved is the share of all tokens whose sample leaves the bag that holds it; 0
 ///                 where the constraints give no home
-struct partition_plan {
+template <class Cost>
+struct basic_partition_plan : certified<ratio> {
   std::vector<bag_id> owner;
   std::vector<tokens> lengths;  ///< of the samples, as they were planned
-  std::vector<cost_units> costs;
+  std::vector<Cost> costs;
   std::vector<cost_units> attention;  ///< what of each cost is attention
-  std::vector<cost_units> loads;
+  std::vector<Cost> loads;
   jagged<bag_id, sample_id> samples;
-  ratio makespan;
-  ratio lower_bound;
   ratio moved;
   batching batches = batching::packed;
   std::size_t short_samples = 0;
   std::uint64_t bags_digest = 0;  ///< of the bag_layout that the plan is for
 
-  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
-  /// work.
-  [[nodiscard]] double gap() const noexcept { return gap_above(makespan, lower_bound); }
-
-  /// Whether no plan is better.
-  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
-
-  /// Whether no plan is better by more than this share. Costs are rounded to whole units and fitted
-  /// to measurements, so a gap below their resolution says nothing about time.
-  [[nodiscard]] bool proven_within(double share) const noexcept { return gap() <= share; }
-
   /// One word that differs where any bag, owner, cost or load does: ranks compare it before they
   /// send.
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
-    return ballast::digest{}
-        .add(bags_digest)
-        .add(detail::span_of(owner))
-        .add(detail::span_of(costs))
-        .add(detail::span_of(loads))
-        .value();
+    ballast::digest words;
+    words.add(bags_digest).add(detail::span_of(owner));
+    detail::add_costs(words, detail::span_of(costs), detail::span_of(loads));
+    return words.value();
   }
 };
+
+using partition_plan = basic_partition_plan<cost_units>;
+
+template <std::size_t D>
+using cost_vector_plan = basic_partition_plan<cost_vector<D>>;
 
 }  // namespace ballast::inline v0
 

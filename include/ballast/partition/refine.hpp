@@ -10,11 +10,16 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/detail/exchange/exchange_search.hpp>
 #include <ballast/partition/detail/inner_plan.hpp>
+#include <ballast/partition/detail/policy_arrays.hpp>
+#include <ballast/partition/detail/vectors/refine_vectors.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -47,17 +52,37 @@ namespace ballast::inline v0 {
 ///             Objective", Computers & Operations Research 21(2):205-210, 1994; here all subsets at
 ///             once, by `detail::find_exchange`; random swaps and descents in turn: H. R. Lourenco,
 ///             O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of Metaheuristics, 2003.
-template <partition_policy Inner = longest_processing_time>
+///
+/// **By several quantities** the bag b that finishes last of all, in dimension d, has to become
+/// lighter. The search tries partners from the first to finish in d on. Of all moves of a sample from
+/// b and all exchanges of one for one, it makes the one after which the two bags finish earliest, if
+/// that is before b does now. Where no partner has one, it tries exchanges of two for two in the same
+/// manner. Samples are in order of their costs in d, and what an exchange takes off b is bounded from
+/// both sides, so it prices few pairs. Samples go only where they fit and where there is room, and a
+/// plan that overruns capacities is made anew.
+///
+/// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
+///                 as the owners have
+///             (7) the makespan is not above the inner policy's, if that plan keeps to the capacities
+///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
+///             (9) no bag weighs more than its capacity
+/// Complexity  the inner policy, D radix sorts, and the pricing of about work_per_sample n pairs,
+///             each O(D), with capacities up to 4 D + 1 times and O(D n m) for each start; an exchange
+///             moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D bytes per
+///             sample and twice per bag.
+template <class Inner = longest_processing_time>
 struct refine {
-  static_assert(packed_policy<Inner>,
+  static_assert(!detail::known_to_pad<Inner>,
                 "refine exchanges samples of packed bags, and its inner policy pads them: use that "
                 "policy by itself");
 
   [[no_unique_address]] Inner inner{};
   std::uint64_t work = 2'000'000;
+  std::uint64_t work_per_sample = 64;  ///< by several quantities: pairs to look at, per sample
 
   ratio operator()(partition_problem const& problem, std::span<cost_units> loads,
                    std::span<bag_id> owner, workspace& memory) const
+    requires partition_policy<Inner>
   {
     BALLAST_EXPECTS(batching_of(inner) == batching::packed,
                     "refine exchanges samples of packed bags, and its inner policy pads them");
@@ -73,6 +98,20 @@ struct refine {
     return bound;
   }
 
+  template <std::size_t D>
+    requires cost_vector_policy<Inner, D>
+  void operator()(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                  std::span<bag_id> owner, workspace& memory) const
+  {
+    detail::expect_policy_arrays<D>(problem, loads, owner);
+    auto scratch = memory.open();
+    std::span<cost_vector<D>> const starts =
+        scratch.take<cost_vector<D>>(problem.capacities.size());
+    std::copy_n(loads.begin(), starts.size(), starts.begin());
+    inner(problem, loads, owner, memory);
+    detail::refine_vectors<D>(problem, starts, loads, owner, work_per_sample, memory);
+  }
+
   friend bool operator==(refine const&, refine const&) = default;
 };
 
@@ -82,6 +121,8 @@ template <class Inner>
 refine(Inner) -> refine<Inner>;
 template <class Inner>
 refine(Inner, std::uint64_t) -> refine<Inner>;
+template <class Inner>
+refine(Inner, std::uint64_t, std::uint64_t) -> refine<Inner>;
 refine() -> refine<>;
 
 }  // namespace ballast::inline v0

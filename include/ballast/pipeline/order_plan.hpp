@@ -2,11 +2,11 @@
 #ifndef BALLAST_PIPELINE_ORDER_PLAN_HPP
 #define BALLAST_PIPELINE_ORDER_PLAN_HPP
 
+#include <ballast/core/certified.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -17,18 +17,9 @@ namespace ballast::inline v0 {
 ///
 /// Ensures     (1) order is a permutation
 ///             (2) lower_bound <= makespan, and no order takes less than lower_bound
-struct order_plan {
+struct order_plan : certified<time_units> {
   std::vector<microbatch_id> order;  ///< the microbatch at each position of the schedule
-  time_units makespan = 0;
-  time_units makespan_given = 0;  ///< of the microbatches as they were numbered
-  time_units lower_bound = 0;
-
-  /// How far above the best order this one can be: makespan / lower_bound - 1; 0 where both are 0.
-  [[nodiscard]] double gap() const noexcept
-  {
-    return gap_above(ratio{makespan}, ratio{lower_bound});
-  }
-  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
+  time_units makespan_given = 0;     ///< of the microbatches as they were numbered
 
   /// What ranks compare before they start: equal orders of equal makespans give equal values.
   [[nodiscard]] std::uint64_t digest() const

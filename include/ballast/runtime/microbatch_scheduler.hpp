@@ -9,9 +9,8 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
-#include <ballast/partition/vectors/concepts.hpp>
-#include <ballast/partition/vectors/vector_exact.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/exact.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
@@ -57,11 +56,11 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 ///             (2) no replica of the last module holds more than most_per_microbatch
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
-/// Complexity  partition_vectors and the order policy, twice where costs are corrected.
+/// Complexity  partition and the order policy, twice where costs are corrected.
 /// Source      the online microbatch scheduler: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026.
 template <std::size_t D, class TimesOf, order_policy Order = local_search<>,
-          vector_partition_policy<D> Split = vector_exact<>>
+          cost_vector_policy<D> Split = exact<>>
   requires sample_times<TimesOf, D>
 class microbatch_scheduler {
  public:
@@ -83,7 +82,7 @@ class microbatch_scheduler {
   ///             shape_buckets], or empty where nothing is corrected.
   /// Errors      out_of_range: the sizes are no whole number of samples, or size `position` is not
   ///             from 0 to longest_sample, or times_of has no time for sample `position`, or there
-  ///             are other factors; those of partition_vectors and of order_microbatches. The plan
+  ///             are other factors; those of partition and of order_microbatches. The plan
   ///             is then unspecified.
   [[nodiscard]] result<void> operator()(scheduled_step<D>& step, std::span<tokens const> sizes,
                                         std::uint64_t seed, std::uint64_t number,
@@ -196,8 +195,9 @@ class microbatch_scheduler {
     if (auto done = made_.split(memory_, sizes, times); !done) { return done; }
     std::size_t const count = times.size();
     step.microbatches = as_given_.size();
-    step.largest_load = made_.parts().makespan;
-    step.largest_load_bound = made_.parts().lower_bound;
+    // Microbatches are bags of one GPU, so denominators are 1.
+    step.largest_load = made_.parts().makespan.numerator;
+    step.largest_load_bound = made_.parts().lower_bound.numerator;
     step.makespan = 0;
     step.times.resize(groups_);
     step.stages = stages_;
@@ -245,7 +245,7 @@ class microbatch_scheduler {
       for (auto const& [sample, bin] : made_.shared(module)) {
         std::size_t const position = position_of_[bin / replicas];
         step.owner[module][to_index(sample)] =
-            to_id<bin_id>((group * count + position) * replicas + bin % replicas);
+            to_id<bag_id>((group * count + position) * replicas + bin % replicas);
       }
     }
   }

@@ -9,7 +9,6 @@
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 
 #include <array>
@@ -57,8 +56,8 @@ struct scheduled_step {
 
   std::vector<scheduled_stage> stages;      ///< of each group
   std::array<std::uint32_t, D> replicas{};  ///< of each module, in all groups
-  std::array<std::vector<bin_id>, D> owner;
-  std::array<jagged<bin_id, sample_id>, D> samples;
+  std::array<std::vector<bag_id>, D> owner;
+  std::array<jagged<bag_id, sample_id>, D> samples;
   std::vector<std::array<stage_time, D>> predicted;  ///< of each sample, not corrected
   std::vector<std::array<std::uint32_t, D>> shapes;  ///< of each sample: its shape_bucket
 
@@ -81,7 +80,7 @@ struct scheduled_step {
                     " microbatches");
     std::size_t const of_group = replicas[module] / pipelines();
     std::size_t const group = replica / of_group;
-    return samples[module][to_id<bin_id>((group * microbatches + position) * of_group +
+    return samples[module][to_id<bag_id>((group * microbatches + position) * of_group +
                                          replica % of_group)];
   }
 

@@ -2,12 +2,12 @@
 #ifndef BALLAST_SHARDING_SHARDING_PLAN_HPP
 #define BALLAST_SHARDING_SHARDING_PLAN_HPP
 
+#include <ballast/core/certified.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/core/ratio.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,26 +29,14 @@ namespace ballast::inline v0 {
 ///             (4) makespan is the largest load
 ///             (5) lower_bound: no plan over the same groups and under the same limit has a smaller
 ///                 makespan, so this one is at most gap() above the optimum
-struct sharding_plan {
+struct sharding_plan : certified<cost_units> {
   std::vector<group_id> owner;
   std::vector<tokens> lengths;  ///< of the sequences, as they were planned
   std::vector<cost_units> costs;
   std::vector<cost_units> loads;
   std::vector<tokens> tokens_of;
   jagged<group_id, sample_id> samples;
-  cost_units makespan = 0;
-  cost_units lower_bound = 0;
   std::uint64_t groups_digest = 0;  ///< of the device_groups that the plan is for
-
-  /// How far the plan can be from the best one: makespan / lower_bound - 1; 0 where there is no
-  /// work.
-  [[nodiscard]] double gap() const noexcept
-  {
-    return gap_above(ratio{makespan}, ratio{lower_bound});
-  }
-
-  /// Whether no plan is better.
-  [[nodiscard]] bool proven_optimal() const noexcept { return makespan == lower_bound; }
 
   /// The largest load by the mean load; 1 where there is no work.
   [[nodiscard]] double balance_ratio() const noexcept

@@ -11,8 +11,8 @@
 
 namespace {
 
+using ballast::bag_id;
 using ballast::best_fit_decreasing;
-using ballast::bin_id;
 using ballast_test::packing_instance;
 
 static_assert(ballast::packing_policy<best_fit_decreasing>);
@@ -20,14 +20,14 @@ static_assert(ballast::packing_policy<best_fit_decreasing>);
 constexpr std::int64_t largest_array = ballast::detail::bins_by_room::largest_capacity;
 
 // Oracle: looks at every bin for every sample, as the definition says.
-std::vector<bin_id> best_fit_by_scan(packing_instance const& step)
+std::vector<bag_id> best_fit_by_scan(packing_instance const& step)
 {
   struct open_bin {
     std::int64_t room;
     std::size_t filled;  // when
   };
   std::vector<open_bin> bins;
-  std::vector<bin_id> owner(step.weights.size());
+  std::vector<bag_id> owner(step.weights.size());
   std::size_t now = 0;
   for (std::size_t const sample : ballast_test::heaviest_first(step.weights)) {
     std::int64_t const weight = step.weights[sample];
@@ -41,7 +41,7 @@ std::vector<bin_id> best_fit_by_scan(packing_instance const& step)
     }
     if (best == bins.size()) { bins.push_back({step.capacity, 0}); }
     bins[best] = {bins[best].room - weight, ++now};
-    owner[sample] = ballast::to_id<bin_id>(best);
+    owner[sample] = ballast::to_id<bag_id>(best);
   }
   return owner;
 }
@@ -93,7 +93,7 @@ TEST(BestFitDecreasing, PrefersTheFullestBinToTheFirst)
   // 15 leaves 5 in the first bin, 11 and 6 leave 3 in the second: 3 goes where it leaves nothing.
   auto const plan = ballast::pack_to_capacity(std::vector{15, 11, 6, 3}, 20, best_fit_decreasing{});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->owner, (std::vector{bin_id{0}, bin_id{1}, bin_id{1}, bin_id{1}}));
+  EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{1}}));
 }
 
 TEST(BestFitDecreasing, WorksUpToTheLargestTotal)
@@ -109,7 +109,7 @@ TEST(BestFitDecreasingDeathTest, RefusesMismatchedSpans)
 {
   std::vector<std::int64_t> const weights{1};
   std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bin_id> owner;
+  std::vector<bag_id> owner;
   ballast::workspace memory;
   EXPECT_DEATH((void)best_fit_decreasing{}({weights, order, 1}, owner, memory),
                "`owner` of 0 samples for a problem of 1");

@@ -10,15 +10,15 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 
 // Satisfies packing_policy and nothing more: a bin for every sample.
 struct one_to_a_bin {
-  std::size_t operator()(ballast::packing_problem const& problem, std::span<bin_id> owner,
+  std::size_t operator()(ballast::packing_problem const& problem, std::span<bag_id> owner,
                          ballast::workspace&) const
   {
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      owner[sample] = ballast::to_id<bin_id>(sample);
+      owner[sample] = ballast::to_id<bag_id>(sample);
     }
     return problem.weights.size();
   }
@@ -26,7 +26,7 @@ struct one_to_a_bin {
 };
 
 struct says_nothing {
-  void operator()(ballast::packing_problem const&, std::span<bin_id>, ballast::workspace&) const {}
+  void operator()(ballast::packing_problem const&, std::span<bag_id>, ballast::workspace&) const {}
   friend bool operator==(says_nothing, says_nothing) = default;
 };
 
@@ -35,7 +35,7 @@ static_assert(!ballast::packing_policy<says_nothing>);
 
 // Says that no packing has fewer bins, which is true of heavy samples only.
 struct proves_one_to_a_bin {
-  ballast::packed_bins operator()(ballast::packing_problem const& problem, std::span<bin_id> owner,
+  ballast::packed_bins operator()(ballast::packing_problem const& problem, std::span<bag_id> owner,
                                   ballast::workspace& memory) const
   {
     std::size_t const bins = one_to_a_bin{}(problem, owner, memory);
@@ -62,7 +62,7 @@ TEST(PackingPolicy, MayProveABound)
   ballast::workspace memory;
   std::vector<ballast::priced_sample> const order{{7, ballast::sample_id{0}},
                                                   {7, ballast::sample_id{1}}};
-  std::vector<bin_id> owner(2);
+  std::vector<bag_id> owner(2);
   ballast::packing_problem const problem{weights, order, 14};
   EXPECT_EQ(ballast::run_policy(one_to_a_bin{}, problem, std::span(owner), memory),
             (ballast::packed_bins{2, 0}));

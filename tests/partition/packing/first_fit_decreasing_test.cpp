@@ -11,23 +11,23 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 using ballast::first_fit_decreasing;
 using ballast_test::packing_instance;
 
 static_assert(ballast::packing_policy<first_fit_decreasing>);
 
 // Oracle: looks at every bin for every sample, as the definition says.
-std::vector<bin_id> first_fit_by_scan(packing_instance const& step)
+std::vector<bag_id> first_fit_by_scan(packing_instance const& step)
 {
   std::vector<std::int64_t> room;
-  std::vector<bin_id> owner(step.weights.size());
+  std::vector<bag_id> owner(step.weights.size());
   for (std::size_t const sample : ballast_test::heaviest_first(step.weights)) {
     std::size_t bin = 0;
     while (bin < room.size() && room[bin] < step.weights[sample]) { ++bin; }
     if (bin == room.size()) { room.push_back(step.capacity); }
     room[bin] -= step.weights[sample];
-    owner[sample] = ballast::to_id<bin_id>(bin);
+    owner[sample] = ballast::to_id<bag_id>(bin);
   }
   return owner;
 }
@@ -83,7 +83,7 @@ TEST(FirstFitDecreasingDeathTest, RefusesMismatchedSpans)
 {
   std::vector<std::int64_t> const weights{1};
   std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bin_id> owner;
+  std::vector<bag_id> owner;
   ballast::workspace memory;
   EXPECT_DEATH((void)first_fit_decreasing{}({weights, order, 1}, owner, memory),
                "`owner` of 0 samples for a problem of 1");

@@ -12,7 +12,7 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 using ballast::first_fit_decreasing;
 using ballast::minimum_bin_slack;
 using ballast_test::packing_instance;
@@ -56,12 +56,12 @@ TEST(MinimumBinSlack, FillsWhatIsLeftExactly)
       ballast::pack_to_capacity(std::vector{6, 5, 4, 3, 3, 3}, 12, minimum_bin_slack{});
   ASSERT_TRUE(two);
   EXPECT_EQ(two->owner,
-            (std::vector{bin_id{0}, bin_id{1}, bin_id{1}, bin_id{0}, bin_id{0}, bin_id{1}}));
+            (std::vector{bag_id{0}, bag_id{1}, bag_id{1}, bag_id{0}, bag_id{0}, bag_id{1}}));
   // First fit puts 8 beside 11, where no two samples add up to 9 but three do.
   auto const three =
       ballast::pack_to_capacity(std::vector{11, 8, 4, 3, 2}, 20, minimum_bin_slack{});
   ASSERT_TRUE(three);
-  EXPECT_EQ(three->owner, (std::vector{bin_id{0}, bin_id{1}, bin_id{0}, bin_id{0}, bin_id{0}}));
+  EXPECT_EQ(three->owner, (std::vector{bag_id{0}, bag_id{1}, bag_id{0}, bag_id{0}, bag_id{0}}));
 }
 
 TEST(MinimumBinSlack, ProvesStepsOfManyLengths)
@@ -82,7 +82,7 @@ TEST(MinimumBinSlackDeathTest, RefusesMismatchedSpans)
 {
   std::vector<std::int64_t> const weights{1};
   std::vector<ballast::priced_sample> const order{{1, ballast::sample_id{0}}};
-  std::vector<bin_id> owner;
+  std::vector<bag_id> owner;
   ballast::workspace memory;
   EXPECT_DEATH((void)minimum_bin_slack{}({weights, order, 1}, owner, memory),
                "`owner` of 0 samples for a problem of 1");

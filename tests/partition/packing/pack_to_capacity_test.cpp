@@ -15,8 +15,8 @@
 
 namespace {
 
+using ballast::bag_id;
 using ballast::best_fit_decreasing;
-using ballast::bin_id;
 using ballast::error_code;
 using ballast::first_fit_decreasing;
 using ballast::sample_id;
@@ -29,9 +29,9 @@ TEST(PackToCapacity, DescribesThePackingItMakes)  // Ensures (1)
   // [pack]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->owner,
-              testing::ElementsAre(bin_id{0}, bin_id{1}, bin_id{2}, bin_id{1}, bin_id{0}));
+              testing::ElementsAre(bag_id{0}, bag_id{1}, bag_id{2}, bag_id{1}, bag_id{0}));
   EXPECT_THAT(plan->loads, testing::ElementsAre(1000, 1000, 500));
-  EXPECT_THAT(plan->samples[bin_id{0}], testing::ElementsAre(sample_id{0}, sample_id{4}));
+  EXPECT_THAT(plan->samples[bag_id{0}], testing::ElementsAre(sample_id{0}, sample_id{4}));
   EXPECT_EQ(plan->lower_bound, 3U);
   EXPECT_TRUE(plan->proven_optimal());
 }
@@ -140,10 +140,10 @@ TEST(PackToCapacity, AllocatesNothingInTheSteadyState)  // Ensures (3)
 struct wrong_packing_policy {
   bool overruns = false;
   std::size_t proven = 0;
-  ballast::packed_bins operator()(ballast::packing_problem const&, std::span<bin_id> owner,
+  ballast::packed_bins operator()(ballast::packing_problem const&, std::span<bag_id> owner,
                                   ballast::workspace&) const
   {
-    for (bin_id& bin : owner) { bin = bin_id{0}; }
+    for (bag_id& bin : owner) { bin = bag_id{0}; }
     return {overruns || proven > 0 ? 1U : 2U, proven};
   }
   friend bool operator==(wrong_packing_policy, wrong_packing_policy) = default;

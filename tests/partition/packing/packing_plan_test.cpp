@@ -6,13 +6,13 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 using ballast::packing_plan;
 
 packing_plan packing_in_two_bins()
 {
   packing_plan plan;
-  plan.owner = {bin_id{0}, bin_id{1}, bin_id{0}};
+  plan.owner = {bag_id{0}, bag_id{1}, bag_id{0}};
   plan.weights = {4, 6, 5};
   plan.loads = {9, 6};
   plan.capacity = 10;
@@ -35,7 +35,7 @@ TEST(PackingPlan, DigestsWhateverIsSent)
 {
   std::set<std::uint64_t> digests{packing_in_two_bins().digest()};
   packing_plan plan = packing_in_two_bins();
-  plan.owner[0] = bin_id{1};
+  plan.owner[0] = bag_id{1};
   EXPECT_TRUE(digests.insert(plan.digest()).second);
   plan = packing_in_two_bins();
   plan.weights[2] = 4;

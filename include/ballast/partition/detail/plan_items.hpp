@@ -3,6 +3,7 @@
 #define BALLAST_PARTITION_DETAIL_PLAN_ITEMS_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
@@ -14,7 +15,10 @@
 #include <ballast/partition/detail/capacity/out_of_capacity.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/padded_sum.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
 #include <ballast/partition/makespan_lower_bound.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/priced_sample.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -24,8 +28,30 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace ballast::inline v0::detail {
+
+/// What the planners of a step read besides costs.
+struct step_samples {
+  sample_lengths const& lengths;
+  std::span<std::int64_t const> weights;  ///< empty where nothing limits the bags
+  std::span<bag_id const> home;           ///< or empty
+};
+
+/// What every bag can hold of a weight that is limited per GPU; the frame keeps it.
+[[nodiscard]] inline std::span<std::int64_t const> capacities_of(bag_layout const& bags,
+                                                                 std::int64_t most_per_gpu,
+                                                                 workspace::frame& scratch)
+{
+  std::span<std::int64_t> const capacities = scratch.take<std::int64_t>(bags.size());
+  for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
+    std::int64_t const gpus = bags.sizes()[bag];
+    bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
+    capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
+  }
+  return capacities;
+}
 
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
 /// taken for a certified one. Where there are capacities, a policy may have found no room.
@@ -90,17 +116,16 @@ namespace ballast::inline v0::detail {
   return static_cast<std::size_t>(largest - items.attention.begin());
 }
 
-/// Runs a policy on items, checks what it did, and says the best lower bound that is known.
+/// Runs a policy on items and checks what it did. Returns the best lower bound that is known.
 ///
 /// In, out     loads[m] enters as 0 and owner[k] as bag m, which does not exist.
-/// Out         bound
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a padded batch could overflow.
 template <partition_policy Policy>
-[[nodiscard]] result<void> plan_items(planned_items const& items, bag_layout const& bags,
-                                      Policy const& policy, std::int64_t most_per_gpu,
-                                      std::span<cost_units> loads, std::span<bag_id> owner,
-                                      ratio& bound, workspace& memory)
+[[nodiscard]] result<ratio> plan_items(planned_items const& items, bag_layout const& bags,
+                                       Policy const& policy, std::int64_t most_per_gpu,
+                                       std::span<cost_units> loads, std::span<bag_id> owner,
+                                       workspace& memory)
 {
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(items.costs.size());
@@ -111,13 +136,9 @@ template <partition_policy Policy>
                 "all samples padded to the longest would cost more than 63 bits hold; use a cost "
                 "model with a coarser unit or plan fewer samples at once");
   }
-  std::span<std::int64_t> const capacities =
-      scratch.take<std::int64_t>(items.weights.empty() ? 0 : bags.size());
-  for (std::size_t bag = 0; bag < capacities.size(); ++bag) {
-    std::int64_t const gpus = bags.sizes()[bag];
-    bool const endless = most_per_gpu > std::numeric_limits<std::int64_t>::max() / gpus;
-    capacities[bag] = endless ? std::numeric_limits<std::int64_t>::max() : most_per_gpu * gpus;
-  }
+  std::span<std::int64_t const> const capacities = items.weights.empty()
+                                                       ? std::span<std::int64_t const>()
+                                                       : capacities_of(bags, most_per_gpu, scratch);
   partition_problem problem{items.costs,         items.lengths,    heaviest_first, bags.sizes(),
                             bags.speeds(),       items.home,       items.weights,  capacities,
                             items.joint_lengths, items.first_part, items.parts};
@@ -125,10 +146,49 @@ template <partition_policy Policy>
   problem.lower_bound = makespan_lower_bound(problem, memory);
   ratio const proven = run_policy(policy, problem, loads, owner, memory);
   if (auto checked = check_policy(problem, items, batches, owner, loads, memory); !checked) {
-    return checked;
+    return tl::unexpected(std::move(checked).error());
   }
-  bound = std::max(proven, problem.lower_bound);
-  return {};
+  return std::max(proven, problem.lower_bound);
+}
+
+/// Prices samples into a plan by one quantity.
+template <class CostOf>
+[[nodiscard]] sample_prices<CostOf> prices_of(partition_plan& plan, CostOf const& cost_of)
+{
+  return {cost_of, mutable_span_of(plan.costs), {}};
+}
+
+/// Plans the samples of a step by one quantity. Returns the best lower bound that is known.
+///
+/// In, out     the plan has costs, attention and batches; its owners and loads are written.
+template <partition_policy Policy>
+[[nodiscard]] result<ratio> plan_step(partition_plan& plan, step_samples const& step,
+                                      bag_layout const& bags, Policy const& policy,
+                                      partition_constraints const& constraints, workspace& memory)
+{
+  auto scratch = memory.open();
+  planned_items items{span_of(plan.costs), step.lengths.fitting, step.weights, step.home};
+  items.attention = span_of(plan.attention);
+  if (step.lengths.short_samples > 0) { items.joint_lengths = step.lengths.own; }
+  std::span<bag_id> owner = mutable_span_of(plan.owner);
+  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
+  if (!constraints.together.empty()) {
+    if (plan.batches != batching::packed) {
+      return fail(error_code::infeasible, 0,
+                  "a policy that pads samples to the longest cannot keep some of them together; "
+                  "use another policy or leave out what is to stay together");
+    }
+    items = join_samples(constraints.together, items, item_of, scratch);
+    owner = scratch.take<bag_id>(items.costs.size());
+    std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
+  }
+  auto const bound = plan_items(items, bags, policy, constraints.most_per_gpu,
+                                mutable_span_of(plan.loads), owner, memory);
+  if (!bound) { return bound; }
+  for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
+    plan.owner[sample] = owner[item_of[sample]];
+  }
+  return bound;
 }
 
 /// The share of all tokens whose sample is not owned by the bag that holds it.

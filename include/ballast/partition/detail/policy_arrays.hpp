@@ -6,7 +6,9 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
 
+#include <cstddef>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -18,6 +20,16 @@ inline void expect_policy_arrays(partition_problem const& problem,
   BALLAST_EXPECTS(!loads.empty(), "a policy was run without bags: `loads` is empty");
   BALLAST_EXPECTS(loads.size() == problem.gpus.size(), "a policy was run with `loads` of ",
                   loads.size(), " bags for a problem of ", problem.gpus.size());
+  BALLAST_EXPECTS(owner.size() == problem.costs.size(), "a policy was run with `owner` of ",
+                  owner.size(), " samples for a problem of ", problem.costs.size());
+}
+
+/// The same by several quantities, where bags may all be equal.
+template <std::size_t D>
+void expect_policy_arrays(cost_vector_problem<D> const& problem,
+                          std::span<cost_vector<D> const> loads, std::span<bag_id const> owner)
+{
+  BALLAST_EXPECTS(!loads.empty(), "a policy was run without bags: `loads` is empty");
   BALLAST_EXPECTS(owner.size() == problem.costs.size(), "a policy was run with `owner` of ",
                   owner.size(), " samples for a problem of ", problem.costs.size());
 }

@@ -7,6 +7,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/concepts.hpp>
+#include <ballast/partition/no_length.hpp>
 #include <ballast/partition/partition_constraints.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -18,6 +19,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace ballast::inline v0::detail {
 
@@ -146,7 +148,6 @@ struct sample_lengths {
 /// so that a user's cost model is not called with one that is out of range.
 ///
 /// Shapes      samples[n].
-/// Out         lengths
 /// Expects     price(i, sample, length) takes the cost of sample i, and returns an error where it
 ///             has none.
 /// Ensures     (1) `own` and `fitting` are one array where no sample can be short
@@ -154,26 +155,30 @@ struct sample_lengths {
 ///             returns.
 /// Complexity  O(n); 8 or 16 bytes of scratch per sample that the caller's frame keeps.
 template <class Samples, class LengthOf, class Price>
-[[nodiscard]] result<void> read_samples(sample_lengths& lengths, Samples&& samples,
-                                        std::size_t count, bag_layout const& bags,
-                                        LengthOf const& length_of, workspace::frame& scratch,
-                                        Price&& price)
+[[nodiscard]] result<sample_lengths> read_samples(Samples&& samples, std::size_t count,
+                                                  bag_layout const& bags, LengthOf const& length_of,
+                                                  workspace::frame& scratch, Price&& price)
 {
   bool const admits = bags.admits_short_samples();
   std::span<tokens> const own = scratch.take<tokens>(count);
-  lengths = {own, admits ? scratch.take<tokens>(count) : own};
+  sample_lengths lengths{own, admits ? scratch.take<tokens>(count) : own};
   std::size_t next = 0;
   for (auto&& sample : samples) {
     tokens const length = saturated(std::invoke(length_of, sample));
-    if (auto checked = check_length(next, length, bags); !checked) { return checked; }
-    if (auto checked = price(next, sample, length); !checked) { return checked; }
+    if (auto checked = check_length(next, length, bags); !checked) {
+      return tl::unexpected(std::move(checked).error());
+    }
+    tokens const named = std::same_as<LengthOf, no_length> ? named_sample::no_length : length;
+    if (auto checked = price(next, sample, named); !checked) {
+      return tl::unexpected(std::move(checked).error());
+    }
     bool const is_short = bags.is_short(length);
     own[next] = length;
     if (admits) { lengths.fitting[next] = is_short ? tokens{bags.smallest_bag()} : length; }
     lengths.short_samples += is_short ? 1 : 0;
     ++next;
   }
-  return {};
+  return lengths;
 }
 
 }  // namespace ballast::inline v0::detail

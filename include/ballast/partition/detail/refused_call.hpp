@@ -6,6 +6,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <concepts>
@@ -25,6 +26,7 @@ struct samples_must_be_a_range_that_can_be_read_twice;
 struct bags_must_be_the_value_of_the_result_not_the_result;
 struct bags_must_be_a_bag_layout_as_lay_out_makes_it;
 struct the_policy_must_take_a_partition_problem_loads_owner_and_workspace;
+struct the_policy_must_take_a_cost_vector_problem_loads_owner_and_workspace;
 struct cost_of_must_take_a_sample;
 struct the_cost_of_a_sample_must_be_an_integer_or_ranks_could_differ;
 struct samples_that_are_no_integers_need_length_of;
@@ -38,7 +40,7 @@ concept knows_attention =
 template <class Samples, class Bags, class Policy, class CostOf, class LengthOf>
 concept partition_arguments =
     std::ranges::forward_range<Samples> && std::same_as<Bags, bag_layout> &&
-    partition_policy<Policy> && integer_projection<CostOf, Samples> &&
+    cost_projection<CostOf, Samples> && policy_by<Policy, planned_cost<CostOf, Samples>> &&
     integer_projection<LengthOf, Samples>;
 
 template <class Samples, class LengthOf>
@@ -62,6 +64,13 @@ consteval auto what_is_refused()
     return std::type_identity<bags_must_be_the_value_of_the_result_not_the_result>();
   } else if constexpr (!std::same_as<Bags, bag_layout>) {
     return std::type_identity<bags_must_be_a_bag_layout_as_lay_out_makes_it>();
+  } else if constexpr (cost_vector_projection<CostOf, Samples>) {
+    if constexpr (!policy_by<Policy, planned_cost<CostOf, Samples>>) {
+      return std::type_identity<
+          the_policy_must_take_a_cost_vector_problem_loads_owner_and_workspace>();
+    } else {
+      return what_length_is_refused<Samples, LengthOf>();
+    }
   } else if constexpr (!partition_policy<Policy>) {
     return std::type_identity<the_policy_must_take_a_partition_problem_loads_owner_and_workspace>();
   } else if constexpr (!std::invocable<CostOf const&, std::ranges::range_reference_t<Samples>>) {

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 #define BALLAST_PARTITION_PACKING_BEST_FIT_DECREASING_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/best_fit.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
@@ -28,7 +28,7 @@ namespace ballast::inline v0 {
 ///             Performance Bounds for Simple One-Dimensional Packing Algorithms", SIAM J. Comput.
 ///             3(4):299-325, 1974.
 struct best_fit_decreasing {
-  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+  std::size_t operator()(packing_problem const& problem, std::span<bag_id> owner,
                          workspace& memory) const
   {
     detail::expect_packing_arrays(problem, owner);

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_CONCEPTS_HPP
 #define BALLAST_PARTITION_PACKING_CONCEPTS_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <concepts>
@@ -48,7 +48,7 @@ struct packed_bins {
 /// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
 concept packing_policy = requires(P const policy, packing_problem const& problem,
-                                  std::span<bin_id> owner, workspace& memory) {
+                                  std::span<bag_id> owner, workspace& memory) {
   requires std::same_as<decltype(policy(problem, owner, memory)), std::size_t> ||
                std::same_as<decltype(policy(problem, owner, memory)), packed_bins>;
 };
@@ -56,7 +56,7 @@ concept packing_policy = requires(P const policy, packing_problem const& problem
 /// Runs a policy. Its lower bound is 0 where it proves nothing.
 template <packing_policy Policy>
 packed_bins run_policy(Policy const& policy, packing_problem const& problem,
-                       std::span<bin_id> owner, workspace& memory)
+                       std::span<bag_id> owner, workspace& memory)
 {
   auto const done = policy(problem, owner, memory);
   if constexpr (std::is_same_v<decltype(done), packed_bins const>) {

@@ -2,8 +2,8 @@
 #ifndef BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 #define BALLAST_PARTITION_PACKING_FEWEST_BINS_OF_HPP
 
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
 
@@ -24,14 +24,14 @@ struct fewest_bins_of {
   [[no_unique_address]] First first{};
   [[no_unique_address]] Second second{};
 
-  packed_bins operator()(packing_problem const& problem, std::span<bin_id> owner,
+  packed_bins operator()(packing_problem const& problem, std::span<bag_id> owner,
                          workspace& memory) const
   {
     packed_bins best = run_policy(first, problem, owner, memory);
     best.lower_bound = std::max(best.lower_bound, packing_lower_bound(problem));
     if (best.bins == best.lower_bound) { return best; }
     auto scratch = memory.open();
-    std::span<bin_id> const other = scratch.take<bin_id>(owner.size());
+    std::span<bag_id> const other = scratch.take<bag_id>(owner.size());
     packed_bins const found = run_policy(second, problem, other, memory);
     best.lower_bound = std::max(best.lower_bound, found.lower_bound);
     if (found.bins >= best.bins) { return best; }

@@ -4,7 +4,6 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/packing_arrays.hpp>
 
@@ -31,7 +30,7 @@ namespace ballast::inline v0 {
 ///             for the tree; (2) G. Dosa, "The Tight Bound of First Fit Decreasing Bin-Packing
 ///             Algorithm Is FFD(I) <= 11/9 OPT(I) + 6/9", ESCAPE 2007, LNCS 4614.
 struct first_fit_decreasing {
-  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+  std::size_t operator()(packing_problem const& problem, std::span<bag_id> owner,
                          workspace& memory) const
   {
     detail::expect_packing_arrays(problem, owner);
@@ -53,7 +52,7 @@ struct first_fit_decreasing {
     for (auto const [weight, sample] : problem.heaviest_first) {
       std::size_t node = 1;
       while (node < leaves) { node = 2 * node + (room[2 * node] < weight ? 1 : 0); }
-      owner[to_index(sample)] = to_id<bin_id>(node - leaves);
+      owner[to_index(sample)] = to_id<bag_id>(node - leaves);
       bins = std::max(bins, node - leaves + 1);
       room[node] -= weight;
       while (node > 1) {

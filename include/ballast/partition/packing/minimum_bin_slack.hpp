@@ -5,7 +5,6 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/detail/packing_arrays.hpp>
@@ -40,7 +39,7 @@ struct minimum_bin_slack {
   /// Of 64 pairs each, that the search for an exact fill reads.
   std::uint64_t words_per_bin = 1024;
 
-  std::size_t operator()(packing_problem const& problem, std::span<bin_id> owner,
+  std::size_t operator()(packing_problem const& problem, std::span<bag_id> owner,
                          workspace& memory) const
   {
     detail::expect_packing_arrays(problem, owner);
@@ -52,13 +51,13 @@ struct minimum_bin_slack {
         std::find_if(problem.heaviest_first.begin(), problem.heaviest_first.end(),
                      [](priced_sample const& each) { return each.cost == 0; });
     std::span const heavy(problem.heaviest_first.begin(), weightless);
-    std::fill(owner.begin(), owner.end(), bin_id{0});  // where samples of no weight stay
+    std::fill(owner.begin(), owner.end(), bag_id{0});  // where samples of no weight stay
     if (heavy.empty()) { return owner.empty() ? 0 : 1; }
 
     detail::samples_by_weight waiting(problem.capacity, heavy, owner.size(), scratch);
     std::size_t bins = 0;
     for (std::size_t placed = 0; placed < heavy.size(); ++bins) {
-      placed += fill(waiting, problem.capacity, owner, to_id<bin_id>(bins));
+      placed += fill(waiting, problem.capacity, owner, to_id<bag_id>(bins));
     }
     return bins;
   }
@@ -67,8 +66,8 @@ struct minimum_bin_slack {
 
  private:
   /// Fills one bin and returns with how many samples.
-  std::size_t fill(detail::samples_by_weight& waiting, std::int64_t room, std::span<bin_id> owner,
-                   bin_id bin) const
+  std::size_t fill(detail::samples_by_weight& waiting, std::int64_t room, std::span<bag_id> owner,
+                   bag_id bin) const
   {
     std::size_t placed = 0;
     detail::work_budget words(words_per_bin);

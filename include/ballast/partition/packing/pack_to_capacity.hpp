@@ -9,7 +9,6 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/packing/packing_lower_bound.hpp>
@@ -112,7 +111,7 @@ template <std::ranges::forward_range Samples, packing_policy Policy,
     plan.loads[to_index(plan.owner[sample])] += plan.weights[sample];
   }
   for (std::size_t bin = 0; bin < bins; ++bin) {
-    BALLAST_EXPECTS(!plan.samples[to_id<bin_id>(bin)].empty(), "the policy left bin ", bin, " of ",
+    BALLAST_EXPECTS(!plan.samples[to_id<bag_id>(bin)].empty(), "the policy left bin ", bin, " of ",
                     bins, " empty");
     BALLAST_EXPECTS(plan.loads[bin] <= capacity, "the policy put a weight of ", plan.loads[bin],
                     " in bin ", bin, ", which holds ", capacity);

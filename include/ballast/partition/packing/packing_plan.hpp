@@ -6,7 +6,6 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
-#include <ballast/partition/bin_id.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +21,10 @@ namespace ballast::inline v0 {
 ///             (3) every bin holds a sample
 ///             (4) no packing has fewer than lower_bound bins
 struct packing_plan {
-  std::vector<bin_id> owner;
+  std::vector<bag_id> owner;
   std::vector<std::int64_t> weights;
   std::vector<std::int64_t> loads;
-  jagged<bin_id, sample_id> samples;
+  jagged<bag_id, sample_id> samples;
   std::int64_t capacity = 0;
   std::size_t lower_bound = 0;
 

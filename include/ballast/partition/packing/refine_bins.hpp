@@ -3,9 +3,9 @@
 #define BALLAST_PARTITION_PACKING_REFINE_BINS_HPP
 
 #include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/bounds/dual_feasible_bound.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/concepts.hpp>
@@ -59,7 +59,7 @@ struct refine_bins {
   std::uint64_t steps = std::uint64_t{1} << 21;
   std::uint64_t steps_per_sample = 48;
 
-  packed_bins operator()(packing_problem const& problem, std::span<bin_id> owner,
+  packed_bins operator()(packing_problem const& problem, std::span<bag_id> owner,
                          workspace& memory) const
   {
     packed_bins best = run_policy(start, problem, owner, memory);
@@ -89,7 +89,7 @@ struct refine_bins {
 
   /// Of the bins with the most room, makes one less as long as it can.
   static packed_bins empty_bins(packing_problem const& problem, packed_bins best,
-                                std::span<bin_id> owner, detail::work_budget& left,
+                                std::span<bag_id> owner, detail::work_budget& left,
                                 workspace& memory)
   {
     auto scratch = memory.open();

@@ -9,13 +9,15 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/partition/bin_id.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/no_length.hpp>
+#include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/vectors/partition_vectors.hpp>
-#include <ballast/partition/vectors/vector_plan.hpp>
-#include <ballast/partition/vectors/vector_refine.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <algorithm>
 #include <array>
@@ -34,7 +36,7 @@ namespace ballast::inline v0::detail {
 ///
 /// Expects     replica_groups(setup, D) == groups.
 /// Ensures     no replica of the last module holds more than most_per_microbatch
-/// Errors      those of partition_vectors, positions of the global batch.
+/// Errors      those of partition, positions of the global batch.
 template <std::size_t D, class Split>
 class group_microbatches {
  public:
@@ -53,9 +55,14 @@ class group_microbatches {
         groups_(groups),
         split_(std::move(split)),
         ones_(groups * setup.schedule.microbatches(), 1),
+        microbatches_(one_gpu_bags(ones_.size())),
+        all_groups_(one_gpu_bags(groups)),
         times_(setup.schedule.microbatches(), setup.schedule.stages().stages())
   {
-    for (scheduled_module& each : modules_) { each.replicas /= groups; }
+    for (std::size_t module = 0; module < D; ++module) {
+      modules_[module].replicas /= groups;
+      all_replicas_[module] = one_gpu_bags(replicas(module));
+    }
   }
 
   /// Replicas of a module in a group.
@@ -87,17 +94,17 @@ class group_microbatches {
       limit.weights = span_of(weights_);
       limit.most_per_gpu = endless ? limit.no_limit : most_per_microbatch_ * sharing;
     }
-    auto done =
-        partition_vectors_into(parts_, memory, times, ones_.size(), split_, stage_costs, limit);
+    auto done = partition_into(parts_, memory, times, microbatches_, split_, stage_costs,
+                               no_length{}, limit);
     if (!done) { return done; }
-    return partition_vectors_into(
-        of_groups_, memory, parts_.loads, groups_, vector_refine{}, std::identity{},
-        {.most_per_gpu = static_cast<std::int64_t>(ones_.size() / groups_),
-         .weights = span_of(ones_)});
+    return partition_into(of_groups_, memory, parts_.loads, all_groups_, refine{}, std::identity{},
+                          no_length{},
+                          {.most_per_gpu = static_cast<std::int64_t>(ones_.size() / groups_),
+                           .weights = span_of(ones_)});
   }
 
   /// The microbatches of all groups, as split() made them.
-  [[nodiscard]] vector_plan<D> const& parts() const { return parts_; }
+  [[nodiscard]] cost_vector_plan<D> const& parts() const { return parts_; }
 
   /// The samples of a group's microbatches to the replicas of every module.
   [[nodiscard]] result<void> share(workspace& memory, std::size_t group,
@@ -107,9 +114,9 @@ class group_microbatches {
     clear_times();
     for (std::size_t module = 0; module < D; ++module) {
       shared_[module].clear();
-      auto const own = of_groups_.samples[to_id<bin_id>(group)];
+      auto const own = of_groups_.samples[to_id<bag_id>(group)];
       for (std::size_t position = 0; position < own.size(); ++position) {
-        auto const samples = parts_.samples[to_id<bin_id>(to_index(own[position]))];
+        auto const samples = parts_.samples[to_id<bag_id>(to_index(own[position]))];
         if (replicas(module) > 1) {
           if (auto done = to_replicas(memory, module, samples, sizes, times); !done) {
             return done;
@@ -135,7 +142,7 @@ class group_microbatches {
   }
 
   /// Takes the times of a group whose samples are where a scheduled_step has them, in its order.
-  void take_times(std::size_t group, std::array<std::vector<bin_id>, D> const& owner,
+  void take_times(std::size_t group, std::array<std::vector<bag_id>, D> const& owner,
                   std::span<sample_time const> times)
   {
     clear_times();
@@ -172,8 +179,8 @@ class group_microbatches {
       limit.weights = span_of(own_weights_);
       limit.most_per_gpu = most_per_microbatch_;
     }
-    auto done = partition_vectors_into(of_replicas_, memory, samples, replicas(module),
-                                       vector_refine{}, cost, limit);
+    auto done = partition_into(of_replicas_, memory, samples, all_replicas_[module], refine{}, cost,
+                               no_length{}, limit);
     if (!done && done.error().position < samples.size()) {  // of the microbatch, not of the batch
       done.error().position = to_index(samples[done.error().position]);
     }
@@ -226,11 +233,14 @@ class group_microbatches {
   std::uint32_t groups_;
   Split split_;
   std::vector<std::int64_t> ones_;  // one for each microbatch of all groups
+  bag_layout microbatches_;         // of all groups, as bags
+  bag_layout all_groups_;
+  std::array<bag_layout, D> all_replicas_;  // of one group
   std::vector<std::int64_t> weights_;
   std::vector<std::int64_t> own_weights_;
-  vector_plan<D> parts_;      // samples to the microbatches of all groups
-  vector_plan<D> of_groups_;  // microbatches to groups
-  vector_plan<1> of_replicas_;
+  cost_vector_plan<D> parts_;      // samples to the microbatches of all groups
+  cost_vector_plan<D> of_groups_;  // microbatches to groups
+  cost_vector_plan<1> of_replicas_;
   std::array<std::vector<shared_sample>, D> shared_;  // of one group
   std::array<std::vector<stage_time>, D> sums_;       // of its microbatches and replicas
   pipeline_times times_;                              // of its microbatches and stages

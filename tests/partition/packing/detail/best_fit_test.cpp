@@ -13,7 +13,7 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 
 TEST(BestFit, FindsTheSamePackingWithEitherSetOfBins)
 {
@@ -28,8 +28,8 @@ TEST(BestFit, FindsTheSamePackingWithEitherSetOfBins)
     std::vector<ballast::priced_sample> order(weights.size());
     ballast::descending_order_into(order, weights, memory);
     ballast::packing_problem const problem{weights, order, capacity};
-    std::vector<bin_id> by_list(weights.size());
-    std::vector<bin_id> by_tree(weights.size());
+    std::vector<bag_id> by_list(weights.size());
+    std::vector<bag_id> by_tree(weights.size());
     std::size_t const bins = ballast::detail::best_fit_into(
         by_list, problem, ballast::detail::bins_by_room(capacity, weights.size(), scratch));
     EXPECT_EQ(ballast::detail::best_fit_into(by_tree, problem,

@@ -8,12 +8,12 @@
 
 namespace {
 
-using ballast::bin_id;
+using ballast::bag_id;
 
 TEST(BinPool, TakesTheRoomiestAndNumbersTheOthersAnew)
 {
   std::vector<std::int64_t> const weights{3, 9, 4, 10, 2, 8};
-  std::vector<bin_id> owner{bin_id{0}, bin_id{1}, bin_id{2}, bin_id{3}, bin_id{4}, bin_id{5}};
+  std::vector<bag_id> owner{bag_id{0}, bag_id{1}, bag_id{2}, bag_id{3}, bag_id{4}, bag_id{5}};
   ballast::workspace memory;
   std::vector<ballast::priced_sample> order(weights.size());
   ballast::descending_order_into(order, weights, memory);
@@ -26,13 +26,13 @@ TEST(BinPool, TakesTheRoomiestAndNumbersTheOthersAnew)
   EXPECT_EQ(std::vector(part.weights.begin(), part.weights.end()),
             (std::vector<std::int64_t>{4, 3, 2}));
   EXPECT_EQ(part.heaviest_first[0].cost, 4);
-  for (bin_id& bin : pool.owner()) { bin = bin_id{0}; }  // 4 + 3 + 2 in the roomiest, that of 2
+  for (bag_id& bin : pool.owner()) { bin = bag_id{0}; }  // 4 + 3 + 2 in the roomiest, that of 2
   EXPECT_EQ(pool.put_back(1), 4U);
   // Bins 0 and 2 are empty: 4 and 5 get their numbers.
   EXPECT_EQ(owner[0], owner[2]);
   EXPECT_EQ(owner[0], owner[4]);
-  EXPECT_EQ(owner[1], bin_id{1});
-  EXPECT_EQ(owner[3], bin_id{3});
+  EXPECT_EQ(owner[1], bag_id{1});
+  EXPECT_EQ(owner[3], bag_id{3});
   EXPECT_NE(owner[5], owner[4]);
   EXPECT_LT(to_index(owner[5]), 4U);
   EXPECT_LT(to_index(owner[4]), 4U);

@@ -13,7 +13,7 @@ void check_packing(std::size_t samples, std::size_t ordered, std::size_t owned)
 {
   std::vector<std::int64_t> const weights(samples, 1);
   std::vector<ballast::priced_sample> const order(ordered);
-  std::vector<ballast::bin_id> const owner(owned);
+  std::vector<ballast::bag_id> const owner(owned);
   ballast::detail::expect_packing_arrays({weights, order, 1}, owner);
 }
 

@@ -15,11 +15,11 @@ using ballast::packed_bins;
 
 /// The search alone, after a start of one bin for every sample.
 struct by_patterns {
-  packed_bins operator()(ballast::packing_problem const& problem, std::span<ballast::bin_id> owner,
+  packed_bins operator()(ballast::packing_problem const& problem, std::span<ballast::bag_id> owner,
                          ballast::workspace& memory) const
   {
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      owner[sample] = ballast::to_id<ballast::bin_id>(sample);
+      owner[sample] = ballast::to_id<ballast::bag_id>(sample);
     }
     ballast::detail::work_budget steps(1 << 20);
     return ballast::detail::pattern_bins(problem, memory)(

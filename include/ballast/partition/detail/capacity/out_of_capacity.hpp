@@ -8,7 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
@@ -44,7 +43,7 @@ struct bags_needed {
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(weights.size());
   descending_order_into(heaviest_first, weights, memory);
   packing_problem const problem{weights, heaviest_first, capacity};
-  return {packing_lower_bound(problem), best_fit_into(scratch.take<bin_id>(weights.size()), problem,
+  return {packing_lower_bound(problem), best_fit_into(scratch.take<bag_id>(weights.size()), problem,
                                                       room_tree(weights.size(), scratch))};
 }
 

@@ -3,7 +3,6 @@
 #define BALLAST_PARTITION_PACKING_DETAIL_BEST_FIT_HPP
 
 #include <ballast/core/ids.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 
 #include <cstddef>
@@ -18,14 +17,14 @@ namespace ballast::inline v0::detail {
 /// Expects     a valid packing_problem; `bins` has room for n bins and holds none yet.
 /// Returns     the number of bins.
 template <class Bins>
-[[nodiscard]] std::size_t best_fit_into(std::span<bin_id> owner, packing_problem const& problem,
+[[nodiscard]] std::size_t best_fit_into(std::span<bag_id> owner, packing_problem const& problem,
                                         Bins bins)
 {
   std::size_t opened = 0;
   for (auto const [weight, sample] : problem.heaviest_first) {
-    bin_id bin{};
+    bag_id bin{};
     std::int64_t room = problem.capacity;
-    if (!bins.take_tightest(weight, bin, room)) { bin = to_id<bin_id>(opened++); }
+    if (!bins.take_tightest(weight, bin, room)) { bin = to_id<bag_id>(opened++); }
     bins.put(bin, room - weight);
     owner[to_index(sample)] = bin;
   }

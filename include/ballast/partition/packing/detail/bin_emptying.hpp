@@ -7,7 +7,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/patterns/pattern_packing.hpp>
 #include <ballast/partition/detail/search/bag_completion.hpp>
 #include <ballast/partition/packing/concepts.hpp>
@@ -39,7 +38,7 @@ class bin_emptying {
   {}
 
   /// Returns what is the best now, whose owners are in `owner`.
-  [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bin_id> owner,
+  [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bag_id> owner,
                                        work_budget& steps)
   {
     if (problem_.capacity >= most_capacity || best.bins > most_bins) { return best; }
@@ -120,7 +119,7 @@ class bin_emptying {
   static constexpr int most_failed = 8;
 
   /// Bins by the room they have, the most first.
-  void list_bins(std::size_t bins, std::span<bin_id const> owner)
+  void list_bins(std::size_t bins, std::span<bag_id const> owner)
   {
     std::fill_n(room_.begin(), bins, problem_.capacity);
     std::fill_n(held_.begin(), bins, std::uint32_t{0});
@@ -137,7 +136,7 @@ class bin_emptying {
   }
 
   /// Lists the samples of the first `chosen` bins, or fewer. Returns of how many bins.
-  std::size_t collect(std::size_t chosen, std::size_t bins, std::span<bin_id const> owner)
+  std::size_t collect(std::size_t chosen, std::size_t bins, std::span<bag_id const> owner)
   {
     std::fill_n(place_.begin(), bins, not_taken);
     std::size_t taken = 0;
@@ -160,17 +159,17 @@ class bin_emptying {
   /// Gives the samples listed their bins, and bins that hold samples the first numbers. Samples of no
   /// weight that lose their bin go to the first. Returns how many bins are empty now.
   std::size_t replace(std::size_t taken, std::span<std::uint32_t const> owners, std::size_t bins,
-                      std::span<bin_id> owner)
+                      std::span<bag_id> owner)
   {
     for (std::uint32_t const bin : order_.first(taken)) { held_[bin] = 0; }
     for (std::size_t at = 0; at < count_; ++at) {
       std::uint32_t const bin = order_[owners[at]];
-      owner[to_index(samples_[at].sample)] = bin_id{bin};
+      owner[to_index(samples_[at].sample)] = bag_id{bin};
       ++held_[bin];
     }
     std::uint32_t left = 0;
     for (std::size_t bin = 0; bin < bins; ++bin) { place_[bin] = held_[bin] > 0 ? left++ : 0; }
-    for (bin_id& bin : owner) { bin = bin_id{place_[to_index(bin)]}; }
+    for (bag_id& bin : owner) { bin = bag_id{place_[to_index(bin)]}; }
     return bins - left;
   }
 

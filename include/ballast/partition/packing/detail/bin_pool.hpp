@@ -4,7 +4,6 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
@@ -24,7 +23,7 @@ namespace ballast::inline v0::detail {
 ///             per bin.
 class bin_pool {
  public:
-  bin_pool(packing_problem const& problem, std::size_t bins, std::span<bin_id> owner,
+  bin_pool(packing_problem const& problem, std::size_t bins, std::span<bag_id> owner,
            workspace::frame& scratch)
       : problem_(problem),
         owner_(owner),
@@ -35,7 +34,7 @@ class bin_pool {
         samples_(scratch.take<sample_id>(owner.size())),
         weights_(scratch.take<std::int64_t>(owner.size())),
         order_(scratch.take<priced_sample>(owner.size())),
-        owners_(scratch.take<bin_id>(owner.size()))
+        owners_(scratch.take<bag_id>(owner.size()))
   {}
 
   /// The bins with the most room, at most so many of them.
@@ -60,7 +59,7 @@ class bin_pool {
       samples_[sample_count_] = sample;
       weights_[sample_count_] = weight;
       order_[sample_count_] = {weight, to_id<sample_id>(sample_count_)};
-      owners_[sample_count_] = bin_id{at};
+      owners_[sample_count_] = bag_id{at};
       ++sample_count_;
     }
   }
@@ -70,14 +69,14 @@ class bin_pool {
     return {weights_.first(sample_count_), order_.first(sample_count_), problem_.capacity};
   }
   [[nodiscard]] std::size_t bins() const noexcept { return count_; }
-  [[nodiscard]] std::span<bin_id> owner() const noexcept { return owners_.first(sample_count_); }
+  [[nodiscard]] std::span<bag_id> owner() const noexcept { return owners_.first(sample_count_); }
 
   /// Takes over owner(), which fills the first `filled` bins only. Returns how many bins there are
   /// then.
   [[nodiscard]] std::size_t put_back(std::size_t filled)
   {
     for (std::size_t at = 0; at < sample_count_; ++at) {
-      owner_[to_index(samples_[at])] = bin_id{chosen_[to_index(owners_[at])]};
+      owner_[to_index(samples_[at])] = bag_id{chosen_[to_index(owners_[at])]};
     }
     std::size_t const left = bins_ - (count_ - filled);
     // Bins above the new number move to the empty ones below it.
@@ -91,7 +90,7 @@ class bin_pool {
       while (place_[from] == not_chosen) { ++from; }
       place_[from++] = empty;
     }
-    for (bin_id& bin : owner_) { bin = bin_id{place_[to_index(bin)]}; }
+    for (bag_id& bin : owner_) { bin = bag_id{place_[to_index(bin)]}; }
     bins_ = left;
     chosen_ = chosen_.first(left);
     place_ = place_.first(left);
@@ -103,7 +102,7 @@ class bin_pool {
   static constexpr std::uint32_t not_chosen = ~std::uint32_t{0};
 
   packing_problem const& problem_;
-  std::span<bin_id> owner_;
+  std::span<bag_id> owner_;
   std::size_t bins_;
   std::span<std::uint32_t> chosen_;
   std::span<std::uint32_t> place_;  // of each bin in chosen_; then its new number
@@ -111,7 +110,7 @@ class bin_pool {
   std::span<sample_id> samples_;  // of the bins chosen, heaviest first
   std::span<std::int64_t> weights_;
   std::span<priced_sample> order_;
-  std::span<bin_id> owners_;
+  std::span<bag_id> owners_;
   std::size_t count_ = 0;
   std::size_t sample_count_ = 0;
 };

@@ -4,7 +4,6 @@
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/packing/detail/bit_hierarchy.hpp>
 
 #include <cstddef>
@@ -34,7 +33,7 @@ class bins_by_room {
   {}
 
   /// Adds a bin that is not in any list.
-  void put(bin_id bin, std::int64_t room) noexcept
+  void put(bag_id bin, std::int64_t room) noexcept
   {
     auto const place = static_cast<std::size_t>(room);
     before_[to_index(bin)] = rooms_.contains(place) ? last_[place] : none;
@@ -44,14 +43,14 @@ class bins_by_room {
 
   /// Removes the bin with the least room of at least `weight` and says which it is and how much room
   /// it has; false, and both are as they were, where there is none.
-  [[nodiscard]] bool take_tightest(std::int64_t weight, bin_id& bin, std::int64_t& room) noexcept
+  [[nodiscard]] bool take_tightest(std::int64_t weight, bag_id& bin, std::int64_t& room) noexcept
   {
     std::size_t const place = rooms_.first_from(static_cast<std::size_t>(weight));
     if (place == bit_hierarchy::none) { return false; }
     std::uint32_t const taken = last_[place];
     last_[place] = before_[taken];
     if (last_[place] == none) { rooms_.erase(place); }
-    bin = bin_id{taken};
+    bin = bag_id{taken};
     room = static_cast<std::int64_t>(place);
     return true;
   }

@@ -3,7 +3,7 @@
 #define BALLAST_PARTITION_PACKING_DETAIL_PACKING_ARRAYS_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/partition/bin_id.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 
 #include <span>
@@ -11,7 +11,7 @@
 namespace ballast::inline v0::detail {
 
 /// What every packing policy expects of the arrays that it is run with.
-inline void expect_packing_arrays(packing_problem const& problem, std::span<bin_id const> owner)
+inline void expect_packing_arrays(packing_problem const& problem, std::span<bag_id const> owner)
 {
   BALLAST_EXPECTS(owner.size() == problem.weights.size(),
                   "a packing policy was run with `owner` of ", owner.size(),

@@ -5,7 +5,6 @@
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>
 #include <ballast/partition/packing/best_fit_decreasing.hpp>
 #include <ballast/partition/packing/concepts.hpp>
@@ -35,7 +34,7 @@ class pattern_bins {
   {}
 
   /// Returns what is the best now, whose owners are in `owner`.
-  [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bin_id> owner,
+  [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bag_id> owner,
                                        work_budget& steps)
   {
     auto const& order = problem_.heaviest_first;
@@ -52,10 +51,10 @@ class pattern_bins {
     // Those that no other fits beside, and those of which the unit says so.
     std::size_t const alone = count_alone(order.first(count), problem_.capacity);
     std::size_t bins = count_alone(samples.first(count), capacity);
-    std::span<bin_id> const found = scratch.take<bin_id>(owner.size());
+    std::span<bag_id> const found = scratch.take<bag_id>(owner.size());
     std::fill(found.begin(), found.end(), no_bin);
     for (std::size_t place = 0; place < bins; ++place) {
-      found[to_index(samples[place].sample)] = to_id<bin_id>(place);
+      found[to_index(samples[place].sample)] = to_id<bag_id>(place);
     }
     std::span<priced_sample> rest = samples.subspan(bins, count - bins);
     samples_by_weight waiting(capacity, rest, owner.size(), scratch);
@@ -82,7 +81,7 @@ class pattern_bins {
       std::size_t const bins_before = bins;
       program.for_each_pattern([&](std::span<pattern_entry const> pattern, std::size_t times) {
         for (; times > 0; --times) {
-          if (fill(pattern, kinds.all(), to_id<bin_id>(bins)) == 0) { return; }
+          if (fill(pattern, kinds.all(), to_id<bag_id>(bins)) == 0) { return; }
           ++bins;
         }
       });
@@ -95,7 +94,7 @@ class pattern_bins {
     bins += pack_rest(rest, capacity, found, bins);
     if (bins >= best.bins) { return best; }
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      owner[sample] = found[sample] == no_bin ? bin_id{0} : found[sample];
+      owner[sample] = found[sample] == no_bin ? bag_id{0} : found[sample];
     }
     best.bins = bins;
     return best;
@@ -107,7 +106,7 @@ class pattern_bins {
   static constexpr std::size_t most_kinds = 128;
   static constexpr std::size_t least_samples = 32;
   static constexpr int most_rounds = 4;
-  static constexpr bin_id no_bin{~std::uint32_t{0}};
+  static constexpr bag_id no_bin{~std::uint32_t{0}};
 
   /// How many samples are too heavy for the lightest beside them.
   [[nodiscard]] static std::size_t count_alone(std::span<priced_sample const> samples,
@@ -137,12 +136,12 @@ class pattern_bins {
 
   /// By best fit and by exact fills. Returns with how many bins.
   std::size_t pack_rest(std::span<priced_sample const> rest, std::int64_t capacity,
-                        std::span<bin_id> found, std::size_t bins)
+                        std::span<bag_id> found, std::size_t bins)
   {
     auto scratch = memory_.open();
     std::span<std::int64_t> const weights = scratch.take<std::int64_t>(rest.size());
     std::span<priced_sample> const order = scratch.take<priced_sample>(rest.size());
-    std::span<bin_id> const owner = scratch.take<bin_id>(rest.size());
+    std::span<bag_id> const owner = scratch.take<bag_id>(rest.size());
     for (std::size_t place = 0; place < rest.size(); ++place) {
       weights[place] = rest[place].cost;
       order[place] = {rest[place].cost, to_id<sample_id>(place)};
@@ -151,7 +150,7 @@ class pattern_bins {
                                  {weights, order, capacity}, owner, memory_)
                                  .bins;
     for (std::size_t place = 0; place < rest.size(); ++place) {
-      found[to_index(rest[place].sample)] = to_id<bin_id>(bins + to_index(owner[place]));
+      found[to_index(rest[place].sample)] = to_id<bag_id>(bins + to_index(owner[place]));
     }
     return more;
   }

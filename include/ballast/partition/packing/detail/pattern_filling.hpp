@@ -4,7 +4,6 @@
 
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/ids.hpp>
-#include <ballast/partition/bin_id.hpp>
 #include <ballast/partition/detail/patterns/pattern_list.hpp>
 #include <ballast/partition/packing/detail/samples_by_weight.hpp>
 #include <ballast/partition/packing/detail/weight_kinds.hpp>
@@ -27,13 +26,13 @@ namespace ballast::inline v0::detail {
 /// Complexity  O(1) per sample, and for a bin up to 96 words of 64 pairs and those of one sum more.
 class pattern_filling {
  public:
-  pattern_filling(samples_by_weight& waiting, std::int64_t capacity, std::span<bin_id> owner)
+  pattern_filling(samples_by_weight& waiting, std::int64_t capacity, std::span<bag_id> owner)
       : waiting_(waiting), capacity_(capacity), owner_(owner)
   {}
 
   /// Returns how many samples the bin got: none where the kinds lack what the pattern needs.
   [[nodiscard]] std::size_t operator()(std::span<pattern_entry const> pattern,
-                                       std::span<weight_kind const> kinds, bin_id bin)
+                                       std::span<weight_kind const> kinds, bag_id bin)
   {
     slots_ = 0;
     for (auto const [kind, times] : pattern) {
@@ -129,7 +128,7 @@ class pattern_filling {
 
   samples_by_weight& waiting_;
   std::int64_t capacity_;
-  std::span<bin_id> owner_;
+  std::span<bag_id> owner_;
   std::int64_t room_ = 0;
   std::size_t slots_ = 0;
   std::size_t count_ = 0;

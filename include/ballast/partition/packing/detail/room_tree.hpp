@@ -3,8 +3,8 @@
 #define BALLAST_PARTITION_PACKING_DETAIL_ROOM_TREE_HPP
 
 #include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/bin_id.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ class room_tree {
   room_tree(std::size_t bins, workspace::frame& scratch) : nodes_(scratch.take<node>(bins)) {}
 
   /// Adds a bin that is not in the tree.
-  void put(bin_id bin, std::int64_t room) noexcept
+  void put(bag_id bin, std::int64_t room) noexcept
   {
     auto const added = static_cast<std::uint32_t>(bin);
     auto const priority = static_cast<std::uint32_t>(digest{}.add(added).value());
@@ -60,7 +60,7 @@ class room_tree {
 
   /// Removes the bin with the least room of at least `weight` and says which it is and how much room
   /// it has; false, and both are as they were, where there is none.
-  [[nodiscard]] bool take_tightest(std::int64_t weight, bin_id& bin, std::int64_t& room) noexcept
+  [[nodiscard]] bool take_tightest(std::int64_t weight, bag_id& bin, std::int64_t& room) noexcept
   {
     std::uint32_t* tightest = nullptr;
     for (std::uint32_t* slot = &root_; *slot != none;) {
@@ -81,7 +81,7 @@ class room_tree {
       top = *tightest;
     }
     *tightest = less != none ? less : more;
-    bin = bin_id{taken};
+    bin = bag_id{taken};
     room = nodes_[taken].room;
     return true;
   }

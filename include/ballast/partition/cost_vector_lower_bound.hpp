@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP
+#define BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/capacity_bound.hpp>
+#include <ballast/partition/detail/vectors/weights_alone.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// A makespan that no plan gets below: in every plan, some bag has at least this load per speed in
+/// some dimension.
+///
+/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what it
+/// says of the sums over all dimensions, divided by their number, since some dimension of a bag
+/// carries at least the mean of all. The second is stronger where samples that are heavy in
+/// different dimensions have to share a bag. With capacities both also know what
+/// `detail::capacity_bound` does: a bag that is slow or has the heaviest samples still has to hold
+/// what the others cannot.
+///
+/// Expects     a valid cost_vector_problem of so many bags, at least 1, all empty.
+/// Ensures     (1) no plan in which samples fit their bags, and bags hold their samples, has a
+///                 smaller makespan
+/// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes of
+///             scratch.
+template <std::size_t D>
+[[nodiscard]] ratio cost_vector_lower_bound(cost_vector_problem<D> const& problem, std::size_t bags,
+                                            workspace& memory)
+{
+  BALLAST_EXPECTS(bags >= 1);
+  std::size_t const samples = problem.costs.size();
+  auto scratch = memory.open();
+  std::span<cost_units> const costs = scratch.take<cost_units>(samples);
+  std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(samples);
+  partition_problem one = detail::weights_alone(problem, bags, scratch);
+  one.costs = costs;
+  one.heaviest_first = heaviest_first;
+  auto const bound_of_costs = [&] {
+    descending_order_into(heaviest_first, costs, memory);
+    ratio const bound = makespan_lower_bound(one, memory);
+    return one.capacities.empty() ? bound : std::max(bound, detail::capacity_bound(one, memory));
+  };
+
+  ratio bound{0, one.speeds.front()};
+  cost_units room = no_cost - 1;  // for the sum of everything
+  for (std::size_t d = 0; d < D; ++d) {
+    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
+                   [d](cost_vector<D> const& cost) { return cost[d]; });
+    bound = std::max(bound, bound_of_costs());
+    for (cost_units const cost : costs) { room -= std::min(room, cost); }
+  }
+  if constexpr (D > 1) {
+    if (room == 0) { return bound; }  // the sums might overflow
+    std::transform(problem.costs.begin(), problem.costs.end(), costs.begin(),
+                   [](cost_vector<D> const& cost) {
+                     cost_units sum = 0;
+                     for (cost_units const part : cost) { sum += part; }
+                     return sum;
+                   });
+    constexpr auto dimensions = static_cast<cost_units>(D);
+    ratio mean = bound_of_costs();
+    // With bags of one speed, some dimension of a bag carries a whole number of units.
+    bool const rounds_up = problem.one_speed() && mean.numerator % dimensions != 0;
+    mean.numerator = mean.numerator / dimensions + (rounds_up ? 1 : 0);
+    bound = std::max(bound, mean);
+  }
+  return bound;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_COST_VECTOR_LOWER_BOUND_HPP

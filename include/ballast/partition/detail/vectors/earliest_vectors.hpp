@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_VECTORS_EARLIEST_VECTORS_HPP
+#define BALLAST_PARTITION_DETAIL_VECTORS_EARLIEST_VECTORS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Bins of several speeds, sizes and capacities: of those with room for a sample, which one finishes
+/// earliest with it, in the dimension in which it is latest?
+///
+/// The tree of `lightest_vectors`, whose nodes know more of the bins below them: the highest speed,
+/// the most room and the fewest GPUs. So a node gives a lower bound, and whether a bin below it can
+/// be open to the sample. Leaves are in order of size and speed: where bins of one kind are
+/// neighbours, the bound is as sharp as for equal bins.
+///
+/// Expects     a valid cost_vector_problem; what bins have at the start weighs nothing.
+/// Ensures     (1) of bins that are equally good the lowest-numbered
+/// Complexity  earliest: O(m^(1 - 1/D)) for loads per speed spread evenly, O(m) at worst; add:
+///             O(D log m); 8 D + 28 bytes of scratch per bin, up to four times that.
+template <std::size_t D>
+class earliest_vectors {
+ public:
+  earliest_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D> const> loads,
+                   workspace::frame& scratch)
+      : problem_(problem),
+        bins_(loads.size()),
+        leaves_(std::bit_ceil(loads.size())),
+        nodes_(scratch.take<node>(2 * leaves_)),
+        leaf_of_(scratch.take<std::uint32_t>(bins_))
+  {
+    BALLAST_EXPECTS(problem.capacities.empty() || problem.capacities.size() == bins_);
+    std::fill(nodes_.begin(), nodes_.end(), node{});
+    for (std::size_t bin = 0; bin < bins_; ++bin) {
+      node& leaf = nodes_[leaves_ + bin];
+      leaf = {loads[bin], no_limit, problem.speed(bin),
+              problem.gpus.empty() ? 1 : problem.gpus[bin], static_cast<std::uint32_t>(bin)};
+      if (!problem.capacities.empty()) { leaf.room = problem.capacities[bin]; }
+    }
+    auto const leaves = nodes_.subspan(leaves_, bins_);
+    std::sort(leaves.begin(), leaves.end(), [](node const& a, node const& b) {
+      return precedes(a.fewest_gpus, b.fewest_gpus, a.fastest, b.fastest, a.first_bin, b.first_bin);
+    });
+    for (std::size_t leaf = 0; leaf < bins_; ++leaf) {
+      leaf_of_[leaves[leaf].first_bin] = static_cast<std::uint32_t>(leaf);
+    }
+    for (std::size_t at = leaves_; at-- > 1;) { nodes_[at] = joined(2 * at); }
+  }
+
+  /// The bin for a sample, or the number of bins where none has room.
+  [[nodiscard]] std::size_t earliest(std::size_t sample) const noexcept
+  {
+    struct subtree {
+      ratio bound;
+      std::size_t node;
+    };
+    std::array<subtree, 64> open;  // one sibling per level, so never full
+    std::size_t count = 0;
+    if (is_open(1, sample)) { open[count++] = {{}, 1}; }
+    subtree best{};
+    while (count > 0) {
+      subtree const at = open[--count];
+      if (best.node != 0 &&
+          !precedes(at.bound, best.bound, nodes_[at.node].first_bin, nodes_[best.node].first_bin)) {
+        continue;
+      }
+      if (at.node >= leaves_) {
+        best = at;
+        continue;
+      }
+      std::size_t const child = 2 * at.node;
+      bool const left_open = is_open(child, sample);
+      bool const right_open = is_open(child + 1, sample);
+      subtree const left{left_open ? finish(child, sample) : ratio{}, child};
+      subtree const right{right_open ? finish(child + 1, sample) : ratio{}, child + 1};
+      bool const left_first = left.bound <= right.bound;
+      if (left_open && !left_first) { open[count++] = left; }
+      if (right_open) { open[count++] = right; }
+      if (left_open && left_first) { open[count++] = left; }
+    }
+    return best.node == 0 ? bins_ : nodes_[best.node].first_bin;
+  }
+
+  /// Adds a sample to a bin.
+  void add(std::size_t sample, std::size_t bin) noexcept
+  {
+    std::size_t at = leaves_ + leaf_of_[bin];
+    for (std::size_t d = 0; d < D; ++d) { nodes_[at].least[d] += problem_.costs[sample][d]; }
+    if (!problem_.weights.empty()) { nodes_[at].room -= problem_.weights[sample]; }
+    while (at > 1) {
+      at /= 2;
+      nodes_[at] = joined(2 * at);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+
+  /// What is known of the bins below a node; of none of them, if it has no room.
+  struct node {
+    cost_vector<D> least{};  ///< load, in each dimension
+    std::int64_t room = -1;  ///< of the bin that has most
+    std::uint32_t fastest = 1;
+    std::uint32_t fewest_gpus = 1;
+    std::uint32_t first_bin = 0;  ///< the lowest number
+  };
+
+  [[nodiscard]] node joined(std::size_t left) const noexcept
+  {
+    node const& a = nodes_[left];
+    node const& b = nodes_[left + 1];
+    if (b.room < 0) { return a; }
+    if (a.room < 0) { return b; }
+    node both{a.least, std::max(a.room, b.room), std::max(a.fastest, b.fastest),
+              std::min(a.fewest_gpus, b.fewest_gpus), std::min(a.first_bin, b.first_bin)};
+    for (std::size_t d = 0; d < D; ++d) { both.least[d] = std::min(a.least[d], b.least[d]); }
+    return both;
+  }
+
+  [[nodiscard]] bool is_open(std::size_t at, std::size_t sample) const noexcept
+  {
+    std::int64_t const weight = problem_.weights.empty() ? 0 : problem_.weights[sample];
+    return nodes_[at].room >= weight &&
+           (problem_.gpus.empty() ||
+            partition_problem::fits(problem_.lengths[sample], nodes_[at].fewest_gpus));
+  }
+
+  [[nodiscard]] ratio finish(std::size_t at, std::size_t sample) const noexcept
+  {
+    cost_units latest = 0;
+    for (std::size_t d = 0; d < D; ++d) {
+      latest = std::max(latest, nodes_[at].least[d] + problem_.costs[sample][d]);
+    }
+    return {latest, nodes_[at].fastest};
+  }
+
+  cost_vector_problem<D> problem_;
+  std::size_t bins_;
+  std::size_t leaves_;
+  std::span<node> nodes_;
+  std::span<std::uint32_t> leaf_of_;  // by bin
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_VECTORS_EARLIEST_VECTORS_HPP

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
+#define BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP
+
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/cost_vector_lower_bound.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
+#include <ballast/partition/priced_sample.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Depth-first search for plans of bins of one speed whose largest load is below that of a plan.
+///
+/// Samples go by falling largest cost, each to the bin that is then the least loaded, and then to the
+/// others; of bins that are alike it tries one.
+template <std::size_t D>
+class vector_enumeration {
+ public:
+  vector_enumeration(cost_vector_problem<D> const& problem, std::span<cost_vector<D> const> starts,
+                     std::span<priced_sample const> order, workspace::frame& scratch)
+      : problem_(problem),
+        order_(order),
+        loads_(scratch.take<cost_vector<D>>(starts.size())),
+        held_(scratch.take<std::int64_t>(problem.capacities.size())),
+        choices_(scratch.take<std::uint32_t>(order.size() * starts.size())),
+        next_(scratch.take<std::uint32_t>(order.size())),
+        end_(scratch.take<std::uint32_t>(order.size())),
+        chosen_(scratch.take<std::uint32_t>(order.size()))
+  {
+    std::copy(starts.begin(), starts.end(), loads_.begin());
+    std::fill(held_.begin(), held_.end(), 0);
+  }
+
+  /// Improves a plan of samples that all have a bin, until no plan is better, it is at the bound, or
+  /// the work is spent. A unit of work is a bin looked at.
+  void improve(ratio bound, work_budget& work, std::span<cost_vector<D>> loads,
+               std::span<bag_id> owner)
+  {
+    cost_units best = largest_of(loads);
+    std::size_t depth = 0;
+    list_choices(depth, best, work);
+    while (ratio{best, problem_.speed(0)} > bound && !work.spent()) {
+      if (next_[depth] == end_[depth]) {
+        if (depth == 0) { return; }
+        remove(--depth);
+        continue;
+      }
+      chosen_[depth] = choices_[depth * loads_.size() + next_[depth]++];
+      if (largest_with(depth, chosen_[depth]) >= best) { continue; }
+      add(depth);
+      if (++depth < order_.size()) {
+        list_choices(depth, best, work);
+        continue;
+      }
+      for (std::size_t placed = 0; placed < depth; ++placed) {
+        owner[to_index(order_[placed].sample)] = to_id<bag_id>(chosen_[placed]);
+      }
+      std::copy(loads_.begin(), loads_.end(), loads.begin());
+      best = largest_of(loads);
+      // What holds the largest load cannot stay as it is.
+      do {
+        remove(--depth);
+      } while (depth > 0 && largest_of(loads_) >= best);
+    }
+  }
+
+ private:
+  [[nodiscard]] static cost_units largest_of(std::span<cost_vector<D> const> loads)
+  {
+    cost_units largest = 0;
+    for (cost_vector<D> const& load : loads) {
+      largest = std::max(largest, *std::max_element(load.begin(), load.end()));
+    }
+    return largest;
+  }
+
+  /// The bin's largest load with the sample at this depth.
+  [[nodiscard]] cost_units largest_with(std::size_t depth, std::size_t bin) const
+  {
+    cost_vector<D> const& cost = problem_.costs[to_index(order_[depth].sample)];
+    cost_units largest = 0;
+    for (std::size_t d = 0; d < D; ++d) { largest = std::max(largest, loads_[bin][d] + cost[d]); }
+    return largest;
+  }
+
+  void add(std::size_t depth) { change(depth, 1); }
+  void remove(std::size_t depth) { change(depth, -1); }
+
+  void change(std::size_t depth, std::int64_t sign)
+  {
+    std::size_t const sample = to_index(order_[depth].sample);
+    std::size_t const bin = chosen_[depth];
+    for (std::size_t d = 0; d < D; ++d) { loads_[bin][d] += sign * problem_.costs[sample][d]; }
+    if (!held_.empty()) { held_[bin] += sign * problem_.weights[sample]; }
+  }
+
+  [[nodiscard]] std::int64_t room(std::size_t bin) const
+  {
+    return held_.empty() ? 0 : problem_.capacities[bin] - held_[bin];
+  }
+  [[nodiscard]] std::uint32_t gpus(std::size_t bin) const
+  {
+    return problem_.gpus.empty() ? 1 : problem_.gpus[bin];
+  }
+
+  void list_choices(std::size_t depth, cost_units best, work_budget& work)
+  {
+    std::size_t const sample = to_index(order_[depth].sample);
+    auto* const first = choices_.data() + depth * loads_.size();
+    auto* last = first;
+    for (std::size_t bin = 0; bin < loads_.size(); ++bin) {
+      if (problem_.fits(sample, bin) && largest_with(depth, bin) < best &&
+          (held_.empty() || problem_.weights[sample] <= room(bin))) {
+        *last++ = static_cast<std::uint32_t>(bin);
+      }
+    }
+    std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
+      return precedes(largest_with(depth, a), largest_with(depth, b), loads_[a], loads_[b], room(b),
+                      room(a), gpus(a), gpus(b), a, b);
+    });
+    last = std::unique(first, last, [&](std::uint32_t a, std::uint32_t b) {
+      return loads_[a] == loads_[b] && room(a) == room(b) && gpus(a) == gpus(b);
+    });
+    next_[depth] = 0;
+    end_[depth] = static_cast<std::uint32_t>(last - first);
+    work.spend(loads_.size());
+  }
+
+  cost_vector_problem<D> const& problem_;
+  std::span<priced_sample const> order_;
+  std::span<cost_vector<D>> loads_;
+  std::span<std::int64_t> held_;
+  std::span<std::uint32_t> choices_;  // samples x bins
+  std::span<std::uint32_t> next_;
+  std::span<std::uint32_t> end_;
+  std::span<std::uint32_t> chosen_;
+};
+
+/// Searches for the best plan by several quantities from one that keeps to the capacities, until none
+/// is better, it is at the bound, or `nodes` are used up.
+template <std::size_t D>
+void enumerate_vectors(cost_vector_problem<D> const& problem,
+                       std::span<cost_vector<D> const> starts, std::span<cost_vector<D>> loads,
+                       std::span<bag_id> owner, std::uint64_t nodes, workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<cost_units> const largest = scratch.take<cost_units>(owner.size());
+  std::transform(
+      problem.costs.begin(), problem.costs.end(), largest.begin(),
+      [](cost_vector<D> const& cost) { return *std::max_element(cost.begin(), cost.end()); });
+  std::span<priced_sample> const order = scratch.take<priced_sample>(owner.size());
+  descending_order_into(order, largest, memory);
+  ratio const bound = cost_vector_lower_bound(problem, loads.size(), memory);
+  work_budget work(nodes);
+  vector_enumeration<D>(problem, starts, order, scratch).improve(bound, work, loads, owner);
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_VECTORS_ENUMERATE_VECTORS_HPP

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_VECTORS_PLAN_VECTORS_HPP
+#define BALLAST_PARTITION_DETAIL_VECTORS_PLAN_VECTORS_HPP
+
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/cost_vector_lower_bound.hpp>
+#include <ballast/partition/detail/capacity/out_of_capacity.hpp>
+#include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/detail/plan_items.hpp>
+#include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/detail/vectors/weights_alone.hpp>
+#include <ballast/partition/partition_constraints.hpp>
+#include <ballast/partition/partition_plan.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+namespace ballast::inline v0::detail {
+
+/// Takes the costs of one more sample. The total enters as that of the samples before it.
+template <std::size_t D>
+[[nodiscard]] result<void> add_costs(cost_vector<D>& total, named_sample of,
+                                     cost_vector<D> const& costs)
+{
+  for (std::size_t d = 0; d < D; ++d) {
+    of.dimension = static_cast<int>(d);
+    if (auto checked = check_cost(of, costs[d], total[d]); !checked) { return checked; }
+    total[d] += costs[d];
+  }
+  return {};
+}
+
+/// Prices the samples that read_samples reads, in D dimensions.
+template <std::size_t D, class CostOf>
+struct vector_prices {
+  CostOf const& cost_of;
+  std::span<cost_vector<D>> costs;
+  cost_vector<D> total{};  ///< of the samples so far
+
+  template <class Sample>
+  [[nodiscard]] result<void> operator()(std::size_t at, Sample& sample, tokens length)
+  {
+    costs[at] = std::invoke(cost_of, sample);
+    return add_costs<D>(total, {at, length}, costs[at]);
+  }
+};
+
+template <std::size_t D, class CostOf>
+[[nodiscard]] vector_prices<D, CostOf> prices_of(cost_vector_plan<D>& plan, CostOf const& cost_of)
+{
+  return {cost_of, mutable_span_of(plan.costs)};
+}
+
+/// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
+/// taken for a certified one. Where there are capacities, a policy may have found no room.
+///
+/// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
+template <std::size_t D>
+[[nodiscard]] result<void> check_vector_policy(cost_vector_problem<D> const& problem,
+                                               planned_items const& items,
+                                               std::span<bag_id const> owner,
+                                               std::span<cost_vector<D> const> loads,
+                                               workspace& memory)
+{
+  auto scratch = memory.open();
+  std::span<cost_vector<D>> const recomputed = scratch.take<cost_vector<D>>(loads.size());
+  std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
+  std::fill(recomputed.begin(), recomputed.end(), cost_vector<D>{});
+  std::fill(held.begin(), held.end(), 0);
+  auto const no_room = [&](std::size_t item) {
+    return out_of_capacity(weights_alone(problem, loads.size(), scratch), items, item, "refine{}");
+  };
+  for (std::size_t item = 0; item < owner.size(); ++item) {
+    std::size_t const bag = to_index(owner[item]);
+    if (!held.empty() && bag == loads.size()) { return no_room(item); }
+    BALLAST_EXPECTS(bag != loads.size(), "the policy left sample ", items.sample_of(item),
+                    " without a bag");
+    BALLAST_EXPECTS(bag < loads.size(), "the policy put sample ", items.sample_of(item), " in bag ",
+                    bag, " of ", loads.size());
+    BALLAST_EXPECTS(problem.fits(item, bag), "the policy put sample ", items.sample_of(item),
+                    " of ", problem.lengths[item], " tokens in bag ", bag, " of ",
+                    problem.gpus[bag], " GPUs");
+    for (std::size_t d = 0; d < D; ++d) { recomputed[bag][d] += problem.costs[item][d]; }
+    if (held.empty()) { continue; }
+    held[bag] += problem.weights[item];
+    if (held[bag] > problem.capacities[bag]) { return no_room(item); }
+  }
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    for (std::size_t d = 0; d < D; ++d) {
+      BALLAST_EXPECTS(loads[bag][d] == recomputed[bag][d], "the policy says that bag ", bag,
+                      " has a load of ", loads[bag][d], " in dimension ", d,
+                      ", and its samples make it ", recomputed[bag][d]);
+    }
+  }
+  return {};
+}
+
+/// Plans the samples of a step by several quantities. Returns the best lower bound that is known.
+///
+/// Bags that are all one GPU, equally fast, are equal for the policy, which then looks at no lengths.
+///
+/// In, out     the plan has costs; its owners and loads are written.
+/// Errors      infeasible: sample `position`, of those that stay together the first, found no bag
+///             with room, or fits none together with them.
+template <std::size_t D, cost_vector_policy<D> Policy>
+[[nodiscard]] result<ratio> plan_step(cost_vector_plan<D>& plan, step_samples const& step,
+                                      bag_layout const& bags, Policy const& policy,
+                                      partition_constraints const& constraints, workspace& memory)
+{
+  auto scratch = memory.open();
+  auto const is_one = [](std::uint32_t each) { return each == 1; };
+  cost_vector_problem<D> problem{span_of(plan.costs)};
+  if (!std::all_of(bags.sizes().begin(), bags.sizes().end(), is_one) ||
+      !std::all_of(bags.speeds().begin(), bags.speeds().end(), is_one)) {
+    problem.lengths = step.lengths.fitting;
+    problem.gpus = bags.sizes();
+    problem.speeds = bags.speeds();
+  }
+  problem.weights = step.weights;
+  if (constraints.most_per_gpu != constraints.no_limit) {
+    problem.capacities = capacities_of(bags, constraints.most_per_gpu, scratch);
+  }
+
+  partition_problem const alone = weights_alone(problem, bags.size(), scratch);
+  planned_items items{alone.costs, alone.lengths, alone.weights};
+  if (step.lengths.short_samples > 0) { items.joint_lengths = step.lengths.own; }
+  std::span<bag_id> owner = mutable_span_of(plan.owner);
+  std::span<std::uint32_t> const item_of = scratch.take<std::uint32_t>(constraints.together.size());
+  if (!constraints.together.empty()) {
+    items = join_samples(constraints.together, items, item_of, scratch);
+    std::span<cost_vector<D>> const costs = scratch.take<cost_vector<D>>(items.costs.size());
+    std::fill(costs.begin(), costs.end(), cost_vector<D>{});
+    for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
+      for (std::size_t d = 0; d < D; ++d) { costs[item_of[sample]][d] += plan.costs[sample][d]; }
+    }
+    problem.costs = costs;
+    if (!problem.lengths.empty()) { problem.lengths = items.lengths; }
+    problem.weights = items.weights;
+    owner = scratch.take<bag_id>(costs.size());
+    std::fill(owner.begin(), owner.end(), to_id<bag_id>(bags.size()));
+  }
+  std::span<cost_vector<D>> const loads = mutable_span_of(plan.loads);
+  policy(problem, loads, owner, memory);
+  if (auto checked = check_vector_policy<D>(problem, items, owner, loads, memory); !checked) {
+    return tl::unexpected(std::move(checked).error());
+  }
+  for (std::size_t sample = 0; sample < item_of.size(); ++sample) {
+    plan.owner[sample] = owner[item_of[sample]];
+  }
+  return cost_vector_lower_bound(problem, loads.size(), memory);
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_VECTORS_PLAN_VECTORS_HPP

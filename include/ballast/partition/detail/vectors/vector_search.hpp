@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_SEARCH_HPP
+#define BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_SEARCH_HPP
+
+#include <ballast/core/detail/precedes.hpp>
+#include <ballast/core/detail/work_budget.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/cost_vector.hpp>
+#include <ballast/partition/detail/vectors/bins_by_load.hpp>
+#include <ballast/partition/detail/vectors/vector_bin_contents.hpp>
+#include <ballast/partition/detail/vectors/vector_exchange.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// Exchanges samples between the bin that finishes last and others: one for one, and where no such
+/// exchange helps, two for two.
+///
+/// Partners are tried from the one that finishes first on, in the dimension of the latest finish. A
+/// bin has free places, so an exchange with one of them is a move, and a pair may be a single
+/// sample.
+///
+/// Expects     every sample has a bin that it fits.
+/// Ensures     (1) loads and owner belong together after every exchange
+///             (2) after an exchange both of its bins finish before the latest did
+///             (3) samples fit their bins, and no bin weighs more than its capacity that did not
+///                 from the start
+template <std::size_t D>
+class vector_search {
+ public:
+  vector_search(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
+                std::span<bag_id> owner, work_budget& work, workspace::frame& scratch,
+                workspace& memory)
+      : problem_(problem),
+        open_(problem.any_bag_is_open()),
+        loads_(loads),
+        owner_(owner),
+        work_(work),
+        contents_(problem, owner, loads.size(), free_places, scratch, memory),
+        bins_(loads, scratch, problem.speeds),
+        room_(scratch.take<std::int64_t>(problem.capacities.size())),
+        given_(scratch.take<bundle>(most_bundles)),
+        taken_(scratch.take<bundle>(most_bundles))
+  {
+    std::copy(problem.capacities.begin(), problem.capacities.end(), room_.begin());
+    for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
+      room_[to_index(owner[sample])] -= problem.weights[sample];
+    }
+  }
+
+  /// Searches until no bin finishes after the target, nothing helps or the work is spent.
+  void run(ratio target)
+  {
+    while (!work_.spent()) {
+      std::size_t const d = bins_.heaviest_dimension();
+      if (bins_.latest_finish(d) <= target) { break; }
+      if (!exchange_ones(d) && !exchange_pairs(d)) { break; }
+    }
+  }
+
+ private:
+  using place = bin_place<D>;
+
+  static constexpr std::size_t free_places = 2;
+  static constexpr std::size_t bundled_places = 24;  ///< the lightest of a bin
+  static constexpr std::size_t most_bundles = bundled_places * (bundled_places - 1) / 2;
+
+  /// Two places of a bin, as positions in its list.
+  struct bundle {
+    cost_vector<D> cost;
+    std::uint32_t first;
+    std::uint32_t second;
+  };
+
+  /// Calls try_partner(bin) for bins that finish earlier, earliest first, until it returns true.
+  template <class TryPartner>
+  bool any_partner(std::size_t d, TryPartner const& try_partner)
+  {
+    ratio const latest = bins_.latest_finish(d);
+    for (std::uint32_t const light : bins_.lightest_first(d)) {
+      if (bins_.finish(light, d) >= latest || work_.spent()) { break; }
+      // A bin that is one unit below would take that unit and be as late.
+      if (ratio{loads_[light][d] + 1, problem_.speed(light)} >= latest) { continue; }
+      if (try_partner(light)) { return true; }
+    }
+    return false;
+  }
+
+  [[nodiscard]] bin_pair<D> pair_of(std::uint32_t heavy, std::uint32_t light, std::size_t d) const
+  {
+    return {loads_[heavy], loads_[light], d, problem_.speed(heavy), problem_.speed(light)};
+  }
+
+  /// Whether what leaves one bin for another fits there and has room; both lists may hold free
+  /// places.
+  template <std::size_t N>
+  [[nodiscard]] bool may_exchange(std::uint32_t heavy, std::array<place, N> const& given,
+                                  std::uint32_t light, std::array<place, N> const& taken) const
+  {
+    if (open_) { return true; }
+    std::int64_t moved = 0;
+    for (place const& each : given) {
+      if (each.sample == place::no_sample) { continue; }
+      if (!problem_.fits(each.sample, light)) { return false; }
+      if (!room_.empty()) { moved += problem_.weights[each.sample]; }
+    }
+    for (place const& each : taken) {
+      if (each.sample == place::no_sample) { continue; }
+      if (!problem_.fits(each.sample, heavy)) { return false; }
+      if (!room_.empty()) { moved -= problem_.weights[each.sample]; }
+    }
+    return room_.empty() || (moved > 0 ? moved <= room_[light] : -moved <= room_[heavy]);
+  }
+
+  bool exchange_ones(std::size_t d)
+  {
+    std::uint32_t const heavy = bins_.lightest_first(d).back();
+    return any_partner(d, [&](std::uint32_t light) {
+      auto const given = contents_.places(heavy, d);
+      auto const taken = contents_.places(light, d);
+      vector_exchange best{bins_.latest_finish(d)};
+      auto const allowed = [&](place const& gives, place const& takes) {
+        return may_exchange<1>(heavy, {gives}, light, {takes});
+      };
+      if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
+        return false;
+      }
+      exchange(heavy, given[best.given], light, taken[best.taken]);
+      return true;
+    });
+  }
+
+  bool exchange_pairs(std::size_t d)
+  {
+    std::uint32_t const heavy = bins_.lightest_first(d).back();
+    std::span<bundle const> const given = bundles(heavy, d, given_);
+    return any_partner(d, [&](std::uint32_t light) {
+      std::span<bundle const> const taken = bundles(light, d, taken_);
+      vector_exchange best{bins_.latest_finish(d)};
+      auto const allowed = [&](bundle const& gives, bundle const& takes) {
+        return open_ ||
+               may_exchange(heavy, places_of(heavy, d, gives), light, places_of(light, d, takes));
+      };
+      if (!improve_exchange(best, pair_of(heavy, light, d), given, taken, work_, allowed)) {
+        return false;
+      }
+      auto const [given_first, given_second] = places_of(heavy, d, given[best.given]);
+      auto const [taken_first, taken_second] = places_of(light, d, taken[best.taken]);
+      exchange(heavy, given_first, light, taken_first);
+      exchange(heavy, given_second, light, taken_second);
+      return true;
+    });
+  }
+
+  /// All pairs of a bin's lightest places, heaviest pair first.
+  std::span<bundle const> bundles(std::uint32_t bin, std::size_t d, std::span<bundle> memory)
+  {
+    auto const places = contents_.places(bin, d);
+    std::size_t count = 0;
+    auto const from = places.size() - std::min(places.size(), bundled_places);
+    for (std::size_t first = from; first < places.size(); ++first) {
+      for (std::size_t second = first + 1; second < places.size(); ++second) {
+        bundle& both = memory[count++];
+        both = {places[first].cost, static_cast<std::uint32_t>(first),
+                static_cast<std::uint32_t>(second)};
+        for (std::size_t e = 0; e < D; ++e) { both.cost[e] += places[second].cost[e]; }
+      }
+    }
+    work_.spend(count);
+    std::span<bundle> const all = memory.first(count);
+    std::sort(all.begin(), all.end(), [d](bundle const& a, bundle const& b) {
+      return precedes(b.cost[d], a.cost[d], a.first, b.first, a.second, b.second);
+    });
+    return all;
+  }
+
+  [[nodiscard]] std::array<place, 2> places_of(std::uint32_t bin, std::size_t d,
+                                               bundle const& both) const
+  {
+    auto const places = contents_.places(bin, d);
+    return {places[both.first], places[both.second]};
+  }
+
+  void exchange(std::uint32_t heavy, place const given, std::uint32_t light, place const taken)
+  {
+    cost_vector<D> moved;
+    for (std::size_t e = 0; e < D; ++e) { moved[e] = given.cost[e] - taken.cost[e]; }
+    bins_.transfer(heavy, light, moved);
+    contents_.exchange(heavy, given, light, taken);
+    transfer(given.sample, heavy, light);
+    transfer(taken.sample, light, heavy);
+  }
+
+  void transfer(std::uint32_t sample, std::uint32_t from, std::uint32_t to)
+  {
+    if (sample == place::no_sample) { return; }
+    owner_[sample] = to_id<bag_id>(to);
+    if (room_.empty()) { return; }
+    room_[from] += problem_.weights[sample];
+    room_[to] -= problem_.weights[sample];
+  }
+
+  cost_vector_problem<D> problem_;
+  bool open_;  // every bin is open to every sample
+  std::span<cost_vector<D>> loads_;
+  std::span<bag_id> owner_;
+  work_budget& work_;
+  vector_bin_contents<D> contents_;
+  bins_by_load<D> bins_;
+  std::span<std::int64_t> room_;  // by bin, or empty where bins hold everything
+  std::span<bundle> given_;
+  std::span<bundle> taken_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_DETAIL_VECTORS_VECTOR_SEARCH_HPP

@@ -1,0 +1,117 @@
+#include <ballast/partition/longest_processing_time.hpp>  // first: proves it is self-contained
+
+#include "../support/vector_checks.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/partition/partition.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_vector;
+using ballast::longest_processing_time;
+using ballast_test::vector_instance;
+
+static_assert(ballast::cost_vector_policy<longest_processing_time, 1>);
+static_assert(ballast::cost_vector_policy<longest_processing_time, 4>);
+
+TEST(VectorLongestProcessingTime, PlacesEverySample)  // Ensures (1) (2)
+{
+  ballast_test::expect_valid_vector_plans(longest_processing_time{}, 61);
+  ballast_test::expect_starting_vectors_counted(longest_processing_time{});
+}
+
+TEST(VectorLongestProcessingTime, IsLptInOneDimension)  // Ensures (3)
+{
+  ballast::random_source random(62);
+  for (int trial = 0; trial < 500; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_vectors<1>(random, 60, 9);
+    auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
+    auto const scalar = ballast::partition(
+        step.costs, ballast::one_gpu_bags(step.bins), ballast::longest_processing_time{},
+        [](cost_vector<1> const& cost) { return cost[0]; },
+        [](cost_vector<1> const&) { return ballast::tokens{1}; });
+    ASSERT_TRUE(plan && scalar);
+    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
+      ASSERT_EQ(to_index(plan->owner[sample]), to_index(scalar->owner[sample]));
+    }
+    EXPECT_EQ(plan->lower_bound, scalar->lower_bound);
+  }
+}
+
+// Oracle: looks at every bin for every sample, as the definition says.
+template <std::size_t D>
+std::vector<bag_id> scan_all_bins(vector_instance<D> const& step)
+{
+  std::vector<std::size_t> order(step.costs.size());
+  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    auto const largest_a = std::ranges::max(step.costs[a]);
+    auto const largest_b = std::ranges::max(step.costs[b]);
+    return largest_a > largest_b || (largest_a == largest_b && a < b);
+  });
+  std::vector<cost_vector<D>> loads(step.bins, cost_vector<D>{});
+  std::vector<bag_id> owner(step.costs.size());
+  for (std::size_t const sample : order) {
+    auto const with_sample = [&](cost_vector<D> load) {
+      for (std::size_t d = 0; d < D; ++d) { load[d] += step.costs[sample][d]; }
+      return std::ranges::max(load);
+    };
+    auto const best = std::ranges::min_element(loads, {}, with_sample);  // of equals the first
+    for (std::size_t d = 0; d < D; ++d) { (*best)[d] += step.costs[sample][d]; }
+    owner[sample] = ballast::to_id<bag_id>(static_cast<std::size_t>(best - loads.begin()));
+  }
+  return owner;
+}
+
+RC_GTEST_PROP(VectorLongestProcessingTime, AgreesWithAScanOfAllBins, ())  // Ensures (3)
+{
+  vector_instance<3> step;
+  step.bins = *rc::gen::inRange<std::size_t>(1, 12);
+  step.costs = *rc::gen::container<std::vector<cost_vector<3>>>(
+      rc::gen::container<cost_vector<3>>(rc::gen::inRange<std::int64_t>(0, 50)));
+  auto const plan = ballast_test::plan_in_bins(step.costs, step.bins, longest_processing_time{});
+  RC_ASSERT(plan.has_value());
+  RC_ASSERT(plan->owner == scan_all_bins(step));
+}
+
+TEST(VectorLongestProcessingTime, GivesTiesToLowestSampleThenLowestBin)  // Ensures (3)
+{
+  std::vector<cost_vector<2>> const costs{{5, 0}, {0, 5}, {5, 5}, {5, 1}};
+  auto const plan = ballast_test::plan_in_bins(costs, 2, longest_processing_time{});
+  ASSERT_TRUE(plan);
+  // The second sample adds nothing to what the first bin's largest load is.
+  EXPECT_EQ(plan->owner, (std::vector{bag_id{0}, bag_id{0}, bag_id{1}, bag_id{0}}));
+}
+
+TEST(VectorLongestProcessingTime, WorksUpToTheLargestTotal)
+{
+  constexpr auto most = std::numeric_limits<std::int64_t>::max() - 1;
+  std::vector<cost_vector<2>> const costs{{most / 2, most / 2}, {most / 2, most / 2}};
+  auto const one = ballast_test::plan_in_bins(costs, 1, longest_processing_time{});
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->makespan, ballast::ratio{most / 2 * 2});
+  auto const two = ballast_test::plan_in_bins(costs, 2, longest_processing_time{});
+  ASSERT_TRUE(two);
+  EXPECT_TRUE(two->proven_optimal());
+}
+
+TEST(VectorLongestProcessingTimeDeathTest, RefusesMismatchedSpans)
+{
+  std::vector<cost_vector<2>> const costs{{1, 1}};
+  std::vector<cost_vector<2>> loads;
+  std::vector<bag_id> owner(1);
+  ballast::workspace memory;
+  ballast::cost_vector_problem<2> const problem{costs};
+  EXPECT_DEATH(longest_processing_time{}(problem, std::span(loads), std::span(owner), memory),
+               "without bags");
+}
+
+}  // namespace
