@@ -50,11 +50,10 @@ struct latency_measurement {
 /// measurements say: a time that was disturbed moves nothing, however long it is.
 ///
 /// Errors count relative to the measured times, so that short samples, which tell of launches,
-///        count
-/// as much as long ones. Measurements of two lengths cannot tell the time per call from the rest,
-/// so it is 0. One outlier of seven lengths is found; measure each length several times, and more
-/// than a tenth of all may be outliers. `misfits` names them, or the lengths where the formula does
-/// not hold.
+/// count as much as long ones. Measurements of two lengths cannot tell the time per call from the
+/// rest, so it is 0. One outlier of seven lengths is found; measure each length several times, and
+/// more than a tenth of all may be outliers. `misfits` names them, or the lengths where the formula
+/// does not hold.
 ///
 /// Floating-point sums differ between builds: one rank fits, and its numbers are saved or
 /// broadcast. From there on `latency_cost` works in integers.
