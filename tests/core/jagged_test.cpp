@@ -127,14 +127,6 @@ TEST(Jagged, HasNoRowsAtFirst)
   EXPECT_EQ(none, collect({}, 0));
 }
 
-TEST(Jagged, HasEmptyRows)
-{
-  auto const grouped = collect({bag_id{2}, bag_id{2}}, 4);
-  EXPECT_THAT(grouped[bag_id{0}], IsEmpty());
-  EXPECT_THAT(grouped[bag_id{2}], ElementsAre(sample_id{0}, sample_id{1}));
-  EXPECT_THAT(grouped[bag_id{3}], IsEmpty());
-}
-
 TEST(Jagged, IsWalkedAsSpansInKeyOrder)
 {
   auto const grouped = collect({bag_id{1}, bag_id{0}, bag_id{1}}, 3);

@@ -121,32 +121,6 @@ RC_GTEST_PROP(CsvReader, AgreesWithReadingCharacterByCharacter, ())  // Ensures 
   RC_ASSERT(read_table(text) == read_slowly(text));
 }
 
-RC_GTEST_PROP(CsvReader, ReadsBackWhatWasWrittenInQuotes,  // Ensures (1)
-              (std::vector<std::vector<std::string>> const& rows, bool crlf))
-{
-  std::string text;
-  std::vector<std::vector<std::string>> expected;
-  for (auto const& row : rows) {
-    if (row.empty()) { continue; }
-    expected.push_back(row);
-    for (std::string const& field : row) {
-      text += &field == &row.front() ? "\"" : ",\"";
-      for (char const c : field) { text += c == '"' ? std::string("\"\"") : std::string(1, c); }
-      text += '"';
-    }
-    text += crlf ? "\r\n" : "\n";
-  }
-  RC_ASSERT(fields(text) == expected);
-}
-
-TEST(CsvReader, ReadsFieldsBetweenCommas)
-{
-  EXPECT_THAT(fields("a,b\n1,2\n"), ElementsAre(ElementsAre("a", "b"), ElementsAre("1", "2")));
-  EXPECT_THAT(fields("a,,\n"), ElementsAre(ElementsAre("a", "", "")));
-  EXPECT_THAT(fields(","), ElementsAre(ElementsAre("", "")));
-  EXPECT_THAT(fields(" a , b "), ElementsAre(ElementsAre(" a ", " b ")));
-}
-
 TEST(CsvReader, ReadsQuotedFields)
 {
   EXPECT_THAT(fields("\"a,b\",\"say \"\"hi\"\"\",\"two\r\nlines\"\n"),
@@ -156,30 +130,12 @@ TEST(CsvReader, ReadsQuotedFields)
   EXPECT_THAT(fields("5\" disk,b\"\"\n"), ElementsAre(ElementsAre("5\" disk", "b\"\"")));
 }
 
-TEST(CsvReader, AcceptsEveryLineEndAndNone)
-{
-  for (std::string_view const text :
-       {"a,b\n1,2", "a,b\r\n1,2\r\n", "a,b\n1,2\r", "a,b\r\n\"1\",2"}) {
-    EXPECT_THAT(fields(text), ElementsAre(ElementsAre("a", "b"), ElementsAre("1", "2"))) << text;
-  }
-  EXPECT_THAT(fields("a\rb\n"), ElementsAre(ElementsAre("a\rb")));
-}
-
 TEST(CsvReader, SkipsTheByteOrderMarkAndEmptyLines)
 {
   EXPECT_THAT(fields("\xef\xbb\xbf\"a\"\n\n\r\nb\n\n"),
               ElementsAre(ElementsAre("a"), ElementsAre("b")));
   EXPECT_THAT(fields(""), ElementsAre());
   EXPECT_THAT(fields("\n\r\n\n"), ElementsAre());
-}
-
-TEST(CsvReader, CountsLinesFromOneWhereRowsStart)
-{
-  table const all = read_table("\na\n\"b\n\nb\",\"c\n\"\r\n\r\nd");
-  ASSERT_EQ(all.rows.size(), 3U);
-  EXPECT_EQ(all.rows[0].line, 2U);
-  EXPECT_EQ(all.rows[1].line, 3U);
-  EXPECT_EQ(all.rows[2].line, 8U);
 }
 
 TEST(CsvReader, EndsInALineThatTheTextHas)

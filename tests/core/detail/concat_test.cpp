@@ -5,6 +5,8 @@
 #include <ballast/core/ids.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -21,16 +23,22 @@ TEST(Concat, JoinsTextsNumbersAndIdentifiers)
             "bag 7 of 64 lies in vision encoder, vision, from -3");
 }
 
-TEST(Concat, IsEmptyWithoutTexts)
+TEST(Concat, JoinsTextsOfAnyLength)
 {
   EXPECT_EQ(concat(), "");
   EXPECT_EQ(concat("", std::string(), std::string_view()), "");
-}
-
-TEST(Concat, JoinsTextsOfAnyLength)
-{
   std::string const text(100'000, 'x');
   EXPECT_EQ(concat(text, 1, text), text + "1" + text);
+  std::string const zero("a\0b", 3);
+  EXPECT_EQ(concat(zero, "a\0b"), zero + "a");  // a literal ends at its first zero byte
+}
+
+TEST(Concat, WritesTheLeastAndTheMostOfANumber)
+{
+  EXPECT_EQ(concat(std::numeric_limits<std::int64_t>::min()), "-9223372036854775808");
+  EXPECT_EQ(concat(std::numeric_limits<std::uint64_t>::max()), "18446744073709551615");
+  EXPECT_EQ(concat(short{-1}, " ", std::uint8_t{255}), "-1 255");
+  EXPECT_EQ(concat(std::numeric_limits<double>::lowest(), " ", 0.5F), "-1.79769e+308 0.5");
 }
 
 }  // namespace

@@ -55,21 +55,6 @@ TEST(NonnegativeFit, NoOtherAdmissibleCoefficientsAreBetter)  // Ensures (1)
   for (int const met : zeros) { EXPECT_GT(met, 10); }
 }
 
-TEST(NonnegativeFit, SolvesRowsThatHaveASolution)
-{
-  coefficients const made{2, 0.25, 7};
-  std::vector<fit_row> rows;
-  for (double const l : {1.0, 2.0, 5.0, 9.0}) {
-    rows.push_back({.x = {l, l * l, 1}, .y = 2 * l + 0.25 * l * l + 7});
-  }
-  std::vector<fit_row> scratch;
-  auto const fit = fit_nonnegative(rows, {true, true, true}, scratch);
-  for (std::size_t unknown = 0; unknown < 3; ++unknown) {
-    EXPECT_NEAR(fit.c[unknown], made[unknown], 1e-12);
-  }
-  EXPECT_LT(fit.squared_errors, 1e-24);
-}
-
 TEST(NonnegativeFit, LeavesOutAnUnknownThatDependsOnOthers)
 {
   std::vector<fit_row> const rows = {{.x = {1, 2, 0}, .y = 3}, {.x = {2, 4, 0}, .y = 6}};

@@ -55,16 +55,6 @@ TEST(PolicyExpression, GivesArgumentsAfterColonsToTheInnermost)
   EXPECT_EQ(enclosed("a(b:c,k=1)"), "a(b(c,k=1))");
 }
 
-TEST(PolicyExpression, KeepsPositions)
-{
-  auto const parsed = parse_policy_expression("refine:multifit,work=9");
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->position, 0U);
-  EXPECT_EQ(parsed->inner.at(0).position, 7U);
-  EXPECT_EQ(parsed->settings.at(0).position, 16U);
-  EXPECT_EQ(parsed->inner.at(0).text, "refine:multifit,work=9");
-}
-
 void expect_refused(std::string_view text, std::size_t position, char const* why)
 {
   auto const parsed = parse_policy_expression(text);
