@@ -4,13 +4,13 @@
 
 #include "outcome.hpp"
 #include "output_paths.hpp"
+#include "pages/judged_bags.hpp"
 #include "progress.hpp"
 
 #include <ballast/by_name/any_policy.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/report/judged_bags.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/data_code.hpp>
@@ -67,7 +67,7 @@ struct job_options {
 struct named_layout {
   std::string bags;
   ballast::bag_layout layout;
-  std::vector<ballast::report::judged_bags> judged = {};  ///< where chosen: these bags, then others
+  std::vector<pages::judged_bags> judged = {};  ///< where chosen: these bags, then others
 };
 
 /// A job as its options describe it, with everything read that they name.

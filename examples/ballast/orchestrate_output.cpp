@@ -2,11 +2,11 @@
 #include "found_layouts.hpp"
 #include "orchestrate_command.hpp"
 #include "output.hpp"
+#include "pages/orchestration_page.hpp"
 #include "shown_text.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>
-#include <ballast/report/orchestration_page.hpp>
 #include <ballast/topology/process_grid.hpp>
 
 #include <fmt/format.h>
@@ -129,7 +129,7 @@ outcome<std::vector<ballast::grid_place>> places_of(orchestrate_run const& run, 
 
 outcome<std::string> page_of(orchestrate_run const& run)
 {
-  ballast::report::orchestration_page_data page;
+  pages::orchestration_page_data page;
   for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
     page.modules.push_back(run.problem.modules[module].name);
   }
@@ -165,7 +165,7 @@ outcome<std::string> page_of(orchestrate_run const& run)
     page.settings.push_back(
         {"Between nodes", fmt::format("{} GB/s of a GPU", options.between_nodes_gb_per_s)});
   }
-  return ballast::report::orchestration_page(page);
+  return pages::orchestration_page(page);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
 #include "output.hpp"
+#include "pages/pipeline_page.hpp"
 #include "pipeline_command.hpp"
 #include "shown_text.hpp"
 #include "write_file.hpp"
@@ -12,7 +13,6 @@
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/report/chrome_trace.hpp>
-#include <ballast/report/pipeline_page.hpp>
 #include <ballast/text/decimal.hpp>
 
 #include <fmt/format.h>
@@ -199,7 +199,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
 std::string page_of(pipeline_run const& run)
 {
   pipeline_options const& options = run.options;
-  ballast::report::pipeline_page_data page;
+  pages::pipeline_page_data page;
   std::string const file = options.durations.substr(options.durations.find_last_of('/') + 1);
   page.title =
       fmt::format("{} on {}", file, count_of(run.schedule.stages().ranks(), "pipeline rank"));
@@ -214,7 +214,7 @@ std::string page_of(pipeline_run const& run)
     page.settings.push_back({"Evaluations", std::to_string(*options.evaluations)});
   }
   if (options.seed) { page.settings.push_back({"Seed", std::to_string(*options.seed)}); }
-  return ballast::report::pipeline_page(page, run.schedule, run.written.times, run.plan);
+  return pages::pipeline_page(page, run.schedule, run.written.times, run.plan);
 }
 
 /// A process for each of the two orders, in it a track per pipeline rank. What the file counts one

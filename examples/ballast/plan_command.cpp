@@ -3,6 +3,8 @@
 
 #include "exchange_meter.hpp"
 #include "output_paths.hpp"
+#include "pages/plan_figures.hpp"
+#include "pages/step_bars.hpp"
 #include "pricing.hpp"
 #include "progress.hpp"
 #include "steps.hpp"
@@ -10,8 +12,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/report/plan_page_step.hpp>
-#include <ballast/report/step_bars.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <unistd.h>
@@ -89,7 +89,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
   auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
     ballast::sample_batch const& batch = step.batch;
     ballast::partition_plan const& plan = step.plan;
-    report::plan_page_step& measured = result.steps.emplace_back(report::plan_page_step{
+    pages::plan_page_step& measured = result.steps.emplace_back(pages::plan_page_step{
         .samples = static_cast<std::int64_t>(batch.lengths.size()),
         .length = std::accumulate(batch.lengths.begin(), batch.lengths.end(), tokens{0}),
         .before = report::measure_as_read(batch, plan.costs, work.gpus(), work.machines.gpu_speeds),
@@ -112,11 +112,11 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     }
 
     auto const as_planned = [&] {
-      return report::bars_as_planned(plan, bags.layout, batch.lengths, seconds);
+      return pages::bars_as_planned(plan, bags.layout, batch.lengths, seconds);
     };
     if (step.index == 0 && first_shown) {
       result.first_before =
-          report::bars_as_read(batch, plan.costs, work.gpus(), seconds, work.machines.gpu_speeds);
+          pages::bars_as_read(batch, plan.costs, work.gpus(), seconds, work.machines.gpu_speeds);
       result.first_after = as_planned();
     }
     if (!options.timeline.empty() && step.index < most_timeline_steps) {

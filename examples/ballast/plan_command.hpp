@@ -5,13 +5,13 @@
 #include "job.hpp"
 #include "ordering.hpp"
 #include "outcome.hpp"
+#include "pages/judged_bags.hpp"
+#include "pages/plan_figures.hpp"
+#include "pages/step_bars.hpp"
 #include "step_pipelines.hpp"
 
 #include <ballast/core/digest.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/report/gantt_bar.hpp>
-#include <ballast/report/judged_bags.hpp>
-#include <ballast/report/plan_page_step.hpp>
 #include <ballast/route/route_volume.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -34,12 +34,12 @@ struct plan_options {
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
 struct planned {
-  using bars = std::vector<ballast::report::gantt_bar>;
+  using bars = std::vector<pages::gantt_bar>;
 
   std::string bags;
   ballast::bag_layout layout;
-  std::vector<ballast::report::judged_bags> judged;  ///< where the bags were chosen
-  std::vector<ballast::report::plan_page_step> steps;
+  std::vector<pages::judged_bags> judged;  ///< where the bags were chosen
+  std::vector<pages::plan_page_step> steps;
   std::vector<double> moved_shares;  ///< of the tokens of each step, those that change bags
   std::size_t samples = 0;           ///< of all steps
   std::size_t short_samples = 0;     ///< of these, with fewer tokens than their bag has GPUs

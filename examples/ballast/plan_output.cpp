@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
 #include "output.hpp"
+#include "pages/chart_style.hpp"
+#include "pages/html_page.hpp"
+#include "pages/judged_bags.hpp"
+#include "pages/load_chart.hpp"
+#include "pages/number_text.hpp"
+#include "pages/plan_figures.hpp"
+#include "pages/plan_page.hpp"
+#include "pages/step_bars.hpp"
 #include "plan_command.hpp"
 #include "shown_text.hpp"
 #include "write_file.hpp"
@@ -8,17 +16,8 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/report/chart_style.hpp>
 #include <ballast/report/chrome_trace.hpp>
-#include <ballast/report/gantt_bar.hpp>
-#include <ballast/report/html_page.hpp>
-#include <ballast/report/judged_bags.hpp>
-#include <ballast/report/load_chart.hpp>
 #include <ballast/report/metrics.hpp>
-#include <ballast/report/number_text.hpp>
-#include <ballast/report/plan_page.hpp>
-#include <ballast/report/plan_page_step.hpp>
-#include <ballast/report/step_bars.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/length_histogram.hpp>
 
@@ -64,28 +63,28 @@ summary summarise(planned const& layout)
   auto const& steps = layout.steps;
   auto const mean_of = [&steps](auto value) {
     double sum = 0;
-    for (report::plan_page_step const& step : steps) { sum += value(step); }
+    for (pages::plan_page_step const& step : steps) { sum += value(step); }
     return sum / static_cast<double>(steps.size());
   };
-  auto const mean_wir = [&](report::balance_metrics report::plan_page_step::* when) {
+  auto const mean_wir = [&](report::balance_metrics pages::plan_page_step::* when) {
     bool const finite = std::ranges::all_of(
         steps, [when](auto const& step) { return (step.*when).imbalance_ratio().has_value(); });
     auto const wir = [when](auto const& step) { return (step.*when).imbalance_ratio().value(); };
     return finite ? std::optional(mean_of(wir)) : std::nullopt;
   };
   summary all;
-  all.wir_before = mean_wir(&report::plan_page_step::before);
-  all.wir_after = mean_wir(&report::plan_page_step::after);
+  all.wir_before = mean_wir(&pages::plan_page_step::before);
+  all.wir_after = mean_wir(&pages::plan_page_step::after);
   all.balance_ratio_before = mean_of([](auto const& step) { return step.before.balance_ratio(); });
   all.balance_ratio_after = mean_of([](auto const& step) { return step.after.balance_ratio(); });
   all.idle_before = mean_of([](auto const& step) { return step.before.idle_share(); });
   all.idle_after = mean_of([](auto const& step) { return step.after.idle_share(); });
   all.gap_mean = mean_of([](auto const& step) { return step.gap; });
-  all.gap_max = std::ranges::max(steps, {}, &report::plan_page_step::gap).gap;
+  all.gap_max = std::ranges::max(steps, {}, &pages::plan_page_step::gap).gap;
   all.moved_share = std::accumulate(layout.moved_shares.begin(), layout.moved_shares.end(), 0.0) /
                     static_cast<double>(steps.size());
   std::vector<double> seconds;
-  for (report::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
+  for (pages::plan_page_step const& step : steps) { seconds.push_back(step.plan_seconds); }
   std::ranges::sort(seconds);
   all.plan_seconds_median = (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
   return all;
@@ -139,7 +138,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   json["plan_ms_median"] = mean.plan_seconds_median * 1e3;
   if (run.job.admits_short_samples()) { json["short_samples"] = layout.short_samples; }
   if (run.pipelines) { add_pipelines(json, run, layout); }
-  for (report::judged_bags const& each : layout.judged) {
+  for (pages::judged_bags const& each : layout.judged) {
     json["judged_bags"].push_back({{"bags", each.bags},
                                    {"fitted_ms", each.fitted_seconds * 1e3},
                                    {"scored_ms", each.scored_seconds * 1e3}});
@@ -192,7 +191,7 @@ std::string judged_table(planned const& layout)
 {
   std::string out = fmt::format("\n{:<26}{:>20}{:>10}{:>20}\n", "bags chosen before others",
                                 "step, other batches", "longer", "batches chosen from");
-  for (report::judged_bags const& each : layout.judged) {
+  for (pages::judged_bags const& each : layout.judged) {
     double const least = layout.judged.front().scored_seconds;
     out +=
         fmt::format("{:<26}{:>20}{:>8.2f} %{:>20}\n", each.bags, duration_text(each.scored_seconds),
@@ -230,33 +229,33 @@ std::string table_of(plan_run const& run)
   }
   if (run.pipelines) { out += pipeline_table_of(run); }
   if (prints_picture(run.options)) {
-    auto const before = report::work_per_gpu(first.first_before, run.job.gpus());
+    auto const before = pages::work_per_gpu(first.first_before, run.job.gpus());
     double const highest = std::ranges::max(before);
     out += fmt::format("\nwork per GPU in the first step\n{:<14}  {}\n", "before",
                        sparkline(before, highest));
     for (planned const& layout : run.layouts) {
       out +=
           fmt::format("{:<14}  {}\n", layout.bags,
-                      sparkline(report::work_per_gpu(layout.first_after, run.job.gpus()), highest));
+                      sparkline(pages::work_per_gpu(layout.first_after, run.job.gpus()), highest));
     }
   }
   return out + "\n";
 }
 
-std::vector<report::html_page::setting> settings_of(plan_run const& run)
+std::vector<pages::html_page::setting> settings_of(plan_run const& run)
 {
   job const& work = run.job;
   job_options const& options = work.options;
   auto const grouped = [](std::size_t count) {
-    return report::grouped_text(static_cast<std::int64_t>(count));
+    return pages::grouped_text(static_cast<std::int64_t>(count));
   };
   planned const& layout = run.layouts.front();
-  std::vector<report::html_page::setting> settings = {
+  std::vector<pages::html_page::setting> settings = {
       {"Samples", work.trace.empty()
                       ? "data codes " + options.codes
                       : fmt::format("{} ({}), {} rows, {} per step", options.trace, options.length,
                                     grouped(work.trace.size()),
-                                    report::grouped_text(layout.steps.front().samples))},
+                                    pages::grouped_text(layout.steps.front().samples))},
       {"GPUs", fmt::format("{} in {}", grouped(work.gpus()), machines_text(work))},
       {"Bags", layout.bags + (layout.judged.empty() ? "" : ", chosen") +
                    (options.largest_bags_first ? ", largest first where they do not fit" : "")},
@@ -289,9 +288,9 @@ std::vector<report::html_page::setting> settings_of(plan_run const& run)
 }
 
 /// What the means of the pictures of the first step weigh GPUs by.
-report::chart_speeds speeds_of(plan_run const& run)
+pages::chart_speeds speeds_of(plan_run const& run)
 {
-  report::chart_speeds speeds{run.job.machines.gpu_speeds};
+  pages::chart_speeds speeds{run.job.machines.gpu_speeds};
   ballast::bag_layout const& bags = run.layouts.front().layout;
   for (std::uint32_t gpu = 0; gpu < speeds.before.size(); ++gpu) {
     std::size_t const bag = to_index(bags.bag_of(ballast::rank_id{gpu}));
@@ -300,10 +299,10 @@ report::chart_speeds speeds_of(plan_run const& run)
   return speeds;
 }
 
-report::plan_page_data page_of(plan_run const& run)
+pages::plan_page_data page_of(plan_run const& run)
 {
   planned const& layout = run.layouts.front();
-  report::plan_page_data page;
+  pages::plan_page_data page;
   page.title = fmt::format("{} on {} in bags {}", run.job.source, count_of(run.job.gpus(), "GPU"),
                            layout.bags);
   page.unit = "s";
@@ -370,7 +369,7 @@ ballast::result<std::string> timeline_of(plan_run const& run)
   for (std::size_t step = 0; step < layout.timeline.size(); ++step) {
     std::vector<double> busy_until(run.job.gpus(), 0.0);
     std::vector<std::int64_t> samples(run.job.gpus(), 0);
-    for (report::gantt_bar const& bar : layout.timeline[step]) {
+    for (pages::gantt_bar const& bar : layout.timeline[step]) {
       busy_until[to_index(bar.gpu)] = bar.start + bar.duration;
       ++samples[to_index(bar.gpu)];
     }
@@ -389,7 +388,7 @@ ballast::result<std::string> timeline_of(plan_run const& run)
                  nanoseconds(now + busy_until[gpu]) - start},
                 {{"samples", samples[gpu]}});
     }
-    for (report::gantt_bar const& bar : layout.timeline[step]) {
+    for (pages::gantt_bar const& bar : layout.timeline[step]) {
       auto const start = nanoseconds(now + bar.start);
       auto const end = nanoseconds(now + (bar.start + bar.duration));
       trace.add(
@@ -413,12 +412,12 @@ outcome<void> show_plan(plan_run const& run)
   };
   if (!run.options.picture.empty()) {
     add("picture", run.options.picture,
-        report::standalone_svg(report::load_chart(
-            report::work_per_gpu(first.first_before, run.job.gpus()),
-            report::work_per_gpu(first.first_after, run.job.gpus()), "s", speeds_of(run))));
+        pages::standalone_svg(pages::load_chart(
+            pages::work_per_gpu(first.first_before, run.job.gpus()),
+            pages::work_per_gpu(first.first_after, run.job.gpus()), "s", speeds_of(run))));
   }
   if (!run.options.report.empty()) {
-    add("page", run.options.report, report::plan_page(page_of(run)));
+    add("page", run.options.report, pages::plan_page(page_of(run)));
   }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_layouts.hpp"
 #include "output.hpp"
+#include "pages/layout_page.hpp"
 #include "search_command.hpp"
 #include "shown_text.hpp"
 
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/place_layout.hpp>
-#include <ballast/report/layout_page.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -102,7 +102,7 @@ std::string table_of(search_run const& run)
 outcome<std::string> page_of(search_run const& run)
 {
   search_options const& options = run.options;
-  ballast::report::layout_page_data page;
+  pages::layout_page_data page;
   page.title = fmt::format("{} on {}", modules_text(run), count_of(options.gpus, "GPU"));
   for (ballast::module_profile const& module : run.modules) { page.modules.push_back(module.name); }
   page.layouts = run.layouts;
@@ -123,7 +123,7 @@ outcome<std::string> page_of(search_run const& run)
                    {"Global batch",
                     fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
   for (std::string const& size : options.sizes) { page.settings.push_back({"Size", size}); }
-  return ballast::report::layout_page(page);
+  return pages::layout_page(page);
 }
 
 }  // namespace

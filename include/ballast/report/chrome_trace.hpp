@@ -5,7 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/report/detail/numbers.hpp>
+#include <ballast/report/detail/append_integer.hpp>
 #include <ballast/text/detail/text_escape.hpp>
 
 #include <algorithm>

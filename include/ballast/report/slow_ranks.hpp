@@ -4,8 +4,8 @@
 
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/report/number_text.hpp>
 #include <ballast/runtime/shape_bucket.hpp>
+#include <ballast/text/decimal.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,9 +34,10 @@ namespace ballast::inline v0::report {
   for (std::size_t const rank : slowest_first) {
     std::uint64_t const factor = rank_factors[rank];
     if (factor * 100 <= std::uint64_t{unchanged_factor} * (100 + percent)) { break; }
-    double const ratio = static_cast<double>(factor) / unchanged_factor;
-    text +=
-        detail::concat("rank ", rank, " takes ", decimal_text(ratio, 2), " x as long as planned\n");
+    std::uint64_t const hundredths = (factor * 100 + unchanged_factor / 2) / unchanged_factor;
+    text += detail::concat("rank ", rank, " takes ",
+                           decimal::make(static_cast<std::int64_t>(hundredths), 2).text(2),
+                           " x as long as planned\n");
   }
   return text;
 }

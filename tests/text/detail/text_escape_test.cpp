@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/text/detail/text_escape.hpp>
 
-#include "../../report/markup.hpp"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,21 +11,12 @@
 
 namespace {
 
-std::string xml(std::string_view text)
-{
-  std::string out;
-  ballast::detail::append_xml_text(out, text);
-  return out;
-}
-
 std::string json(std::string_view text)
 {
   std::string out;
   ballast::detail::append_json_string(out, text);
   return out;
 }
-
-std::string const replacement = "\xEF\xBF\xBD";
 
 // Oracle: decodes to a number first and asks about the number afterwards.
 bool is_utf8(std::string const& text)
@@ -64,41 +53,6 @@ rc::Gen<std::string> hostile_text()
                        0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1,
                        0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF),
       [](int byte) { return static_cast<char>(byte); }));
-}
-
-TEST(XmlText, EscapesWhatWouldBeMarkup)  // Ensures (1)
-{
-  EXPECT_EQ(xml("<script>\"a\" & 'b'</script>"),
-            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;");
-  EXPECT_EQ(xml(""), "");
-}
-
-TEST(XmlText, KeepsTextOfEveryLanguage)  // Ensures (3)
-{
-  std::string const text = "tab\tline\nGr\u00FC\u00DFe \u4F60\u597D \U0001F4CA \U0010FFFF";
-  EXPECT_EQ(xml(text), text);
-}
-
-TEST(XmlText, ReplacesControlCharactersAndBrokenBytes)  // Ensures (2)
-{
-  EXPECT_EQ(xml(std::string_view("a\0b", 3)), "a" + replacement + "b");
-  EXPECT_EQ(xml("\x1B[31m"), replacement + "[31m");
-  EXPECT_EQ(xml("\xC0\xAF"), replacement + replacement);                    // overlong
-  EXPECT_EQ(xml("\xED\xA0\x80"), replacement + replacement + replacement);  // a surrogate
-  EXPECT_EQ(xml("\xF4\x90\x80\x80"), replacement + replacement + replacement + replacement);
-  EXPECT_EQ(xml("\xE4\xBD"), replacement + replacement);  // cut off
-}
-
-RC_GTEST_PROP(XmlText, IsReadBackByAParser, ())  // Ensures (1) (2) (3)
-{
-  std::string const text = *hostile_text();
-  std::string const escaped = xml(text);
-  RC_ASSERT(is_utf8(escaped));
-  RC_ASSERT(escaped.find_first_of("<>\"'") == std::string::npos);
-  auto const read = markup::parse("<a b=\"" + escaped + "\">" + escaped + "</a>").front();
-  RC_ASSERT(read.text == read.attributes.at("b"));
-  bool const clean = is_utf8(text) && text.find_first_of(std::string("\0\x01\x1F", 3)) == text.npos;
-  RC_ASSERT((read.text == text) == clean);
 }
 
 RC_GTEST_PROP(JsonString, IsReadBackByAParser, ())  // Ensures (1) (2)

@@ -32,49 +32,6 @@ inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";  // U+
   return bytes;
 }
 
-/// Copies `text`, one character at a time, replacing every byte that is not part of valid UTF-8.
-/// `escape(out, character)` appends what stands for an ASCII character and returns true, or returns
-/// false where the character may stand for itself.
-template <class Escape>
-void append_escaped(std::string& out, std::string_view text, Escape escape)
-{
-  while (!text.empty()) {
-    std::size_t const bytes = utf8_bytes(text);
-    if (bytes == 0) {
-      out += replacement_character;
-    } else if (bytes > 1 || !escape(out, text.front())) {
-      out += text.substr(0, bytes);
-    }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-}
-
-/// Appends `text` so that XML and HTML read it as character data, in an element or an attribute.
-///
-/// Ensures     (1) what is appended holds none of < > " ' and & only where it starts a reference
-///             (2) it is valid UTF-8 of characters that XML 1.0 allows: control characters and
-///                 bytes that are not UTF-8 become U+FFFD
-///             (3) a parser reads back the text, apart from (2)
-/// Complexity  O(size of text).
-inline void append_xml_text(std::string& out, std::string_view text)
-{
-  append_escaped(out, text, [](std::string& to, char character) {
-    switch (character) {
-      case '&': to += "&amp;"; return true;
-      case '<': to += "&lt;"; return true;
-      case '>': to += "&gt;"; return true;
-      case '"': to += "&quot;"; return true;
-      case '\'': to += "&#39;"; return true;
-      case '\t':
-      case '\n': return false;
-      default: break;
-    }
-    bool const control = static_cast<unsigned char>(character) < 0x20;
-    if (control) { to += replacement_character; }
-    return control;
-  });
-}
-
 /// Appends `text` as a JSON string, quotes included.
 ///
 /// Ensures     (1) what is appended is one JSON string in valid UTF-8 (RFC 8259)
@@ -83,19 +40,23 @@ inline void append_xml_text(std::string& out, std::string_view text)
 /// Complexity  O(size of text).
 inline void append_json_string(std::string& out, std::string_view text)
 {
+  constexpr std::string_view digits = "0123456789abcdef";
   out += '"';
-  append_escaped(out, text, [](std::string& to, char character) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    auto const code = static_cast<unsigned char>(character);
-    if (character == '"' || character == '\\') {
-      (to += '\\') += character;
+  while (!text.empty()) {
+    std::size_t const bytes = utf8_bytes(text);
+    char const front = text.front();
+    auto const code = static_cast<unsigned char>(front);
+    if (bytes == 0) {
+      out += replacement_character;
+    } else if (front == '"' || front == '\\') {
+      (out += '\\') += front;
     } else if (code < 0x20) {
-      ((to += "\\u00") += digits[code >> 4]) += digits[code & 0xF];
+      ((out += "\\u00") += digits[code >> 4]) += digits[code & 0xF];
     } else {
-      return false;
+      out += text.substr(0, bytes);
     }
-    return true;
-  });
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
   out += '"';
 }
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP
+#define BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP
+
+#include "html_page.hpp"
+#include "layout_charts.hpp"
+#include "number_text.hpp"
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
+#include <ballast/topology/process_grid.hpp>
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pages {
+
+/// Everything that the page of a search for layouts shows.
+struct layout_page_data {
+  std::string title;                         ///< "vision and llm on 64 GPUs"
+  std::vector<html_page::setting> settings;  ///< what was searched: profile, data, GPUs, memory
+  std::vector<std::string> modules;          ///< their names
+  std::vector<ballast::simulated_layout> layouts;  ///< best first; the picture is that of the first
+  std::vector<ballast::grid_place> places;         ///< of the first, as place_layout returns them
+  std::uint32_t gpus_per_node = 8;
+  std::uint64_t memory_bytes = 0;  ///< of a GPU
+  std::uint64_t evaluated = 0;     ///< layouts that the search priced
+  double search_seconds = 0;
+};
+
+/// The times of a layout are picoseconds.
+[[nodiscard]] inline double seconds_of(ballast::time_units time)
+{
+  return static_cast<double>(time) * 1e-12;
+}
+
+/// "vision tp 1 pp 1 dp 8, llm tp 4 pp 2 dp 4".
+[[nodiscard]] inline std::string degrees_text(std::vector<std::string> const& names,
+                                              ballast::model_layout const& layout)
+{
+  std::string text;
+  for (std::size_t module = 0; module < names.size(); ++module) {
+    auto const [tp, pp, dp] = layout.modules[module];
+    text +=
+        fmt::format("{}{} tp {} pp {} dp {}", module == 0 ? "" : ", ", names[module], tp, pp, dp);
+  }
+  return text;
+}
+
+[[nodiscard]] inline std::string layout_table(layout_page_data const& data, std::size_t most)
+{
+  std::vector<std::string> columns = {"Layout"};
+  for (std::string const& module : data.modules) {
+    columns.push_back(module + " tp \u00B7 pp \u00B7 dp");
+  }
+  for (char const* const name : {"Microbatches", "Predicted", "Simulated", "Memory"}) {
+    columns.emplace_back(name);
+  }
+  html_table table(columns);
+  for (std::size_t place = 0; place < data.layouts.size() && place < most; ++place) {
+    auto const& [layout, simulated] = data.layouts[place];
+    std::vector<std::string> row = {std::to_string(place + 1)};
+    for (auto const& [tp, pp, dp] : layout.modules) {
+      row.push_back(fmt::format("{} \u00B7 {} \u00B7 {}", tp, pp, dp));
+    }
+    row.push_back(std::to_string(layout.microbatches));
+    row.push_back(si_text(seconds_of(layout.step), "s"));
+    row.push_back(si_text(seconds_of(simulated), "s"));
+    row.push_back(si_text(static_cast<double>(layout.memory_bytes), "B"));
+    table.add_row(row);
+  }
+  return table.markup();
+}
+
+/// A page that shows what a search for layouts found: which GPU computes what in the best layout, and
+/// how it compares with the next ones.
+///
+/// Expects     at least one layout, each of as many modules as there are names; places are those of
+///             the first; search_seconds is finite and not negative.
+/// Ensures     (1) one self-contained HTML file with the sections GPUs, Steps, Layouts and Settings
+///             (2) equal data give equal bytes
+/// Complexity  O(GPUs + layouts); the page's size is bounded but for the texts of data.
+[[nodiscard]] inline std::string layout_page(layout_page_data const& data)
+{
+  constexpr std::size_t most_rows = 100;
+  std::vector<layout_steps> steps;
+  for (auto const& [layout, simulated] : data.layouts) {
+    steps.push_back({seconds_of(layout.step), seconds_of(simulated)});
+  }
+  auto const& [best, simulated] = data.layouts.front();
+  html_page page(
+      data.title,
+      fmt::format("The best layout is {}, with {} microbatches for each replica of {}.",
+                  degrees_text(data.modules, best), best.microbatches, data.modules.back()));
+  page.add_figures(
+      {{"Step, simulated", si_text(seconds_of(simulated), "s"), "on batches of the data"},
+       {"Step, predicted", si_text(seconds_of(best.step), "s"), "as the search prices it"},
+       {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),
+        "of the GPU that holds most, of " + si_text(static_cast<double>(data.memory_bytes), "B")},
+       {"Time to search", si_text(data.search_seconds, "s"),
+        grouped_text(data.evaluated) + " layouts priced"}});
+  std::string gpus =
+      "The best layout. Each row is a node, each bar a group of GPUs that share every product: r "
+      "is "
+      "the replica, s the stage.";
+  std::size_t const nodes = (data.places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
+  if (nodes > most_layout_nodes) {
+    gpus +=
+        fmt::format(" Shown are the first {} of {} nodes.", most_layout_nodes, grouped_text(nodes));
+  }
+  page.add_chart("GPUs", gpus,
+                 layout_chart(best.modules, data.modules, data.places, data.gpus_per_node));
+  std::string bars =
+      "Layouts in the order of their simulated steps. The prediction takes all microbatches of a "
+      "layout as equal; the simulation takes them from the data.";
+  if (steps.size() > most_layout_bars) {
+    bars += fmt::format(" Shown are the first {} of {} layouts.", most_layout_bars,
+                        grouped_text(steps.size()));
+  }
+  page.add_chart("Steps", bars, layout_steps_chart(steps));
+  std::string table = "Microbatches are those of each replica of the last module.";
+  if (steps.size() > most_rows) {
+    table += fmt::format(" The first {} of {} layouts.", most_rows, grouped_text(steps.size()));
+  }
+  page.add_section("Layouts", table, layout_table(data, most_rows));
+  page.add_settings("Settings", "What was searched; the same settings give the same layouts.",
+                    data.settings);
+  return page.markup();
+}
+
+}  // namespace pages
+
+#endif  // BALLAST_EXAMPLES_PAGES_LAYOUT_PAGE_HPP

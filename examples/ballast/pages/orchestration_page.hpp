@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP
+#define BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP
+
+#include "html_page.hpp"
+#include "layout_charts.hpp"
+#include "layout_page.hpp"
+#include "number_text.hpp"
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/topology/process_grid.hpp>
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pages {
+
+/// What a policy found: "best", "monolithic".
+struct named_layout {
+  std::string policy;
+  ballast::model_layout layout;
+};
+
+/// Everything that the page of an orchestration shows.
+struct orchestration_page_data {
+  std::vector<html_page::setting> settings;  ///< what was orchestrated: profile, data, GPUs
+  std::vector<std::string> modules;          ///< their names
+  std::size_t llm = 0;                       ///< which of them is the LLM
+  std::vector<named_layout> layouts;         ///< the best, then those of other policies
+  std::vector<std::vector<ballast::grid_place>>
+      places;              ///< of the best, those of each kind of GPUs
+  std::uint64_t gpus = 0;  ///< there are
+  std::uint32_t gpus_per_node = 8;
+  std::uint64_t evaluated = 0;  ///< layouts of modules that were priced
+  double search_seconds = 0;
+};
+
+/// "1.70 x".
+[[nodiscard]] inline std::string times_text(ballast::time_units time, ballast::time_units best)
+{
+  return fmt::format("{:.2f} x",
+                     best == 0 ? 1.0 : static_cast<double>(time) / static_cast<double>(best));
+}
+
+[[nodiscard]] inline std::string policy_table(orchestration_page_data const& data)
+{
+  std::vector<std::string> columns = {"Policy"};
+  for (std::string const& module : data.modules) {
+    columns.push_back(module + " tp \u00B7 pp \u00B7 dp");
+  }
+  for (char const* const name :
+       {"GPUs used", "Microbatches", "Step", "Beside the best", "Memory"}) {
+    columns.emplace_back(name);
+  }
+  html_table table(columns);
+  for (auto const& [policy, layout] : data.layouts) {
+    std::vector<std::string> row = {policy};
+    for (auto const& [tp, pp, dp] : layout.modules) {
+      row.push_back(fmt::format("{} \u00B7 {} \u00B7 {}", tp, pp, dp));
+    }
+    row.push_back(std::to_string(layout.gpus()));
+    row.push_back(std::to_string(layout.microbatches));
+    row.push_back(si_text(seconds_of(layout.step), "s"));
+    row.push_back(times_text(layout.step, data.layouts.front().layout.step));
+    row.push_back(si_text(static_cast<double>(layout.memory_bytes), "B"));
+    table.add_row(row);
+  }
+  return table.markup();
+}
+
+/// A page that shows what `orchestrate` found: which GPU computes what, and how other policies compare.
+///
+/// Expects     at least one layout, each of as many modules as there are names, of which one is the LLM;
+///             places are those of the first, as place_layout returns them; search_seconds is finite
+///             and not negative.
+/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind), Policies and
+///                 Settings
+///             (2) equal data give equal bytes
+/// Complexity  O(GPUs + layouts).
+[[nodiscard]] inline std::string orchestration_page(orchestration_page_data const& data)
+{
+  ballast::model_layout const& best = data.layouts.front().layout;
+  std::string title;
+  for (std::size_t module = 0; module < data.modules.size(); ++module) {
+    if (module > 0) { title += module + 1 == data.modules.size() ? " and " : ", "; }
+    title += data.modules[module];
+  }
+  title += " on " + grouped_text(data.gpus) + " GPUs";
+  html_page page(
+      title,
+      fmt::format("Each module has GPUs and a parallelism of its own: {}, with {} microbatches "
+                  "for each replica of {}.",
+                  degrees_text(data.modules, best), best.microbatches, data.modules[data.llm]));
+  page.add_figures({{"Step", si_text(seconds_of(best.step), "s"), "as it is priced"},
+                    {"GPUs used", grouped_text(best.gpus()),
+                     "of " + grouped_text(data.gpus) + "; more would not shorten the step"},
+                    {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),
+                     "of the GPU that holds most"},
+                    {"Time to search", si_text(data.search_seconds, "s"),
+                     grouped_text(data.evaluated) + " layouts of modules priced"}});
+  for (std::size_t kind = 0; kind < data.places.size(); ++kind) {
+    auto const& places = data.places[kind];
+    std::string text =
+        "The best orchestration. Each row is a node, each bar a group of GPUs that share every "
+        "product: r is the replica, s the stage.";
+    std::size_t const nodes = (places.size() + data.gpus_per_node - 1) / data.gpus_per_node;
+    if (nodes > most_layout_nodes) {
+      text += fmt::format(" Shown are the first {} of {} nodes.", most_layout_nodes,
+                          grouped_text(nodes));
+    }
+    std::string const heading =
+        data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind + 1);
+    page.add_chart(heading, text,
+                   layout_chart(best.modules, data.modules, places, data.gpus_per_node));
+  }
+  page.add_section("Policies",
+                   "The best of all, and the best that other policies have: homogeneous gives all "
+                   "modules one tp and one dp, monolithic also one stage to modules other than the "
+                   "LLM, and by_flops shares out GPUs in proportion to work.",
+                   policy_table(data));
+  page.add_settings("Settings", "What was orchestrated; the same settings give the same units.",
+                    data.settings);
+  return page.markup();
+}
+
+}  // namespace pages
+
+#endif  // BALLAST_EXAMPLES_PAGES_ORCHESTRATION_PAGE_HPP

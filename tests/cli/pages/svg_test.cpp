@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../../examples/ballast/pages/svg.hpp"  // first: proves it is self-contained
+
+#include "../../../examples/ballast/pages/chart_style.hpp"
+#include "markup.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using pages::svg_drawing;
+
+svg_drawing drawing_of_everything()
+{
+  svg_drawing drawing(320, 80.5, "loads of \"A\" & B");
+  std::vector<svg_drawing::point> const corners = {{0, 0}, {10, 2.25}, {20.005, 0}};
+  drawing.rectangle({1, 2, 3, 4}, "before", "GPU <0>");
+  drawing.rectangle({1, 2, 3, 4}, "waiting");
+  drawing.circle({5, 5}, 3, "measured", "7 s");
+  drawing.line({0, 0}, {-1.5, 9}, "grid");
+  drawing.polyline(corners, "work");
+  drawing.polygon(corners, "after", "all of it");
+  drawing.text({4, 4}, "tick end", "5 < 7");
+  return drawing;
+}
+
+TEST(SvgDrawing, IsOneWellFormedElementWithADescription)  // Ensures (1)
+{
+  auto const elements = markup::parse(drawing_of_everything().markup());
+  EXPECT_EQ(elements.front().name, "svg");
+  EXPECT_EQ(elements.front().attributes.at("role"), "img");
+  EXPECT_EQ(elements.front().attributes.at("aria-label"), "loads of \"A\" & B");
+  EXPECT_EQ(elements.front().attributes.at("viewBox"), "0 0 320 80.5");
+}
+
+TEST(SvgDrawing, EscapesTextAndTooltips)  // Ensures (2)
+{
+  auto const elements = markup::parse(drawing_of_everything().markup());
+  EXPECT_EQ(markup::named(elements, "title").front().text, "GPU <0>");
+  EXPECT_EQ(markup::named(elements, "text").front().text, "5 < 7");
+}
+
+TEST(SvgDrawing, WritesPathsAsPoints)
+{
+  auto const elements = markup::parse(drawing_of_everything().markup());
+  EXPECT_EQ(markup::named(elements, "polyline").front().attributes.at("points"),
+            "0,0 10,2.25 20.01,0");
+}
+
+RC_GTEST_PROP(SvgDrawing, RoundsCoordinatesToHundredths, ())  // Ensures (2)
+{
+  double const value = *rc::gen::inRange(-100'000'000, 100'000'000) / 7919.0;
+  svg_drawing drawing(1, 1, "");
+  drawing.circle({value, 0}, 1, "measured");
+  std::string const written =
+      markup::named(markup::parse(drawing.markup()), "circle").front().attributes.at("cx");
+  RC_ASSERT(std::abs(std::stod(written) - value) <= 0.005 + 1e-9);
+  RC_ASSERT(written != "-0");
+  auto const point = written.find('.');
+  RC_ASSERT(point == written.npos || (written.size() - point <= 3 && written.back() != '0'));
+}
+
+// [drawing]
+std::string traffic_light()
+{
+  pages::svg_drawing drawing(120, 40, "Two of three links are up");
+  drawing.circle({20, 20}, 12, "after", "link 0: up");
+  drawing.circle({60, 20}, 12, "after", "link 1: up");
+  drawing.circle({100, 20}, 12, "before", "link 2: down");
+  return pages::standalone_svg(drawing.markup());  // a file that a README can show
+}
+// [drawing]
+
+}  // namespace
