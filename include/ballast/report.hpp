@@ -9,6 +9,7 @@
 #include <ballast/report/metrics.hpp>
 #include <ballast/report/sharded_timeline.hpp>
 #include <ballast/report/slow_ranks.hpp>
+#include <ballast/report/step_log.hpp>
 #include <ballast/report/step_metrics.hpp>
 // IWYU pragma: end_exports
 

@@ -40,15 +40,6 @@ std::vector<plan_page_step> two_steps()
   return steps;
 }
 
-std::vector<std::string> columns_of(std::vector<plan_page_step> const& steps)
-{
-  std::vector<std::string> columns;
-  for (auto const& each : markup::named(markup::parse(pages::step_table(steps, 9)), "th")) {
-    if (each.attributes.at("scope") == "col") { columns.push_back(each.text); }
-  }
-  return columns;
-}
-
 TEST(PlanPageFigures, ShowsMeansAndWorstCasesOfTheExchanges)
 {
   auto steps = two_steps();

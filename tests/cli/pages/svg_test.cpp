@@ -66,15 +66,4 @@ RC_GTEST_PROP(SvgDrawing, RoundsCoordinatesToHundredths, ())  // Ensures (2)
   RC_ASSERT(point == written.npos || (written.size() - point <= 3 && written.back() != '0'));
 }
 
-// [drawing]
-std::string traffic_light()
-{
-  pages::svg_drawing drawing(120, 40, "Two of three links are up");
-  drawing.circle({20, 20}, 12, "after", "link 0: up");
-  drawing.circle({60, 20}, 12, "after", "link 1: up");
-  drawing.circle({100, 20}, 12, "before", "link 2: down");
-  return pages::standalone_svg(drawing.markup());  // a file that a README can show
-}
-// [drawing]
-
 }  // namespace

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/report/step_log.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+#include "../support/temporary_folder.hpp"
+
+#include <sys/resource.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::tokens;
+using ballast::report::step_entry;
+using ballast::report::step_log;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string content_of(std::string const& path)
+{
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class StepLog : public testing::Test {
+ protected:
+  [[nodiscard]] std::string path() const { return (temporary_.path() / "steps.jsonl").string(); }
+
+  ballast_test::temporary_folder temporary_;
+};
+
+std::string const line_of_seven =
+    R"({"step":7,"lengths":[],"costs":[],"owner":[],"loads":[],"speeds":[],)"
+    R"("makespan":[0,1],"bound":[0,1],"measured_ns":[]})"
+    "\n";
+
+TEST_F(StepLog, HasALineForEveryStep)
+{
+  std::vector<tokens> const lengths = {9, 8, 1};
+  auto const bags = ballast::one_gpu_bags(2);
+  auto const plan =
+      ballast::partition(lengths, bags, ballast::longest_processing_time{}, [](tokens length) {
+        return length * length;
+      }).value();
+  std::vector<std::int64_t> const measured_ns = {5200, 4100};
+  // [log]
+  auto log = step_log::make(path()).value();  // on rank 0
+  auto const written = log.append({.step = 1,
+                                   .lengths = lengths,
+                                   .costs = plan.costs,
+                                   .owner = plan.owner,
+                                   .loads = plan.loads,
+                                   .speeds = bags.speeds(),
+                                   .makespan = plan.makespan,
+                                   .lower_bound = plan.lower_bound,
+                                   .measured_ns = measured_ns});
+  if (!written) { std::fprintf(stderr, "%s\n", written.error().message.c_str()); }
+  // [log]
+  ASSERT_TRUE(log.append({.step = 7}));
+  EXPECT_EQ(content_of(path()),
+            R"({"step":1,"lengths":[9,8,1],"costs":[81,64,1],"owner":[0,1,1],"loads":[81,65],)"
+            R"("speeds":[1,1],"makespan":[81,1],"bound":[81,1],"measured_ns":[5200,4100]})"
+            "\n" +
+                line_of_seven);
+}
+
+TEST_F(StepLog, ContinuesAFile)  // Ensures (2)
+{
+  for (std::string const unfinished : {"", "{", R"({"step":8,"lengths":[1,2)"}) {
+    std::ofstream(path(), std::ios::app) << unfinished;
+    ASSERT_TRUE(step_log::make(path()).value().append({.step = 7})) << unfinished;
+  }
+  EXPECT_EQ(content_of(path()), line_of_seven + line_of_seven + line_of_seven);
+  // A line that is longer than what is read at a time.
+  std::ofstream(path(), std::ios::app) << R"({"step":8,"lengths":[)" << std::string(200'000, '1');
+  ASSERT_TRUE(step_log::make(path()).value().append({.step = 7}));
+  EXPECT_EQ(content_of(path()).size(), 4 * line_of_seven.size());
+}
+
+TEST_F(StepLog, RefusesWhatIsNoLogAndWhatCannotBeOpened)  // Errors
+{
+  std::ofstream(path()) << "important";
+  auto const other = step_log::make(path());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message,
+            path() + ": its last line is no line of a step log; name another file");
+  EXPECT_EQ(content_of(path()), "important");
+  auto const missing = step_log::make(path() + "/steps.jsonl");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ballast::error_code::unwritable);
+  EXPECT_THAT(missing.error().message, HasSubstr("Not a directory; name a file"));
+}
+
+TEST_F(StepLog, SaysThatTheDiskIsFullAndGoesOn)  // Ensures (3)
+{
+  auto full = step_log::make("/dev/full").value();
+  for (int step = 0; step < 2; ++step) {
+    auto const written = full.append({.step = 7});
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ballast::error_code::unwritable);
+    EXPECT_THAT(written.error().message, HasSubstr("/dev/full: No space left on device"));
+  }
+  full = step_log::make(path()).value();
+  ASSERT_TRUE(full.append({.step = 7}));
+
+  // The file may grow by half a line.
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  rlimit const tight{line_of_seven.size() * 3 / 2, usual.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  auto const written = full.append({.step = 7});
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(content_of(path()), line_of_seven) << "nothing of the line is left";
+  ASSERT_TRUE(full.append({.step = 7}));
+  EXPECT_EQ(content_of(path()), line_of_seven + line_of_seven);
+}
+
+TEST_F(StepLog, NeverMixesTheLinesOfTwoWriters)  // Ensures (1)
+{
+  constexpr std::size_t steps = 100;
+  std::vector<tokens> const lengths(2000, 123'456);
+  std::vector<cost_units> const costs(2000, 987'654'321);
+  std::vector<bag_id> const owner(2000, bag_id{5});
+  auto const write = [&](std::uint64_t first) {
+    auto log = step_log::make(path()).value();
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      EXPECT_TRUE(
+          log.append({.step = first + step, .lengths = lengths, .costs = costs, .owner = owner}));
+    }
+  };
+  std::thread other(write, 1000);
+  write(0);
+  other.join();
+  std::istringstream lines(content_of(path()));
+  std::size_t seen = 0;
+  for (std::string line; std::getline(lines, line); ++seen) {
+    EXPECT_THAT(line, AllOf(StartsWith("{\"step\":"), EndsWith("\"measured_ns\":[]}")));
+    EXPECT_EQ(std::ranges::count(line, '['), 8);
+    EXPECT_EQ(std::ranges::count(line, ','), 3 * 1999 + 2 + 8);
+  }
+  EXPECT_EQ(seen, 2 * steps);
+}
+
+TEST_F(StepLog, AllocatesNothingOnceItHasSeenALineAsLong)  // Ensures (4)
+{
+  std::vector<tokens> const lengths(500, 99);
+  std::vector<cost_units> const costs(500, 99);
+  std::vector<bag_id> const owner(500, bag_id{1});
+  step_entry const entry{.step = 1, .lengths = lengths, .costs = costs, .owner = owner};
+  auto log = step_log::make(path()).value();
+  ASSERT_TRUE(log.append(entry));
+  std::size_t const before = ballast_test::allocations();
+  bool all = true;
+  for (int step = 0; step < 100; ++step) { all = all && log.append(entry).has_value(); }
+  EXPECT_EQ(ballast_test::allocations(), before);
+  EXPECT_TRUE(all);
+}
+
+using StepLogDeathTest = StepLog;
+
+TEST_F(StepLogDeathTest, ExpectsOneOfEachOfASample)  // Expects
+{
+  auto log = step_log::make(path()).value();
+  std::vector<tokens> const lengths = {1};
+  std::vector<cost_units> const loads = {1};
+  EXPECT_DEATH((void)log.append({.lengths = lengths}), "1 lengths, 0 costs and 0 owners");
+  EXPECT_DEATH((void)log.append({.loads = loads}), "loads of 1 bags and speeds of 0");
+}
+
+}  // namespace
