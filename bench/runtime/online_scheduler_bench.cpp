@@ -76,8 +76,8 @@ void run_online(benchmark::State& state)
     std::this_thread::sleep_for(step_time);
     for (std::uint64_t step = 0; step < steps; ++step) {
       auto const* const plan = next.take().value();
-      gap += plan->gap() / static_cast<double>(steps);
-      worst = std::max(worst, plan->gap());
+      gap += plan->largest_load_gap() / static_cast<double>(steps);
+      worst = std::max(worst, plan->largest_load_gap());
       ballast::or_throw(next.submit(bench_sizes_of(samples, step + 1)));
       std::this_thread::sleep_for(step_time);
     }
