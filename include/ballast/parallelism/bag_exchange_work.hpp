@@ -88,11 +88,11 @@ namespace detail {
 /// Ensures     (1) integers, the same on every machine, also under -ffast-math
 ///             (2) a larger bag has no cheaper tokens: per_token does not decrease
 /// Errors      out_of_range, position 0: a bandwidth is not from 1 to 2^60 bytes/s, the latency or
-///             units_per_second is negative or no number, a token has 2^32 bytes or more, or exchanging
-///             it, or the calls of one bag, take 2^40 cost units or more.
+///             units_per_second is negative or no number, a token has 2^32 bytes or more, or
+///             exchanging it, or the calls of one bag, take 2^40 cost units or more.
 /// Complexity  O(nodes).
-/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, 2023, section 3; the share
-///             that crosses nodes is that of samples read by random GPUs.
+/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, 2023, section 3; the
+///             share that crosses nodes is that of samples read by random GPUs.
 [[nodiscard]] inline result<bag_exchange_work> price_bag_exchanges(bag_traffic const& traffic,
                                                                    cluster const& machines)
 {

@@ -16,9 +16,9 @@
 
 namespace ballast::inline v0 {
 
-/// The best orchestration in which the modules share the GPUs of their kind in proportion to the FLOP
-/// that they compute: forward_flops, twice or three times for what passes backward. Shares are rounded
-/// down, and what is left goes to the largest remainders.
+/// The best orchestration in which the modules share the GPUs of their kind in proportion to the
+/// FLOP that they compute: forward_flops, twice or three times for what passes backward. Shares are
+/// rounded down, and what is left goes to the largest remainders.
 ///
 /// Errors      also out_of_range, position of the module: it has no forward_flops.
 /// Source      J. Huang et al., "DistMM: Accelerating Distributed Multimodal Model Training", NSDI

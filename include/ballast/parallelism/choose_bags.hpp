@@ -29,7 +29,8 @@ namespace ballast::inline v0 {
 
 /// How choose_bags() searches, and what decides between the mixes that it finds.
 ///
-/// Expects     largest_bag is 1, 2, 4 or 8; finalists >= 1. The batches of judged_on outlive the call.
+/// Expects     largest_bag is 1, 2, 4 or 8; finalists >= 1. The batches of judged_on outlive the
+///             call.
 struct bag_search {
   std::uint32_t largest_bag = bag_mix::largest;       ///< at most the heads that the model has
   short_samples short_ones = short_samples::refused;  ///< what becomes of samples of few tokens
@@ -84,8 +85,8 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
   }
 }
 
-/// The best mixes of a search and, of every size, the one with the most bags: judged on batches that
-/// they were not fitted to.
+/// The best mixes of a search and, of every size, the one with the most bags: judged on batches
+/// that they were not fitted to.
 ///
 /// Expects     found: best first, with places.most_of(size) for each size that is not left out.
 [[nodiscard]] inline std::vector<judged_mix> judge_mixes(
@@ -118,23 +119,23 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 
 /// The mix of bags of 1, 2, 4 and 8 GPUs under which steps like these are shortest.
 ///
-/// A step is planned by longest processing time first, as longest_processing_time does it, and takes
-/// as long as its slowest bag:
+/// A step is planned by longest processing time first, as longest_processing_time does it, and
+/// takes as long as its slowest bag:
 ///
 ///     max over bags b of (load(b) + exchanges.work(T(b))) / G(b) + exchanges.once
 ///
 /// with T(b) the tokens of its samples. Mixes are fitted to the batches: sought are those with the
 /// least mean step. With up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32 GPUs
-/// none is left out, so the result is that of trying all. Beyond that the search ends when its work is
-/// used up. Of the best ones, and those with as many bags of one size as fit, the one is chosen that
-/// has the least mean step on search.judged_on.
+/// none is left out, so the result is that of trying all. Beyond that the search ends when its work
+/// is used up. Of the best ones, and those with as many bags of one size as fit, the one is chosen
+/// that has the least mean step on search.judged_on.
 ///
 /// Give batches as the job will see them: eight to fit and 32 to judge on, for example. Where
-/// judged_on is empty, the fitted batches decide alone. That is enough where lengths are spread alike
-/// in all batches; where a few giants decide, what is best for eight batches can be 5 % slower on
-/// others than bags of one size. A mix may have no bag that takes a sample which comes later: admit
-/// short samples, or give batches that have the shortest ones. Call it once, when the job starts; it
-/// allocates.
+/// judged_on is empty, the fitted batches decide alone. That is enough where lengths are spread
+/// alike in all batches; where a few giants decide, what is best for eight batches can be 5 %
+/// slower on others than bags of one size. A mix may have no bag that takes a sample which comes
+/// later: admit short samples, or give batches that have the shortest ones. Call it once, when the
+/// job starts; it allocates.
 ///
 /// Expects     exchanges: once >= 0, and per_token does not decrease with the size.
 /// Ensures     (1) all mixes use all GPUs, fit the nodes where larger bags are laid first
@@ -147,8 +148,8 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///                 comes first, and of these the one with more of the smaller bags
 ///             (5) the same on every machine: nothing depends on time
 /// Errors      out_of_range: there is no batch, the cluster has GPUs of several speeds, or batch
-///             `position` has a sample without a length or a cost, or the batches up to it cost 2^59
-///             units or more. Batches of judged_on are counted on from the fitted ones.
+///             `position` has a sample without a length or a cost, or the batches up to it cost
+///             2^59 units or more. Batches of judged_on are counted on from the fitted ones.
 /// Complexity  O(most_work + (finalists + sizes) samples of judged_on) placements in bags, each
 ///             O(sizes + log bags), after sorting.
 /// Source      the objective is that of the layouts in K. Zhang et al., "KnapFormer", arXiv
@@ -201,13 +202,13 @@ template <cost_model CostOf>
   return choice;
 }
 
-/// The mean step of mixes on batches, priced as choose_bags() prices them. On batches that the mixes
-/// were neither fitted to nor judged on, it says how good a choice is.
+/// The mean step of mixes on batches, priced as choose_bags() prices them. On batches that the
+/// mixes were neither fitted to nor judged on, it says how good a choice is.
 ///
 /// Expects     exchanges as for choose_bags; every mix has a bag.
 /// Ensures     (1) one mean for each mix, in the order given
-/// Errors      out_of_range as for choose_bags; infeasible: mix `position` has no bag small enough for
-///             a sample, and short samples are refused.
+/// Errors      out_of_range as for choose_bags; infeasible: mix `position` has no bag small enough
+///             for a sample, and short samples are refused.
 /// Complexity  O(mixes samples (sizes + log bags)), after sorting.
 template <cost_model CostOf>
 [[nodiscard]] result<std::vector<priced_mix>> price_bags(

@@ -21,16 +21,16 @@ struct unit_time {
   friend bool operator==(unit_time const&, unit_time const&) = default;
 };
 
-/// The time of a step of units that follow each other: each fills its pipeline, then the slowest one
-/// sets the pace of the other microbatches.
+/// The time of a step of units that follow each other: each fills its pipeline, then the slowest
+/// one sets the pace of the other microbatches.
 ///
 /// Units       those of the times; no_cost where they do not fit.
 /// Expects     microbatches >= 1, no time is negative.
 /// Ensures     (1) sum of `once` + (microbatches - 1) x the longest `microbatch`
 /// Complexity  O(units).
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
-///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section 4:
-///             once is pp t / vpp.
+///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
+///             4: once is pp t / vpp.
 [[nodiscard]] constexpr time_units disttrain_makespan(std::span<unit_time const> units,
                                                       std::uint64_t microbatches) noexcept
 {

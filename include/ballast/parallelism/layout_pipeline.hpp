@@ -25,8 +25,8 @@
 
 namespace ballast::inline v0 {
 
-/// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as many
-/// as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
+/// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as
+/// many as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
 ///
 /// Expects     the layout is one that price_layout accepts.
 class layout_pipeline {
@@ -43,7 +43,8 @@ class layout_pipeline {
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
-  /// The stages of one group, each on a rank of its own: module after module, replica after replica.
+  /// The stages of one group, each on a rank of its own: module after module, replica after
+  /// replica.
   [[nodiscard]] result<stage_graph> stages() const
   {
     std::vector<pipeline_stage> stages(std::min(stages_, stage_graph::most_stages + 1));
@@ -74,7 +75,8 @@ class layout_pipeline {
     return stage_graph::make(std::move(stages), links);
   }
 
-  /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x modules].
+  /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x
+  /// modules].
   [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
   {
     std::size_t const samples = batch.size() / modules();
@@ -101,8 +103,8 @@ class layout_pipeline {
     return times;
   }
 
-  /// The same, where samples_of(module, replica of the group, microbatch) is a range of the sample_ids
-  /// that are computed there.
+  /// The same, where samples_of(module, replica of the group, microbatch) is a range of the
+  /// sample_ids that are computed there.
   template <class SamplesOf>
   [[nodiscard]] pipeline_times times_of(std::span<tokens const> batch,
                                         SamplesOf const& samples_of) const

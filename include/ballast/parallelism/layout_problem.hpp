@@ -15,8 +15,8 @@
 
 namespace ballast::inline v0 {
 
-/// What stands for the data when a layout's step is priced. A microbatch is filled with copies of one
-/// sample, as the published search has it:
+/// What stands for the data when a layout's step is priced. A microbatch is filled with copies of
+/// one sample, as the published search has it:
 enum class step_estimate : std::uint8_t {
   mean_sample,  ///< the mean sample: its size in each module, rounded up
   mean_step     ///< every sample in turn; the step is the mean over them, rounded up
@@ -39,8 +39,8 @@ struct layout_problem {
   std::uint32_t gpus_per_node = 8;
   std::uint64_t memory_bytes = 0;
   step_estimate estimate = step_estimate::mean_sample;
-  /// The share of microbatches that have to fit into memory. Those drawn are, for each sample, it and
-  /// the samples that follow it, the first after the last.
+  /// The share of microbatches that have to fit into memory. Those drawn are, for each sample, it
+  /// and the samples that follow it, the first after the last.
   ratio memory_quantile{1, 1};
 
   [[nodiscard]] std::size_t samples() const noexcept

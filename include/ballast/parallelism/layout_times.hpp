@@ -21,8 +21,8 @@
 
 namespace ballast::inline v0 {
 
-/// How long a sample takes in the modules of a layout: the products with weights at the throughput of
-/// a mean microbatch, in which it is packed, and attention at that of its own length.
+/// How long a sample takes in the modules of a layout: the products with weights at the throughput
+/// of a mean microbatch, in which it is packed, and attention at that of its own length.
 ///
 /// Units       picoseconds of one of the tp GPUs; a third is the forward.
 /// Expects     the problem has D modules, and price_layout accepts the layout.

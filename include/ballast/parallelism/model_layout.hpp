@@ -10,8 +10,8 @@
 
 namespace ballast::inline v0 {
 
-/// How one module is spread over GPUs: dp replicas, each a pipeline of pp stages, each of tp GPUs that
-/// share every product with weights.
+/// How one module is spread over GPUs: dp replicas, each a pipeline of pp stages, each of tp GPUs
+/// that share every product with weights.
 ///
 /// Ensures     (1) ordered by tp, then pp, then dp
 struct module_layout {

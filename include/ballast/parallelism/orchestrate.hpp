@@ -48,7 +48,8 @@ namespace detail {
 /// The best of all orchestrations.
 ///
 /// Ensures     (1) no other one has a shorter step; of equal steps it has the fewest GPUs, and of
-///                 equally many the smallest numbers (tp, pp, dp of the first module, then the next)
+///                 equally many the smallest numbers (tp, pp, dp of the first module, then the
+///                 next)
 /// Complexity  a sweep over Pareto fronts: milliseconds for three modules on a thousand GPUs
 ///             (docs/orchestration.md).
 struct best_units {
@@ -66,8 +67,8 @@ struct homogeneous {
   }
 };
 
-/// The best orchestration in which all modules have one tp and one dp, and modules other than the LLM
-/// are one stage each: the first and the last stages of the LLM's pipelines.
+/// The best orchestration in which all modules have one tp and one dp, and modules other than the
+/// LLM are one stage each: the first and the last stages of the LLM's pipelines.
 ///
 /// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
 struct monolithic {
@@ -83,7 +84,8 @@ struct monolithic {
 
 /// Chooses how many GPUs each module gets and how it is spread over them, tp, pp and dp.
 ///
-/// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's replicas,
+/// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's
+/// replicas,
 ///
 ///     t = dp_LLM microbatch (forward + backward) (layers of the stage / layers) / dp
 ///
@@ -93,16 +95,18 @@ struct monolithic {
 /// Ensures     (1) every tp is one of the module's degrees and lies inside a node; a stage, virtual
 ///                 ones too, has a layer at least; dp divides the microbatches of the batch
 ///             (2) no kind has fewer GPUs than its modules get; what does not help stays unused
-///             (3) every GPU has memory: its stage's weights and gradients, its share among replicas
-///                 of the optimiser, and activations of the microbatches that are on their way
+///             (3) every GPU has memory: its stage's weights and gradients, its share among
+///                 replicas of the optimiser, and activations of the microbatches that are on their
+///                 way
 ///             (4) the same on every machine
 /// Errors      those of check_orchestration_problem; infeasible: none fits. Then `position` is the
 ///             module that lacks memory or GPUs, and the sentence says how much.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
-///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section 4.
+///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025, section
+///             4.
 ///
 ///     auto const found = orchestrate(problem);                  // tp, pp, dp of every module
-///     auto const before = orchestrate(problem, monolithic{});  // what one layout for all would take
+///     auto const before = orchestrate(problem, monolithic{});   // the best layout for all
 template <orchestration_policy Policy = best_units>
 [[nodiscard]] result<orchestration> orchestrate(orchestration_problem const& problem,
                                                 Policy const& policy = {})

@@ -74,11 +74,12 @@ class profiled_times {
 
 }  // namespace detail
 
-/// A module to orchestrate, from its profile: times and activations of a sample of one size, such as
-/// the mean.
+/// A module to orchestrate, from its profile: times and activations of a sample of one size, such
+/// as the mean.
 ///
-/// A step's FLOP are shared out by its passes: forward, backward with what is recomputed, and of that
-/// the part which a frozen module keeps. Boundaries, virtual stages and kind are left for the caller.
+/// A step's FLOP are shared out by its passes: forward, backward with what is recomputed, and of
+/// that the part which a frozen module keeps. Boundaries, virtual stages and kind are left for the
+/// caller.
 ///
 /// Expects     passes.forward >= 1; `parts` are not all 0.
 /// Errors      out_of_range: the profile is not as check_profile wants it, size is not from 0 to

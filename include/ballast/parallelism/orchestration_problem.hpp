@@ -47,8 +47,8 @@ struct orchestrated_degree {
 
 /// A module that gets GPUs of its own: an encoder, the LLM, a generator.
 ///
-/// Units       forward_flops: of one sample, to share out GPUs by (`by_flops`); boundary_bytes: of one
-///             sample, what a stage sends to the next one, and gets as much of as a gradient.
+/// Units       forward_flops: of one sample, to share out GPUs by (`by_flops`); boundary_bytes: of
+///             one sample, what a stage sends to the next one, and gets as much of as a gradient.
 struct orchestrated_module {
   std::string name;
   std::uint32_t layers = 1;                  ///< that stages share; a stage has one at least
@@ -63,10 +63,10 @@ struct orchestrated_module {
   friend bool operator==(orchestrated_module const&, orchestrated_module const&) = default;
 };
 
-/// A model, a batch and GPUs, for which units are to be found: how many GPUs each module gets and how
-/// it is spread over them. The LLM sets how the batch is cut: each of its replicas takes `microbatch`
-/// samples at a time, and the replicas of the other modules share these equally, be there more of them
-/// or fewer.
+/// A model, a batch and GPUs, for which units are to be found: how many GPUs each module gets and
+/// how it is spread over them. The LLM sets how the batch is cut: each of its replicas takes
+/// `microbatch` samples at a time, and the replicas of the other modules share these equally, be
+/// there more of them or fewer.
 struct orchestration_problem {
   static constexpr std::uint32_t most_global_batch = std::uint32_t{1} << 24;
   static constexpr std::uint32_t most_layers = std::uint32_t{1} << 20;
@@ -134,12 +134,12 @@ namespace detail {
 
 /// Refuses a problem that has no meaning.
 ///
-/// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not increase,
-///             times or bytes out of bounds, or a kind that there is not; or kind `position` has no GPU,
-///             no node or no speed; or, with position 0, there is no module, the LLM is none of them,
-///             there is no batch, one above most_global_batch, or one that is no whole number of
-///             microbatches; or two degrees of one kind's modules divide neither each other, so that
-///             groups of GPUs would not fill nodes.
+/// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not
+///             increase, times or bytes out of bounds, or a kind that there is not; or kind
+///             `position` has no GPU, no node or no speed; or, with position 0, there is no module,
+///             the LLM is none of them, there is no batch, one above most_global_batch, or one that
+///             is no whole number of microbatches; or two degrees of one kind's modules divide
+///             neither each other, so that groups of GPUs would not fill nodes.
 /// Complexity  O(degrees^2).
 [[nodiscard]] inline result<void> check_orchestration_problem(orchestration_problem const& problem)
 {

@@ -20,15 +20,15 @@ namespace ballast::inline v0 {
 
 /// Places the modules of a layout on GPUs, which are numbered node by node.
 ///
-/// The largest groups of tp GPUs are placed first, and each in the fullest node that has room; groups
-/// of one size module after module, replica after replica, stage after stage.
+/// The largest groups of tp GPUs are placed first, and each in the fullest node that has room;
+/// groups of one size module after module, replica after replica, stage after stage.
 ///
 /// Shapes      returns one place for each of the `gpus`; the last node has what is left of them.
 /// Expects     gpus_per_node >= 1; tp, pp and dp are at least 1.
 /// Ensures     (1) every group is tp GPUs of one node that follow each other
 ///             (2) each GPU has a place of its own
-/// Errors      infeasible, position of the module: a group has no node with room; or with position 0:
-///             the modules take another number of GPUs. None for what `search_layouts` returns.
+/// Errors      infeasible, position of the module: a group has no node with room; or with position
+///             0: the modules take another number of GPUs. None for what `search_layouts` returns.
 /// Complexity  O(modules nodes log nodes + gpus).
 [[nodiscard]] inline result<std::vector<grid_place>> place_layout(
     std::span<module_layout const> modules, std::uint32_t gpus, std::uint32_t gpus_per_node)

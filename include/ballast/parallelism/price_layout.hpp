@@ -32,10 +32,11 @@ namespace ballast::inline v0 {
 ///
 /// Ensures     (1) whole picoseconds and bytes, the same on every machine
 /// Errors      those of check_layout_problem; infeasible, position of the module: its tp was not
-///             measured or does not divide the GPUs of a node, or it has more stages than layers; or
-///             with position 0: another number of modules or of GPUs than the problem has, groups of
-///             tp GPUs that do not all lie inside nodes, no microbatch or more than the last module's
-///             replicas have samples, more memory than a GPU has, or a step of 2^63 ps and more.
+///             measured or does not divide the GPUs of a node, or it has more stages than layers;
+///             or with position 0: another number of modules or of GPUs than the problem has,
+///             groups of tp GPUs that do not all lie inside nodes, no microbatch or more than the
+///             last module's replicas have samples, more memory than a GPU has, or a step of 2^63
+///             ps and more.
 /// Complexity  O(sizes modules).
 /// Source      H. An et al., arXiv:2603.25120, 2026, Algorithm 1 and Equation 1.
 [[nodiscard]] inline result<model_layout> price_layout(layout_problem const& problem,

@@ -23,9 +23,10 @@ namespace ballast::inline v0 {
 /// Prices units that the caller has chosen, as `orchestrate` prices its own.
 ///
 /// Shapes      one layout for each module.
-/// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp or
-///             dp is none that it can have, or a GPU would lack memory; position 0 also: the modules get
-///             more GPUs of a kind than there are, or a step takes 2^63 picoseconds or more.
+/// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp
+///             or dp is none that it can have, or a GPU would lack memory; position 0 also: the
+///             modules get more GPUs of a kind than there are, or a step takes 2^63 picoseconds or
+///             more.
 /// Complexity  O(modules), and that of check_orchestration_problem.
 [[nodiscard]] inline result<model_layout> price_orchestration(
     orchestration_problem const& problem, std::span<module_layout const> modules)

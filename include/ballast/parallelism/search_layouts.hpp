@@ -68,21 +68,22 @@ namespace detail {
 /// Finds the layouts with the shortest steps: tp, pp and dp of every module and the number of
 /// microbatches, as `price_layout` prices them, that use all GPUs.
 ///
-/// Ensures     (1) the `best` of all layouts, each with its best number of microbatches: no feasible
-///                 layout that is not returned has a shorter step than one that is
+/// Ensures     (1) the `best` of all layouts, each with its best number of microbatches: no
+///                 feasible layout that is not returned has a shorter step than one that is
 ///             (2) ordered by step, then by the numbers of the modules, then of microbatches
 ///             (3) the same on every machine
 /// Errors      those of check_layout_problem; out_of_range: best is 0; infeasible: no layout fits.
-///             Then `position` is the module that was measured at no degree that can be used, or that
-///             lacks memory in the layout that comes closest, and the sentence says how much.
+///             Then `position` is the module that was measured at no degree that can be used, or
+///             that lacks memory in the layout that comes closest, and the sentence says how much.
 /// Complexity  branch and bound: milliseconds for two modules on a thousand GPUs and batches of
 ///             thousands (docs/parallelism.md); all layouts at worst.
 /// Source      the problem and its prices: H. An et al., "DFLOP: A Data-driven Framework for
-///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026, Algorithm 1 and
-///             Equation 1.
+///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026, Algorithm 1
+///             and Equation 1.
 ///
-///     auto const found = search_layouts({.modules = profiles, .sizes = sizes, .global_batch = 2048,
-///                                        .gpus = 1024, .memory_bytes = std::uint64_t{80} << 30});
+///     auto const found = search_layouts({.modules = profiles, .sizes = sizes,
+///                                        .global_batch = 2048, .gpus = 1024,
+///                                        .memory_bytes = std::uint64_t{80} << 30});
 [[nodiscard]] inline result<layout_ranking> search_layouts(layout_problem const& problem,
                                                            std::size_t best = 1)
 {

@@ -28,24 +28,25 @@
 
 namespace ballast::inline v0 {
 
-/// Simulates the steps of a layout on batches of real samples, with 1F1B, and returns their mean time.
+/// Simulates the steps of a layout on batches of real samples, with 1F1B, and returns their mean
+/// time.
 ///
-/// Every batch is cut, in its order, into as many parts as there are microbatches and brokers, where
-/// the replicas of two modules that follow each other share a broker in groups: as many as the
-/// greatest common divisor of their dp. All last stages of a group are linked to all first stages of
-/// it in the next module, as the broker waits for what they send and hands it out. Samples are
-/// packed: they pass the weights together and attention one by one.
+/// Every batch is cut, in its order, into as many parts as there are microbatches and brokers,
+/// where the replicas of two modules that follow each other share a broker in groups: as many as
+/// the greatest common divisor of their dp. All last stages of a group are linked to all first
+/// stages of it in the next module, as the broker waits for what they send and hands it out.
+/// Samples are packed: they pass the weights together and attention one by one.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.
 /// Units       picoseconds. A third of a stage's time is its forward. Transfers take none.
 /// Ensures     (1) a step ends when the last group's pipeline does; the mean is rounded up
-/// Errors      those of price_layout, and of check_times: a stage takes above 2^53 ps; out_of_range:
-///             the sizes are no whole number of batches, or one is not from 0 to longest_sample, at
-///             `position`.
+/// Errors      those of price_layout, and of check_times: a stage takes above 2^53 ps;
+///             out_of_range: the sizes are no whole number of batches, or one is not from 0 to
+///             longest_sample, at `position`.
 /// Complexity  O(n (sizes + tasks of all pipelines)).
-/// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing Model
-///             and Data Heterogeneity with Disaggregated Training for Multimodal Large Language
-///             Models", SIGCOMM 2025.
+/// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing
+///             Model and Data Heterogeneity with Disaggregated Training for Multimodal Large
+///             Language Models", SIGCOMM 2025.
 [[nodiscard]] inline result<time_units> simulate_layout(layout_problem const& problem,
                                                         model_layout const& layout,
                                                         std::span<tokens const> batches)

@@ -28,8 +28,8 @@ namespace detail {
 /// Writes an order that rises to the longest microbatch and falls again: of an ascending order each
 /// `every`-th goes to the end, the first of them last, and the others to the beginning.
 ///
-/// A pipeline fills with short microbatches and drains with short ones, and the more ranks it has, the
-/// more of them it needs at both ends.
+/// A pipeline fills with short microbatches and drains with short ones, and the more ranks it has,
+/// the more of them it needs at both ends.
 ///
 /// Expects     `ascending` and `order` are of one length and do not overlap; every > 0
 inline void rise_and_fall(std::span<microbatch_id const> ascending, std::span<microbatch_id> order,

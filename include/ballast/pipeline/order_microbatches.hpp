@@ -27,7 +27,8 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-// What is wrong with a call of `order_microbatches` or `order_microbatches_into` that cannot compile.
+// What is wrong with a call of `order_microbatches` or `order_microbatches_into` that cannot
+// compile.
 //
 // These types are never defined. A function that returns one cannot be called, and the first line
 // that a compiler prints names it; for a `requires` expression there is no such call.

@@ -134,32 +134,33 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 
 }  // namespace detail
 
-/// Decides for every sequence of a step which group of GPUs computes it, and so to which degree it is
-/// split: long sequences over many GPUs, short ones on one, so that all GPUs end at about the same
-/// time and none holds more tokens than its memory has room for.
+/// Decides for every sequence of a step which group of GPUs computes it, and so to which degree it
+/// is split: long sequences over many GPUs, short ones on one, so that all GPUs end at about the
+/// same time and none holds more tokens than its memory has room for.
 ///
 /// A GPU works for all groups that contain it, one after the other: its load is the sum over their
 /// sequences of what each takes a GPU of the group (sharding_cost::at). A group has at most as many
 /// GPUs as the model has heads and the sequence tokens; a sequence without tokens is on one GPU.
 ///
 /// Shapes      lengths[n], n < 2^32 - 1.
-/// Units       makespan, loads and costs in the unit of `cost`. tokens_per_gpu: of all sequences of a
-///             step together; of one of l tokens over k GPUs each holds l / k, rounded up.
+/// Units       makespan, loads and costs in the unit of `cost`. tokens_per_gpu: of all sequences of
+///             a step together; of one of l tokens over k GPUs each holds l / k, rounded up.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     what sharding_cost expects.
 /// Ensures     (1) those of sharding_plan
 ///             (2) no GPU holds more than tokens_per_gpu tokens
 ///             (3) the plan depends on nothing but the arguments: integers, ties by index, no clock
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
-/// Errors      infeasible: there are no GPUs, or sequence `position` needs more memory than any group
-///             has, or it found no plan with room for it beside the others; out_of_range: sequence
-///             `position` has a length outside [0, longest_sample], or no cost, or the costs do not
-///             fit 63 bits, or tokens_per_gpu is negative. The plan is then unspecified.
+/// Errors      infeasible: there are no GPUs, or sequence `position` needs more memory than any
+///             group has, or it found no plan with room for it beside the others; out_of_range:
+///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
+///             costs do not fit 63 bits, or tokens_per_gpu is negative. The plan is then
+///             unspecified.
 /// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of up to about twenty greedy
 ///             plans, and a search of a limited number of steps, some milliseconds in all.
 /// Source      hybrid sharding is that of "FlexRL", whose own method, sequences in descending order
-///             to the least loaded GPU, is longest_processing_time with lengths as costs; the search
-///             is ours.
+///             to the least loaded GPU, is longest_processing_time with lengths as costs; the
+///             search is ours.
 [[nodiscard]] inline result<void> hybrid_sharding_into(sharding_plan& plan, workspace& memory,
                                                        std::span<tokens const> lengths,
                                                        device_groups const& groups,

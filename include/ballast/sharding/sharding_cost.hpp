@@ -65,9 +65,9 @@ struct degree_cost {
   friend bool operator==(degree_cost const&, degree_cost const&) = default;
 };
 
-/// What a sequence takes each GPU of the group that it is split over, as in Ulysses: tokens are split
-/// evenly, attention by heads, and around attention the GPUs exchange queries, keys, values and
-/// outputs.
+/// What a sequence takes each GPU of the group that it is split over, as in Ulysses: tokens are
+/// split evenly, attention by heads, and around attention the GPUs exchange queries, keys, values
+/// and outputs.
 ///
 /// Units       of `work`, for example picoseconds; units_per_second says how many make a second.
 /// Expects     heads >= kv_heads >= 1; bandwidths and units_per_second at least 1; latency not
@@ -85,10 +85,10 @@ struct sharding_cost {
 
   /// The cost at a degree, that is for groups of one shape.
   ///
-  /// A sequence of l tokens on k GPUs takes each linear l / k + quadratic l^2 ceil(heads / k) / heads.
-  /// A GPU has l / k rows and sends (k - 1) / k of each: 2 heads of queries and outputs, and twice
-  /// the heads of keys and values, of which every GPU needs one at least. Links inside a node and
-  /// between nodes work at the same time, and the GPU whose share of one of them takes longest
+  /// A sequence of l tokens on k GPUs takes each linear l / k + quadratic l^2 ceil(heads / k) /
+  /// heads. A GPU has l / k rows and sends (k - 1) / k of each: 2 heads of queries and outputs, and
+  /// twice the heads of keys and values, of which every GPU needs one at least. Links inside a node
+  /// and between nodes work at the same time, and the GPU whose share of one of them takes longest
   /// counts. With k = 1 nothing is exchanged.
   ///
   /// Expects     1 <= gpus <= heads, fewest_in_node <= most_in_node <= gpus.
@@ -102,7 +102,8 @@ struct sharding_cost {
 
 namespace detail {
 
-/// numerator / denominator, too small by less than one part in 2^61. Expects 0 < denominator < 2^127.
+/// numerator / denominator, too small by less than one part in 2^61. Expects 0 < denominator <
+/// 2^127.
 [[nodiscard]] inline scaled_number scaled_quotient(uint128 numerator, uint128 denominator)
 {
   if (numerator == 0) { return {}; }
@@ -177,11 +178,12 @@ inline degree_cost sharding_cost::at(group_shape shape) const
 /// exchanges of all its layers in both directions.
 ///
 /// Expects     bytes_per_element >= 1, of activations.
-/// Errors      those of forward_flops, step_flops and latency_cost; out_of_range: a bandwidth is not
-///             from 1 to 2^64 bytes per second, or a latency is negative or too long.
+/// Errors      those of forward_flops, step_flops and latency_cost; out_of_range: a bandwidth is
+///             not from 1 to 2^64 bytes per second, or a latency is negative or too long.
 /// Complexity  O(1).
-/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses: System Optimizations for Enabling Training of
-///             Extreme Long Sequence Transformer Models", arXiv:2309.14509, 2023 (the exchanges).
+/// Source      S. A. Jacobs et al., "DeepSpeed Ulysses: System Optimizations for Enabling Training
+///             of Extreme Long Sequence Transformer Models", arXiv:2309.14509, 2023 (the
+///             exchanges).
 [[nodiscard]] inline result<sharding_cost> sharding_cost_of(transformer_shape const& shape,
                                                             gamma_fit const& fit,
                                                             cluster const& machines,

@@ -24,8 +24,8 @@ namespace ballast::inline v0 {
 /// Units       costs, loads, makespan and lower_bound in the cost model's unit, per GPU.
 /// Ensures     (1) sequence i belongs to group owner[i], and to samples[owner[i]] only
 ///             (2) costs[i] is the time that sequence i takes each GPU of its group
-///             (3) loads[r] is the sum of the costs of the sequences of all groups that contain rank
-///                 r, tokens_of[r] its tokens of them, where each is cut as chunk_of does it
+///             (3) loads[r] is the sum of the costs of the sequences of all groups that contain
+///                 rank r, tokens_of[r] its tokens of them, where each is cut as chunk_of does it
 ///             (4) makespan is the largest load
 ///             (5) lower_bound: no plan over the same groups and under the same limit has a smaller
 ///                 makespan, so this one is at most gap() above the optimum

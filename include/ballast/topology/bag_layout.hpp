@@ -185,8 +185,8 @@ class bag_layout {
   short_samples short_samples_ = short_samples::refused;
 };
 
-/// Bags of one GPU each, rank by rank: the layout of plain data parallelism. No GPUs make the layout
-/// without bags, `bag_layout{}`, over which `partition` is refused: there are no bags.
+/// Bags of one GPU each, rank by rank: the layout of plain data parallelism. No GPUs make the
+/// layout without bags, `bag_layout{}`, over which `partition` is refused: there are no bags.
 [[nodiscard]] inline bag_layout one_gpu_bags(std::size_t gpus)
 {
   std::vector<bag> bags(gpus);

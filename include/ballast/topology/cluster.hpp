@@ -47,8 +47,8 @@ inline constexpr std::size_t most_gpus = std::size_t{1} << 24;
 /// The cluster of a job of `gpus` GPUs in nodes of `gpus_per_node`; a job smaller than a node is
 /// one node of its own size.
 ///
-/// Errors      infeasible: the GPUs do not fill whole nodes; out_of_range: a number is 0 or more than
-///             2^24.
+/// Errors      infeasible: the GPUs do not fill whole nodes; out_of_range: a number is 0 or more
+///             than 2^24.
 [[nodiscard]] inline result<cluster> cluster_of(std::size_t gpus, std::size_t gpus_per_node = 8)
 {
   if (gpus == 0 || gpus_per_node == 0 || gpus > detail::most_gpus ||

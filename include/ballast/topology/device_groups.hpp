@@ -28,12 +28,12 @@ struct device_group {
 };
 
 /// The groups of GPUs among which a step chooses for every sequence: single GPUs, pairs, fours, and
-/// so on, up to whole nodes and several nodes. Other than bags, they overlap: a GPU works in several
-/// of them, one after the other. The number of GPUs of a group is its degree.
+/// so on, up to whole nodes and several nodes. Other than bags, they overlap: a GPU works in
+/// several of them, one after the other. The number of GPUs of a group is its degree.
 ///
 /// Inside a node: 1, 2, 4 ... GPUs, at multiples of their number from the node's first GPU, and the
-/// whole node. Beyond it: 2, 4, 8 ... whole nodes, at multiples of their number. Where a node's GPUs
-/// or the nodes are no power of two, the last ones are in fewer groups.
+/// whole node. Beyond it: 2, 4, 8 ... whole nodes, at multiples of their number. Where a node's
+/// GPUs or the nodes are no power of two, the last ones are in fewer groups.
 ///
 /// Expects     nodes of at most 2^24 GPUs together; largest_degree >= 1.
 /// Ensures     (1) the groups are those above that have at most largest_degree GPUs, each once

@@ -197,10 +197,10 @@ namespace detail {
 ///             (5) the bags are as fast as the cluster's GPUs make them (bag_layout)
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
 ///             does not fit, or found no gap when the largest were laid first; out_of_range: the
-///             speeds are not one for each GPU (position 0), that of GPU `position` is 0, or that of
-///             the bag which starts there does not fit 32 bits.
-/// Complexity  O(GPUs), with nodes of several sizes O(GPUs + bags log nodes); largest first O(GPUs *
-///             different sizes + bags log bags + nodes log nodes).
+///             speeds are not one for each GPU (position 0), that of GPU `position` is 0, or that
+///             of the bag which starts there does not fit 32 bits.
+/// Complexity  O(GPUs), with nodes of several sizes O(GPUs + bags log nodes); largest first O(GPUs
+///             * different sizes + bags log bags + nodes log nodes).
 [[nodiscard]] inline result<bag_layout> lay_out(bag_spec const& spec, cluster const& machines,
                                                 misplaced_bags misplaced = misplaced_bags::refuse)
 {

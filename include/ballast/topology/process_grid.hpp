@@ -41,16 +41,18 @@ enum class grid_axis { data, pipeline, tensor, module };
 /// (module, data, pipeline, tensor).
 ///
 /// Module k has the ranks after those of modules 0 to k - 1. Within a module the tensor coordinate
-/// changes fastest, since its ranks communicate most and so should share a node, then the pipeline's,
-/// then the data's.
+/// changes fastest, since its ranks communicate most and so should share a node, then the
+/// pipeline's, then the data's.
 ///
 ///     auto const tensor_group = comm.split(grid.colour(comm.rank(), grid_axis::tensor));
 ///
 /// Ensures     (1) rank(place(r)) == r for every rank, and place(rank(p)) == p for every place
-///             (2) two ranks have the same colour exactly if they differ in that coordinate at most;
-///                 so a split over all ranks makes all groups of an axis at once, of all modules
+///             (2) two ranks have the same colour exactly if they differ in that coordinate at
+///                 most; so a split over all ranks makes all groups of an axis at once, of all
+///                 modules
 ///             (3) a colour is the number of its group's first rank
-/// Complexity  place and colour O(log modules), of O(modules), data_ranks O(its ranks), all else O(1).
+/// Complexity  place and colour O(log modules), of O(modules), data_ranks O(its ranks), all else
+///             O(1).
 class process_grid {
  public:
   /// Errors      out_of_range: there is no module, a size of module `position` is 0, or the modules

@@ -16,8 +16,8 @@ namespace ballast::inline v0::detail {
 
 /// Whether all groups of tp GPUs lie inside nodes at once, when the largest groups are placed first
 /// and each in the fullest node with room. Where every tp divides the next larger one, as powers of
-/// two do, no other placement does better. It is what place_layout does, but counts nodes instead of
-/// placing GPUs, since a search asks for every layout that it prices.
+/// two do, no other placement does better. It is what place_layout does, but counts nodes instead
+/// of placing GPUs, since a search asks for every layout that it prices.
 ///
 /// Expects     per_node >= 1; every tp is at most per_node.
 /// Complexity  O(1) where every tp divides the next larger one and the largest divides the nodes;

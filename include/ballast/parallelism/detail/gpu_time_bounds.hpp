@@ -19,12 +19,12 @@
 namespace ballast::inline v0::detail {
 
 /// The GPU time that a step takes at least, over all GPUs: no microbatch is larger than that of a
-/// single replica, nor than memory allows, so none reaches a higher throughput than the highest up to
-/// its size.
+/// single replica, nor than memory allows, so none reaches a higher throughput than the highest up
+/// to its size.
 ///
-/// With n GPUs that a module has, N microbatches and stages that take at most t, n N t is not less. So
-/// it says how many GPUs a module needs within a limit, and what a step of N microbatches takes at
-/// least.
+/// With n GPUs that a module has, N microbatches and stages that take at most t, n N t is not less.
+/// So it says how many GPUs a module needs within a limit, and what a step of N microbatches takes
+/// at least.
 ///
 /// Complexity  O(modules (degrees samples + layers^2) log batch) to build.
 class gpu_time_bounds {
@@ -100,8 +100,8 @@ class gpu_time_bounds {
     return std::max(least, least_of_last);
   }
 
-  /// Whether a module may have `pp` stages of this choice, in a pipeline of `stages` at least, where
-  /// `left` GPUs are left for it and the modules before it and a step takes `limit` at most.
+  /// Whether a module may have `pp` stages of this choice, in a pipeline of `stages` at least,
+  /// where `left` GPUs are left for it and the modules before it and a step takes `limit` at most.
   [[nodiscard]] bool may_have(std::size_t module, stage_choice const& choice, std::uint32_t pp,
                               std::uint32_t microbatches, std::size_t index, std::uint64_t stages,
                               std::uint64_t left, time_units limit) const
@@ -118,7 +118,8 @@ class gpu_time_bounds {
     return fits && gpu_time <= static_cast<double>(choice.tp) * pp * batch_ * room;
   }
 
-  /// The fewest GPUs with which a module of this choice has `pp` stages that take at most `longest`.
+  /// The fewest GPUs with which a module of this choice has `pp` stages that take at most
+  /// `longest`.
   [[nodiscard]] std::uint64_t least_gpus(std::size_t module, stage_choice const& choice,
                                          std::uint32_t pp, std::uint32_t microbatches,
                                          std::size_t index, time_units longest) const
@@ -152,7 +153,8 @@ class gpu_time_bounds {
   static constexpr double above = 1 + 1e-9;
   static constexpr double rounding = 2;  // of a stage's time and of all GPU time, in picoseconds
 
-  /// A number of stages, and the least GPU time, or the least time of a stage, with no more of them.
+  /// A number of stages, and the least GPU time, or the least time of a stage, with no more of
+  /// them.
   struct point {
     std::uint64_t stages = 0;
     double value = 0;
@@ -244,7 +246,8 @@ class gpu_time_bounds {
   std::vector<std::uint64_t> parts_;
   std::vector<of_module> modules_;
   std::vector<std::vector<point>> all_modules_;  // GPU time, for each of parts_
-  // Time of a stage, for each of parts_: the last module has no more replicas than the batch samples.
+  // Time of a stage, for each of parts_: the last module has no more replicas than the batch
+  // samples.
   std::vector<std::vector<point>> last_module_;
 };
 

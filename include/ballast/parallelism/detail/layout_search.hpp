@@ -25,12 +25,12 @@ namespace ballast::inline v0::detail {
 
 /// Finds the best layouts of a problem by branch and bound.
 ///
-/// Numbers of microbatches are tried from the lowest bound on. For each, modules are placed from the
-/// last to the first, since what a stage holds depends on the stages after it; the first module takes
-/// the GPUs that are left. A module gets no fewer GPUs than its least GPU time needs within the limit,
-/// and no more than leave the others theirs. The limit is the time of the worst layout that is kept;
-/// while there are fewer than asked for it begins a little above the lowest bound and doubles its
-/// distance from it.
+/// Numbers of microbatches are tried from the lowest bound on. For each, modules are placed from
+/// the last to the first, since what a stage holds depends on the stages after it; the first module
+/// takes the GPUs that are left. A module gets no fewer GPUs than its least GPU time needs within
+/// the limit, and no more than leave the others theirs. The limit is the time of the worst layout
+/// that is kept; while there are fewer than asked for it begins a little above the lowest bound and
+/// doubles its distance from it.
 ///
 /// Ensures     (1) the best layouts of all, each with its best number of microbatches, ordered by
 ///                 step, then modules, then microbatches: what trying all would find

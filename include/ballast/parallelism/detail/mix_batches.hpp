@@ -27,8 +27,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The samples of one batch, heaviest first: what the first so many of them cost, and how many tokens
-/// they have.
+/// The samples of one batch, heaviest first: what the first so many of them cost, and how many
+/// tokens they have.
 ///
 /// Shapes      cost_before[n + 1], tokens_before[n + 1].
 struct mix_batch {
@@ -89,9 +89,9 @@ inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens co
 ///
 /// Ensures     (1) no step of any mix, in eighths of a cost unit, and no sum of one step for each
 ///                 batch is 2^62 or more
-/// Errors      out_of_range: batch `position` has a sample whose length is not in [0, longest_sample]
-///             or that has no cost, or costs and exchanges of the batches up to it add up to 2^59 or
-///             more.
+/// Errors      out_of_range: batch `position` has a sample whose length is not in [0,
+///             longest_sample] or that has no cost, or costs and exchanges of the batches up to it
+///             add up to 2^59 or more.
 template <cost_model CostOf>
 [[nodiscard]] result<mix_batches> read_mix_batches(std::span<sample_batch const> batches,
                                                    std::size_t first,

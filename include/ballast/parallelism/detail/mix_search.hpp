@@ -19,8 +19,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// A mix and the sum of its steps, one for each batch. The shorter sum comes first, and of equal sums
-/// the mix with more of the smaller bags.
+/// A mix and the sum of its steps, one for each batch. The shorter sum comes first, and of equal
+/// sums the mix with more of the smaller bags.
 struct summed_mix {
   step_eighths sum;
   bag_mix mix;
@@ -33,16 +33,17 @@ struct summed_mix {
 
 /// Looks for the mix with the least sum of steps.
 ///
-/// Of every size, the mix with as many bags of it as fit is priced first. Where there are few mixes all are candidates; where there are many,
-/// those in which every size has a multiple of `grid` GPUs. Candidates are priced in the order of a
-/// bound, each only until it is seen to be longer than the best so far, and not at all where the bound
-/// says so. Where not all were candidates, GPUs are then moved between sizes of the best mixes, half as
-/// many each time that this does not help.
+/// Of every size, the mix with as many bags of it as fit is priced first. Where there are few mixes
+/// all are candidates; where there are many, those in which every size has a multiple of `grid`
+/// GPUs. Candidates are priced in the order of a bound, each only until it is seen to be longer
+/// than the best so far, and not at all where the bound says so. Where not all were candidates,
+/// GPUs are then moved between sizes of the best mixes, half as many each time that this does not
+/// help.
 ///
 /// Expects     kept >= 1.
 /// Ensures     (1) of every size, the mix with the most bags is priced completely, if it is allowed
-///             (2) without a limit on the work, and with all mixes as candidates, the first `kept` are
-///                 the best ones
+///             (2) without a limit on the work, and with all mixes as candidates, the first `kept`
+///                 are the best ones
 /// Complexity  `work` placements of a sample, and a few mixes more.
 class mix_search {
  public:
@@ -125,8 +126,8 @@ class mix_search {
     if (bounded < worst_kept()) { candidates.push_back(bounded); }
   }
 
-  /// Prices candidates in the order of their bounds, until so much work is left. Returns whether all
-  /// that could be kept were.
+  /// Prices candidates in the order of their bounds, until so much work is left. Returns whether
+  /// all that could be kept were.
   bool price(std::vector<summed_mix>& candidates, std::uint64_t work_left)
   {
     std::sort(candidates.begin(), candidates.end(),

@@ -34,11 +34,11 @@ inline constexpr step_eighths over_the_limit = std::numeric_limits<step_eighths>
 }
 
 /// Steps of mixes on one batch, planned by longest processing time first: it gives a sample to the
-/// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time` does.
-/// Only the loads and tokens of the bags are kept, not which sample is where.
+/// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time`
+/// does. Only the loads and tokens of the bags are kept, not which sample is where.
 ///
-/// Bags of one size are a heap, the least loaded in front. A bag in it is a number, its load above its
-/// own number, for which 64 bits are enough but for extreme costs.
+/// Bags of one size are a heap, the least loaded in front. A bag in it is a number, its load above
+/// its own number, for which 64 bits are enough but for extreme costs.
 ///
 /// Complexity  one step O(n (sizes + log bags)), and less where it is over the limit.
 class mix_steps {
@@ -156,8 +156,9 @@ class mix_steps {
 
 /// A step that no plan of the batch over these bags gets below.
 ///
-/// Bags of G GPUs and more have to do all samples that take longer than the step on any smaller bag,
-/// with the exchanges that these cost on G. And the heaviest sample takes its time on its best bag.
+/// Bags of G GPUs and more have to do all samples that take longer than the step on any smaller
+/// bag, with the exchanges that these cost on G. And the heaviest sample takes its time on its best
+/// bag.
 ///
 /// Expects     a mix with a bag; per_token does not decrease with the size.
 /// Complexity  O(sizes log n).
@@ -190,8 +191,8 @@ class mix_steps {
     if (smaller == bag_mix::sizes) {
       bound = spread(samples);
     } else {
-      // Below both, sample `middle` and those before it fit no smaller bag, and then they do not fit
-      // these. The one falls and the other rises with `middle`: they cross at `low`.
+      // Below both, sample `middle` and those before it fit no smaller bag, and then they do not
+      // fit these. The one falls and the other rises with `middle`: they cross at `low`.
       std::size_t low = 0;
       std::size_t high = samples;
       while (low < high) {

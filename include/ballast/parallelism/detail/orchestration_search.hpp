@@ -22,11 +22,11 @@ namespace ballast::inline v0::detail {
 /// Finds the best orchestration of all options: the shortest step, then the fewest GPUs, then the
 /// smallest numbers.
 ///
-/// The LLM's dp decides how samples meet, so each is a case of its own; those that the LLM alone lets
-/// take longer than the best step so far are passed over. In a case, each module has a front of options
-/// that no other one betters in GPUs, time of a microbatch and time once a step. The pace of the
-/// pipeline is swept from the shortest that the GPUs allow: at a given pace, only GPUs and the times
-/// once a step are left, and of these the fronts are short staircases.
+/// The LLM's dp decides how samples meet, so each is a case of its own; those that the LLM alone
+/// lets take longer than the best step so far are passed over. In a case, each module has a front
+/// of options that no other one betters in GPUs, time of a microbatch and time once a step. The
+/// pace of the pipeline is swept from the shortest that the GPUs allow: at a given pace, only GPUs
+/// and the times once a step are left, and of these the fronts are short staircases.
 class orchestration_search {
  public:
   explicit orchestration_search(unit_options const& options)
@@ -120,8 +120,8 @@ class orchestration_search {
     }
   }
 
-  /// Of the options that keep a pace, those with fewer GPUs than any that takes less once; false where
-  /// the GPUs do not suffice for all modules.
+  /// Of the options that keep a pace, those with fewer GPUs than any that takes less once; false
+  /// where the GPUs do not suffice for all modules.
   [[nodiscard]] bool build_stairs(time_units slowest)
   {
     auto const& problem = options_.problem();

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// What no orchestration of a problem has, once it is known that there is none: memory for a module,
-/// however many GPUs it gets; else GPUs for all modules.
+/// What no orchestration of a problem has, once it is known that there is none: memory for a
+/// module, however many GPUs it gets; else GPUs for all modules.
 class orchestration_shortfall {
  public:
   explicit orchestration_shortfall(unit_options const& options) : options_(options)

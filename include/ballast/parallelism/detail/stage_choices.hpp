@@ -24,8 +24,8 @@ struct stage_choice {
   std::size_t degree = 0;  ///< position among the measured ones
   std::uint32_t tp = 1;
   std::uint32_t fewest_stages = 1;
-  /// For each number of stages, the fewest parts into which the global batch has to be divided, when
-  /// as few stages as possible follow; `never` where no microbatch fits.
+  /// For each number of stages, the fewest parts into which the global batch has to be divided,
+  /// when as few stages as possible follow; `never` where no microbatch fits.
   std::vector<std::uint64_t> least_parts{};
 };
 

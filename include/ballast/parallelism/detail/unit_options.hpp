@@ -85,9 +85,9 @@ class unit_options {
     return problem_.global_batch / problem_.microbatch / of.llm_dp;
   }
 
-  /// Visits the layouts of a module that can be in an orchestration of this case, but for those that a
-  /// layout with fewer stages betters in all respects. They may have more GPUs than there are, or need
-  /// more memory.
+  /// Visits the layouts of a module that can be in an orchestration of this case, but for those
+  /// that a layout with fewer stages betters in all respects. They may have more GPUs than there
+  /// are, or need more memory.
   template <class Visit>
   void each(std::size_t module, unit_case const& of, Visit visit) const
   {
@@ -154,8 +154,8 @@ class unit_options {
   std::vector<std::uint32_t> replicas_;             // divisors of the batch, increasing
 };
 
-/// Keeps of a module's options those that another one does not replace: one with no more GPUs and no
-/// longer times, and of equals the smaller numbers.
+/// Keeps of a module's options those that another one does not replace: one with no more GPUs and
+/// no longer times, and of equals the smaller numbers.
 ///
 /// Ensures     (1) ordered by the time they take once, then by GPUs, then by their numbers
 ///             (2) of the best orchestrations of all options, the first is one of what is kept

@@ -66,7 +66,8 @@ class unit_prices {
     return pp >= 1 && std::uint64_t{pp} * virtual_stages(pp) <= module_.layers;
   }
 
-  /// Where a microbatch of all replicas together is so many samples. Times that are no_cost do not fit.
+  /// Where a microbatch of all replicas together is so many samples. Times that are no_cost do not
+  /// fit.
   [[nodiscard]] unit_price price(std::size_t degree, module_layout const& layout,
                                  std::uint32_t samples) const noexcept
   {
@@ -134,8 +135,8 @@ class unit_prices {
     return number(of.forward + of.backward);
   }
 
-  /// As many microbatches are on their way as there are stages, and with virtual ones nearly one more
-  /// (D. Narayanan et al., SC 2021). What only computes forward keeps those of one layer.
+  /// As many microbatches are on their way as there are stages, and with virtual ones nearly one
+  /// more (D. Narayanan et al., SC 2021). What only computes forward keeps those of one layer.
   [[nodiscard]] uint128 activations(orchestrated_degree const& of, std::uint32_t pp,
                                     std::uint32_t samples) const noexcept
   {

@@ -56,13 +56,13 @@ inline void find_covered_gpus(shard_problem const& problem, std::span<std::uint6
 /// A makespan that no plan is below.
 ///
 /// It is the smallest limit for which GPU time suffices: every sequence takes at least that of the
-/// cheapest class of those that memory and the limit admit, and what may only go to groups of k GPUs
-/// and more has the GPUs of such groups alone. So it is at least the total of the cheapest by the
-/// number of GPUs, and the longest sequence at its best degree.
+/// cheapest class of those that memory and the limit admit, and what may only go to groups of k
+/// GPUs and more has the GPUs of such groups alone. So it is at least the total of the cheapest by
+/// the number of GPUs, and the longest sequence at its best degree.
 ///
 /// Expects     every sequence has a class.
-/// Complexity  O(n classes), and O(classes log(time)) for each sequence that takes longer in a class
-///             than the total of the cheapest by the number of GPUs.
+/// Complexity  O(n classes), and O(classes log(time)) for each sequence that takes longer in a
+///             class than the total of the cheapest by the number of GPUs.
 [[nodiscard]] inline cost_units shard_lower_bound(shard_problem const& problem,
                                                   workspace::frame& scratch)
 {

@@ -36,7 +36,8 @@ class shard_changes {
            to_index(first_b) + gpus_b <= to_index(first_a);
   }
 
-  /// Puts the move of a sequence to a group into `best`, if it leaves less and no GPU holds too much.
+  /// Puts the move of a sequence to a group into `best`, if it leaves less and no GPU holds too
+  /// much.
   void try_move(shard_state const& state, std::uint32_t sample, std::uint32_t group,
                 shard_change& best) const
   {

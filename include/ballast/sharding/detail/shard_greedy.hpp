@@ -28,9 +28,9 @@ struct shard_rule {
   bool by_tokens = false;  ///< balance tokens, not time: for steps that hardly fit the memory
 };
 
-/// Plans a step level by level, from the largest groups down, so that the GPUs of a group are equally
-/// loaded when it is looked at: sequences from the longest on, each to the group with the least of
-/// load and tokens, whichever is the larger share of what a GPU may have.
+/// Plans a step level by level, from the largest groups down, so that the GPUs of a group are
+/// equally loaded when it is looked at: sequences from the longest on, each to the group with the
+/// least of load and tokens, whichever is the larger share of what a GPU may have.
 class shard_greedy {
  public:
   shard_greedy(shard_problem const& problem, workspace::frame& scratch)
@@ -75,7 +75,8 @@ class shard_greedy {
   }
 
   /// The same with one degree for all: each sequence goes to groups of the largest degree up to
-  /// `degree` that has room for it, or else to any. A limit of 0 leaves tokens out of how full they are.
+  /// `degree` that has room for it, or else to any. A limit of 0 leaves tokens out of how full they
+  /// are.
   ///
   /// Complexity  O(n groups).
   [[nodiscard]] std::optional<std::uint32_t> plan_uniform(shard_state& state, std::uint32_t degree,
@@ -131,7 +132,8 @@ class shard_greedy {
     return best;
   }
 
-  /// What a token counts beside time: a GPU that holds most_tokens is as full as one with the limit.
+  /// What a token counts beside time: a GPU that holds most_tokens is as full as one with the
+  /// limit.
   void find_weight(cost_units limit)
   {
     weight_ = 0;

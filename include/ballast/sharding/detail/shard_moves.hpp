@@ -30,8 +30,8 @@ class shard_moves {
   ///
   /// Expects     a state that is refreshed.
   /// Ensures     (1) the largest load has not grown, and no GPU has more tokens than it may
-  ///             (2) where budget is left, no change of a sequence of any busiest GPU leaves all GPUs
-  ///                 that it touches below the largest load
+  ///             (2) where budget is left, no change of a sequence of any busiest GPU leaves all
+  ///                 GPUs that it touches below the largest load
   /// Returns     the largest load.
   [[nodiscard]] cost_units descend(shard_state& state, work_budget& budget)
   {
@@ -53,9 +53,9 @@ class shard_moves {
     }
   }
 
-  /// Plain local search, for small steps: sequences by index, each to every group and in exchange for
-  /// every one before it, and whatever makes the largest load smaller, or as large on fewer GPUs, is
-  /// done at once. It ends elsewhere than descend(), better or worse.
+  /// Plain local search, for small steps: sequences by index, each to every group and in exchange
+  /// for every one before it, and whatever makes the largest load smaller, or as large on fewer
+  /// GPUs, is done at once. It ends elsewhere than descend(), better or worse.
   ///
   /// Expects     a state that is refreshed.
   /// Ensures     (1) the largest load has not grown, and no GPU has more tokens than it may
@@ -130,8 +130,8 @@ class shard_moves {
     });
   }
 
-  /// Does a change after which no GPU that it touches has more than `most`, the largest load, if that
-  /// is better, and makes `most` the new one.
+  /// Does a change after which no GPU that it touches has more than `most`, the largest load, if
+  /// that is better, and makes `most` the new one.
   bool apply_if_better(shard_state& state, shard_change const& change, cost_units& most,
                        work_budget& budget) const
   {
@@ -153,7 +153,8 @@ class shard_moves {
     return true;
   }
 
-  /// The smallest group of the GPU that has a sequence: GPUs with the same one have the same sequences.
+  /// The smallest group of the GPU that has a sequence: GPUs with the same one have the same
+  /// sequences.
   [[nodiscard]] std::uint32_t lowest_occupied(shard_state const& state, std::size_t rank) const
   {
     auto group = static_cast<std::uint32_t>(rank);

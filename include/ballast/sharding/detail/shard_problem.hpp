@@ -32,11 +32,11 @@ struct shard_class {
 /// What a step's planning looks up, in arrays of the caller's frame: groups by index, the tree that
 /// they form, and what every sequence takes in them.
 ///
-/// Ensures     (1) parent[g] is the smallest group that contains group g, or no_shard_group; it has a
-///                 larger index
-///             (2) time(i, c) is no_cost where sequence i may not go to groups of class c: they have
-///                 more GPUs than heads or than the sequence has tokens, or a sequence without tokens
-///                 more than one, or each of them would hold more tokens than the limit
+/// Ensures     (1) parent[g] is the smallest group that contains group g, or no_shard_group; it has
+///                 a larger index
+///             (2) time(i, c) is no_cost where sequence i may not go to groups of class c: they
+///                 have more GPUs than heads or than the sequence has tokens, or a sequence without
+///                 tokens more than one, or each of them would hold more tokens than the limit
 ///             (3) level_of[c] is the number of the power of two that the degree does not exceed;
 ///                 level_groups of a level are its groups that lie in no other group of it
 ///             (4) by_length has the sequences from the longest to the shortest, ties by index

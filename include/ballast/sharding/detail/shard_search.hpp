@@ -23,8 +23,8 @@ namespace ballast::inline v0::detail {
 
 /// Searches for the plan of a step: greedy plans for several limits on the time of one sequence and
 /// for uniform degrees, each improved by changes of one or two sequences; then the best of them,
-/// again and again with a few sequences thrown elsewhere and improved anew. A small step starts with
-/// plain local search from the best uniform degree, so that it ends no worse than that.
+/// again and again with a few sequences thrown elsewhere and improved anew. A small step starts
+/// with plain local search from the best uniform degree, so that it ends no worse than that.
 class shard_search {
  public:
   shard_search(shard_problem const& problem, cost_units bound, workspace::frame& scratch)
@@ -143,8 +143,8 @@ class shard_search {
   }
 
   /// Iterated local search from the best plan: throws a few sequences elsewhere and improves anew,
-  /// from plans that are little worse too, so that it wanders. Where that finds nothing for long, it
-  /// goes on from another greedy plan.
+  /// from plans that are little worse too, so that it wanders. Where that finds nothing for long,
+  /// it goes on from another greedy plan.
   void perturb(work_budget& budget)
   {
     if (most_ == bound_ || problem_.samples() == 0) { return; }

@@ -61,9 +61,9 @@ struct order_move {
 /// stand, two swap any two, six move one and two a block of two to five.
 ///
 /// Late in a search few moves help: a swap of two that are most similar ten to a hundred times as
-/// often as one of any two, and a short move more often than a long one. So ranks of similarity, and
-/// by how far one moves, are drawn such that half of them are in the lowest fifth. A quarter of the
-/// other moves go to a near position, since what a microbatch waits for are its neighbours.
+/// often as one of any two, and a short move more often than a long one. So ranks of similarity,
+/// and by how far one moves, are drawn such that half of them are in the lowest fifth. A quarter of
+/// the other moves go to a near position, since what a microbatch waits for are its neighbours.
 ///
 /// Expects     two kinds of microbatches or more for a draw
 /// Complexity  construction as similar_microbatches, a draw O(l).
@@ -75,8 +75,8 @@ class move_source {
 
   [[nodiscard]] std::size_t kinds() const { return kinds_.count; }
 
-  /// A move that leaves an order of kinds as it is is drawn again, up to seven times. One microbatch
-  /// moves by `farthest` positions at most.
+  /// A move that leaves an order of kinds as it is is drawn again, up to seven times. One
+  /// microbatch moves by `farthest` positions at most.
   [[nodiscard]] order_move draw(random_source& random, std::span<microbatch_id const> order,
                                 std::size_t farthest) const
   {

@@ -58,10 +58,10 @@ struct walk_cooling {
 ///
 /// Every round evaluates sixteen orders at once, a group of 16 / walkers moves from each walker's
 /// order, and a walker goes on to the best of its group or stays. Plateaus are walked: an equal
-/// order is always taken, but a swap of equal microbatches is no move. After each of the first three
-/// eighths of a run of eight walkers the best one's order replaces the worst's, and after the fourth,
-/// the sixth and the seventh the worse half of them ends. Of four walkers half end after the first
-/// eighth and after the second.
+/// order is always taken, but a swap of equal microbatches is no move. After each of the first
+/// three eighths of a run of eight walkers the best one's order replaces the worst's, and after the
+/// fourth, the sixth and the seventh the worse half of them ends. Of four walkers half end after
+/// the first eighth and after the second.
 ///
 /// Expects     two kinds of microbatches or more
 /// Ensures     (1) best() is the shortest order evaluated, the first of them

@@ -21,7 +21,8 @@ namespace ballast::inline v0::detail {
 /// microbatches differ by the sum over all stages of how much their forward and their backward do.
 ///
 /// Expects     two kinds or more
-/// Ensures     (1) of(m) has all microbatches of other kinds, or `most` of them where there are more
+/// Ensures     (1) of(m) has all microbatches of other kinds, or `most` of them where there are
+///                 more
 ///             (2) none that is left out differs less from m, and they are sorted by how much they
 ///                 differ, equal ones by number
 ///             (3) what a stage without backward has as backward does not count
