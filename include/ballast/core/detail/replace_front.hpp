@@ -2,12 +2,13 @@
 #ifndef BALLAST_CORE_DETAIL_REPLACE_FRONT_HPP
 #define BALLAST_CORE_DETAIL_REPLACE_FRONT_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <cstddef>
 
 namespace ballast::inline v0::detail {
 
-/// Puts another item in the place of the least one of a binary heap, a span:
-/// O(log n).
+/// Puts another item in the place of the least one of a binary heap, a span: O(log n).
 ///
 /// The hole in front first sinks to the bottom, and the item rises from there. Greedy policies make
 /// the lightest bag one of the heaviest, so it seldom rises, and sinking has no branch that depends
