@@ -14,6 +14,7 @@
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/gamma_correction.hpp>
 #include <ballast/cost/transformer_shape.hpp>
+#include <ballast/partition/capped.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

@@ -198,6 +198,18 @@ TEST(AdaptiveCorrection, GoesOnWhereItWasKilled)  // Ensures (1) (3)
   }
 }
 
+TEST(AdaptiveCorrection, LearnsNothingFromMicrobatchesOfNoSamples)
+{
+  adaptive_correction correction(late_cluster::modules());
+  auto planner = late_cluster::make_scheduler();
+  ballast::scheduled_step<2> step;
+  ASSERT_TRUE(planner(step, std::vector<ballast::tokens>{5, 900}, 1, 0, {}));
+  std::vector<time_units> const measured(std::size_t{32} * 16, 5);
+  ASSERT_TRUE(correction.finish_step(step, 9, measured));
+  // The sample's encoder and its three stages of the LLM.
+  EXPECT_THAT(correction.save(), HasSubstr("old 0 0\ncalls 4 "));
+}
+
 TEST(AdaptiveCorrection, RefusesWhatItCannotUse)
 {
   adaptive_correction correction(late_cluster::modules(), short_intervals);
