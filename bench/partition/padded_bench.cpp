@@ -2,13 +2,13 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/round_robin.hpp>
 
 #include <algorithm>

@@ -6,13 +6,10 @@
 /// quantities at once.
 
 // IWYU pragma: begin_exports
-#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
-#include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -43,7 +40,10 @@
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/peak_tokens.hpp>
 #include <ballast/partition/priced_sample.hpp>
-#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/batching_strategy.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 // IWYU pragma: end_exports

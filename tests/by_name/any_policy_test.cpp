@@ -3,12 +3,9 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
-#include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -19,7 +16,9 @@
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
-#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -50,7 +49,7 @@ void expect_plans_alike(Policy const& policy)
   any_policy const any(policy);
   EXPECT_EQ(any.restricts(), ballast::restricts_plans(policy));
   EXPECT_EQ(any.batches(), ballast::batching_of(policy));
-  EXPECT_EQ(any.keeps_counts(), ballast::detail::keeps_counts(policy));
+  EXPECT_EQ(any.keeps_counts(), ballast::plans_keep_counts(policy));
   ballast::random_source random(23);
   for (int trial = 0; trial < 20; ++trial) {
     auto const step = ballast_test::random_instance(random, 40, 5, 4);

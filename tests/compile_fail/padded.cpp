@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies that pad, within others that move samples between packed bags.
-#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/least_movement.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
 #include <ballast/partition/refine.hpp>
 
 using ballast::multifit;

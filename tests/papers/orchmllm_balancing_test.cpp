@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
-#include <ballast/partition/batching_strategy.hpp>
 #include <ballast/partition/partition.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/batching_strategy.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/workload/length_trace.hpp>
 

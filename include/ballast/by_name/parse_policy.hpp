@@ -7,10 +7,8 @@
 #include <ballast/by_name/detail/policy_reader.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -19,7 +17,9 @@
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/multifit.hpp>
 #include <ballast/partition/padded_batches.hpp>
-#include <ballast/partition/quadratic_with_tolerance.hpp>
+#include <ballast/partition/published/attention_padded_batches.hpp>
+#include <ballast/partition/published/conv_transformer_batches.hpp>
+#include <ballast/partition/published/quadratic_with_tolerance.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/text/detail/policy_expression.hpp>

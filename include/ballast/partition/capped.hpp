@@ -12,7 +12,6 @@
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/capacity/capacity_search.hpp>
-#include <ballast/partition/detail/counts/keeps_counts.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/makespan.hpp>
@@ -91,7 +90,7 @@ struct capped {
     return true;
   }
   [[nodiscard]] constexpr bool restricts() const { return restricts_plans(inner); }
-  [[nodiscard]] constexpr bool keeps_counts() const { return detail::keeps_counts(inner); }
+  [[nodiscard]] constexpr bool keeps_counts() const { return plans_keep_counts(inner); }
   [[nodiscard]] constexpr batching batches() const { return batching_of(inner); }
 
   friend bool operator==(capped const&, capped const&) = default;

@@ -195,6 +195,19 @@ template <partition_policy Policy>
   }
 }
 
+/// Whether the plans that a policy chooses among are those of some numbers of samples per bag, so
+/// that swaps of as many samples for as many lead from one of them to another. A policy says so by
+/// a constant member function `bool keeps_counts()`.
+template <partition_policy Policy>
+[[nodiscard]] constexpr bool plans_keep_counts(Policy const& policy)
+{
+  if constexpr (requires { policy.keeps_counts(); }) {
+    return policy.keeps_counts();
+  } else {
+    return false;
+  }
+}
+
 }  // namespace ballast::inline v0
 
 #endif  // BALLAST_PARTITION_CONCEPTS_HPP

@@ -2,9 +2,8 @@
 #ifndef BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 #define BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 
-#include <ballast/core/config.hpp>
-
 #include <concepts>
+#include <memory>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -36,6 +35,30 @@ struct held_value : Interface {
   }
 
   Value value;
+};
+
+/// A value that holds any policy behind an Interface: what any_policy and any_order_policy are.
+/// Copies share the policy, which never changes.
+///
+/// Ensures     (1) two are equal when they hold equal policies of the same type
+template <class Interface>
+class any_held {
+ public:
+  // There is no move, which would leave one without a policy.
+  any_held(any_held const&) = default;
+  any_held& operator=(any_held const&) = default;
+
+  friend bool operator==(any_held const& a, any_held const& b) { return a.held_->equals(*b.held_); }
+
+ protected:
+  // One type of shared pointer for all policies compiles faster than std::make_shared of each.
+  explicit any_held(Interface const* held) : held_(held) {}
+  ~any_held() = default;
+
+  [[nodiscard]] Interface const& held() const noexcept { return *held_; }
+
+ private:
+  std::shared_ptr<Interface const> held_;
 };
 
 }  // namespace ballast::inline v0::detail

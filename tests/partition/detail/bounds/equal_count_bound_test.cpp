@@ -1,4 +1,4 @@
-#include <ballast/partition/detail/bounds/equal_count_bound.hpp>  // first: proves it is self-contained
+#include <ballast/partition/equal_count.hpp>  // first: proves it is self-contained
 
 #include "../../../support/constrained_optimum.hpp"
 #include "../../../support/direct_problem.hpp"

@@ -1,0 +1,169 @@
+#include <ballast/partition/published/quadratic_with_tolerance.hpp>  // first: proves it is self-contained
+
+#include "../../support/counted_allocations.hpp"
+#include "../../support/policy_checks.hpp"
+#include "../../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/workload/synthetic_lengths.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::cost_units;
+using ballast::longest_processing_time;
+using ballast::one_gpu_bags;
+using ballast::quadratic_cost;
+using ballast::quadratic_with_tolerance;
+using ballast::ratio;
+using ballast::tokens;
+using testing::ElementsAre;
+
+static_assert(ballast::partition_policy<quadratic_with_tolerance>);
+static_assert(!ballast::restricts_plans(quadratic_with_tolerance{}));
+
+TEST(QuadraticWithTolerance, PlacesEverySampleInABagItFits)  // Ensures (1) (2) (4)
+{
+  ballast_test::expect_valid_plans(quadratic_with_tolerance{}, 2);
+  ballast_test::expect_valid_plans(quadratic_with_tolerance{.tolerance = 1}, 3);
+  ballast_test::expect_starting_loads_counted(quadratic_with_tolerance{});
+}
+
+// Oracle: scans every bag for every sample.
+std::vector<bag_id> scan_all_bags(ballast_test::instance const& step, tokens tolerance)
+{
+  std::vector<std::size_t> order(step.costs.size());
+  for (std::size_t sample = 0; sample < order.size(); ++sample) { order[sample] = sample; }
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return step.costs[a] > step.costs[b] || (step.costs[a] == step.costs[b] && a < b);
+  });
+  std::vector<tokens> sums(step.gpus.size(), 0);
+  std::vector<tokens> squares(step.gpus.size(), 0);
+  std::vector<bag_id> owner(step.costs.size());
+  for (std::size_t const sample : order) {
+    tokens const length = step.lengths[sample];
+    auto const key = [&](std::size_t bag) {
+      std::int64_t const speed = step.speed_of(bag);
+      return std::tuple(sums[bag] / (tolerance * speed), ratio{squares[bag], speed}, bag);
+    };
+    std::size_t best = step.gpus.size();
+    for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
+      if (!ballast::partition_problem::fits(length, step.gpus[bag])) { continue; }
+      if (best == step.gpus.size() || key(bag) < key(best)) { best = bag; }
+    }
+    sums[best] += length;
+    squares[best] += length * length;
+    owner[sample] = ballast::to_id<bag_id>(best);
+  }
+  return owner;
+}
+
+TEST(QuadraticWithTolerance, AgreesWithAScanOfAllBags)  // Ensures (3)
+{
+  ballast::random_source random(5);
+  for (int trial = 0; trial < ballast_test::trials_of(3000); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = ballast_test::random_instance(random, 30, 8, 8);
+    auto const tolerance = static_cast<tokens>(1 + random.below(20));
+    auto const plan = ballast_test::plan_instance(step, quadratic_with_tolerance{tolerance});
+    ASSERT_TRUE(plan);
+    ASSERT_EQ(plan->owner, scan_all_bags(step, tolerance));
+  }
+}
+
+TEST(QuadraticWithTolerance, LooksAtSquaresWhereSumsAreNearOneAnother)  // Ensures (3)
+{
+  // When 30 is placed, one bag has 70 and the other 40 + 40: fewer tokens, and fewer squares.
+  std::vector<tokens> const lengths{70, 40, 40, 30};
+  auto const last_owner = [&](tokens tolerance) {
+    return ballast::partition(lengths, one_gpu_bags(2), quadratic_with_tolerance{tolerance},
+                              quadratic_cost{1})
+        ->owner.back();
+  };
+  EXPECT_EQ(last_owner(1), bag_id{0});
+  EXPECT_EQ(last_owner(100), bag_id{1});
+}
+
+TEST(QuadraticWithTolerance, OrdersBagsTransitively)  // where "within v of each other" does not
+{
+  // Sums of 0, 4 and 8 with tolerance 5 are of two kinds: 0 and 4, and 8.
+  std::vector<tokens> const lengths{8, 4, 3, 3, 3};
+  auto const plan =
+      ballast::partition(lengths, one_gpu_bags(3), quadratic_with_tolerance{5}, quadratic_cost{1});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->loads, ElementsAre(8, 7, 6));
+}
+
+// [direct]
+// The time that attention and the dense layers take together, as one cost: lambda is 1/3072.
+constexpr ballast::quadratic_cost tokens_and_pairs{.linear = 3072, .quadratic = 1};
+
+// Both plan the same step for the same objective; the second sees it.
+ballast::partition_plan by_tolerance(std::vector<ballast::tokens> const& lengths)
+{
+  return *ballast::partition(lengths, ballast::one_gpu_bags(16),
+                             ballast::quadratic_with_tolerance{}, tokens_and_pairs);
+}
+ballast::partition_plan by_cost(std::vector<ballast::tokens> const& lengths)
+{
+  return *ballast::partition(lengths, ballast::one_gpu_bags(16), ballast::longest_processing_time{},
+                             tokens_and_pairs);
+}
+// [direct]
+
+TEST(QuadraticWithTolerance, IsLongerThanBalancingTheCostItself)
+{
+  ballast::random_source random(11);
+  for (int trial = 0; trial < 50; ++trial) {
+    auto const lengths = ballast::draw_lengths(
+        ballast::clamped_lengths{ballast::lognormal_lengths{.median = 1024, .sigma = 1.0}, 1, 8192},
+        500, random);
+    EXPECT_LT(by_cost(lengths).makespan, by_tolerance(lengths).makespan) << "trial " << trial;
+  }
+}
+
+TEST(QuadraticWithTolerance, WorksUpToTheLongestSamples)
+{
+  constexpr tokens most = ballast::longest_sample;
+  std::vector<tokens> const lengths(8, most);
+  auto const plan =
+      ballast::partition(lengths, one_gpu_bags(1), quadratic_with_tolerance{1}, quadratic_cost{1});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->loads, ElementsAre(8 * most));
+}
+
+TEST(QuadraticWithTolerance, AllocatesNothingInTheSteadyState)
+{
+  ballast::random_source random(3);
+  auto const bags = ballast_test::consecutive_bags({1, 1, 2, 2, 4});
+  std::vector<tokens> lengths(1000);
+  ballast::partition_plan plan;
+  ballast::workspace memory;
+  for (int step = 0; step < 4; ++step) {
+    for (tokens& length : lengths) { length = random.between(2, 9000); }
+    std::size_t const before = ballast_test::allocations();
+    auto const done = ballast::partition_into(plan, memory, lengths, bags,
+                                              quadratic_with_tolerance{}, quadratic_cost{1});
+    std::size_t const during = ballast_test::allocations() - before;
+    ASSERT_TRUE(done);
+    if (step > 0) { EXPECT_EQ(during, 0U) << "step " << step; }
+  }
+}
+
+TEST(QuadraticWithToleranceDeathTest, RefusesAToleranceOfNothing)
+{
+  EXPECT_DEATH((void)ballast::partition(std::vector<tokens>{1}, one_gpu_bags(1),
+                                        quadratic_with_tolerance{0}, quadratic_cost{1}),
+               "has a tolerance of 0 tokens");
+}
+
+}  // namespace
