@@ -9,6 +9,7 @@
 #include "pipeline_command.hpp"
 #include "plan_command.hpp"
 #include "profile_command.hpp"
+#include "report_command.hpp"
 #include "route_command.hpp"
 #include "search_command.hpp"
 #include "shown_text.hpp"
@@ -378,6 +379,17 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
   return orchestrate;
 }
 
+CLI::App& add_report(CLI::App& app, cli::report_options& options)
+{
+  auto& report = *app.add_subcommand(
+      "report", "Draw the page of a training run from the log that its step_log wrote");
+  add_file(report, "log", options.log, "The log: a line of JSON for each step");
+  report.get_option("log")->required();
+  add_file(report, "--output", options.output,
+           "The HTML page (default: the name of the log with .html behind it)");
+  return report;
+}
+
 CLI::App& add_route(CLI::App& app, cli::units_options& options)
 {
   auto& route = *app.add_subcommand(
@@ -444,6 +456,7 @@ int main(int argc, char** argv)
     cli::profile_options profile;
     cli::search_options search;
     cli::orchestrate_options orchestrate;
+    cli::report_options report;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
     CLI::App const& partition_command = add_partition(app, partition);
@@ -451,12 +464,14 @@ int main(int argc, char** argv)
     CLI::App const& profile_command = add_profile(app, profile);
     CLI::App const& search_command = add_search(app, search);
     CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
+    CLI::App const& report_command = add_report(app, report);
     auto const command = [&]() -> std::string {
       return partition_command.parsed()     ? "partition"
              : pipeline_command.parsed()    ? "pipeline"
              : profile_command.parsed()     ? "profile"
              : search_command.parsed()      ? "search"
              : orchestrate_command.parsed() ? "orchestrate"
+             : report_command.parsed()      ? "report"
              : route_command.parsed()       ? "route"
                                             : "plan";
     };
@@ -494,6 +509,10 @@ int main(int argc, char** argv)
     if (orchestrate_command.parsed()) {
       return complain(perform(orchestrate, cli::run_orchestrate, cli::show_orchestrate,
                               "orchestrating modules", "give fewer samples or a smaller batch"));
+    }
+    if (report_command.parsed()) {
+      return complain(perform(report, cli::run_report, cli::show_report, "reading the log",
+                              "give a shorter log"));
     }
     return complain(perform(partition, cli::run_partition, cli::show_partition,
                             "planning instances", "give fewer of them"));

@@ -44,7 +44,7 @@ struct example {
   example()
   {
     times.rows = {{6, 0}, {1, 0}, {1, 0}, {6, 0}};
-    plan = {{microbatch_id{1}, microbatch_id{0}}, 8, 13, 8};
+    plan = {{8, 8}, {microbatch_id{1}, microbatch_id{0}}, 13};
     data.title = "two microbatches";
     data.unit = "s";
     data.time_per_unit = 0.5;
@@ -64,9 +64,9 @@ TEST(PipelinePage, SaysWhatTheOrderGains)
             "The order of the microbatches makes the step 38\u00A0% shorter. No order is shorter.");
   shown.plan.lower_bound = 6;
   EXPECT_THAT(lead(), HasSubstr("No order is shorter by more than 25\u00A0%."));
-  shown.plan = {{microbatch_id{0}, microbatch_id{1}}, 13, 13, 13};
+  shown.plan = {{13, 13}, {microbatch_id{0}, microbatch_id{1}}, 13};
   EXPECT_THAT(lead(), HasSubstr("makes the step no shorter. No order is shorter."));
-  shown.plan = {{microbatch_id{0}, microbatch_id{1}}, 13, 8, 8};
+  shown.plan = {{13, 8}, {microbatch_id{0}, microbatch_id{1}}, 8};
   EXPECT_THAT(lead(), HasSubstr("makes the step 62\u00A0% longer. No order is shorter by more"));
 }
 

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP
+#define BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP
+
+#include "html_page.hpp"
+#include "number_text.hpp"
+#include "plot_frame.hpp"
+#include "svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pages {
+
+/// The least, the mean and the most that GPUs have of something in a step.
+struct spread {
+  double least = 0;
+  double mean = 0;
+  double most = 0;
+
+  /// Share of the most that is missing, on average, on a GPU.
+  [[nodiscard]] double waiting() const { return most > 0 ? 1 - mean / most : 0; }
+};
+
+/// A step of a log.
+struct log_page_step {
+  std::int64_t step = 0;
+  std::size_t samples = 0;
+  std::int64_t tokens = 0;
+  spread load = {};      ///< per unit of speed, over bags
+  double gap = 0;        ///< makespan / lower bound - 1
+  spread measured = {};  ///< seconds, over ranks; 0 where nothing was measured
+};
+
+/// Draws how something went over the steps, which are all on the picture: of many steps, neighbours
+/// share a point, that of the most among them. `mean` and `least` may be left out.
+template <class MostOf, class SpreadOf>
+[[nodiscard]] std::string steps_chart(std::vector<log_page_step> const& steps,
+                                      std::string_view title, std::string_view unit,
+                                      std::string_view description, MostOf const& most_of,
+                                      SpreadOf const& spread_of, bool with_spread)
+{
+  double highest = 0;
+  for (auto const& step : steps) { highest = std::max(highest, most_of(step)); }
+  svg_drawing drawing(chart_width, chart_height, description);
+  plot_frame const frame{{plot_left, plot_top, plot_width, plot_height},
+                         axis::linear(static_cast<double>(steps.size()), 8),
+                         axis::linear(highest * 1.06, 5)};
+  frame.draw_up(drawing, title, unit);
+  std::size_t const points = std::min(steps.size(), static_cast<std::size_t>(plot_width) / 2);
+  std::vector<svg_drawing::point> most;
+  std::vector<svg_drawing::point> mean;
+  std::vector<svg_drawing::point> least;
+  for (std::size_t point = 0; point < points; ++point) {
+    std::size_t const first = point * steps.size() / points;
+    std::size_t const past = (point + 1) * steps.size() / points;
+    auto const highest_step =
+        *std::max_element(steps.begin() + static_cast<std::ptrdiff_t>(first),
+                          steps.begin() + static_cast<std::ptrdiff_t>(past),
+                          [&](auto const& a, auto const& b) { return most_of(a) < most_of(b); });
+    double const x = static_cast<double>(first) + 0.5;
+    most.push_back(frame.at(x, most_of(highest_step)));
+    mean.push_back(frame.at(x, spread_of(highest_step).mean));
+    least.push_back(frame.at(x, spread_of(highest_step).least));
+  }
+  if (with_spread) {
+    std::vector<svg_drawing::point> band = most;
+    band.insert(band.end(), least.rbegin(), least.rend());
+    drawing.polygon(band, "waiting", "from the GPU with least to the one with most");
+    drawing.polyline(mean, "edge");
+    drawing.line({228, 14}, {246, 14}, "edge");
+    drawing.text({252, 18}, "note", "mean");
+  }
+  drawing.polyline(most, "work");
+  for (auto const& at : most) {
+    if (points <= 64) { drawing.circle(at, 2.5, "measured"); }
+  }
+  drawing.line({76, 14}, {94, 14}, "work");
+  drawing.text({100, 18}, "note", with_spread ? "GPU with most" : "of the step");
+  frame.draw_across(drawing, "steps, in the order of the log", "");
+  return drawing.markup();
+}
+
+/// A page that shows the log of a training run.
+///
+/// Expects     at least one step.
+/// Ensures     (1) one self-contained HTML file with the sections Load per GPU, Above the bound,
+///                 Measured times where there are any, Worst steps and Settings
+///             (2) apart from the texts, its size is bounded
+[[nodiscard]] inline std::string log_page(std::string_view title,
+                                          std::vector<log_page_step> const& steps,
+                                          std::vector<html_page::setting> const& settings)
+{
+  bool const is_measured =
+      std::ranges::any_of(steps, [](auto const& step) { return step.measured.most > 0; });
+  double ratio = 0;
+  double gap = 0;
+  double seconds = 0;
+  double waiting = 0;
+  for (auto const& step : steps) {
+    auto const count = static_cast<double>(steps.size());
+    ratio += (step.load.mean > 0 ? step.load.most / step.load.mean : 1) / count;
+    gap = std::max(gap, step.gap);
+    seconds += step.measured.most / count;
+    waiting += step.measured.waiting() / count;
+  }
+  html_page page(title, fmt::format("{} step{}, as the trainer wrote them down.",
+                                    grouped_text(steps.size()), steps.size() == 1 ? "" : "s"));
+  std::vector<html_page::figure> figures = {
+      {"Busiest \u00F7 mean GPU", ratio_text(ratio), "Planned, mean over the steps. 1 is ideal."},
+      {"Above the bound", "\u2264\u00A0" + percent_text(gap, true),
+       "The most of any step. No plan makes a step shorter by more than this."}};
+  if (is_measured) {
+    figures.push_back({"Slowest rank", si_text(seconds, "s"), "Measured, mean over the steps."});
+    figures.push_back(
+        {"Time spent waiting", percent_text(waiting),
+         "Measured: share of a step in which the average rank waits for the slowest."});
+  }
+  page.add_figures(figures);
+  auto const load_of = [](log_page_step const& step) { return step.load; };
+  page.add_chart(
+      "Load per GPU",
+      "What the plan gave to the GPUs, in the unit of the cost model: the more the upper "
+      "line leaves the mean, the longer GPUs wait.",
+      steps_chart(
+          steps, "load per GPU", "", "Load per GPU over the steps",
+          [](log_page_step const& step) { return step.load.most; }, load_of, true));
+  auto const gap_of = [](log_page_step const& step) { return 100 * step.gap; };
+  page.add_chart("Above the bound",
+                 "How far the plan of a step is above its certified bound, in percent.",
+                 steps_chart(steps, "above the bound", "%", "Gap to the bound over the steps",
+                             gap_of, load_of, false));
+  if (is_measured) {
+    page.add_chart("Measured times", "How long the ranks computed.",
+                   steps_chart(
+                       steps, "time of a rank", "s", "Measured times over the steps",
+                       [](log_page_step const& step) { return step.measured.most; },
+                       [](log_page_step const& step) { return step.measured; }, true));
+  }
+  auto const badness = [is_measured](log_page_step const& step) {
+    return is_measured ? step.measured.waiting() : step.load.waiting();
+  };
+  std::vector<log_page_step> worst = steps;
+  std::ranges::stable_sort(worst, std::greater<>(), badness);
+  worst.resize(std::min<std::size_t>(worst.size(), 20));
+  html_table table({"Step", "Samples", "Tokens", "Busiest \u00F7 mean", "Above the bound",
+                    "Slowest rank", "Waiting"});
+  for (auto const& step : worst) {
+    table.add_row({grouped_text(step.step), grouped_text(step.samples), grouped_text(step.tokens),
+                   ratio_text(step.load.mean > 0 ? step.load.most / step.load.mean : 1),
+                   percent_text(step.gap, true), si_text(step.measured.most, "s"),
+                   percent_text(badness(step))});
+  }
+  page.add_section("Worst steps",
+                   is_measured ? "Those in which ranks waited longest, as measured."
+                               : "Those in which GPUs wait longest, as planned.",
+                   table.markup());
+  page.add_settings("Settings", "What the page was made of.", settings);
+  return page.markup();
+}
+
+}  // namespace pages
+
+#endif  // BALLAST_EXAMPLES_PAGES_LOG_PAGE_HPP

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_EXAMPLES_REPORT_COMMAND_HPP
+#define BALLAST_EXAMPLES_REPORT_COMMAND_HPP
+
+#include "outcome.hpp"
+#include "pages/log_page.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// What the command line of `ballast report` says.
+struct report_options {
+  std::string log;     ///< path of what a step_log wrote
+  std::string output;  ///< path of the page; empty: that of the log with .html behind it
+};
+
+/// Everything that `ballast report` read.
+struct report_run {
+  report_options options;
+  std::vector<pages::log_page_step> steps;
+  bool left_out = false;  ///< an unfinished last line
+};
+
+/// Reads the log; an error where a line is none of a step, with its number.
+[[nodiscard]] outcome<report_run> run_report(report_options const& options);
+
+/// Writes the page and says where.
+[[nodiscard]] outcome<void> show_report(report_run const& run);
+
+}  // namespace cli
+
+#endif  // BALLAST_EXAMPLES_REPORT_COMMAND_HPP

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs `ballast report` as a user does, on logs that a step_log wrote.
+
+#include "program.hpp"  // defines: ballast_test::program_test, ...
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/report/step_log.hpp>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ballast_test::content_of;
+using ballast_test::expect_refused;
+using testing::HasSubstr;
+
+class BallastReport : public ballast_test::program_test {
+ protected:
+  /// A log of so many steps, which grow more even.
+  std::string log(std::int64_t steps, bool is_measured = true) const
+  {
+    auto written = ballast::report::step_log::make(path("steps.jsonl")).value();
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      std::vector<ballast::tokens> const lengths = {900, 100};
+      std::vector<ballast::cost_units> const loads = {900 + 100 / step, 900 - 100 / step};
+      std::vector<ballast::bag_id> const owner = {ballast::bag_id{0}, ballast::bag_id{1}};
+      std::vector<std::uint32_t> const speeds = {1, 1};
+      std::vector<std::int64_t> measured;
+      if (is_measured) { measured = {loads[0] * 1'000'000, loads[1] * 1'000'000}; }
+      EXPECT_TRUE(written.append({.step = static_cast<std::uint64_t>(step),
+                                  .lengths = lengths,
+                                  .costs = loads,
+                                  .owner = owner,
+                                  .loads = loads,
+                                  .speeds = speeds,
+                                  .makespan = {loads[0], 1},
+                                  .lower_bound = {900, 1},
+                                  .measured_ns = measured}));
+    }
+    return path("steps.jsonl");
+  }
+};
+
+TEST_F(BallastReport, DrawsThePageOfALog)
+{
+  auto const result = run("report " + log(40) + " --output " + path("page.html"));
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.out, "40 steps\npage     " + path("page.html") + "\n");
+  std::string const page = content_of(path("page.html"));
+  for (std::string const part :
+       {"<h2>Load per GPU</h2>", "<h2>Above the bound</h2>", "<h2>Measured times</h2>",
+        "<h2>Worst steps</h2>", "\u2264\u00A012\u00A0%", "1\u00A0s"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  // By itself it goes beside the log, and what was not measured is not shown.
+  std::ofstream(path("steps.jsonl")).close();
+  EXPECT_EQ(run("report " + log(1, false)).exit_code, 0);
+  EXPECT_THAT(content_of(path("steps.jsonl.html")), testing::Not(HasSubstr("Measured times")));
+}
+
+TEST_F(BallastReport, LeavesOutALineThatIsStillWritten)
+{
+  std::string const file = log(2);
+  std::ofstream(file, std::ios::app) << R"({"step":3,"lengths":[9)";
+  auto const result = run("report " + file);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.out, HasSubstr("2 steps; the last line is not finished and left out\n"));
+  EXPECT_THAT(content_of(file + ".html"), HasSubstr("the last line, which is not finished"));
+  log(1);  // which goes on after the two
+  EXPECT_THAT(run("report " + file).out, testing::StartsWith("3 steps\n"));
+}
+
+TEST_F(BallastReport, RefusesAWrongLineWithItsNumber)
+{
+  std::string const good = content_of(log(1));
+  auto const refused = [&](std::string const& line, std::string const& why) {
+    expect_refused(run("report " + file("bad.jsonl", good + line + "\n" + good)), 1,
+                   "bad.jsonl: line 2: " + why + "; remove the line, or name the log");
+  };
+  auto const with = [&](std::string const& old, std::string const& now) {
+    std::string line = good.substr(0, good.size() - 1);
+    return line.replace(line.find(old), old.size(), now);
+  };
+  refused("", "it is no object of JSON");
+  refused(good.substr(0, 30), "it is no object of JSON");
+  refused("[1]", "it is no object of JSON");
+  refused(with("\"step\":1", "\"step\":\"1\""), "'step' is no whole number");
+  refused(with("\"owner\":[0,", "\"owner\":[0.5,"), "'owner' is no array of whole numbers from 0");
+  refused(with("\"speeds\":[1,", "\"speeds\":[0,"), "'speeds' is no array of whole numbers from 1");
+  refused(with("\"bound\"", "\"bind\""), "'bound' is no array of whole numbers from 0");
+  refused(with("[900,100]", "[900]"), "'lengths', 'costs' and 'owner' differ in size");
+  refused(with("\"speeds\":[1,1]", "\"speeds\":[1]"), "'loads' and 'speeds' differ in size");
+  refused(with("\"bound\":[900,1]", "\"bound\":[900]"), "'makespan' or 'bound' is no fraction");
+  expect_refused(run("report " + file("empty.jsonl", "")), 1, "there is no finished line");
+  expect_refused(run("report " + path("missing")), 1, "No such file or directory");
+  expect_refused(run("report " + path("steps.jsonl") + " --output " + path("steps.jsonl")), 2,
+                 "the log and --output name the same file");
+}
+
+}  // namespace
