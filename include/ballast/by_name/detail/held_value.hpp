@@ -2,6 +2,8 @@
 #ifndef BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 #define BALLAST_BY_NAME_DETAIL_HELD_VALUE_HPP
 
+#include <ballast/core/config.hpp>
+
 #include <concepts>
 #include <memory>
 #include <utility>

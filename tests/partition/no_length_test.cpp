@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/partition/no_length.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+TEST(NoLength, LetsEveryBagTakeSamplesThatNoneSplits)
+{
+  std::vector<std::string> const samples{"a", "bbb", "cc"};
+  auto const cost = [](std::string const& text) { return static_cast<int>(text.size()); };
+  auto const plan =
+      ballast::partition(samples, ballast::one_gpu_bags(2), ballast::longest_processing_time{},
+                         cost, ballast::no_length{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makespan.numerator, 3);
+}
+
+}  // namespace
