@@ -2,13 +2,14 @@
 #ifndef BALLAST_CORE_HPP
 #define BALLAST_CORE_HPP
 
-/// All of ballast/core: identifiers, units, groups, results, exact fractions, digests, random numbers, scratch memory.
+/// All of ballast/core: identifiers, quantities, jagged rows, results, exact fractions, digests, random numbers, scratch memory.
 
 // IWYU pragma: begin_exports
 #include <ballast/core/certified.hpp>
 #include <ballast/core/config.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/jagged.hpp>

@@ -5,6 +5,7 @@
 #include <ballast/core/certified.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -62,7 +63,7 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 ///                 where the constraints give no home
 template <class Cost>
 struct basic_partition_plan : certified<ratio> {
-  std::vector<bag_id> owner;
+  id_vector<sample_id, bag_id> owner;
   std::vector<tokens> lengths;  ///< of the samples, as they were planned
   std::vector<Cost> costs;
   std::vector<cost_units> attention;  ///< what of each cost is attention

@@ -5,6 +5,7 @@
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -56,7 +57,7 @@ struct scheduled_step {
 
   std::vector<scheduled_stage> stages;      ///< of each group
   std::array<std::uint32_t, D> replicas{};  ///< of each module, in all groups
-  std::array<std::vector<bag_id>, D> owner;
+  std::array<id_vector<sample_id, bag_id>, D> owner;
   std::array<jagged<bag_id, sample_id>, D> samples;
   std::vector<std::array<stage_time, D>> predicted;  ///< of each sample, not corrected
   std::vector<std::array<std::uint32_t, D>> shapes;  ///< of each sample: its shape_bucket

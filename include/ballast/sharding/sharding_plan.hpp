@@ -5,6 +5,7 @@
 #include <ballast/core/certified.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -30,7 +31,7 @@ namespace ballast::inline v0 {
 ///             (5) lower_bound: no plan over the same groups and under the same limit has a smaller
 ///                 makespan, so this one is at most gap() above the optimum
 struct sharding_plan : certified<cost_units> {
-  std::vector<group_id> owner;
+  id_vector<sample_id, group_id> owner;
   std::vector<tokens> lengths;  ///< of the sequences, as they were planned
   std::vector<cost_units> costs;
   std::vector<cost_units> loads;

@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 
@@ -21,7 +22,7 @@ namespace ballast::inline v0 {
 ///             (3) every bin holds a sample
 ///             (4) no packing has fewer than lower_bound bins
 struct packing_plan {
-  std::vector<bag_id> owner;
+  id_vector<sample_id, bag_id> owner;
   std::vector<std::int64_t> weights;
   std::vector<std::int64_t> loads;
   jagged<bag_id, sample_id> samples;

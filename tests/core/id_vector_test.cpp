@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/core/id_vector.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::bag_id;
+using ballast::sample_id;
+using owners = ballast::id_vector<sample_id, bag_id>;
+
+TEST(IdVector, TakesIdentifiersAndIndices)
+{
+  owners owner(3, bag_id{7});
+  owner[sample_id{1}] = bag_id{2};
+  owner[2] = bag_id{4};
+  EXPECT_EQ(std::as_const(owner)[1], bag_id{2});
+  EXPECT_EQ(std::as_const(owner)[sample_id{2}], bag_id{4});
+  EXPECT_EQ(owner[sample_id{0}], bag_id{7});
+}
+
+TEST(IdVector, IsTheVectorThatItIsMadeOf)
+{
+  std::vector<bag_id> const values = {bag_id{3}, bag_id{1}};
+  owners owner = {bag_id{5}};
+  owner = values;
+  EXPECT_EQ(owner, values);
+  EXPECT_EQ(owners(values), owner);
+  EXPECT_EQ(owners{}, owners(std::vector<bag_id>{}));
+}
+
+}  // namespace
