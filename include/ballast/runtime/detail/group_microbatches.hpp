@@ -3,6 +3,7 @@
 #define BALLAST_RUNTIME_DETAIL_GROUP_MICROBATCHES_HPP
 
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/id_vector.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -142,7 +143,7 @@ class group_microbatches {
   }
 
   /// Takes the times of a group whose samples are where a scheduled_step has them, in its order.
-  void take_times(std::size_t group, std::array<std::vector<bag_id>, D> const& owner,
+  void take_times(std::size_t group, std::array<id_vector<sample_id, bag_id>, D> const& owner,
                   std::span<sample_time const> times)
   {
     clear_times();
