@@ -10,11 +10,11 @@ namespace {
 
 using ballast::bag_id;
 using ballast::sample_id;
-using owners = ballast::id_vector<sample_id, bag_id>;
+using bags_of_samples = ballast::id_vector<sample_id, bag_id>;
 
 TEST(IdVector, TakesIdentifiersAndIndices)
 {
-  owners owner(3, bag_id{7});
+  bags_of_samples owner(3, bag_id{7});
   owner[sample_id{1}] = bag_id{2};
   owner[2] = bag_id{4};
   EXPECT_EQ(std::as_const(owner)[1], bag_id{2});
@@ -25,11 +25,11 @@ TEST(IdVector, TakesIdentifiersAndIndices)
 TEST(IdVector, IsTheVectorThatItIsMadeOf)
 {
   std::vector<bag_id> const values = {bag_id{3}, bag_id{1}};
-  owners owner = {bag_id{5}};
+  bags_of_samples owner = {bag_id{5}};
   owner = values;
   EXPECT_EQ(owner, values);
-  EXPECT_EQ(owners(values), owner);
-  EXPECT_EQ(owners{}, owners(std::vector<bag_id>{}));
+  EXPECT_EQ(bags_of_samples(values), owner);
+  EXPECT_EQ(bags_of_samples{}, bags_of_samples(std::vector<bag_id>{}));
 }
 
 }  // namespace
