@@ -16,6 +16,7 @@
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/comm/run_ranks.hpp>
 #include <ballast/comm/thread_communicator.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 // IWYU pragma: end_exports
 
 #endif  // BALLAST_COMM_HPP

@@ -9,6 +9,7 @@
 #include <ballast/route/chunking.hpp>
 #include <ballast/route/exchange_cost.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/head_block.hpp>
 #include <ballast/route/head_split.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/node_traffic_bound.hpp>

@@ -3,7 +3,6 @@
 #define BALLAST_COMM_MPI_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_group.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
@@ -97,7 +96,7 @@ class mpi_communicator {
                                         std::span<std::byte> receive)
   {
     std::size_t const bytes = send.size();
-    detail::expect_gather_sizes(bytes, receive.size(), size());
+    expect_gather_sizes(bytes, receive.size(), size());
     return group_->run({collective::all_gather, bytes, {}}, {}, {}, [&]() -> result<void> {
       if (bytes > 0) { std::memcpy(&receive[group_->rank() * bytes], send.data(), bytes); }
       return group_->messages().all_gather("all_gather", receive, bytes);
@@ -109,10 +108,10 @@ class mpi_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    expect_counts(send_bytes.size(), receive_bytes.size(), size());
     std::size_t const sent = lay_out(send_bytes, send_at_);
     std::size_t const received = lay_out(receive_bytes, receive_at_);
-    detail::expect_exchange_sizes(send.size(), sent, receive.size(), received);
+    expect_exchange_sizes(send.size(), sent, receive.size(), received);
     return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
       return group_->messages().all_to_all(
           "all_to_all_v",
@@ -125,7 +124,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    detail::expect_root(root, size());
+    expect_root(root, size());
     return group_->run({collective::broadcast, bytes.size(), root}, {}, {}, [&] {
       return group_->messages().broadcast("broadcast", bytes, to_index(root));
     });
@@ -149,7 +148,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return group_->transfer("send", [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
       return transfers.send(bytes, to_index(peer));
     });
@@ -157,7 +156,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return group_->transfer("receive",
                             [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
                               return transfers.receive(bytes, to_index(peer));

@@ -4,10 +4,9 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
-#include <ballast/comm/detail/thread_meeting.hpp>
 #include <ballast/comm/point_to_point.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -51,7 +50,7 @@ class thread_communicator {
     BALLAST_EXPECTS(ranks >= 1, "a group of ", ranks, " ranks was asked for");
     BALLAST_EXPECTS(deadline > std::chrono::milliseconds(0), "the deadline is ", deadline.count(),
                     " ms");
-    auto const group = std::make_shared<detail::thread_meeting>(ranks, deadline);
+    auto const group = std::make_shared<thread_meeting>(ranks, deadline);
     std::vector<thread_communicator> communicators;
     communicators.reserve(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -66,8 +65,8 @@ class thread_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    detail::expect_gather_sizes(send.size(), receive.size(), size());
-    detail::thread_offer const offer{{collective::all_gather, send.size()}, send};
+    expect_gather_sizes(send.size(), receive.size(), size());
+    thread_offer const offer{{collective::all_gather, send.size()}, send};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -81,10 +80,9 @@ class thread_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    detail::expect_exchange_sizes(send.size(), total(send_bytes), receive.size(),
-                                  total(receive_bytes));
-    detail::thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
+    expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    expect_exchange_sizes(send.size(), total(send_bytes), receive.size(), total(receive_bytes));
+    thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -95,8 +93,8 @@ class thread_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    detail::expect_root(root, size());
-    detail::thread_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
+    expect_root(root, size());
+    thread_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
     return meet(offer, [&] {
       if (root != rank()) { copy(group_->offer_of(to_index(root)).send, bytes.data()); }
     });
@@ -109,8 +107,8 @@ class thread_communicator {
 
   [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
   {
-    detail::thread_offer const offer{{collective::split}, {}, {}, {}, colour};
-    detail::thread_meeting::place place;
+    thread_offer const offer{{collective::split}, {}, {}, {}, colour};
+    thread_meeting::place place;
     return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
       return thread_communicator(place.group, place.rank);
     });
@@ -118,13 +116,13 @@ class thread_communicator {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return checked([&] { return group_->transfers().send(rank_, bytes, to_index(peer)); });
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return checked([&] { return group_->transfers().receive(rank_, bytes, to_index(peer)); });
   }
 
@@ -154,8 +152,7 @@ class thread_communicator {
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return scratch_.take(bytes); }
 
  private:
-  thread_communicator(std::shared_ptr<detail::thread_meeting> const& group,
-                      std::size_t rank) noexcept
+  thread_communicator(std::shared_ptr<thread_meeting> const& group, std::size_t rank) noexcept
       : group_(group.get(), leave{group, rank}), rank_(rank)
   {}
 
@@ -172,7 +169,7 @@ class thread_communicator {
   }
 
   template <class Move>
-  [[nodiscard]] result<void> meet(detail::thread_offer const& offer, Move move)
+  [[nodiscard]] result<void> meet(thread_offer const& offer, Move move)
   {
     return checked([&] { return group_->meet(rank_, offer, move); });
   }
@@ -191,12 +188,12 @@ class thread_communicator {
   }
 
   struct leave {
-    std::shared_ptr<detail::thread_meeting> group;
+    std::shared_ptr<thread_meeting> group;
     std::size_t rank;
-    void operator()(detail::thread_meeting*) const noexcept { group->leave(rank); }
+    void operator()(thread_meeting*) const noexcept { group->leave(rank); }
   };
 
-  std::unique_ptr<detail::thread_meeting, leave> group_;  // its deleter leaves the group
+  std::unique_ptr<thread_meeting, leave> group_;  // its deleter leaves the group
   std::size_t rank_;
   result<void> health_;  // once it is an error, every further call returns it
   detail::host_scratch scratch_;

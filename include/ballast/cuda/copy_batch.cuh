@@ -4,7 +4,7 @@
 
 #include <ballast/cuda/strided_copy.hpp>
 #include <ballast/cuda/tiled_copies.cuh>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 
@@ -37,7 +37,7 @@ template <copy_list List, copy_policy<List> Policy>
                                      List const& list, std::uint32_t count, Policy const& policy,
                                      cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::copy_batch");
+  nvtx_range const range("ballast::copy_batch");
   return policy(temporary, temporary_bytes, list, count, stream);
 }
 

@@ -7,7 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/concepts.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 #include <cub/device/device_histogram.cuh>
@@ -52,7 +52,7 @@ template <class Sample, device_cost_model<Sample> Model>
 [[nodiscard]] cudaError_t costs_of(Sample const* samples, std::size_t count, Model const& model,
                                    cost_units* costs, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::costs_of");
+  nvtx_range const range("ballast::costs_of");
   // The kernel of thrust::transform, without its exceptions. CUB's other kernel, Transform, keeps
   // the tile size that suited the process's first call.
   return cub::DeviceTransform::TransformStableArgumentAddresses(samples, costs, count, model,
@@ -73,7 +73,7 @@ template <class Sample, device_cost_model<Sample> Model>
                                      Sample const* samples, std::size_t count, Model const& model,
                                      cost_units* total, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::total_cost");
+  nvtx_range const range("ballast::total_cost");
   return cub::DeviceReduce::TransformReduce(temporary, temporary_bytes, samples, total, count,
                                             detail::saturating_plus{}, model, cost_units{0},
                                             stream);
@@ -101,7 +101,7 @@ template <class Lengths>
   BALLAST_EXPECTS(bins >= 1, "a histogram was asked for of ", bins, " bins, and the least is 1");
   BALLAST_EXPECTS(count < (std::size_t{1} << 31), "a histogram was asked for of ", count,
                   " lengths, and there can be fewer than 2^31");
-  detail::nvtx_range const range("ballast::count_lengths");
+  nvtx_range const range("ballast::count_lengths");
   // With a count of 32 bits CUB compiles one kernel, with one of 64 bits two.
   return cub::DeviceHistogram::HistogramRange(temporary, temporary_bytes, lengths, counts, bins + 1,
                                               edges, static_cast<std::int32_t>(count), stream);

@@ -8,7 +8,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_traffic.hpp>
 
@@ -110,7 +110,7 @@ class device_route {
 
   [[nodiscard]] cudaError_t upload(cudaStream_t stream) const
   {
-    detail::nvtx_range const range("ballast::device_route::upload");
+    nvtx_range const range("ballast::device_route::upload");
     return cudaMemcpyAsync(device_, pinned_, bytes(bound_), cudaMemcpyHostToDevice, stream);
   }
 

@@ -10,7 +10,7 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime.h>
@@ -124,7 +124,7 @@ class device_ulysses {
 
   [[nodiscard]] cudaError_t upload(cudaStream_t stream) const
   {
-    detail::nvtx_range const range("ballast::device_ulysses::upload");
+    nvtx_range const range("ballast::device_ulysses::upload");
     parts at(device_.data(), bound_);
     std::size_t scan_bytes = 0;
     if (auto const error = sum_rows(nullptr, scan_bytes, at, stream); error != cudaSuccess) {

@@ -10,8 +10,8 @@
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/pack_heads.cuh>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
@@ -120,11 +120,11 @@ template <std::same_as<head_array>... Arrays>
   // sequences.
   if (auto const code = unpack_to_heads(nullptr, there, tables, gpu, heads, nullptr, nullptr);
       code != cudaSuccess) {
-    return detail::cuda_failure("unpack_to_heads", code);
+    return cuda_failure("unpack_to_heads", code);
   }
   if (auto const code = unpack_to_tokens(nullptr, back, tables, gpu, heads, nullptr, nullptr);
       code != cudaSuccess) {
-    return detail::cuda_failure("unpack_to_tokens", code);
+    return cuda_failure("unpack_to_tokens", code);
   }
   std::size_t messages = 0;
   for (std::uint32_t peer = 0; peer < plan.bound().gpus; ++peer) {
@@ -161,7 +161,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_heads(C& bag, device_ulysses& plan, std::span<std::byte> temporary,
                                     Arrays const&... arrays)
 {
-  detail::nvtx_range const range("ballast::to_heads");
+  nvtx_range const range("ballast::to_heads");
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
   return detail::exchange_on_device(bag, plan, detail::head_direction::to_heads, all, temporary);
 }
@@ -176,7 +176,7 @@ template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_tokens(C& bag, device_ulysses& plan, std::span<std::byte> temporary,
                                      Arrays const&... arrays)
 {
-  detail::nvtx_range const range("ballast::to_tokens");
+  nvtx_range const range("ballast::to_tokens");
   std::array<head_array, sizeof...(Arrays)> const all{arrays...};
   return detail::exchange_on_device(bag, plan, detail::head_direction::to_tokens, all, temporary);
 }

@@ -11,7 +11,7 @@
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/route/pack_rows.hpp>
 
 #include <cuda_runtime.h>
@@ -87,7 +87,7 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                device_heads const& heads, std::byte* messages,
                                                cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::pack_to_heads");
+  nvtx_range const range("ballast::pack_to_heads");
   return detail::copy_heads<detail::packed_for_heads>(temporary, temporary_bytes, tables, gpu,
                                                       heads, messages, messages,
                                                       detail::nothing_after, stream);
@@ -104,7 +104,7 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                  device_heads const& heads,
                                                  std::byte const* messages, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::unpack_to_heads");
+  nvtx_range const range("ballast::unpack_to_heads");
   return detail::copy_heads<detail::unpacked_to_heads>(temporary, temporary_bytes, tables, gpu,
                                                        heads, messages, nullptr,
                                                        detail::nothing_after, stream);
@@ -120,7 +120,7 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                 device_heads const& heads, std::byte* messages,
                                                 cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::pack_to_tokens");
+  nvtx_range const range("ballast::pack_to_tokens");
   return detail::copy_heads<detail::packed_for_tokens>(temporary, temporary_bytes, tables, gpu,
                                                        heads, messages, messages,
                                                        detail::nothing_after, stream);
@@ -142,7 +142,7 @@ inline constexpr auto nothing_after = [](auto const&) { return cudaSuccess; };
                                                   device_heads const& heads,
                                                   std::byte const* messages, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::unpack_to_tokens");
+  nvtx_range const range("ballast::unpack_to_tokens");
   bool shares = false;
   for (std::uint32_t index = 0; index < heads.size(); ++index) {
     if (!tables.split.replicates(heads[index].shape.heads)) { continue; }

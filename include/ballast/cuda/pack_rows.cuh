@@ -7,7 +7,7 @@
 #include <ballast/cuda/detail/copy/row_copies.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -118,7 +118,7 @@ template <class CopiesOf>
                                            device_ranges const& table, device_rows const& rows,
                                            std::byte* messages, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::pack_rows");
+  nvtx_range const range("ballast::pack_rows");
   return detail::copy_messages(
       temporary, temporary_bytes, table, rows, messages,
       [messages](detail::message_pieces const& pieces) {
@@ -133,7 +133,7 @@ template <class CopiesOf>
                                              device_ranges const& table, device_rows const& rows,
                                              std::byte const* messages, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::unpack_rows");
+  nvtx_range const range("ballast::unpack_rows");
   return detail::copy_messages(
       temporary, temporary_bytes, table, rows, nullptr,
       [messages](detail::message_pieces const& pieces) {
@@ -148,7 +148,7 @@ template <class CopiesOf>
                                            device_kept const& table, device_rows const& rows,
                                            bool reverse, cudaStream_t stream)
 {
-  detail::nvtx_range const range("ballast::keep_rows");
+  nvtx_range const range("ballast::keep_rows");
   detail::keep_copies const copies{table, rows, reverse};
   return copy_batch(temporary, temporary_bytes, copies, copies.count(), stream);
 }

@@ -8,8 +8,8 @@
 #include <ballast/cuda/device_route.hpp>
 #include <ballast/cuda/pack_rows.cuh>
 #include <ballast/cuda/row_tables.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
@@ -95,7 +95,7 @@ template <std::same_as<row_array>... Arrays>
   if (auto const code =
           pack_rows(nullptr, bytes, there.sent(), device_rows(all), nullptr, cudaStream_t{});
       code != cudaSuccess) {
-    return detail::cuda_failure("pack_rows", code);
+    return cuda_failure("pack_rows", code);
   }
   for (row_array const& array : all) {  // each message's block is padded
     bytes += array.from.size() + array.to.size() +
@@ -129,7 +129,7 @@ template <stream_communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> route(C& comm, device_route& there, std::span<std::byte> temporary,
                                  Arrays const&... arrays)
 {
-  detail::nvtx_range const range("ballast::route");
+  nvtx_range const range("ballast::route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
   return detail::route_on_device(comm, there, detail::route_direction::forward, all, temporary);
 }
@@ -142,7 +142,7 @@ template <stream_communicator C, std::same_as<row_array>... Arrays>
 [[nodiscard]] result<void> reverse_route(C& comm, device_route& there,
                                          std::span<std::byte> temporary, Arrays const&... arrays)
 {
-  detail::nvtx_range const range("ballast::reverse_route");
+  nvtx_range const range("ballast::reverse_route");
   std::array<row_array, sizeof...(Arrays)> const all{arrays...};
   return detail::route_on_device(comm, there, detail::route_direction::reverse, all, temporary);
 }

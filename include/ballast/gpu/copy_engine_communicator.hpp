@@ -3,8 +3,7 @@
 #define BALLAST_GPU_COPY_ENGINE_COMMUNICATOR_HPP
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/detail/collective_sizes.hpp>
-#include <ballast/comm/detail/thread_meeting.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
@@ -12,7 +11,7 @@
 #include <ballast/gpu/detail/aligned_scratch.hpp>
 #include <ballast/gpu/detail/copy_engine_member.hpp>
 #include <ballast/gpu/detail/copy_engine_ranks.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
@@ -76,7 +75,7 @@ class copy_engine_communicator {
                       " is the legacy default stream; give each rank one of its own");
     }
     return detail::make_copy_engine_ranks(streams).map([&](detail::copy_engine_ranks const& ranks) {
-      auto const group = std::make_shared<detail::thread_meeting>(ranks.size(), options.deadline);
+      auto const group = std::make_shared<thread_meeting>(ranks.size(), options.deadline);
       std::vector<copy_engine_communicator> communicators;
       communicators.reserve(ranks.size());
       for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -93,8 +92,8 @@ class copy_engine_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    detail::nvtx_range const range("ballast::all_gather");
-    detail::expect_gather_sizes(send.size(), receive.size(), size());
+    nvtx_range const range("ballast::all_gather");
+    expect_gather_sizes(send.size(), receive.size(), size());
     return member().exchange(
         {{collective::all_gather, send.size()}, send},
         [&](std::size_t peer) {
@@ -108,11 +107,10 @@ class copy_engine_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    detail::nvtx_range const range("ballast::all_to_all_v");
-    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    detail::expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
-                                  receive.size(),
-                                  std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    nvtx_range const range("ballast::all_to_all_v");
+    expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
+                          receive.size(), std::reduce(receive_bytes.begin(), receive_bytes.end()));
     auto& offsets = state_->receive_offsets;
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
@@ -126,8 +124,8 @@ class copy_engine_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    detail::nvtx_range const range("ballast::broadcast");
-    detail::expect_root(root, size());
+    nvtx_range const range("ballast::broadcast");
+    expect_root(root, size());
     bool const sends = root == rank();
     return member().exchange(
         {{collective::broadcast, bytes.size(), root}, bytes},
@@ -148,7 +146,7 @@ class copy_engine_communicator {
   /// The new group has the same streams; if it breaks, the old one does not.
   [[nodiscard]] result<copy_engine_communicator> split(std::uint32_t colour)
   {
-    detail::thread_meeting::place place;
+    thread_meeting::place place;
     detail::copy_engine_ranks ranks;
     auto const take_place = [&] {
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -180,7 +178,7 @@ class copy_engine_communicator {
     detail::copy_engine_member member;
   };
 
-  copy_engine_communicator(std::shared_ptr<detail::thread_meeting> group, std::size_t rank,
+  copy_engine_communicator(std::shared_ptr<thread_meeting> group, std::size_t rank,
                            detail::copy_engine_ranks ranks, copy_engine_options options,
                            Allocator const& allocator)
       : state_(new state{std::vector<std::size_t>(ranks.size()),
@@ -189,7 +187,7 @@ class copy_engine_communicator {
   {}
 
   [[nodiscard]] detail::copy_engine_member& member() const noexcept { return state_->member; }
-  [[nodiscard]] detail::thread_meeting& group() const noexcept { return *member().group; }
+  [[nodiscard]] thread_meeting& group() const noexcept { return *member().group; }
 
   std::unique_ptr<state> state_;
 };

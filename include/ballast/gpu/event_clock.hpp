@@ -3,8 +3,8 @@
 #define BALLAST_GPU_EVENT_CLOCK_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
@@ -39,18 +39,18 @@ class event_clock {
   [[nodiscard]] result<std::int64_t> time(Work&& work)
   {
     if (auto const code = start_.record(stream_); code != cudaSuccess) {
-      return detail::cuda_failure("cudaEventRecord", code);
+      return cuda_failure("cudaEventRecord", code);
     }
     work();
     if (auto const code = end_.record(stream_); code != cudaSuccess) {
-      return detail::cuda_failure("cudaEventRecord", code);
+      return cuda_failure("cudaEventRecord", code);
     }
     if (auto const code = end_.wait(); code != cudaSuccess) {
-      return detail::cuda_failure("cudaEventSynchronize", code);
+      return cuda_failure("cudaEventSynchronize", code);
     }
     float milliseconds = 0;
     if (auto const code = end_.milliseconds_since(start_, milliseconds); code != cudaSuccess) {
-      return detail::cuda_failure("cudaEventElapsedTime", code);
+      return cuda_failure("cudaEventElapsedTime", code);
     }
     return std::llround(1e6 * static_cast<double>(milliseconds));
   }

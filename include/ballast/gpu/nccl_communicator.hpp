@@ -5,7 +5,6 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
-#include <ballast/comm/detail/collective_sizes.hpp>
 #include <ballast/comm/point_to_point.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -116,7 +115,7 @@ class nccl_communicator {
   [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
                                         std::span<std::byte> receive)
   {
-    detail::expect_gather_sizes(send.size(), receive.size(), size());
+    expect_gather_sizes(send.size(), receive.size(), size());
     if (auto same = verify({collective::all_gather, send.size()}); !same) { return same; }
     return state_->queue->submit(
         "all_gather", "ncclAllGather", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -129,10 +128,9 @@ class nccl_communicator {
                                           std::span<std::byte> receive,
                                           std::span<std::size_t const> receive_bytes)
   {
-    detail::expect_counts(send_bytes.size(), receive_bytes.size(), size());
-    detail::expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
-                                  receive.size(),
-                                  std::reduce(receive_bytes.begin(), receive_bytes.end()));
+    expect_counts(send_bytes.size(), receive_bytes.size(), size());
+    expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
+                          receive.size(), std::reduce(receive_bytes.begin(), receive_bytes.end()));
     BALLAST_EXPECTS(
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
         rank(), " sends itself ", send_bytes[state_->rank], " bytes and receives ",
@@ -146,7 +144,7 @@ class nccl_communicator {
 
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
-    detail::expect_root(root, size());
+    expect_root(root, size());
     if (auto same = verify({collective::broadcast, bytes.size(), root}); !same) { return same; }
     return state_->queue->submit(
         "broadcast", "ncclBroadcast", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -203,13 +201,13 @@ class nccl_communicator {
 
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return state_->transfers.send(*state_->queue, bytes, to_index(peer));
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
   {
-    detail::expect_peer(peer, size());
+    expect_peer(peer, size());
     return state_->transfers.receive(*state_->queue, bytes, to_index(peer));
   }
 

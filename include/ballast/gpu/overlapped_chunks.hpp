@@ -4,9 +4,9 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
-#include <ballast/gpu/detail/nvtx_range.hpp>
+#include <ballast/gpu/nvtx_range.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
@@ -101,7 +101,7 @@ class overlapped_chunks {
                                                cudaStream_t copy_stream, Compute compute,
                                                cudaStream_t compute_stream) const
   {
-    detail::nvtx_range const range("ballast::copy_then_compute");
+    nvtx_range const range("ballast::copy_then_compute");
     return between(compute_stream, copy_stream, [&] {
       return overlap(
           chunks, detail::chunk_stage<Copy>{copy, copy_stream, "copy of a chunk"},
@@ -114,7 +114,7 @@ class overlapped_chunks {
                                                cudaStream_t compute_stream, Copy copy,
                                                cudaStream_t copy_stream) const
   {
-    detail::nvtx_range const range("ballast::compute_then_copy");
+    nvtx_range const range("ballast::compute_then_copy");
     return between(compute_stream, copy_stream, [&] {
       return overlap(
           chunks, detail::chunk_stage<Compute>{compute, compute_stream, "computation on a chunk"},

@@ -4,8 +4,8 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/quantities.hpp>
-#include <ballast/route/detail/head_block.hpp>
 #include <ballast/route/head_array.hpp>
+#include <ballast/route/head_block.hpp>
 #include <ballast/route/ulysses.hpp>
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace ballast::inline v0 {
 {
   std::size_t bytes = 0;
   for (head_array const& array : arrays) {
-    bytes += detail::block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape).room();
+    bytes += block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape).room();
   }
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/route/detail/outgoing_messages.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -22,7 +23,6 @@
 #include <memory>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -69,16 +69,10 @@ template <class Allocator = std::allocator<std::byte>>
 class unit_exchange {
  public:
   explicit unit_exchange(Allocator const& allocator = Allocator())
-      : incoming_(allocator), middle_(allocator)
+      : outgoing_(allocator), incoming_(allocator), middle_(allocator)
   {}
   unit_exchange(unit_exchange&&) noexcept = default;
   unit_exchange& operator=(unit_exchange&&) = delete;
-  ~unit_exchange()
-  {
-    for (outgoing& each : outgoing_) {
-      if (!each.sends.empty()) { give_up(each.bytes); }
-    }
-  }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> forward(C& comm, unit_plan const& plan, Arrays const&... arrays)
@@ -113,23 +107,13 @@ class unit_exchange {
   template <point_to_point C>
   [[nodiscard]] result<void> finish(C& comm)
   {
-    result<void> done = std::exchange(earlier_, {});
-    for (outgoing& each : outgoing_) {
-      auto const ended = end(comm, each.sends);
-      if (!ended && (done || ended.error().code != error_code::mismatch)) { done = ended; }
-    }
+    auto done = outgoing_.finish(comm);
     if (!done) { release(comm); }
     return done;
   }
 
  private:
   using byte_array = std::vector<std::byte, Allocator>;
-
-  /// The messages of one call, and those of its sends that have not ended.
-  struct outgoing {
-    byte_array bytes;
-    std::vector<transfer_id> sends;
-  };
 
   template <class C>
   static void check(C const& comm, unit_plan const& plan, row_traffic const& traffic,
@@ -171,7 +155,7 @@ class unit_exchange {
       done = begin(comm, leaving, coming, arrays);
       if (done) {
         detail::keep_rows(plan, forward, arrays);
-        done = end(comm, receives_);
+        done = detail::end_transfers(comm, receives_);
       }
     } catch (...) {
       release(comm);  // or they would use memory that the destructor frees
@@ -193,7 +177,7 @@ class unit_exchange {
     for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
     message_bytes(leaving.rows(), arrays, detail::mutable_span_of(bytes_leaving_));
     message_bytes(coming.rows(), arrays, detail::mutable_span_of(bytes_coming_));
-    auto const unused = unused_messages(comm, total(bytes_leaving_));
+    auto const unused = outgoing_.unused(comm, total(bytes_leaving_));
     if (!unused) { return tl::unexpected(unused.error()); }
     auto& [messages, sends] = **unused;
     sends.reserve(comm.size());
@@ -234,80 +218,20 @@ class unit_exchange {
     return {};
   }
 
-  /// Returns messages whose sends have ended, new ones if there are none: the smallest that have room
-  /// for so many bytes, or else the largest. They become the last, as those of the newest call.
-  template <class C>
-  [[nodiscard]] result<outgoing*> unused_messages(C& comm, std::size_t bytes)
-  {
-    std::size_t best = outgoing_.size();
-    for (std::size_t index = 0; index < outgoing_.size(); ++index) {
-      auto& sends = outgoing_[index].sends;
-      bool all_done = true;
-      for (std::size_t send = 0; send < sends.size() && all_done; ++send) {
-        auto const done = comm.is_done(sends[send]);
-        if (!done) { return tl::unexpected(done.error()); }
-        all_done = *done;
-      }
-      if (!all_done) { continue; }
-      if (auto const ended = end(comm, sends); !ended) {
-        if (ended.error().code != error_code::mismatch) { return tl::unexpected(ended.error()); }
-        if (earlier_) { earlier_ = ended; }  // which is not this call's: finish() tells
-      }
-      std::size_t const room = outgoing_[index].bytes.size();
-      std::size_t const least = best < outgoing_.size() ? outgoing_[best].bytes.size() : 0;
-      bool const better = least >= bytes ? room >= bytes && room < least : room > least;
-      if (best == outgoing_.size() || better) { best = index; }
-    }
-    if (best < outgoing_.size()) {
-      auto const found = outgoing_.begin() + static_cast<std::ptrdiff_t>(best);
-      std::rotate(found, found + 1, outgoing_.end());
-    } else if (bytes > 0 || outgoing_.empty()) {  // where nothing leaves, any will do
-      outgoing_.push_back({byte_array(incoming_.get_allocator()), {}});
-    }
-    return &outgoing_.back();
-  }
-
-  /// Waits for transfers. After a failure other than a mismatch those that are left stay.
-  template <class C>
-  [[nodiscard]] static result<void> end(C& comm, std::vector<transfer_id>& transfers)
-  {
-    result<void> first;
-    while (!transfers.empty()) {
-      auto const done = comm.wait_for(transfers.back());
-      if (!done && done.error().code != error_code::mismatch) { return done; }
-      if (!done && first) { first = done; }
-      transfers.pop_back();
-    }
-    return first;
-  }
-
-  /// After a failure: ends all transfers, the newest call's first. The oldest would leave a receive of
-  /// a peer that does not know yet to the message of the next call. Memory that is still in use is
-  /// given up.
+  /// After a failure: ends all transfers.
   template <class C>
   void release(C& comm)
   {
-    auto const cancel = [&](std::vector<transfer_id>& transfers, byte_array& bytes) {
-      bool in_use = false;
-      for (transfer_id const each : transfers) { in_use = !comm.cancel(each) || in_use; }
-      transfers.clear();
-      if (in_use) { give_up(bytes); }
-    };
-    cancel(receives_, incoming_);
-    for (std::size_t index = outgoing_.size(); index > 0; --index) {
-      cancel(outgoing_[index - 1].sends, outgoing_[index - 1].bytes);
-    }
+    detail::cancel_transfers(comm, receives_, incoming_);
+    outgoing_.cancel(comm);
   }
-
-  static void give_up(byte_array& bytes) { (void)new byte_array(std::move(bytes)); }
 
   [[nodiscard]] static std::size_t total(std::vector<std::size_t> const& bytes)
   {
     return std::reduce(bytes.begin(), bytes.end());
   }
 
-  std::vector<outgoing> outgoing_;  // in the order of the calls
-  result<void> earlier_;            // a mismatch of messages that an earlier call has sent
+  detail::outgoing_messages<Allocator> outgoing_;  // gives up what is under way at the end
   std::vector<transfer_id> receives_;
   byte_array incoming_;
   byte_array middle_;  // what a broker has gathered

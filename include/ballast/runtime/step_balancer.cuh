@@ -12,7 +12,7 @@
 #include <ballast/cuda/device_ulysses.cuh>
 #include <ballast/cuda/exchange_heads.cuh>
 #include <ballast/cuda/route_rows.cuh>
-#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/device_array.hpp>
 #include <ballast/gpu/pinned_allocator.hpp>
 #include <ballast/gpu/stream_communicator.hpp>
@@ -177,7 +177,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       route_.emplace(bound, route_memory_.span(), route_pinned_);
     }
     if (auto staged = route_->stage(to_compute()); !staged) { return staged; }
-    return detail::cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
+    return cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
   }
 
   result<void> upload_heads()
@@ -187,7 +187,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       ulysses_bound const bound{with_room(sequences), bags()[bag()].gpus, options().query_heads};
       std::size_t bytes = 0;
       if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
-        return detail::cuda_failure("device_ulysses::device_bytes", code);
+        return cuda_failure("device_ulysses::device_bytes", code);
       }
       heads_.reset();
       heads_memory_ = device_array<std::byte>(bytes);
@@ -195,7 +195,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       heads_.emplace(bound, heads_memory_.span(), heads_pinned_);
     }
     if (auto staged = heads_->stage(heads()); !staged) { return staged; }
-    return detail::cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
+    return cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
   }
 
   /// One for all exchanges: they follow each other on one stream.

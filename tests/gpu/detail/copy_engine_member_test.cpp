@@ -23,9 +23,9 @@ namespace {
 using ballast::collective;
 using ballast::error_code;
 using ballast::result;
+using ballast::thread_meeting;
 using ballast::detail::copy_engine_member;
 using ballast::detail::copy_engine_pull;
-using ballast::detail::thread_meeting;
 using ballast_test::launch;
 using ballast_test::time_bound;
 using ballast_test::very_soon;

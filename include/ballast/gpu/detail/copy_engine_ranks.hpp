@@ -3,8 +3,8 @@
 #define BALLAST_GPU_DETAIL_COPY_ENGINE_RANKS_HPP
 
 #include <ballast/core/result.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/cuda_event.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamGetDevice, cudaDeviceEnablePeerAccess
 

@@ -3,7 +3,7 @@
 #define BALLAST_GPU_DETAIL_NCCL_QUEUE_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/nccl_stream.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t

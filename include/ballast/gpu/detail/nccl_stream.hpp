@@ -6,7 +6,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 #include <ballast/gpu/detail/stream_wait.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t

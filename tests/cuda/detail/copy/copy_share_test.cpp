@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "../../copy_batches.hpp"
@@ -15,6 +16,7 @@ namespace {
 using ballast::copy_list;
 using ballast::strided_copy;
 using ballast::detail::copy_share;
+using ballast::detail::tile_search;
 using ballast::detail::tiled_list;
 using ballast::detail::tiles_of;
 using ballast::detail::warp_lanes;
@@ -107,6 +109,19 @@ TEST(CopyShare, GivesWarpsAsMuchAsTheyCanHave)
     EXPECT_EQ(to != before, warp % 4 == 3) << "warp " << warp;
   }
   EXPECT_EQ(to, from);
+}
+
+TEST(TileSearch, DoesNotWrapAtTheGreatestRange)
+{
+  constexpr auto most = std::numeric_limits<std::uint32_t>::max();
+  tile_search const all{0, most};
+  EXPECT_EQ(all.probe(31), most - 1);
+  EXPECT_EQ(all.narrowed(31).end, most);
+  EXPECT_EQ(all.narrowed(31).begin, 31U << 27);
+  tile_search const last{most - 3, most};
+  EXPECT_TRUE(last.is_done());
+  EXPECT_EQ(last.probe(0), most - 3);
+  EXPECT_EQ(last.probe(31), most - 1);
 }
 
 }  // namespace

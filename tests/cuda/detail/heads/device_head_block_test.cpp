@@ -16,9 +16,9 @@
 namespace {
 
 using ballast::head_array;
+using ballast::head_block;
 using ballast::head_shape;
 using ballast::detail::block_side;
-using ballast::detail::head_block;
 using ballast_test::bag_case;
 using ballast_test::placed_blocks;
 using ballast_test::random_arrays;

@@ -185,7 +185,7 @@ TEST(UlyssesLists, FindBytesBeyondFourGigabytes)
   std::vector<ballast::detail::device_head_block> blocks;
   ballast::detail::head_blocks const all{*tables, 0, 1, packed_for_tokens::side};
   for (std::uint32_t peer = 0; peer < 2; ++peer) {
-    blocks.push_back({ballast::detail::block_of(tables->split, tables->rows(peer), 0, {4, head}),
+    blocks.push_back({ballast::block_of(tables->split, tables->rows(peer), 0, {4, head}),
                       base.data(), base.data()});
   }
   packed_for_tokens const list{{all, blocks.data()}, base.data()};

@@ -6,7 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/ulysses_tables.hpp>
-#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/head_block.hpp>
 #include <ballast/route/pack_heads.hpp>
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <ballast/cuda/detail/copy/wide_access.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/detail/heads/ulysses_lists.hpp>
-#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/head_block.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

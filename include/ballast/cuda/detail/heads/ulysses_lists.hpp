@@ -5,7 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/cuda/detail/heads/device_head_block.hpp>
 #include <ballast/cuda/strided_copy.hpp>
-#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/head_block.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/ulysses.hpp>
 

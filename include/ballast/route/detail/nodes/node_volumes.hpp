@@ -4,6 +4,7 @@
 
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/route/chunking.hpp>
@@ -51,9 +52,7 @@ class node_volumes {
         gpus_(scratch.take<std::uint32_t>(bags.size())),
         kind_(scratch.take<std::uint32_t>(bags.size())),
         home_(scratch.take<std::uint32_t>(bags.size())),
-        received_(scratch.take<tokens>(bags.size())),
-        batch_first_(scratch.take<std::size_t>(bags.size() + 1)),
-        rank_first_(scratch.take<std::size_t>(bags.gpus() + 1))
+        received_(scratch.take<tokens>(bags.size()))
   {
     for (std::size_t rank = 0; rank < bags.gpus(); ++rank) {
       node_of_rank_[rank] =
@@ -68,7 +67,7 @@ class node_volumes {
   [[nodiscard]] std::size_t batches() const noexcept { return kind_.size(); }
   [[nodiscard]] std::size_t nodes() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t kinds() const noexcept { return kinds_; }
-  [[nodiscard]] std::size_t entries() const noexcept { return of_batches_.size(); }
+  [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
 
   [[nodiscard]] std::uint32_t node_of_rank(std::size_t rank) const { return node_of_rank_[rank]; }
   [[nodiscard]] std::size_t first_rank(std::size_t node) const
@@ -96,7 +95,7 @@ class node_volumes {
 
   [[nodiscard]] std::span<batch_volume const> of_batch(std::size_t batch) const
   {
-    return of_batches_.subspan(batch_first_[batch], batch_first_[batch + 1] - batch_first_[batch]);
+    return of_batches_[batch];
   }
 
   /// What the ranks of one node send to a batch.
@@ -113,7 +112,7 @@ class node_volumes {
 
   [[nodiscard]] std::span<batch_volume const> of_rank(std::size_t rank) const
   {
-    return of_ranks_.subspan(rank_first_[rank], rank_first_[rank + 1] - rank_first_[rank]);
+    return of_ranks_[rank];
   }
 
  private:
@@ -147,19 +146,10 @@ class node_volumes {
     std::fill(fixed_.begin(), fixed_.end(), 0);
     std::fill(sent_.begin(), sent_.end(), 0);
     std::fill(received_.begin(), received_.end(), 0);
-    std::span<std::size_t> const next = scratch.take<std::size_t>(batches() + 1);
-    std::fill(next.begin(), next.end(), 0);
-    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-      next[to_index(owner[sample]) + 1] += from[to_id<sample_id>(sample)].size();
-    }
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::copy(next.begin(), next.end(), batch_first_.begin());
-    of_batches_ = scratch.take<batch_volume>(next.back());
     // Sample by sample, as they lie in memory, and not batch by batch.
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       std::size_t const batch = to_index(owner[sample]);
       for (piece const& each : from[to_id<sample_id>(sample)]) {
-        of_batches_[next[batch]++] = {static_cast<std::uint32_t>(each.rank), each.count};
         if (kind_[batch] == none) {
           tokens const length = from.length(to_id<sample_id>(sample));
           tokens const away = each.count - kept_by_bag(each, length, bags[owner[sample]]);
@@ -171,17 +161,27 @@ class node_volumes {
         }
       }
     }
-    std::size_t found = 0;
+    std::span<std::size_t> const first = scratch.take<std::size_t>(batches() + 1);
+    std::span<batch_volume> volumes;
+    fill_rows(
+        first,
+        [&](auto const& visit) {
+          for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+            for (piece const& each : from[to_id<sample_id>(sample)]) {
+              visit(owner[sample], batch_volume{static_cast<std::uint32_t>(each.rank), each.count});
+            }
+          }
+        },
+        [&](std::size_t pieces) { return volumes = scratch.take<batch_volume>(pieces); });
     for (std::size_t batch = 0; batch < batches(); ++batch) {
-      std::size_t const first = batch_first_[batch];
-      auto const list = of_batches_.subspan(first, next[batch] - first);
+      auto const list = volumes.subspan(first[batch], first[batch + 1] - first[batch]);
       std::size_t const joined = kind_[batch] == none ? 0 : join_ranks(list);
-      std::copy_n(list.begin(), joined, of_batches_.begin() + static_cast<std::ptrdiff_t>(found));
-      batch_first_[batch] = found;
-      found += joined;
+      std::copy_n(list.begin(), joined, volumes.begin() + static_cast<std::ptrdiff_t>(entries_));
+      first[batch] = entries_;
+      entries_ += joined;
     }
-    batch_first_[batches()] = found;
-    of_batches_ = of_batches_.first(found);
+    first[batches()] = entries_;
+    of_batches_ = {first, volumes.first(entries_)};
   }
 
   /// Sorts entries by rank and joins those of one; returns how many are left. Samples that are in
@@ -220,19 +220,22 @@ class node_volumes {
 
   void list_by_rank(workspace::frame& scratch)
   {
-    of_ranks_ = scratch.take<batch_volume>(of_batches_.size());
-    std::fill(rank_first_.begin(), rank_first_.end(), 0);
-    for (batch_volume const& each : of_batches_) { ++rank_first_[each.peer + 1]; }
-    std::partial_sum(rank_first_.begin(), rank_first_.end(), rank_first_.begin());
-    std::span<std::size_t> const next = scratch.take<std::size_t>(ranks());
-    std::copy(rank_first_.begin(), rank_first_.end() - 1, next.begin());
-    for (std::size_t batch = 0; batch < batches(); ++batch) {
-      for (batch_volume const& each : of_batch(batch)) {
-        of_ranks_[next[each.peer]++] = {static_cast<std::uint32_t>(batch), each.count};
-      }
-    }
+    std::span<std::size_t> const first = scratch.take<std::size_t>(ranks() + 1);
+    std::span<batch_volume> volumes;
+    fill_rows(
+        first,
+        [&](auto const& visit) {
+          for (std::size_t batch = 0; batch < batches(); ++batch) {
+            for (batch_volume const& each : of_batch(batch)) {
+              visit(std::size_t{each.peer},
+                    batch_volume{static_cast<std::uint32_t>(batch), each.count});
+            }
+          }
+        },
+        [&](std::size_t entries) { return volumes = scratch.take<batch_volume>(entries); });
+    of_ranks_ = {first, volumes};
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      auto const list = of_ranks_.subspan(rank_first_[rank], next[rank] - rank_first_[rank]);
+      auto const list = of_ranks_[rank];
       std::sort(list.begin(), list.end(), [](batch_volume const& a, batch_volume const& b) {
         return precedes(b.count, a.count, a.peer, b.peer);
       });
@@ -248,10 +251,9 @@ class node_volumes {
   std::span<std::uint32_t> kind_;
   std::span<std::uint32_t> home_;
   std::span<tokens> received_;
-  std::span<std::size_t> batch_first_;
-  std::span<std::size_t> rank_first_;
-  std::span<batch_volume> of_batches_;
-  std::span<batch_volume> of_ranks_;
+  std::size_t entries_ = 0;
+  jagged_view<std::size_t, batch_volume> of_batches_;
+  jagged_view<std::size_t, batch_volume> of_ranks_;
 };
 
 }  // namespace ballast::inline v0::detail

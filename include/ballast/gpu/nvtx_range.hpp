@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_DETAIL_NVTX_RANGE_HPP
-#define BALLAST_GPU_DETAIL_NVTX_RANGE_HPP
+#ifndef BALLAST_GPU_NVTX_RANGE_HPP
+#define BALLAST_GPU_NVTX_RANGE_HPP
 
 #include <ballast/core/config.hpp>
 
@@ -8,7 +8,7 @@
 #include <nvtx3/nvToolsExt.h>
 #endif
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// A named range of a thread's time in Nsight Systems, from construction to destruction. It does
 /// nothing unless BALLAST_NVTX_ENABLED is defined before the first include, in all files of the
@@ -26,6 +26,6 @@ class nvtx_range {
   nvtx_range& operator=(nvtx_range const&) = delete;
 };
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
 
-#endif  // BALLAST_GPU_DETAIL_NVTX_RANGE_HPP
+#endif  // BALLAST_GPU_NVTX_RANGE_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/detail/nvtx_range.hpp>  // first: proves it is self-contained
+#include <ballast/gpu/nvtx_range.hpp>  // first: proves it is self-contained
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-using ballast::detail::nvtx_range;
+using ballast::nvtx_range;
 
 TEST(NvtxRange, IsNothingUnlessAskedFor)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_GPU_DETAIL_CUDA_FAILURE_HPP
-#define BALLAST_GPU_DETAIL_CUDA_FAILURE_HPP
+#ifndef BALLAST_GPU_CUDA_FAILURE_HPP
+#define BALLAST_GPU_CUDA_FAILURE_HPP
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/result.hpp>
@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// Returns the error of `call`, with CUDA's code and text.
 ///
@@ -27,6 +27,6 @@ namespace ballast::inline v0::detail {
   return code == cudaSuccess ? result<void>() : cuda_failure(call, code);
 }
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
 
-#endif  // BALLAST_GPU_DETAIL_CUDA_FAILURE_HPP
+#endif  // BALLAST_GPU_CUDA_FAILURE_HPP

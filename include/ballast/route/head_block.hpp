@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_ROUTE_DETAIL_HEAD_BLOCK_HPP
-#define BALLAST_ROUTE_DETAIL_HEAD_BLOCK_HPP
+#ifndef BALLAST_ROUTE_HEAD_BLOCK_HPP
+#define BALLAST_ROUTE_HEAD_BLOCK_HPP
 
 #include <ballast/core/config.hpp>
 #include <ballast/core/quantities.hpp>
@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// One array's part of one message of an Ulysses exchange, [rows][run]: tokens of one GPU, with the
 /// share of heads of another or the same GPU. All sizes are in bytes.
@@ -57,6 +57,6 @@ struct head_block {
           0};
 }
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
 
-#endif  // BALLAST_ROUTE_DETAIL_HEAD_BLOCK_HPP
+#endif  // BALLAST_ROUTE_HEAD_BLOCK_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_COMM_DETAIL_THREAD_MEETING_HPP
-#define BALLAST_COMM_DETAIL_THREAD_MEETING_HPP
+#ifndef BALLAST_COMM_THREAD_MEETING_HPP
+#define BALLAST_COMM_THREAD_MEETING_HPP
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace ballast::inline v0::detail {
+namespace ballast::inline v0 {
 
 /// The arguments of a thread's call, which its peers may read while the call lasts.
 struct thread_offer {
@@ -59,7 +59,7 @@ class thread_meeting {
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
   /// What the threads send each other outside of turns.
-  [[nodiscard]] thread_transfers& transfers() noexcept { return transfers_; }
+  [[nodiscard]] detail::thread_transfers& transfers() noexcept { return transfers_; }
 
   /// One turn: runs take() once all offers are there and agree.
   template <class Take>
@@ -130,7 +130,7 @@ class thread_meeting {
         open();
         return {};
       }
-      waits_.waits_for[self] = thread_waits::everybody;
+      waits_.waits_for[self] = detail::thread_waits::everybody;
       ++here_;
       // The clock overflows on now + max.
       constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
@@ -160,7 +160,7 @@ class thread_meeting {
   {
     agreed_ = all_agree();
     if (agreed_ && members_.front().offer.call.operation == collective::split) { make_parts(); }
-    std::fill(waits_.waits_for.begin(), waits_.waits_for.end(), thread_waits::nobody);
+    std::fill(waits_.waits_for.begin(), waits_.waits_for.end(), detail::thread_waits::nobody);
     next_turn();
   }
 
@@ -194,7 +194,7 @@ class thread_meeting {
     std::vector<std::uint64_t> calls;
     calls.reserve(size());
     for (member const& each : members_) { calls.push_back(each.offer.call.word()); }
-    std::vector<rank_id> differing = dissenters(span_of(calls));
+    std::vector<rank_id> differing = detail::dissenters(detail::span_of(calls));
     if (!differing.empty()) {
       return comm_failure::different_calls(operation, std::move(differing));
     }
@@ -225,13 +225,13 @@ class thread_meeting {
 
   std::vector<member> members_;
   std::chrono::milliseconds deadline_;
-  thread_waits waits_;  // its mutex guards what follows too
-  thread_transfers transfers_;
+  detail::thread_waits waits_;  // its mutex guards what follows too
+  detail::thread_transfers transfers_;
   std::size_t here_ = 0;    // ranks that have arrived or, once all have, that have departed
   std::uint64_t turn_ = 0;  // grows when all have arrived, and again when all have departed
   bool agreed_ = false;     // whether all offers of the turn agree
 };
 
-}  // namespace ballast::inline v0::detail
+}  // namespace ballast::inline v0
 
-#endif  // BALLAST_COMM_DETAIL_THREAD_MEETING_HPP
+#endif  // BALLAST_COMM_THREAD_MEETING_HPP

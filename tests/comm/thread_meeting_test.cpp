@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/detail/thread_meeting.hpp>
+#include <ballast/comm/thread_meeting.hpp>
 
-#include "../../support/time_limits.hpp"
+#include "../support/time_limits.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 namespace {
 
 using ballast::collective;
-using ballast::detail::thread_meeting;
-using ballast::detail::thread_offer;
+using ballast::thread_meeting;
+using ballast::thread_offer;
 using ballast_test::time_bound;
 
 template <class Run>

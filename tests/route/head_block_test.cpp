@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/route/detail/head_block.hpp>
+#include <ballast/route/head_block.hpp>
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 
 namespace {
 
+using ballast::block_of;
+using ballast::head_block;
 using ballast::head_split;
-using ballast::detail::block_of;
-using ballast::detail::head_block;
 
 TEST(HeadBlock, IsInBytes)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/gpu/detail/cuda_failure.hpp>
+#include <ballast/gpu/cuda_failure.hpp>
 
-#include "../../support/cuda_shim.hpp"
+#include "../support/cuda_shim.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ TEST(CudaFailure, SaysWhatCudaSaidAndLeavesItNowhereElse)
   cudaError_t const code = cudaMalloc(&memory, 1);
   ASSERT_EQ(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
 
-  ballast::error const failure = ballast::detail::cuda_failure("cudaMalloc", code).value();
+  ballast::error const failure = ballast::cuda_failure("cudaMalloc", code).value();
   EXPECT_EQ(failure.code, ballast::error_code::transport);
   EXPECT_EQ(failure.position, static_cast<std::size_t>(cudaErrorMemoryAllocation));
   EXPECT_EQ(failure.message, "cudaMalloc failed with code 2: out of memory");
@@ -23,8 +23,8 @@ TEST(CudaFailure, SaysWhatCudaSaidAndLeavesItNowhereElse)
 
 TEST(CudaFailure, IsTheResultOfWhatDidNotSucceed)
 {
-  EXPECT_TRUE(ballast::detail::cuda_result("cudaMemcpyAsync", cudaSuccess));
-  auto const failed = ballast::detail::cuda_result("cudaMemcpyAsync", cudaErrorInvalidValue);
+  EXPECT_TRUE(ballast::cuda_result("cudaMemcpyAsync", cudaSuccess));
+  auto const failed = ballast::cuda_result("cudaMemcpyAsync", cudaErrorInvalidValue);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().position, static_cast<std::size_t>(cudaErrorInvalidValue));
 }
