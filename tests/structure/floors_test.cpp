@@ -23,7 +23,7 @@ TEST(Floors, IncludesGoDownTheHouseOnly)
   for (source_file const& header : headers) { EXPECT_THAT(upward_includes(header), IsEmpty()); }
 }
 
-TEST(Floors, DISABLED_IncludeNoInternalsOfOthers)
+TEST(Floors, IncludeNoInternalsOfOthers)
 {
   for (source_file const& header : structure::public_headers()) {
     EXPECT_THAT(borrowed_internals(header), IsEmpty());

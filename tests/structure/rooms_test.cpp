@@ -110,7 +110,7 @@ TEST(Rooms, KeepTheirInternals)
   EXPECT_THAT(leaked_internals(structure::whole_tree()), IsEmpty());
 }
 
-TEST(Rooms, DISABLED_HoldNoCrowd)
+TEST(Rooms, HoldNoCrowd)
 {
   EXPECT_THAT(crowded_rooms(structure::public_headers()), IsEmpty());
 }
