@@ -99,12 +99,14 @@ TEST_F(StepLog, ContinuesAFile)  // Ensures (2)
 
 TEST_F(StepLog, RefusesWhatIsNoLogAndWhatCannotBeOpened)  // Errors
 {
-  std::ofstream(path()) << "important";
-  auto const other = step_log::make(path());
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().message,
-            path() + ": its last line is no line of a step log; name another file");
-  EXPECT_EQ(content_of(path()), "important");
+  for (std::string const content : {"important", R"({"step":1,"loss":3})", R"({"step":x)"}) {
+    std::ofstream(path()) << content;
+    auto const other = step_log::make(path());
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().message,
+              path() + ": its last line is no line of a step log; name another file");
+    EXPECT_EQ(content_of(path()), content);
+  }
   auto const missing = step_log::make(path() + "/steps.jsonl");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ballast::error_code::unwritable);

@@ -24,7 +24,8 @@ namespace ballast::inline v0 {
 /// Ensures     (1) order() is a permutation of the batch; plan.samples are its groups
 ///             (2) inside a group, samples stay in the order of the batch
 struct reordered_batch {
-  partition_plan plan;  ///< with groups as bags
+  /// With groups as bags and lengths of 0: it says whose the samples are, not where tokens lie.
+  partition_plan plan;
 
   [[nodiscard]] std::span<sample_id const> order() const noexcept { return plan.samples.values(); }
 };

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -167,8 +168,11 @@ class step_log {
       std::array<char, 1 << 16> chunk;  // filled by pread before it is read
       off_t const from =
           begin > static_cast<off_t>(chunk.size()) ? begin - static_cast<off_t>(chunk.size()) : 0;
-      ssize_t const read =
-          pread(descriptor_, chunk.data(), static_cast<std::size_t>(begin - from), from);
+      ssize_t read = -1;
+      do {
+        read = pread(descriptor_, chunk.data(), static_cast<std::size_t>(begin - from), from);
+      } while (read < 0 && errno == EINTR);
+      if (read >= 0 && read != begin - from) { errno = EIO; }  // somebody shortens the file
       if (read != begin - from) { return refuse(); }
       std::string_view const part(chunk.data(), static_cast<std::size_t>(read));
       std::size_t const line_end = part.rfind('\n');
@@ -177,8 +181,7 @@ class step_log {
       begin = from;
     }
     if (tail.empty()) { return {}; }
-    constexpr std::string_view start = "{\"step\":";
-    if (std::string_view(tail).substr(0, start.size()) != start.substr(0, tail.size())) {
+    if (!begins_a_line(tail)) {
       return fail(error_code::unwritable, 0, path_,
                   ": its last line is no line of a step log; name another file");
     }
@@ -186,6 +189,19 @@ class step_log {
       return refuse();
     }
     return {};
+  }
+
+  /// Whether a text is the first part of a line: {"step":, a number and ,"lengths":[.
+  [[nodiscard]] static bool begins_a_line(std::string_view text)
+  {
+    auto const skip = [&text](std::string_view word) {
+      bool const same = text.substr(0, word.size()) == word.substr(0, text.size());
+      text.remove_prefix(std::min(word.size(), text.size()));
+      return same;
+    };
+    if (!skip("{\"step\":")) { return false; }
+    text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+    return skip(",\"lengths\":[");
   }
 
   [[nodiscard]] tl::unexpected<error> refuse() const
