@@ -15,7 +15,7 @@ int main()
   auto const bags = lay_out("g1n4+g4n1"_bags, 8).value();
   auto const plan = ballast::partition(lengths, bags, refine{}, cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
-  for (auto const samples : plan->samples) {  // one group per bag
+  for (auto const samples : plan->samples) {  // one row per bag
     for (auto const sample : samples) { std::printf("%6ld", lengths[to_index(sample)]); }
     std::puts("");
   }
