@@ -5,15 +5,39 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/packing/concepts.hpp>
-#include <ballast/partition/packing/detail/best_fit.hpp>
 #include <ballast/partition/packing/detail/bins_by_room.hpp>
 #include <ballast/partition/packing/detail/packing_arrays.hpp>
 #include <ballast/partition/packing/detail/room_tree.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Best fit decreasing with either set of bins by room: `bins_by_room` or `room_tree`.
+///
+/// Shapes      owner[n].
+/// Expects     a valid packing_problem; `bins` has room for n bins and holds none yet.
+/// Returns     the number of bins.
+template <class Bins>
+[[nodiscard]] std::size_t best_fit_into(std::span<bag_id> owner, packing_problem const& problem,
+                                        Bins bins)
+{
+  std::size_t opened = 0;
+  for (auto const [weight, sample] : problem.heaviest_first) {
+    bag_id bin{};
+    std::int64_t room = problem.capacity;
+    if (!bins.take_tightest(weight, bin, room)) { bin = to_id<bag_id>(opened++); }
+    bins.put(bin, room - weight);
+    owner[to_index(sample)] = bin;
+  }
+  return opened;
+}
+
+}  // namespace detail
 
 /// Heaviest sample first, each into the bin where it leaves the least room.
 ///

@@ -2,20 +2,14 @@
 #ifndef BALLAST_PARTITION_PACKING_PACKING_LOWER_BOUND_HPP
 #define BALLAST_PARTITION_PACKING_PACKING_LOWER_BOUND_HPP
 
+#include <ballast/partition/detail/bounds/least_bins.hpp>
 #include <ballast/partition/packing/concepts.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 namespace ballast::inline v0 {
 
-/// A number of bins that no packing gets below.
-///
-/// For a threshold t from 0 to half the capacity C, count the samples heavier than C - t, which
-/// share a bin with no sample of weight t or more; those between C / 2 and C - t, one to a bin; and
-/// how many bins more the samples from t to C / 2 need after they fill what those leave. The bound
-/// is the largest count over all t; at t = 0 it is at least the sum over C, rounded up.
+/// A number of bins that no packing gets below: `least_bins`.
 ///
 /// Expects     a valid packing_problem.
 /// Ensures     (1) no packing of whole samples has fewer bins
@@ -25,32 +19,7 @@ namespace ballast::inline v0 {
 ///             Packing Problem", Discrete Applied Mathematics 28(1):59-70, 1990.
 [[nodiscard]] inline std::size_t packing_lower_bound(packing_problem const& problem) noexcept
 {
-  auto const& order = problem.heaviest_first;
-  std::int64_t const capacity = problem.capacity;
-  std::size_t bound = order.empty() ? 0 : 1;
-
-  std::size_t large = 0;  // heavier than half the capacity: one to a bin
-  while (large < order.size() && order[large].cost > capacity / 2) { ++large; }
-  bound = std::max(bound, large);
-
-  // As t falls from half the capacity, more large samples leave room for one of weight t, and more
-  // small ones reach t. It is enough to try the weights of small samples, each at the last of
-  // equals.
-  std::size_t alone = large;  // order[0, alone) is heavier than C - t
-  std::int64_t room = 0;      // that the other large samples leave
-  std::int64_t small = 0;     // weight of the samples from t to C / 2
-  for (std::size_t last = large; last < order.size(); ++last) {
-    std::int64_t const least = order[last].cost;
-    small += least;
-    if (last + 1 < order.size() && order[last + 1].cost == least) { continue; }
-    while (alone > 0 && order[alone - 1].cost <= capacity - least) {
-      room += capacity - order[--alone].cost;
-    }
-    if (small > room) {
-      bound = std::max(bound, large + static_cast<std::size_t>((small - room - 1) / capacity + 1));
-    }
-  }
-  return bound;
+  return detail::least_bins(problem.heaviest_first, problem.capacity);
 }
 
 }  // namespace ballast::inline v0

@@ -2,8 +2,13 @@
 
 #include "../../../support/direct_problem.hpp"
 
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <cstdint>
 #include <limits>
@@ -47,6 +52,19 @@ TEST(OutOfCapacity, TellsTheNumberNeededFromTheNumberFound)
               HasSubstr("all samples weigh 20 and 1 bags hold at most 10 each; at "
                         "least 2 such bags are needed and 3 are enough; sample 0 weighs 3 and "
                         "found no bag with room; add bags"));
+}
+
+RC_GTEST_PROP(OutOfCapacity, CountsTheBinsOfBestFitDecreasing, ())
+{
+  auto const weights =
+      *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 41));
+  std::vector<ballast::priced_sample> order(weights.size());
+  ballast::workspace memory;
+  ballast::descending_order_into(order, weights, memory);
+  std::vector<std::int64_t> room(weights.size());
+  std::vector<ballast::bag_id> owner(weights.size());
+  RC_ASSERT(ballast::detail::best_fit_bins(order, 40, room) ==
+            ballast::best_fit_decreasing{}({weights, order, 40}, owner, memory));
 }
 
 TEST(OutOfCapacity, NamesASampleThatIsTooHeavyForEveryBagItFits)

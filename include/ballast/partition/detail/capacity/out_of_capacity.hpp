@@ -10,12 +10,9 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/bounds/least_bins.hpp>
 #include <ballast/partition/detail/capacity/bags_with_room.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
-#include <ballast/partition/packing/concepts.hpp>
-#include <ballast/partition/packing/detail/best_fit.hpp>
-#include <ballast/partition/packing/detail/room_tree.hpp>
-#include <ballast/partition/packing/packing_lower_bound.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
@@ -28,6 +25,25 @@
 #include <string_view>
 
 namespace ballast::inline v0::detail {
+
+/// How many bins of one capacity best fit fills, each weight into the one with the least room.
+///
+/// Shapes      room[n] is scratch.
+[[nodiscard, gnu::cold]] inline std::size_t best_fit_bins(
+    std::span<priced_sample const> heaviest_first, std::int64_t capacity,
+    std::span<std::int64_t> room)
+{
+  auto end = room.begin();  // of the rooms that the bins so far leave, the least first
+  for (priced_sample const each : heaviest_first) {
+    auto const tightest = std::lower_bound(room.begin(), end, each.cost);
+    std::int64_t const left = (tightest == end ? capacity : *tightest) - each.cost;
+    if (tightest == end) { ++end; }
+    auto const place = std::lower_bound(room.begin(), tightest, left);
+    std::move_backward(place, tightest, tightest + 1);
+    *place = left;
+  }
+  return static_cast<std::size_t>(end - room.begin());
+}
 
 /// How many bags of one capacity all weights take.
 struct bags_needed {
@@ -42,9 +58,8 @@ struct bags_needed {
   auto scratch = memory.open();
   std::span<priced_sample> const heaviest_first = scratch.take<priced_sample>(weights.size());
   descending_order_into(heaviest_first, weights, memory);
-  packing_problem const problem{weights, heaviest_first, capacity};
-  return {packing_lower_bound(problem), best_fit_into(scratch.take<bag_id>(weights.size()), problem,
-                                                      room_tree(weights.size(), scratch))};
+  return {least_bins(heaviest_first, capacity),
+          best_fit_bins(heaviest_first, capacity, scratch.take<std::int64_t>(weights.size()))};
 }
 
 /// The most that any bag holds that item `item` fits.
@@ -95,7 +110,7 @@ struct bags_needed {
 /// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error tries.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
-/// Complexity  O(n log n); it allocates.
+/// Complexity  O(n log n + n m + n b) for the b bags that are enough; it allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
     std::string_view advice = "capped{longest_processing_time{}}")
