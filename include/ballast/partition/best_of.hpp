@@ -36,21 +36,17 @@ namespace ballast::inline v0 {
 /// Complexity  the policies, one after the other, and the bound; 4 n + 24 m bytes of scratch.
 template <partition_policy First, partition_policy... Others>
 struct best_of {
-  static_assert(!((detail::known_to_pad<First> || ... || detail::known_to_pad<Others>) &&
-                  (detail::known_to_pack<First> || ... || detail::known_to_pack<Others>)),
+  static constexpr detail::plan_kind kinds =
+      (detail::plan_kind_of<First> | ... | detail::plan_kind_of<Others>);
+  static_assert(!(kinds.pads() && kinds.packed),
                 "best_of compares plans of one kind, and some of its policies pad their batches "
                 "while others pack them: take the best of those that pad or of those that do not");
-  static_assert(
-      !((detail::known_to_pad_attention<First> || ... || detail::known_to_pad_attention<Others>) &&
-        ((detail::known_to_pad<First> && !detail::known_to_pad_attention<First>) || ... ||
-         (detail::known_to_pad<Others> && !detail::known_to_pad_attention<Others>))),
-      "best_of compares plans of one kind, and some of its policies pad whole samples while others "
-      "pad their attention alone");
-  static_assert(
-      !((detail::known_to_restrict<First> || ... || detail::known_to_restrict<Others>) &&
-        (detail::known_to_be_free<First> || ... || detail::known_to_be_free<Others>)),
-      "best_of compares plans of one kind, and some of its policies restrict their plans, "
-      "as equal_count does, while others do not");
+  static_assert(!(kinds.padded && kinds.attention_padded),
+                "best_of compares plans of one kind, and some of its policies pad whole samples "
+                "while others pad their attention alone");
+  static_assert(!(kinds.restricted && kinds.free),
+                "best_of compares plans of one kind, and some of its policies restrict their "
+                "plans, as equal_count does, while others do not");
 
   std::tuple<First, Others...> policies;
 
@@ -110,13 +106,13 @@ struct best_of {
   }
 
   [[nodiscard]] static constexpr batching batches()
-    requires detail::known_to_pad<First>
+    requires(detail::plan_kind_of<First>.pads())
   {
     return First::batches();
   }
   [[nodiscard]] constexpr batching batches() const { return batching_of(std::get<0>(policies)); }
   [[nodiscard]] static constexpr bool restricts()
-    requires detail::known_to_restrict<First>
+    requires(detail::plan_kind_of<First>.restricted)
   {
     return true;
   }

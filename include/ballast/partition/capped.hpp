@@ -85,7 +85,7 @@ struct capped {
   }
 
   [[nodiscard]] static constexpr bool restricts()
-    requires detail::known_to_restrict<Inner>
+    requires(detail::plan_kind_of<Inner>.restricted)
   {
     return true;
   }

@@ -129,35 +129,57 @@ concept partition_policy =
 
 namespace detail {
 
-// What the type of a policy says. Where batches() and restricts() are no static and constexpr
-// members, as those of any_policy, only its value does. (bool_constant: what is no constant is no
-// error here.)
-template <class P>
-concept known_to_pad =
-    requires { requires std::bool_constant<P::batches() != batching::packed>::value; };
-template <class P>
-concept known_to_pack = !requires(P const policy) { policy.batches(); } || requires {
-  requires std::bool_constant<P::batches() == batching::packed>::value;
+/// What the types of policies say of their plans. Where batches() or restricts() is no static and
+/// constexpr member, as those of any_policy, only a value says it, and the type neither.
+struct plan_kind {
+  bool packed = false;
+  bool padded = false;
+  bool attention_padded = false;
+  bool free = false;
+  bool restricted = false;
+
+  [[nodiscard]] constexpr bool pads() const noexcept { return padded || attention_padded; }
+
+  /// What either says.
+  friend constexpr plan_kind operator|(plan_kind a, plan_kind b) noexcept
+  {
+    return {a.packed || b.packed, a.padded || b.padded, a.attention_padded || b.attention_padded,
+            a.free || b.free, a.restricted || b.restricted};
+  }
 };
+
 template <class P>
-concept known_to_restrict = requires { requires std::bool_constant<P::restricts()>::value; };
+[[nodiscard]] consteval plan_kind make_plan_kind()
+{
+  plan_kind kind;
+  if constexpr (!requires(P const policy) { policy.batches(); }) {
+    kind.packed = true;
+  } else if constexpr (requires { typename std::integral_constant<batching, P::batches()>; }) {
+    kind.packed = P::batches() == batching::packed;
+    kind.padded = P::batches() == batching::padded;
+    kind.attention_padded = P::batches() == batching::attention_padded;
+  }
+  if constexpr (!requires(P const policy) { policy.restricts(); }) {
+    kind.free = true;
+  } else if constexpr (requires { typename std::bool_constant<P::restricts()>; }) {
+    kind.free = !P::restricts();
+    kind.restricted = P::restricts();
+  }
+  return kind;
+}
 template <class P>
-concept known_to_pad_attention =
-    requires { requires std::bool_constant<P::batches() == batching::attention_padded>::value; };
-template <class P>
-concept known_to_be_free = !requires(P const policy) { policy.restricts(); } ||
-                           requires { requires std::bool_constant<!P::restricts()>::value; };
+inline constexpr plan_kind plan_kind_of = make_plan_kind<P>();
 
 }  // namespace detail
 
 /// A policy whose type does not say that it pads its batches: one that exchanges of samples between
 /// bags can start from.
 template <class P>
-concept packed_policy = partition_policy<P> && !detail::known_to_pad<P>;
+concept packed_policy = partition_policy<P> && !detail::plan_kind_of<P>.pads();
 
 /// A policy whose type does not say that it chooses among some plans only.
 template <class P>
-concept unrestricted_policy = partition_policy<P> && !detail::known_to_restrict<P>;
+concept unrestricted_policy = partition_policy<P> && !detail::plan_kind_of<P>.restricted;
 
 /// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0
 /// where it proves nothing.

@@ -72,7 +72,7 @@ namespace ballast::inline v0 {
 ///             sample and twice per bag.
 template <class Inner = longest_processing_time>
 struct refine {
-  static_assert(!detail::known_to_pad<Inner>,
+  static_assert(!detail::plan_kind_of<Inner>.pads(),
                 "refine exchanges samples of packed bags, and its inner policy pads them: use that "
                 "policy by itself");
 
