@@ -27,9 +27,9 @@ struct in_turn {  // a policy: the heaviest sample to the first bag, the next to
                   std::span<bag_id> owner, workspace&) const
   {
     for (std::size_t bag = 0; auto const& each : problem.heaviest_first) {
-      tokens const length = problem.lengths[to_index(each.sample)];
-      while (!problem.fits(length, problem.gpus[bag])) { bag = (bag + 1) % loads.size(); }
-      owner[to_index(each.sample)] = to_id<bag_id>(bag);
+      std::size_t const sample = to_index(each.sample);
+      while (!problem.fits(sample, bag)) { bag = (bag + 1) % loads.size(); }
+      owner[sample] = to_id<bag_id>(bag);
       loads[bag] += each.cost;
       bag = (bag + 1) % loads.size();
     }

@@ -161,7 +161,7 @@ TEST(Capped, FindsAPlanWhereverThereIsOne)  // Ensures (1) to (5)
       std::size_t const bag = to_index(plan.owner[sample]);
       if (bag == bags) { continue; }
       ASSERT_TRUE(
-          ballast::partition_problem::fits(given.step.lengths[sample], given.step.gpus[bag]));
+          ballast::partition_problem::splits(given.step.lengths[sample], given.step.gpus[bag]));
       held[bag] += given.weights[sample];
       loads[bag] += given.step.costs[sample];
     }

@@ -90,17 +90,17 @@ TEST(Place, AnswersWhatThePolicyHasProven)
 
 TEST(PartitionProblem, LetsASampleIntoBagsWithNoMoreGpusThanItHasTokens)
 {
-  EXPECT_TRUE(partition_problem::fits(4, 4));
-  EXPECT_TRUE(partition_problem::fits(5, 4));
-  EXPECT_FALSE(partition_problem::fits(3, 4));
-  EXPECT_FALSE(partition_problem::fits(1, 2));
-  EXPECT_TRUE(partition_problem::fits(1, 1));
+  EXPECT_TRUE(partition_problem::splits(4, 4));
+  EXPECT_TRUE(partition_problem::splits(5, 4));
+  EXPECT_FALSE(partition_problem::splits(3, 4));
+  EXPECT_FALSE(partition_problem::splits(1, 2));
+  EXPECT_TRUE(partition_problem::splits(1, 1));
 }
 
 TEST(PartitionProblem, LetsASampleWithoutTokensInEverywhere)
 {
-  EXPECT_TRUE(partition_problem::fits(0, 1));
-  EXPECT_TRUE(partition_problem::fits(0, 8));
+  EXPECT_TRUE(partition_problem::splits(0, 1));
+  EXPECT_TRUE(partition_problem::splits(0, 8));
 }
 
 TEST(PartitionProblem, SaysWhichTokensLieInWhichBag)

@@ -309,9 +309,7 @@ struct contiguous_chunks {
   {
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       std::size_t bag = sample * loads.size() / owner.size();
-      while (!ballast::partition_problem::fits(problem.lengths[sample], problem.gpus[bag])) {
-        bag = (bag + 1) % loads.size();
-      }
+      while (!problem.fits(sample, bag)) { bag = (bag + 1) % loads.size(); }
       owner[sample] = ballast::to_id<ballast::bag_id>(bag);
       loads[bag] += problem.costs[sample];
     }

@@ -42,9 +42,7 @@ struct snake_order {
       auto const [cost, sample] = problem.heaviest_first[dealt];
       bool const forth = dealt / bags % 2 == 0;
       std::size_t bag = forth ? dealt % bags : bags - 1 - dealt % bags;
-      while (!problem.fits(problem.lengths[to_index(sample)], problem.gpus[bag])) {
-        bag = bag + 1 == bags ? 0 : bag + 1;
-      }
+      while (!problem.fits(to_index(sample), bag)) { bag = bag + 1 == bags ? 0 : bag + 1; }
       loads[bag] += cost;
       owner[to_index(sample)] = to_id<bag_id>(bag);
     }

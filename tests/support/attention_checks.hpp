@@ -152,7 +152,7 @@ struct attention_problem {
       return;
     }
     for (std::size_t bag = 0; bag < starts.size(); ++bag) {
-      if (!ballast::partition_problem::fits(of.step.lengths[sample], of.step.gpus[bag])) {
+      if (!ballast::partition_problem::splits(of.step.lengths[sample], of.step.gpus[bag])) {
         continue;
       }
       owner[sample] = ballast::to_id<ballast::bag_id>(bag);
@@ -176,8 +176,8 @@ void expect_valid_attention_plans(Policy const& policy, std::uint64_t seed)
     auto const plan = problem.of.plan(policy);
     ASSERT_TRUE(plan) << plan.error().message;
     for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-      ASSERT_TRUE(ballast::partition_problem::fits(step.lengths[sample],
-                                                   step.gpus[to_index(plan->owner[sample])]));
+      ASSERT_TRUE(ballast::partition_problem::splits(step.lengths[sample],
+                                                     step.gpus[to_index(plan->owner[sample])]));
     }
     ASSERT_EQ(plan->loads, problem.of.loads_of(plan->owner));
     ASSERT_EQ(plan->attention, problem.of.attention);

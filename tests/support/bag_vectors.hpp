@@ -132,7 +132,7 @@ std::optional<ballast::ratio> best_in_bags(bag_vectors<D> const& step)
       return;
     }
     for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-      if (!ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag])) { continue; }
+      if (!ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag])) { continue; }
       if (limited && room[bag] < step.weights[sample]) { continue; }
       bool apart = false;
       for (std::size_t other = 0; !step.together.empty() && other < sample; ++other) {
@@ -170,7 +170,7 @@ void expect_kept_in_bags(bag_vectors<D> const& step, std::vector<Id> const& owne
     std::size_t const bag = to_index(owner[sample]);
     if (!complete && bag == step.gpus.size()) { continue; }
     ASSERT_LT(bag, step.gpus.size());
-    EXPECT_TRUE(ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]));
+    EXPECT_TRUE(ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]));
     held[bag] += step.weights[sample];
     for (std::size_t d = 0; d < D; ++d) { recomputed[bag][d] += step.costs[sample][d]; }
     for (std::size_t other = 0; !step.together.empty() && other < sample; ++other) {

@@ -76,7 +76,7 @@ struct homed_step {
   }
   [[nodiscard]] bool fits(std::size_t sample, std::size_t bag) const
   {
-    return ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]);
+    return ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]);
   }
   [[nodiscard]] ballast::tokens moved(std::span<ballast::bag_id const> owner) const
   {

@@ -74,7 +74,7 @@ class padded_optimum {
       return;
     }
     for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-      if (!ballast::partition_problem::fits(step_.lengths[sample], step_.gpus[bag])) { continue; }
+      if (!ballast::partition_problem::splits(step_.lengths[sample], step_.gpus[bag])) { continue; }
       padded_bag const before = bags_[bag];
       bags_[bag].add(step_.costs[sample]);
       ballast::ratio const finish{loads_[bag] + bags_[bag].load(), step_.speed_of(bag)};
@@ -105,7 +105,7 @@ void expect_valid_padded_plans(Policy const& policy, std::uint64_t seed)
     for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
       std::size_t const bag = to_index(plan->owner[sample]);
       ASSERT_LT(bag, bags.size());
-      ASSERT_TRUE(ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]));
+      ASSERT_TRUE(ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]));
       bags[bag].add(step.costs[sample]);
     }
     for (std::size_t bag = 0; bag < bags.size(); ++bag) {

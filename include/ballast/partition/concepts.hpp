@@ -89,13 +89,19 @@ struct partition_problem {
 
   /// A bag splits its sequences over its GPUs and no GPU may get an empty chunk, so a sequence with
   /// fewer tokens than the bag has GPUs does not fit. A sequence of no tokens fits every bag.
+  [[nodiscard]] static constexpr bool splits(tokens length, std::uint32_t gpus) noexcept
+  {
+    return length == 0 || length >= static_cast<tokens>(gpus);
+  }
+
+  /// Whether the sample may go to the bag, which `splits` it.
   ///
   /// Where the bags admit short samples, these come with as many tokens as the smallest bag has
   /// GPUs: the least that fits. So every policy puts them into smallest bags, also one that was
   /// written without a thought of them, and by the same rule.
-  [[nodiscard]] static constexpr bool fits(tokens length, std::uint32_t gpus) noexcept
+  [[nodiscard]] constexpr bool fits(std::size_t sample, std::size_t bag) const noexcept
   {
-    return length == 0 || length >= static_cast<tokens>(gpus);
+    return splits(lengths[sample], gpus[bag]);
   }
 
  private:

@@ -57,7 +57,7 @@ struct cost_vector_problem {
   /// Whether the bag splits the sample, or has one GPU for it: see `partition_problem::fits`.
   [[nodiscard]] constexpr bool fits(std::size_t sample, std::size_t bag) const noexcept
   {
-    return gpus.empty() || partition_problem::fits(lengths[sample], gpus[bag]);
+    return gpus.empty() || partition_problem::splits(lengths[sample], gpus[bag]);
   }
 
   [[nodiscard]] constexpr bool one_speed() const noexcept
@@ -73,7 +73,7 @@ struct cost_vector_problem {
     if (gpus.empty()) { return true; }
     std::uint32_t const largest = *std::max_element(gpus.begin(), gpus.end());
     return std::all_of(lengths.begin(), lengths.end(), [largest](tokens length) {
-      return partition_problem::fits(length, largest);
+      return partition_problem::splits(length, largest);
     });
   }
 };

@@ -56,7 +56,7 @@ struct greedy_knapsack {
       for (detail::identical_bags& kind : bags.kinds()) {
         // The smallest bags take every sample, so lengths are looked up only where sizes differ.
         if (largest != nullptr &&
-            !partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) {
+            !partition_problem::splits(problem.lengths[to_index(sample)], kind.gpus)) {
           break;
         }
         if (largest == nullptr || kind.gpus > largest->gpus ||

@@ -116,7 +116,7 @@ struct longest_processing_time {
       detail::identical_bags* best = &bags.kinds().front();
       ratio best_finish{best->lightest().load + cost, best->speed};
       for (detail::identical_bags& kind : bags.kinds().subspan(1)) {
-        if (!partition_problem::fits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
+        if (!partition_problem::splits(problem.lengths[to_index(sample)], kind.gpus)) { break; }
         ratio const finish{kind.lightest().load + cost, kind.speed};
         if (finish < best_finish) {
           best = &kind;

@@ -89,9 +89,8 @@ struct started_bags {
     std::size_t place = 0;
     if (!one_size) {
       auto const usable =
-          std::partition_point(largest_first.begin(), largest_first.end(), [&](std::uint32_t bag) {
-            return !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
-          });
+          std::partition_point(largest_first.begin(), largest_first.end(),
+                               [&](std::uint32_t bag) { return !problem.fits(sample, bag); });
       place = static_cast<std::size_t>(usable - largest_first.begin());
     }
     work[place] += problem.costs[sample];

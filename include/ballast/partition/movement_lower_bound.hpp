@@ -57,9 +57,7 @@ namespace ballast::inline v0 {
     tokens most = 0;
     tokens second = 0;
     problem.for_each_home(sample, [&](bag_id bag, tokens length) {
-      if (!partition_problem::fits(problem.lengths[sample], problem.gpus[to_index(bag)])) {
-        return;
-      }
+      if (!problem.fits(sample, to_index(bag))) { return; }
       second = std::max(second, std::min(most, length));
       best = length > most ? bag : best;
       most = std::max(most, length);

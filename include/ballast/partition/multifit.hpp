@@ -169,7 +169,7 @@ struct multifit {
       if (place == order.size()) { return false; }
       std::uint32_t const gpus = problem.gpus[order[place]];
       // Bags before this one have no room, and those behind it are no smaller.
-      if (gpus > smallest && !partition_problem::fits(problem.lengths[to_index(sample)], gpus)) {
+      if (gpus > smallest && !partition_problem::splits(problem.lengths[to_index(sample)], gpus)) {
         return false;
       }
       rooms.take(place, cost);

@@ -29,10 +29,7 @@ struct round_robin {
     detail::expect_policy_arrays(problem, loads, owner);
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       std::size_t bag = sample % loads.size();
-      for (std::size_t tried = 1;
-           tried < loads.size() &&
-           !partition_problem::fits(problem.lengths[sample], problem.gpus[bag]);
-           ++tried) {
+      for (std::size_t tried = 1; tried < loads.size() && !problem.fits(sample, bag); ++tried) {
         bag = bag + 1 == loads.size() ? 0 : bag + 1;
       }
       loads[bag] += problem.costs[sample];

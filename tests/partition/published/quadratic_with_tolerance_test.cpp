@@ -57,7 +57,7 @@ std::vector<bag_id> scan_all_bags(ballast_test::instance const& step, tokens tol
     };
     std::size_t best = step.gpus.size();
     for (std::size_t bag = 0; bag < step.gpus.size(); ++bag) {
-      if (!ballast::partition_problem::fits(length, step.gpus[bag])) { continue; }
+      if (!ballast::partition_problem::splits(length, step.gpus[bag])) { continue; }
       if (best == step.gpus.size() || key(bag) < key(best)) { best = bag; }
     }
     sums[best] += length;

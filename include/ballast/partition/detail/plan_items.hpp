@@ -76,10 +76,9 @@ struct step_samples {
                     " without a bag");
     BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
                     " of ", bags);
-    BALLAST_EXPECTS(partition_problem::fits(problem.lengths[sample], problem.gpus[bag]),
-                    "the policy put sample ", items.sample_of(sample), " of ",
-                    problem.lengths[sample], " tokens in bag ", bag, " of ", problem.gpus[bag],
-                    " GPUs");
+    BALLAST_EXPECTS(problem.fits(sample, bag), "the policy put sample ", items.sample_of(sample),
+                    " of ", problem.lengths[sample], " tokens in bag ", bag, " of ",
+                    problem.gpus[bag], " GPUs");
     cost_units const cost = problem.costs[sample];
     cost_units const padded = batches == batching::packed   ? 0
                               : batches == batching::padded ? cost

@@ -106,7 +106,7 @@ struct conv_transformer_batches {
     for (auto const [length, sample] : filled.left) {
       detail::identical_bags* best = &shortest.kinds().front();
       for (detail::identical_bags& kind : shortest.kinds().subspan(1)) {
-        if (!partition_problem::fits(in_tokens.lengths[to_index(sample)], kind.gpus)) { break; }
+        if (!partition_problem::splits(in_tokens.lengths[to_index(sample)], kind.gpus)) { break; }
         if (sum_per_speed(kind) < sum_per_speed(*best)) { best = &kind; }
       }
       owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);

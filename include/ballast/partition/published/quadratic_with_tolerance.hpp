@@ -75,7 +75,7 @@ struct quadratic_with_tolerance {
       tokens const length = problem.lengths[to_index(sample)];
       std::span<packed_bag> heap = heaps.front();
       for (std::span<packed_bag> const other : heaps.subspan(1)) {
-        if (!partition_problem::fits(length, problem.gpus[other.front().index])) { break; }
+        if (!problem.fits(to_index(sample), other.front().index)) { break; }
         if (goes_after(heap.front(), other.front())) { heap = other; }
       }
       std::pop_heap(heap.begin(), heap.end(), goes_after);

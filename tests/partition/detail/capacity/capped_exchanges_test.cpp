@@ -76,7 +76,7 @@ ratio best_of_all(capped_plan const& plan, capped_exchanges const& moves, std::s
   auto const& step = plan.given.step;
   ratio best = later_finish(moves, late, early, 0);
   auto const fits = [&](std::size_t sample, std::size_t bag) {
-    return ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]);
+    return ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]);
   };
   std::size_t const samples = plan.owner.size();
   for (std::size_t x = 0; x < samples; ++x) {

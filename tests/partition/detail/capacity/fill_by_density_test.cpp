@@ -81,7 +81,7 @@ TEST(FillByDensity, KeepsToCapacitiesAndFits)  // Ensures (1) (2)
       std::size_t const bag = to_index(plan.owner[sample]);
       placed = placed && bag < 4;
       if (bag == 4) { continue; }
-      ASSERT_TRUE(ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]));
+      ASSERT_TRUE(ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]));
       weighs[bag] += weights[sample];
       costs[bag] += step.costs[sample];
     }

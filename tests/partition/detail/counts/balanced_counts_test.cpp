@@ -95,7 +95,7 @@ bool possible(std::vector<tokens> const& lengths, std::vector<std::uint32_t> con
     }
     return places <=
            static_cast<std::uint64_t>(std::ranges::count_if(lengths, [size](tokens length) {
-             return ballast::partition_problem::fits(length, size);
+             return ballast::partition_problem::splits(length, size);
            }));
   });
 }

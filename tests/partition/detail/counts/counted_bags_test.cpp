@@ -50,8 +50,8 @@ TEST(CountedBags, HoldWhatWasAskedOfSamplesThatFit)  // Ensures (1)
       EXPECT_TRUE(heaviest_first(filled[bag]));
       cost_units load = starting[bag];
       for (auto const [cost, sample] : filled[bag]) {
-        EXPECT_TRUE(ballast::partition_problem::fits(given.step.lengths[to_index(sample)],
-                                                     given.step.gpus[bag]));
+        EXPECT_TRUE(ballast::partition_problem::splits(given.step.lengths[to_index(sample)],
+                                                       given.step.gpus[bag]));
         EXPECT_EQ(cost, given.step.costs[to_index(sample)]);
         EXPECT_EQ(to_index(owner[to_index(sample)]), bag);
         load += cost;

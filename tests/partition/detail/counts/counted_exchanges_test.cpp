@@ -56,10 +56,10 @@ ratio best_of_all_swaps(ballast_test::direct_problem const& given, counted_bags 
   ratio best = later_finish(plan, a, b, 0);
   for (auto const x : bags[a]) {
     for (auto const y : bags[b]) {
-      bool const fits = ballast::partition_problem::fits(given.step.lengths[to_index(x.sample)],
-                                                         given.step.gpus[b]) &&
-                        ballast::partition_problem::fits(given.step.lengths[to_index(y.sample)],
-                                                         given.step.gpus[a]);
+      bool const fits = ballast::partition_problem::splits(given.step.lengths[to_index(x.sample)],
+                                                           given.step.gpus[b]) &&
+                        ballast::partition_problem::splits(given.step.lengths[to_index(y.sample)],
+                                                           given.step.gpus[a]);
       if (fits) { best = std::min(best, later_finish(plan, a, b, x.cost - y.cost)); }
     }
   }
@@ -82,8 +82,8 @@ TEST(CountedExchanges, FindTheBestSwapOfAll)
       auto const x = static_cast<std::uint32_t>(random.below(filled[0].size()));
       auto const y = static_cast<std::uint32_t>(random.below(filled[1].size()));
       auto const fits = [&](ballast::priced_sample item, std::size_t bag) {
-        return ballast::partition_problem::fits(step.lengths[to_index(item.sample)],
-                                                step.gpus[bag]);
+        return ballast::partition_problem::splits(step.lengths[to_index(item.sample)],
+                                                  step.gpus[bag]);
       };
       if (fits(filled[0][x], 1) && fits(filled[1][y], 0)) { filled.swap(0, {&x, 1}, 1, {&y, 1}); }
     }
@@ -165,8 +165,8 @@ TEST(SwapExtremes, EvensOutWithoutChangingCounts)  // Ensures (1) (2)
     for (std::size_t sample = 0; sample < owner.size(); ++sample) {
       std::size_t const bag = to_index(owner[sample]);
       loads[bag] += bags.given.step.costs[sample];
-      EXPECT_TRUE(ballast::partition_problem::fits(bags.given.step.lengths[sample],
-                                                   bags.given.step.gpus[bag]));
+      EXPECT_TRUE(ballast::partition_problem::splits(bags.given.step.lengths[sample],
+                                                     bags.given.step.gpus[bag]));
     }
     EXPECT_EQ(loads, bags.loads);
   }

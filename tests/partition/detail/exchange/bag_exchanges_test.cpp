@@ -51,7 +51,7 @@ struct two_filled_bags {
     for (std::size_t sample = 0; sample < costs.size(); ++sample) {
       std::size_t const bag = to_index(owner[sample]);
       recomputed[bag] += costs[sample];
-      EXPECT_TRUE(ballast::partition_problem::fits(lengths[sample], gpus[bag]));
+      EXPECT_TRUE(ballast::partition_problem::splits(lengths[sample], gpus[bag]));
     }
     EXPECT_EQ(loads, recomputed);
   }
@@ -78,7 +78,7 @@ TEST(BagExchanges, KeepLoadsOwnersAndLengthsRight)  // Ensures (1) (2)
     for (std::size_t sample = 0; sample < costs.size(); ++sample) {
       costs[sample] = random.between(0, 500);
       lengths[sample] = random.between(1, 5);
-      bool const fits = ballast::partition_problem::fits(lengths[sample], gpus[1]);
+      bool const fits = ballast::partition_problem::splits(lengths[sample], gpus[1]);
       bags[sample] = fits ? random.below(2) : 0;
     }
     two_filled_bags plan(costs, lengths, gpus, bags);

@@ -37,7 +37,7 @@ relieved relieve(ballast_test::instance const& step, ratio target, std::uint64_t
   std::vector<bag_id> owner;
   for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
     std::size_t bag = start.empty() ? 0 : start[sample];
-    while (!ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag])) { ++bag; }
+    while (!ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag])) { ++bag; }
     owner.push_back(ballast::to_id<bag_id>(bag));
     result.loads[bag] += step.costs[sample];
   }

@@ -29,7 +29,7 @@ struct task {
 
   [[nodiscard]] bool has_place(std::size_t sample, std::size_t bag) const
   {
-    return ballast::partition_problem::fits(lengths[sample], bags[bag].gpus) &&
+    return ballast::partition_problem::splits(lengths[sample], bags[bag].gpus) &&
            costs[sample] <= bags[bag].room;
   }
   [[nodiscard]] bool possible(std::size_t sample = 0)
@@ -61,7 +61,7 @@ completion search(task const& step, work_budget& nodes)
       std::size_t const bag = fill.owners()[sample];
       EXPECT_LT(bag, bags.size());
       if (testing::Test::HasFailure()) { return first; }
-      EXPECT_TRUE(ballast::partition_problem::fits(step.lengths[sample], bags[bag].gpus));
+      EXPECT_TRUE(ballast::partition_problem::splits(step.lengths[sample], bags[bag].gpus));
       bags[bag].room -= step.costs[sample];
     }
     for (open_bag const bag : bags) { EXPECT_GE(bag.room, 0); }

@@ -38,7 +38,7 @@ search_outcome search(ballast_test::instance const& step, std::vector<cost_units
   std::vector<bag_id> owner(step.costs.size());
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t bag = step.gpus.size() - 1;
-    while (!ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag])) { --bag; }
+    while (!ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag])) { --bag; }
     owner[sample] = ballast::to_id<bag_id>(bag);
     loads[bag] += step.costs[sample];
   }
@@ -49,7 +49,7 @@ search_outcome search(ballast_test::instance const& step, std::vector<cost_units
   std::vector<cost_units> recomputed = starts;
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
-    EXPECT_TRUE(ballast::partition_problem::fits(step.lengths[sample], step.gpus[bag]));
+    EXPECT_TRUE(ballast::partition_problem::splits(step.lengths[sample], step.gpus[bag]));
     recomputed[bag] += step.costs[sample];
   }
   EXPECT_EQ(loads, recomputed);

@@ -97,9 +97,7 @@ class bags_with_room {
     ratio best_finish;
     for (std::size_t bag = 0; bag < loads_.size(); ++bag) {
       std::int64_t const room = problem_.capacities[bag] - held_[bag];
-      if (room < weight || !partition_problem::fits(problem_.lengths[sample], problem_.gpus[bag])) {
-        continue;
-      }
+      if (room < weight || !problem_.fits(sample, bag)) { continue; }
       ratio const finish{loads_[bag] + problem_.costs[sample], problem_.speeds[bag]};
       bool const better =
           best == loads_.size() ||

@@ -68,8 +68,7 @@ inline bool fill_by_density(partition_problem const& problem, bags_with_room con
     cost_units const cost = problem.costs[sample];
     std::int64_t const weight = problem.weights[sample];
     auto const is_too_full = [&](bag_rooms const& bag) {
-      return bag.load < cost || bag.weight < weight ||
-             !partition_problem::fits(problem.lengths[sample], problem.gpus[bag.index]);
+      return bag.load < cost || bag.weight < weight || !problem.fits(sample, bag.index);
     };
     for (auto waiting = last; waiting != heap.end(); ++waiting) {
       if (is_too_full(*waiting)) { continue; }

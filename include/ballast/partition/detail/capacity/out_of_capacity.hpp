@@ -68,9 +68,7 @@ struct bags_needed {
 {
   std::int64_t most = 0;
   for (std::size_t bag = 0; bag < problem.capacities.size(); ++bag) {
-    if (partition_problem::fits(problem.lengths[item], problem.gpus[bag])) {
-      most = std::max(most, problem.capacities[bag]);
-    }
+    if (problem.fits(item, bag)) { most = std::max(most, problem.capacities[bag]); }
   }
   return most;
 }

@@ -93,7 +93,7 @@ inline bool search_all_fillings(partition_problem const& problem, bags_with_room
   std::uint32_t const largest = *std::max_element(problem.gpus.begin(), problem.gpus.end());
   bool const all_fit =
       std::all_of(problem.lengths.begin(), problem.lengths.end(),
-                  [largest](tokens length) { return partition_problem::fits(length, largest); });
+                  [largest](tokens length) { return partition_problem::splits(length, largest); });
   std::span<open_bag> const open = scratch.take<open_bag>(problem.capacities.size());
   uint128 rooms = 0;
   for (std::size_t bag = 0; bag < open.size(); ++bag) {

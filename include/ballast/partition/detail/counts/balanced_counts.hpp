@@ -57,7 +57,7 @@ inline void balanced_counts_into(std::span<std::uint32_t> counts, partition_prob
     for (tokens const length : problem.lengths) {
       auto const usable = std::partition_point(
           largest_first.begin(), largest_first.end(),
-          [&](std::uint32_t bag) { return !partition_problem::fits(length, problem.gpus[bag]); });
+          [&](std::uint32_t bag) { return !partition_problem::splits(length, problem.gpus[bag]); });
       ++fitting[static_cast<std::size_t>(usable - largest_first.begin()) + 1];
     }
     for (std::size_t place = 0; place < bags; ++place) { fitting[place + 1] += fitting[place]; }

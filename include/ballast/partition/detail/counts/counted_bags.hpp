@@ -145,7 +145,7 @@ class counted_bags {
                                                 tokens length) noexcept
   {
     std::size_t kind = kinds.size() - 1;
-    while (!partition_problem::fits(length, kinds[kind].gpus)) { --kind; }
+    while (!partition_problem::splits(length, kinds[kind].gpus)) { --kind; }
     return kind;
   }
 

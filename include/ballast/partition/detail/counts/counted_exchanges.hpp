@@ -79,7 +79,7 @@ class counted_exchanges {
     work_.spend(giving.size() + taking.size());
     bool const one_size = problem_.gpus[late] == problem_.gpus[early];
     auto const may_move = [this](priced_sample member, std::size_t bag) {
-      return partition_problem::fits(problem_.lengths[to_index(member.sample)], problem_.gpus[bag]);
+      return problem_.fits(to_index(member.sample), bag);
     };
     swapped_places const best =
         nearest_swap(*this, late, early, giving, taking, [&](std::size_t given, std::size_t taken) {
@@ -111,7 +111,7 @@ class counted_exchanges {
       for (std::size_t left = members.size(); left > 0 && size < most;
            left -= std::min(left, stride)) {
         priced_sample const member = members[left - 1];
-        if (!partition_problem::fits(problem.lengths[to_index(member.sample)], gpus_of_other)) {
+        if (!partition_problem::splits(problem.lengths[to_index(member.sample)], gpus_of_other)) {
           continue;
         }
         places[size] = static_cast<std::uint32_t>(left - 1);

@@ -56,7 +56,7 @@ class bag_contents {
   [[nodiscard]] bool fits(rank sample, std::size_t bag) const noexcept
   {
     std::size_t const number = to_index(problem_.heaviest_first[sample].sample);
-    return partition_problem::fits(problem_.lengths[number], problem_.gpus[bag]);
+    return problem_.fits(number, bag);
   }
 
   /// From this sample of `from` on, the lightest that may move to bag `to`, or none. Each that may

@@ -202,8 +202,7 @@ class limited_bags {
  private:
   [[nodiscard]] bool fits(std::uint32_t sample, std::uint32_t bag) const noexcept
   {
-    return partition_problem::fits(problem_.lengths[to_index(samples_[sample].id)],
-                                   problem_.gpus[bag]);
+    return problem_.fits(to_index(samples_[sample].id), bag);
   }
 
   [[nodiscard]] tokens tokens_at(std::uint32_t sample, std::uint32_t bag) const noexcept

@@ -159,7 +159,7 @@ class padded_filling {
       tokens const length = problem.lengths[to_index(problem.heaviest_first[place].sample)];
       auto const fitting =
           std::partition_point(sizes_.begin(), sizes_.end(), [length](bags_of_size const& size) {
-            return !partition_problem::fits(length, size.gpus);
+            return !partition_problem::splits(length, size.gpus);
           });
       size_of[place] = static_cast<std::uint32_t>(fitting - sizes_.begin());
       ++first[size_of[place] + 1];

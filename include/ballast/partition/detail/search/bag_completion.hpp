@@ -168,7 +168,9 @@ class bag_completion {
       if (owners_[place] < position()) { continue; }
       owners_[place] = nobody();
       auto const [cost, sample] = samples_[place];
-      if (partition_problem::fits(lengths_[to_index(sample)], gpus)) { fillings_.add(place, cost); }
+      if (partition_problem::splits(lengths_[to_index(sample)], gpus)) {
+        fillings_.add(place, cost);
+      }
     }
     fillings_.sum_up();
     nodes.spend(fillings_.places().size());

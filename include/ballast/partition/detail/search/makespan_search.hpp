@@ -47,7 +47,7 @@ class makespan_search {
   {
     std::uint32_t const largest = *std::max_element(problem.gpus.begin(), problem.gpus.end());
     for (priced_sample const each : samples_) {
-      short_samples_ |= !partition_problem::fits(problem.lengths[to_index(each.sample)], largest);
+      short_samples_ |= !partition_problem::splits(problem.lengths[to_index(each.sample)], largest);
     }
   }
 

@@ -136,7 +136,7 @@ class earliest_vectors {
     std::int64_t const weight = problem_.weights.empty() ? 0 : problem_.weights[sample];
     return nodes_[at].room >= weight &&
            (problem_.gpus.empty() ||
-            partition_problem::fits(problem_.lengths[sample], nodes_[at].fewest_gpus));
+            partition_problem::splits(problem_.lengths[sample], nodes_[at].fewest_gpus));
   }
 
   [[nodiscard]] ratio finish(std::size_t at, std::size_t sample) const noexcept

@@ -142,7 +142,7 @@ class attention_exchanges {
 
   [[nodiscard]] bool fits(std::uint32_t place, std::size_t bag) const noexcept
   {
-    return partition_problem::fits(problem_.lengths[items_[place].sample], problem_.gpus[bag]);
+    return problem_.fits(items_[place].sample, bag);
   }
 
   /// The largest attention part in a bag without one of its items.

@@ -94,7 +94,7 @@ class attention_filling {
  private:
   [[nodiscard]] bool fits(attention_item const& item, std::uint32_t bag) const noexcept
   {
-    return partition_problem::fits(problem_.lengths[item.sample], problem_.gpus[bag]);
+    return problem_.fits(item.sample, bag);
   }
 
   /// The first place from here on where packed work up to some place is so little.

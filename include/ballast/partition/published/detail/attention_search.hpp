@@ -72,10 +72,7 @@ class attention_search {
     if (room_before(best) < unplaced) { return; }
     attention_item const& item = items_[next];
     for (std::size_t bag = 0; bag < bags_.size() && work > 0; ++bag) {
-      if (!partition_problem::fits(problem_.lengths[item.sample], problem_.gpus[bag]) ||
-          like_an_earlier_one(bag)) {
-        continue;
-      }
+      if (!problem_.fits(item.sample, bag) || like_an_earlier_one(bag)) { continue; }
       --work;
       batch const before = bags_[bag];
       batch& with = bags_[bag];
