@@ -35,17 +35,12 @@ void expect_tightest_bins(Bins bins, std::size_t count, std::int64_t capacity, s
       continue;
     }
     auto const expected = oracle.lower_bound(value);
-    ballast::bag_id bin{};
-    std::int64_t room = -1;
-    bool const found = bins.take_tightest(value, bin, room);
-    ASSERT_EQ(found, expected != oracle.end()) << "step " << step;
-    if (!found) {
-      ASSERT_EQ(room, -1) << "step " << step;
-      continue;
-    }
-    ASSERT_EQ(room, expected->first) << "step " << step;
-    ASSERT_EQ(bin, expected->second.back()) << "step " << step;
-    outside.push_back(bin);
+    auto const taken = bins.take_tightest(value);
+    ASSERT_EQ(taken.has_value(), expected != oracle.end()) << "step " << step;
+    if (!taken) { continue; }
+    ASSERT_EQ(taken->room, expected->first) << "step " << step;
+    ASSERT_EQ(taken->bin, expected->second.back()) << "step " << step;
+    outside.push_back(taken->bin);
     expected->second.pop_back();
     if (expected->second.empty()) { oracle.erase(expected); }
   }

@@ -10,7 +10,6 @@
 #include <ballast/partition/packing/detail/room_tree.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -28,10 +27,9 @@ template <class Bins>
 {
   std::size_t opened = 0;
   for (auto const [weight, sample] : problem.heaviest_first) {
-    bag_id bin{};
-    std::int64_t room = problem.capacity;
-    if (!bins.take_tightest(weight, bin, room)) { bin = to_id<bag_id>(opened++); }
-    bins.put(bin, room - weight);
+    auto const open = bins.take_tightest(weight);
+    bag_id const bin = open ? open->bin : to_id<bag_id>(opened++);
+    bins.put(bin, (open ? open->room : problem.capacity) - weight);
     owner[to_index(sample)] = bin;
   }
   return opened;

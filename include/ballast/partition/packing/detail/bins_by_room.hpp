@@ -8,9 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
+
+/// A bin, and the weight that it can still take.
+struct bin_with_room {
+  bag_id bin;
+  std::int64_t room;
+};
 
 /// Bins by the room they have left, for capacities that can index an array: which of them has the
 /// least room that is enough?
@@ -41,18 +48,15 @@ class bins_by_room {
     rooms_.insert(place);
   }
 
-  /// Removes the bin with the least room of at least `weight` and says which it is and how much room
-  /// it has; false, and both are as they were, where there is none.
-  [[nodiscard]] bool take_tightest(std::int64_t weight, bag_id& bin, std::int64_t& room) noexcept
+  /// Removes the bin with the least room of at least `weight`, if there is one.
+  [[nodiscard]] std::optional<bin_with_room> take_tightest(std::int64_t weight) noexcept
   {
     std::size_t const place = rooms_.first_from(static_cast<std::size_t>(weight));
-    if (place == bit_hierarchy::none) { return false; }
+    if (place == bit_hierarchy::none) { return std::nullopt; }
     std::uint32_t const taken = last_[place];
     last_[place] = before_[taken];
     if (last_[place] == none) { rooms_.erase(place); }
-    bin = bag_id{taken};
-    room = static_cast<std::int64_t>(place);
-    return true;
+    return bin_with_room{bag_id{taken}, static_cast<std::int64_t>(place)};
   }
 
  private:

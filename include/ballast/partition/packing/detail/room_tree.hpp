@@ -5,9 +5,11 @@
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/partition/packing/detail/bins_by_room.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -58,9 +60,8 @@ class room_tree {
     nodes_[added].priority = priority;
   }
 
-  /// Removes the bin with the least room of at least `weight` and says which it is and how much room
-  /// it has; false, and both are as they were, where there is none.
-  [[nodiscard]] bool take_tightest(std::int64_t weight, bag_id& bin, std::int64_t& room) noexcept
+  /// Removes the bin with the least room of at least `weight`, if there is one.
+  [[nodiscard]] std::optional<bin_with_room> take_tightest(std::int64_t weight) noexcept
   {
     std::uint32_t* tightest = nullptr;
     for (std::uint32_t* slot = &root_; *slot != none;) {
@@ -68,7 +69,7 @@ class room_tree {
       if (at.room >= weight) { tightest = slot; }
       slot = at.room >= weight ? &at.less : &at.more;
     }
-    if (tightest == nullptr) { return false; }
+    if (tightest == nullptr) { return std::nullopt; }
     std::uint32_t const taken = *tightest;
     // The two trees below it become one in its place.
     std::uint32_t less = nodes_[taken].less;
@@ -81,9 +82,7 @@ class room_tree {
       top = *tightest;
     }
     *tightest = less != none ? less : more;
-    bin = bag_id{taken};
-    room = nodes_[taken].room;
-    return true;
+    return bin_with_room{bag_id{taken}, nodes_[taken].room};
   }
 
  private:
