@@ -14,6 +14,7 @@
 #include <ballast/topology/lay_out.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -231,6 +232,24 @@ TEST(Partition, TakesConstraintsInPlaceOfALength)
   EXPECT_EQ(plan_with(constraints)->owner, plan_with(std::identity{}, constraints)->owner);
   EXPECT_EQ(plan_with(constraints)->makespan, (ballast::ratio{12, 1}));
   EXPECT_EQ(plan_with()->makespan, (ballast::ratio{11, 1}));
+}
+
+TEST(Partition, TakesKeysOfEveryIntegerType)
+{
+  constexpr std::uint64_t large = std::uint64_t{1} << 63U;
+  auto const owners = [](auto const& keys) {
+    return partition(std::vector<tokens>{5, 6, 7, 4, 3}, one_gpu_bags(2), longest_processing_time{},
+                     std::identity{}, {.together = keys})
+        .value()
+        .owner;
+  };
+  auto const expected = owners(std::vector<std::int64_t>{1, -2, 1, 3, -2});
+  EXPECT_EQ(expected[0], expected[2]);
+  EXPECT_EQ(owners(std::vector<std::uint64_t>{large + 1, large, large + 1, 1, large}), expected);
+  EXPECT_EQ(owners(std::array<std::int8_t, 5>{1, -128, 1, 127, -128}), expected);
+  using ballast::rank_id;
+  std::array const ranks{rank_id{7}, rank_id{0}, rank_id{7}, rank_id{9}, rank_id{0}};
+  EXPECT_EQ(owners(std::span(ranks)), expected);
 }
 
 TEST(Partition, RefusesCostsThatOverflowOneByOneAndTogether)

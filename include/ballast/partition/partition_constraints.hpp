@@ -6,12 +6,68 @@
 #include <ballast/core/result.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 namespace ballast::inline v0 {
+
+namespace detail {
+
+/// A key in an array: an integer of up to 64 bits, or an identifier.
+template <class T>
+concept sample_key_reference =
+    (std::integral<std::remove_cvref_t<T>> || std::is_enum_v<std::remove_cvref_t<T>>) &&
+    sizeof(T) <= sizeof(std::int64_t);
+
+}  // namespace detail
+
+/// One key per sample, read where they are: in a vector, span or other array of integers or
+/// identifiers of any type. Keys say nothing but which samples have equal ones.
+///
+/// Expects     the array outlives the view.
+class sample_keys {
+ public:
+  sample_keys() noexcept = default;
+
+  template <class Array>
+    requires requires(Array const& keys) {
+      { *std::data(keys) } -> detail::sample_key_reference;
+      { std::size(keys) } -> std::convertible_to<std::size_t>;
+    }
+  sample_keys(Array const& keys) noexcept  // implicit: {.together = prompts}
+      : keys_(std::data(keys)),
+        size_(std::size(keys)),
+        read_(&read<std::remove_cvref_t<decltype(*std::data(keys))>>)
+  {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// Writes the keys as integers of 64 bits, of which those are equal that are equal here.
+  ///
+  /// Shapes      integers[size()].
+  void read_into(std::span<std::int64_t> integers) const noexcept
+  {
+    if (!empty()) { read_(keys_, integers); }
+  }
+
+ private:
+  template <class Key>
+  static void read(void const* keys, std::span<std::int64_t> integers) noexcept
+  {
+    auto const* next = static_cast<Key const*>(keys);
+    for (std::int64_t& integer : integers) { integer = static_cast<std::int64_t>(*next++); }
+  }
+
+  void const* keys_ = nullptr;
+  std::size_t size_ = 0;
+  void (*read_)(void const*, std::span<std::int64_t>) noexcept = nullptr;
+};
 
 /// What a plan has to keep to besides lengths, and where samples are now: all of it optional.
 ///
@@ -20,7 +76,7 @@ namespace ballast::inline v0 {
 /// Shapes      each array is empty or has one entry per sample, in sample order.
 struct partition_constraints {
   /// Samples with the same key stay in one bag, as the answers to one prompt.
-  std::span<std::int64_t const> together = {};
+  sample_keys together = {};
   /// The rank that holds each sample now, for policies that avoid movement and for plan.moved.
   std::span<rank_id const> home = {};
   /// A bag of G GPUs gets at most G times this weight: what its memory holds. The plan of a policy

@@ -7,6 +7,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
+#include <ballast/partition/partition_constraints.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -52,17 +53,19 @@ struct planned_items {
 /// that has tokens, since a bag splits each sample by itself. Its home is the bag that holds most
 /// of its tokens, of equals the first; its parts are the tokens in every bag that holds some.
 ///
-/// Shapes      keys[n], item_of[n].
-/// Ensures     (1) item_of[i] == item_of[j] exactly where keys[i] == keys[j]
+/// Shapes      together[n], item_of[n].
+/// Ensures     (1) item_of[i] == item_of[j] exactly where the keys of i and j are equal
 ///             (2) items are numbered by their first samples
 ///             (3) first_sample of an item is the first of its samples
 ///             (4) the parts of an item are in the order of bags, and each has tokens
-/// Complexity  O(n log n); up to 76 n bytes of scratch that the caller's frame keeps.
-inline planned_items join_samples(std::span<std::int64_t const> keys, planned_items const& samples,
+/// Complexity  O(n log n); up to 84 n bytes of scratch that the caller's frame keeps.
+inline planned_items join_samples(sample_keys const& together, planned_items const& samples,
                                   std::span<std::uint32_t> item_of, workspace::frame& scratch)
 {
-  std::size_t const count = keys.size();
+  std::size_t const count = together.size();
   BALLAST_EXPECTS(samples.costs.size() == count && item_of.size() == count);
+  std::span<std::int64_t> const keys = scratch.take<std::int64_t>(count);
+  together.read_into(keys);
   std::span<std::uint32_t> const by_key = scratch.take<std::uint32_t>(count);
   std::iota(by_key.begin(), by_key.end(), std::uint32_t{0});
   std::sort(by_key.begin(), by_key.end(), [keys](std::uint32_t a, std::uint32_t b) {
