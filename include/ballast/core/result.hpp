@@ -100,7 +100,7 @@ using result = tl::expected<T, error>;
 template <class... Pieces>
   requires(sizeof...(Pieces) > 0)
 [[nodiscard, gnu::cold]] tl::unexpected<error> fail(error_code code, std::size_t position,
-                                                    Pieces... pieces)
+                                                    Pieces const&... pieces)
 {
   return tl::unexpected<error>(error{code, position, detail::concat_pieces({pieces...})});
 }

@@ -24,10 +24,8 @@ namespace ballast::inline v0::detail {
 /// The same, of pieces that are written as those of BALLAST_EXPECTS:
 ///
 ///     concat("bag ", bag, " of ", gpus, " GPUs")
-///
-/// They are values, so that calls with literals of other lengths are one function.
 template <class... Pieces>
-[[nodiscard, gnu::cold]] std::string concat(Pieces... pieces)
+[[nodiscard, gnu::cold]] std::string concat(Pieces const&... pieces)
 {
   return concat_pieces({pieces...});
 }

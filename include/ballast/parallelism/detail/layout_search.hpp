@@ -74,6 +74,7 @@ class layout_search {
       std::uint32_t microbatches;
     };
     std::vector<start> starts;
+    starts.reserve(counts.size());
     for (std::uint32_t const count : counts) {
       starts.push_back({bounds_.least_step(count), count});
     }

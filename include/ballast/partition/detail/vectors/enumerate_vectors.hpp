@@ -11,7 +11,6 @@
 #include <ballast/partition/cost_vector.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/vectors/place_vectors_within_capacity.hpp>
 #include <ballast/partition/priced_sample.hpp>
 
 #include <algorithm>
