@@ -4,7 +4,6 @@
 
 #include <ballast/core/ids.hpp>
 
-#include <cstddef>
 #include <utility>
 #include <vector>
 

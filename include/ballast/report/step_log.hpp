@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -141,15 +141,15 @@ class step_log {
 
   [[nodiscard]] result<void> write_line()
   {
-    ssize_t written = -1;
+    std::ptrdiff_t written = -1;
     do {
       written = write(descriptor_, line_.data(), line_.size());
     } while (written < 0 && errno == EINTR);
-    if (written == static_cast<ssize_t>(line_.size())) { return {}; }
+    if (written == static_cast<std::ptrdiff_t>(line_.size())) { return {}; }
     if (written < 0) { return refuse(); }
     // Part of the line found room. It is taken back unless somebody has written behind it.
     struct stat now{};
-    off_t const end = lseek(descriptor_, 0, SEEK_CUR);
+    auto const end = lseek(descriptor_, 0, SEEK_CUR);
     if (fstat(descriptor_, &now) == 0 && S_ISREG(now.st_mode) && now.st_size == end) {
       (void)!ftruncate(descriptor_, end - written);
     }
@@ -163,12 +163,13 @@ class step_log {
     struct stat now{};
     if (fstat(descriptor_, &now) != 0 || !S_ISREG(now.st_mode)) { return {}; }
     std::string tail;  // behind the last end of a line
-    off_t begin = now.st_size;
+    std::int64_t begin = now.st_size;
     while (begin > 0) {
       std::array<char, 1 << 16> chunk;  // filled by pread before it is read
-      off_t const from =
-          begin > static_cast<off_t>(chunk.size()) ? begin - static_cast<off_t>(chunk.size()) : 0;
-      ssize_t read = -1;
+      std::int64_t const from = begin > static_cast<std::int64_t>(chunk.size())
+                                    ? begin - static_cast<std::int64_t>(chunk.size())
+                                    : 0;
+      std::ptrdiff_t read = -1;
       do {
         read = pread(descriptor_, chunk.data(), static_cast<std::size_t>(begin - from), from);
       } while (read < 0 && errno == EINTR);
@@ -185,7 +186,7 @@ class step_log {
       return fail(error_code::unwritable, 0, path_,
                   ": its last line is no line of a step log; name another file");
     }
-    if (ftruncate(descriptor_, now.st_size - static_cast<off_t>(tail.size())) != 0) {
+    if (ftruncate(descriptor_, now.st_size - static_cast<std::int64_t>(tail.size())) != 0) {
       return refuse();
     }
     return {};
