@@ -1,4 +1,4 @@
-#include <ballast/interop/least_node_traffic.hpp>  // first: proves it is self-contained
+#include "least_node_traffic.hpp"  // defines: ballast_test::least_node_traffic
 
 #include "../support/trials.hpp"
 
@@ -20,6 +20,7 @@ namespace {
 
 using ballast::bag_id;
 using ballast::tokens;
+using ballast_test::least_node_traffic;
 using ballast_test::node_job;
 
 // What all ranks send to other nodes, if the samples go where `owner` says.
