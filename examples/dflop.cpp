@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // DFLOP (H. An et al., arXiv 2603.25120), whole: a layout for each module, chosen from profiles and
-// data, and a scheduler that plans every batch while the last one runs, so that all microbatches take
-// about as long in the encoder as in the LLM. Steps in simulation on 64 GPUs, of the best layout with one
-// tp and dp for all modules, of the best of all, and of the best with the scheduler, beside the paper's
-// 1.2 to 3.6 times; and how much less GPUs are idle with the scheduler, beside the 82 to 84 % of its
-// Figure 13: dflop ONE.csv SEVERAL.csv VIDEO.csv, the first with columns width, height and
-// caption_tokens_sum, the second with text_tokens and image_dims, the third with text_tokens,
-// answer_tokens and frame_count.
+// data, and a scheduler that plans every batch while the last one runs, so that all microbatches
+// take about as long in the encoder as in the LLM. Steps in simulation on 64 GPUs, of the best
+// layout with one tp and dp for all modules, of the best of all, and of the best with the
+// scheduler, beside the paper's 1.2 to 3.6 times; and how much less GPUs are idle with the
+// scheduler, beside the 82 to 84 % of its Figure 13: dflop ONE.csv SEVERAL.csv VIDEO.csv, the first
+// with columns width, height and caption_tokens_sum, the second with text_tokens and image_dims,
+// the third with text_tokens, answer_tokens and frame_count.
 
 #include "common/dflop_models.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFLOP (H. An et al., arXiv 2603.25120): every module of a model has a parallelism of its own, chosen
-// from its profile and from what the data are to it. The best layout of one tp and one dp for all
-// modules, with the encoder as the first stages of the LLM's pipelines, beside the best of all, on 64
-// GPUs; both are simulated on the same real batches: dflop_layouts ONE.csv SEVERAL.csv VIDEO.csv, the
-// first with columns width, height and caption_tokens_sum, the second with text_tokens and image_dims,
-// the third with text_tokens, answer_tokens and frame_count. The paper has steps 1.2 to 3.6 times as
-// fast.
+// DFLOP (H. An et al., arXiv 2603.25120): every module of a model has a parallelism of its own,
+// chosen from its profile and from what the data are to it. The best layout of one tp and one dp
+// for all modules, with the encoder as the first stages of the LLM's pipelines, beside the best of
+// all, on 64 GPUs; both are simulated on the same real batches: dflop_layouts ONE.csv SEVERAL.csv
+// VIDEO.csv, the first with columns width, height and caption_tokens_sum, the second with
+// text_tokens and image_dims, the third with text_tokens, answer_tokens and frame_count. The paper
+// has steps 1.2 to 3.6 times as fast.
 
 #include "common/dflop_models.hpp"
 

@@ -1,10 +1,10 @@
-// DistTrain (Z. Zhang et al., SIGCOMM 2025): a vision encoder and an LLM get GPUs and a parallelism of
-// their own (disaggregated orchestration), brokers bring the encoder's output to the LLM's replicas,
-// the sequences of a step are spread over these (intra-microbatch reordering), and every replica puts
-// its microbatches in order (inter-microbatch reordering), so that no GPU waits for the few whose
-// encoder takes long. The LLM always takes equally long, since sequences have one length. Lengths are
-// drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns text_tokens and
-// visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
+// DistTrain (Z. Zhang et al., SIGCOMM 2025): a vision encoder and an LLM get GPUs and a parallelism
+// of their own (disaggregated orchestration), brokers bring the encoder's output to the LLM's
+// replicas, the sequences of a step are spread over these (intra-microbatch reordering), and every
+// replica puts its microbatches in order (inter-microbatch reordering), so that no GPU waits for
+// the few whose encoder takes long. The LLM always takes equally long, since sequences have one
+// length. Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
+// text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
 
 #include <ballast/comm.hpp>
 #include <ballast/cost.hpp>
@@ -77,7 +77,8 @@ time_units shared(time_units all, std::uint32_t tp)
   return all * (20 + std::bit_width(tp) - 1) / (20 * tp);
 }
 
-// Both modules, and what they take of a mean sequence; 16 bytes a parameter, of which replicas share 12.
+// Both modules, and what they take of a mean sequence; 16 bytes a parameter, of which replicas
+// share 12.
 orchestration_problem problem_of(std::span<tokens const> sequences, model_times const& times_of)
 {
   tokens const mean =
@@ -194,7 +195,8 @@ struct step_tiles {
 };
 
 // [disttrain]
-// The replicas of the encoder send tiles through brokers to the replicas of the LLM, and get gradients.
+// The replicas of the encoder send tiles through brokers to the replicas of the LLM, and get
+// gradients.
 void exchange(process_grid const& grid, std::span<tokens const> step,
               std::span<sample_id const> by_replica)
 {
@@ -217,8 +219,8 @@ void exchange(process_grid const& grid, std::span<tokens const> step,
   });
 }
 
-// In random order, reordered over the replicas, and with the microbatches of a replica in order too:
-// by interval filling, and by search.
+// In random order, reordered over the replicas, and with the microbatches of a replica in order
+// too: by interval filling, and by search.
 std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vector<tokens> sequences,
                                 std::size_t microbatches)
 {

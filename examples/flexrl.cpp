@@ -2,9 +2,9 @@
 // FlexRL: every sequence is split to a degree of its own, long ones over many GPUs, short ones over
 // none, and a GPU works in several groups one after the other, exchanges under computation. The
 // frames of all videos are encoded wherever a GPU has time. Eight ranks train an encoder and a
-// language model of one block each; a single rank that computes all of it finds the same loss and the
-// same gradients. Videos are drawn, or read: flexrl VIDEO.csv, with columns video_tokens_qwen2vl and
-// text_tokens, of which one token in 64 is computed.
+// language model of one block each; a single rank that computes all of it finds the same loss and
+// the same gradients. Videos are drawn, or read: flexrl VIDEO.csv, with columns
+// video_tokens_qwen2vl and text_tokens, of which one token in 64 is computed.
 
 #include "common/phase_model.hpp"    // defines: block::{phase_model, pixels, parameters, values}
 #include "common/sharded_block.hpp"  // defines: block::sharded_block
@@ -37,7 +37,8 @@ using namespace ballast;
 
 constexpr block::shape shape{.query_heads = 8, .kv_heads = 2, .head_dim = 4};
 
-// FLOP of the block on cores of 1 GFLOP/s that copy 4 GB/s: q, k, v and out, there and back, in float64.
+// FLOP of the block on cores of 1 GFLOP/s that copy 4 GB/s: q, k, v and out, there and back, in
+// float64.
 constexpr sharding_cost cost{.work = "transformer:d=16,gamma=1"_cost,
                              .heads = shape.query_heads,
                              .kv_heads = shape.kv_heads,

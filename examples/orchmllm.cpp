@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830): every phase of a multimodal model is balanced
-// by itself, by the algorithm for how it batches, and outputs go from encoder to language model in one
-// exchange. Plans steps of 64 GPUs for three models; then eight ranks train a small one, and a single
-// rank that computes all of it finds the same sequences, to the bit, and the same gradients.
-// Lengths are drawn, or read: orchmllm IMAGES.csv AUDIO.csv, the first with columns text_tokens and
-// image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm train` only trains,
-// on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
+// OrchMLLM (B. Xiao, Y. Zheng et al., arXiv 2503.23830): every phase of a multimodal model is
+// balanced by itself, by the algorithm for how it batches, and outputs go from encoder to language
+// model in one exchange. Plans steps of 64 GPUs for three models; then eight ranks train a small
+// one, and a single rank that computes all of it finds the same sequences, to the bit, and the same
+// gradients. Lengths are drawn, or read: orchmllm IMAGES.csv AUDIO.csv, the first with columns
+// text_tokens and image_tokens_each, the second with audio_tokens_25hz and text_tokens. `orchmllm
+// train` only trains, on threads; `mpirun -np 8 orchmllm train mpi` over MPI, and prints the same.
 
 #include "common/gradient_sum.hpp"     // defines: block::sum_over_ranks
 #include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
@@ -98,8 +98,8 @@ struct outcome {
   std::uint64_t sequences = 0;  // changes with any bit of any sequence, not with who computes it
 };
 
-// The sum over this rank's sequences of a word for each, so that all ranks' sum is the same wherever
-// a sequence is computed.
+// The sum over this rank's sequences of a word for each, so that all ranks' sum is the same
+// wherever a sequence is computed.
 std::uint64_t digest_of(orchestrated_step const& step, rank_id rank, block::in sequences)
 {
   std::uint64_t sum = 0;
@@ -249,8 +249,8 @@ double show(char const* what, orchestrated_step const& step)
   return whole.ratio();
 }
 
-// Gigabytes of outputs in bf16 that ranks send, all together: gathered by all of them, through where
-// they were read, and straight to where they are needed.
+// Gigabytes of outputs in bf16 that ranks send, all together: gathered by all of them, through
+// where they were read, and straight to where they are needed.
 void show_bytes(model const& each, orchestrated_step const& step)
 {
   auto const machines = cluster_of(ranks).value();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mpirun -np 8 trainer_mpi: trains a transformer block over MPI, every step balanced over compute bags.
+// mpirun -np 8 trainer_mpi: trains a transformer block over MPI, every step balanced over compute
+// bags.
 
 #include "common/gradient_sum.hpp"       // defines: block::{sum_over_ranks, print_step}
 #include "common/step_reader.hpp"        // defines: block::step_reader

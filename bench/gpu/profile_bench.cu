@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer that `ballast profile` measures on a GPU, profiled, and 200 lengths of it predicted that
-// were not measured. The status is 1 where half of the predictions are off by more than 5 %.
+// The layer that `ballast profile` measures on a GPU, profiled, and 200 lengths of it predicted
+// that were not measured. The status is 1 where half of the predictions are off by more than 5 %.
 #include "../../examples/ballast/gpu/gpu_device.hpp"
 #include "../../examples/ballast/profile_check.hpp"
 #include "../../examples/ballast/profiled_module.hpp"

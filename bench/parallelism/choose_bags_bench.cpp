@@ -72,7 +72,8 @@ struct bag_job {
   }
 };
 
-// On 64 batches that nothing was fitted to or judged on: mean step / that of the best bags of one size.
+// On 64 batches that nothing was fitted to or judged on: mean step / that of the best bags of one
+// size.
 double over_uniform(bag_job const& job, bag_mix const& mix, std::vector<sample_batch> const& later)
 {
   auto const gpus = static_cast<std::uint32_t>(job.machines.gpus());
@@ -87,8 +88,8 @@ double over_uniform(bag_job const& job, bag_mix const& mix, std::vector<sample_b
 }
 
 // Fitted to eight batches and, with `judged`, judged on as many others as the command line takes.
-// `over_uniform` is that of the worst of four draws; `over_longer_search`, where nothing is judged: mean
-// step on the eight / that of a search with 64 times the work.
+// `over_uniform` is that of the worst of four draws; `over_longer_search`, where nothing is judged:
+// mean step on the eight / that of a search with 64 times the work.
 void choose(benchmark::State& state)
 {
   bag_job const job(static_cast<std::size_t>(state.range(0)));

@@ -12,8 +12,8 @@
 
 namespace {
 
-// DistTrain's models of 9B, 15B and 72B; the paper's planner takes 922, 641, 441 and 133 ms for these
-// numbers of GPUs and samples.
+// DistTrain's models of 9B, 15B and 72B; the paper's planner takes 922, 641, 441 and 133 ms for
+// these numbers of GPUs and samples.
 void orchestrate_model(benchmark::State& state, ballast::transformer_shape const& llm)
 {
   auto const problem =
@@ -49,8 +49,8 @@ BENCHMARK_CAPTURE(orchestrate_model, 72b, ballast::known_shape("llama3-70b"))
     ->Name("orchestrate/72b")
     ->Apply(rows_of_the_paper);
 
-// Orchestrations that are not what trying all of them finds: none. Up to three modules on one or two
-// kinds of up to 96 GPUs, frozen or not, with virtual stages and traffic.
+// Orchestrations that are not what trying all of them finds: none. Up to three modules on one or
+// two kinds of up to 96 GPUs, frozen or not, with virtual stages and traffic.
 void differs_from_all_orchestrations(benchmark::State& state)
 {
   double feasible = 0;

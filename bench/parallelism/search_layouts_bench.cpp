@@ -92,8 +92,8 @@ BENCHMARK(try_all)
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
 
-// Searches that do not return what trying all layouts returns: none. Batches of 64, 16 samples, both
-// estimates, the best three; every number of GPUs up to `gpus`, or that number alone.
+// Searches that do not return what trying all layouts returns: none. Batches of 64, 16 samples,
+// both estimates, the best three; every number of GPUs up to `gpus`, or that number alone.
 void differs_from_all(benchmark::State& state)
 {
   auto const last = state.range(0);

@@ -108,7 +108,8 @@ void equal_count(benchmark::State& state)
   state.counters["median_ms"] = milliseconds[drawn_steps / 2];
 }
 
-// Lengths that are cut leave several giants of one length in a step, which share the lightest samples.
+// Lengths that are cut leave several giants of one length in a step, which share the lightest
+// samples.
 BENCHMARK(equal_count)
     ->ArgNames({"samples", "bags", "sigma_x10", "work", "longest"})
     ->ArgsProduct({{1024, 4096}, {64}, {10, 15}, {1 << 17, 3'000'000}, {no_limit}})

@@ -187,8 +187,8 @@ void printed_interval(benchmark::State& state)
 }
 BENCHMARK(printed_interval)->Apply(padded_grid);
 
-// The same with its interval corrected, from the longest length to ceil(n / d) times it, and with the
-// batches made again at the end: over_optimum is against padded_batches.
+// The same with its interval corrected, from the longest length to ceil(n / d) times it, and with
+// the batches made again at the end: over_optimum is against padded_batches.
 void corrected_interval(benchmark::State& state)
 {
   auto const ranks = static_cast<std::size_t>(state.range(1));
@@ -239,8 +239,9 @@ void corrected_interval(benchmark::State& state)
 }
 BENCHMARK(corrected_interval)->Apply(padded_grid)->Unit(benchmark::kMicrosecond);
 
-// Batches that pad attention alone, sum l + lambda b max l^2. `gap` is how far the busiest bag is above
-// the certified bound of attention_padded_batches, in the mean over steps; lambda is 1 / linear.
+// Batches that pad attention alone, sum l + lambda b max l^2. `gap` is how far the busiest bag is
+// above the certified bound of attention_padded_batches, in the mean over steps; lambda is 1 /
+// linear.
 template <class Policy>
 void pad_attention(benchmark::State& state, Policy policy)
 {

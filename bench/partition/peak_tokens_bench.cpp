@@ -36,8 +36,8 @@ std::vector<tokens> trace_of(std::string const& file, std::string const& column)
   return drawn;
 }
 
-// Baseline: samples on the ranks that read them. `read` and `balanced` are the tokens of the fullest
-// of 64 ranks with 32 samples a rank, over the mean without padding; `batch_read` and
+// Baseline: samples on the ranks that read them. `read` and `balanced` are the tokens of the
+// fullest of 64 ranks with 32 samples a rank, over the mean without padding; `batch_read` and
 // `batch_balanced` the largest mini-batches, in samples a rank, with which no rank holds more than
 // `budget` times the mean of those 32. The time is that of both searches.
 template <class Policy>

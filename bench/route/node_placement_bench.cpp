@@ -57,9 +57,9 @@ struct planned_job {
   }
 };
 
-// The time is that of placing. Baseline: the plan as it is, `below_before` is how much less the rank
-// with most sends to other nodes; `gap` is how far that is above the certified bound, `worst_gap` of
-// all draws. bound_ms is what the bound takes.
+// The time is that of placing. Baseline: the plan as it is, `below_before` is how much less the
+// rank with most sends to other nodes; `gap` is how far that is above the certified bound,
+// `worst_gap` of all draws. bound_ms is what the bound takes.
 void place_by_node(benchmark::State& state)
 {
   auto const ranks = static_cast<std::size_t>(state.range(0));
@@ -110,8 +110,8 @@ BENCHMARK(place_by_node)
     ->Args({2560, 32})
     ->Unit(benchmark::kMillisecond);
 
-// The largest volume after plain exchanges: as long as one lowers it, the rank that sends most has a
-// bag of another node change places with one of its own, the first of those that help.
+// The largest volume after plain exchanges: as long as one lowers it, the rank that sends most has
+// a bag of another node change places with one of its own, the first of those that help.
 tokens after_plain_exchanges(ballast::placement const& read, ballast::partition_plan const& plan,
                              std::size_t ranks)
 {
@@ -159,10 +159,10 @@ tokens after_plain_exchanges(ballast::placement const& read, ballast::partition_
   return std::ranges::max(sent);
 }
 
-// Half images of COCO (visual tokens), half speech of LibriSpeech (audio tokens), from the folder that
-// BALLAST_DATA names, in one phase: 0 the vision encoder, 1 the audio encoder, 2 the language model.
-// Counters are volumes of the rank with most over that of the plan as it is: after place_by_node, of
-// the certified bound, after plain exchanges, and of least_movement.
+// Half images of COCO (visual tokens), half speech of LibriSpeech (audio tokens), from the folder
+// that BALLAST_DATA names, in one phase: 0 the vision encoder, 1 the audio encoder, 2 the language
+// model. Counters are volumes of the rank with most over that of the plan as it is: after
+// place_by_node, of the certified bound, after plain exchanges, and of least_movement.
 void place_modalities(benchmark::State& state)
 {
   constexpr std::size_t ranks = 128;

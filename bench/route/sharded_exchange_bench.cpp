@@ -43,8 +43,8 @@ constexpr std::size_t dim = 16;
 constexpr double step_seconds = 20e-3;  // of attention, if all GPUs are busy
 
 /// A step of 32 sequences over 8 GPUs, computed as a plan says. A GPU's attention is a sleep of the
-/// time that it is planned to take: the host is as free meanwhile as beside a kernel, and eight threads
-/// need no eight cores for it. What is exchanged is exchanged.
+/// time that it is planned to take: the host is as free meanwhile as beside a kernel, and eight
+/// threads need no eight cores for it. What is exchanged is exchanged.
 struct sharded_layer {
   ballast::device_groups groups{ballast::node_sizes::equal(1, gpus_of_step), gpus_of_step};
   std::vector<tokens> lengths = bench::lognormal_lengths(32, 1.2, 42);

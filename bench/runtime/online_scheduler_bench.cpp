@@ -60,8 +60,8 @@ std::vector<ballast::tokens> bench_sizes_of(std::size_t samples, std::uint64_t s
   return sizes;
 }
 
-// Steps that sleep while the next one is planned: how many hand-overs waited, and how far the largest
-// bucket is above the bound.
+// Steps that sleep while the next one is planned: how many hand-overs waited, and how far the
+// largest bucket is above the bound.
 void run_online(benchmark::State& state)
 {
   auto const samples = static_cast<std::size_t>(state.range(0));

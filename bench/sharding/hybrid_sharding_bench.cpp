@@ -91,9 +91,9 @@ void hybrid(benchmark::State& state)
 }
 BENCHMARK(hybrid)->Name("hybrid_sharding")->Apply(few_gpus_and_many);
 
-// What users have today: one degree for all sequences, in descending order on the least loaded group
-// with room. Degrees at which a step does not fit the memory count as failed. A sequence with fewer
-// tokens than the degree is split over fewer GPUs.
+// What users have today: one degree for all sequences, in descending order on the least loaded
+// group with room. Degrees at which a step does not fit the memory count as failed. A sequence with
+// fewer tokens than the degree is split over fewer GPUs.
 void one_degree(benchmark::State& state)
 {
   sharded_llama const step(1024, 8192);
@@ -169,8 +169,8 @@ void bucketing(benchmark::State& state)
 }
 BENCHMARK(bucketing)->Name("hybrid_sharding/bucketing")->Unit(benchmark::kMillisecond);
 
-// Plain local search from the best uniform degree, on small steps of all families: how often it ends
-// below the plan, and by how much at worst.
+// Plain local search from the best uniform degree, on small steps of all families: how often it
+// ends below the plan, and by how much at worst.
 void beside_plain(benchmark::State& state)
 {
   constexpr int small_steps = 400;

@@ -25,8 +25,8 @@ struct archive_closer {
   void operator()(archive* open) const noexcept { (void)archive_read_free(open); }
 };
 
-/// While it exists, libarchive can name members in UTF-8 on this thread: in the "C" locale, in which
-/// every program starts, it finds no name for those of zip archives outside ASCII.
+/// While it exists, libarchive can name members in UTF-8 on this thread: in the "C" locale, in
+/// which every program starts, it finds no name for those of zip archives outside ASCII.
 class utf8_names {
  public:
   utf8_names() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr))
@@ -47,8 +47,9 @@ class utf8_names {
   locale_t before_ = nullptr;
 };
 
-/// All kinds that hold files. Not archive_read_support_filter_all and its like: of those, mtree lists
-/// paths and brings the content of any file or pipe of this machine, and some filters run programs.
+/// All kinds that hold files. Not archive_read_support_filter_all and its like: of those, mtree
+/// lists paths and brings the content of any file or pipe of this machine, and some filters run
+/// programs.
 void support_archives(archive* reader)
 {
   for (auto* const support :

@@ -21,8 +21,8 @@ struct named_text {
 /// Whether the beginning of a file holds no bytes that text does not have.
 [[nodiscard]] bool is_text(std::string_view bytes);
 
-/// Whether a file may be an instance: a text that begins with a number. The first file of an archive
-/// may be called "1.txt", so that a number alone does not tell.
+/// Whether a file may be an instance: a text that begins with a number. The first file of an
+/// archive may be called "1.txt", so that a number alone does not tell.
 [[nodiscard]] bool may_be_instance(std::string_view bytes);
 
 /// Everything in an archive but folders, in its order; nothing where the bytes are no archive. The

@@ -91,7 +91,8 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
 {
   auto const exchanges = exchanges_of(work);
   if (!exchanges) { return tl::unexpected(exchanges.error()); }
-  // Another stream of random numbers than that of the steps, which have the seeds that people write.
+  // Another stream of random numbers than that of the steps, which have the seeds that people
+  // write.
   step_source source(work, ~work.options.seed);
   auto const fitted = draw_batches(source, fitted_batches, shown);
   if (!fitted) { return tl::unexpected(fitted.error()); }

@@ -11,8 +11,8 @@
 
 namespace cli {
 
-/// A clock of the profiler for work of the calling thread: the time that a core has spent on it. Time
-/// that other programs have the core does not count, so that a busy machine disturbs less.
+/// A clock of the profiler for work of the calling thread: the time that a core has spent on it.
+/// Time that other programs have the core does not count, so that a busy machine disturbs less.
 class core_clock {
  public:
   template <class Work>

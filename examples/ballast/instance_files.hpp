@@ -18,8 +18,8 @@ struct named_instance {
 };
 
 /// What paths hold: instances in the order of their names within each path, and the names of files
-/// in folders and archives that were passed over: they do not begin with a number, as a licence, or are
-/// links, pipes and the like.
+/// in folders and archives that were passed over: they do not begin with a number, as a licence, or
+/// are links, pipes and the like.
 struct instance_files {
   std::vector<named_instance> instances;
   std::vector<std::string> passed_over;

@@ -76,8 +76,8 @@ outcome<std::size_t> column_together(job_options const& options,
   return static_cast<std::size_t>(std::ranges::find(columns, options.together) - columns.begin());
 }
 
-/// A number for every row of the trace, equal where the column is. Expects a trace whose lengths have
-/// been read, so that every row has its fields.
+/// A number for every row of the trace, equal where the column is. Expects a trace whose lengths
+/// have been read, so that every row has its fields.
 outcome<std::vector<std::int64_t>> groups_of(job const& work)
 {
   ballast::csv_reader rows(work.trace_text);

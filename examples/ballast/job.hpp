@@ -102,7 +102,8 @@ struct job {
   }
 };
 
-/// The length of every row of the trace. A wrong expression is the fault of the option that gave it.
+/// The length of every row of the trace. A wrong expression is the fault of the option that gave
+/// it.
 ///
 /// Expects     work.trace_text
 [[nodiscard]] outcome<std::vector<ballast::tokens>> read_lengths(job const& work,

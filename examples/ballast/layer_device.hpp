@@ -66,7 +66,8 @@ class layer_device {
   /// What a layer keeps of a row between its passes.
   [[nodiscard]] virtual std::size_t activation_bytes(block::shape const& shape) const = 0;
 
-  /// A layer of so many sequences. Errors: out_of_memory, where it does not fit; those of the device.
+  /// A layer of so many sequences. Errors: out_of_memory, where it does not fit; those of the
+  /// device.
   [[nodiscard]] virtual ballast::result<prepared_layer> prepare(block::shape const& shape,
                                                                 std::size_t sequences,
                                                                 std::size_t length,

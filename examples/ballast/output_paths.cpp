@@ -17,8 +17,8 @@
 namespace cli {
 namespace {
 
-/// What tells files apart, however their paths are written: device and inode, and for a file that is
-/// not there yet those of its folder, and its name.
+/// What tells files apart, however their paths are written: device and inode, and for a file that
+/// is not there yet those of its folder, and its name.
 struct identity {
   dev_t device = 0;
   ino_t inode = 0;

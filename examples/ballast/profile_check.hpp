@@ -35,8 +35,9 @@ struct profile_check {
 /// Predicts lengths between the measured ones from the profile, and measures a whole layer on each.
 /// report(done) comes after each.
 ///
-/// Errors      out_of_range: the module has no degree 1 in the file, or no length was left out between
-///             the smallest and the largest that were measured; those of the file and of the device.
+/// Errors      out_of_range: the module has no degree 1 in the file, or no length was left out
+///             between the smallest and the largest that were measured; those of the file and of
+///             the device.
 template <class Report>
 [[nodiscard]] ballast::result<profile_check> check_predictions(
     ballast::profile_file const& file, profiled_module const& llm, layer_device& device,

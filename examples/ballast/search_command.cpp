@@ -119,8 +119,8 @@ outcome<search_run> run_search(search_options const& options)
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;
-  // Neither search nor simulation has a place from which to report, so another thread says that they
-  // are at work.
+  // Neither search nor simulation has a place from which to report, so another thread says that
+  // they are at work.
   progress shown;
   auto searching =
       std::async(std::launch::async, [&] { return find_layouts(run, problem, batches); });

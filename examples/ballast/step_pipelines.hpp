@@ -24,8 +24,8 @@
 
 namespace cli {
 
-/// The stages of every replica, as --stages says: modules one after the other, each with a number of
-/// stages that share its work equally.
+/// The stages of every replica, as --stages says: modules one after the other, each with a number
+/// of stages that share its work equally.
 struct stage_modules {
   std::vector<std::vector<std::uint32_t>> layers;  ///< of each module, one of equal weight a stage
   std::vector<std::vector<ballast::tokens>> lengths;  ///< of each module, one per row of the trace
@@ -38,11 +38,12 @@ struct stage_modules {
   }
 };
 
-/// Reads `8` or `visual_tokens:2,text_tokens:6`: numbers of stages, and what the modules' lengths are
-/// in the trace; without that, the job's.
+/// Reads `8` or `visual_tokens:2,text_tokens:6`: numbers of stages, and what the modules' lengths
+/// are in the trace; without that, the job's.
 [[nodiscard]] outcome<stage_modules> read_stages(std::string const& text, job const& work);
 
-/// A step whose bags are pipelines. Times are in seconds; the step takes as long as its slowest bag.
+/// A step whose bags are pipelines. Times are in seconds; the step takes as long as its slowest
+/// bag.
 struct pipeline_figures {
   double makespan_given = 0;
   double makespan = 0;

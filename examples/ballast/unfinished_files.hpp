@@ -19,7 +19,8 @@ class staged_files;
 /// SIGINT, SIGTERM and whatever else ends the program. Libraries install no handlers by themselves.
 ///
 /// Expects     one write at a time; the handler ends the program.
-/// Ensures     (1) remove() may be called in a signal handler at any time; it leaves errno as it was
+/// Ensures     (1) remove() may be called in a signal handler at any time; it leaves errno as it
+///                 was
 ///             (2) it removes the temporary files that are there, and nothing else
 class unfinished_files {
  public:

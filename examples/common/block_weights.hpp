@@ -73,8 +73,8 @@ inline parameters random_parameters(shape const& s, std::uint64_t seed)
   return made;
 }
 
-/// What a block does with its weights: all but attention, row by row. Call enter(), leave(), and then
-/// their gradients in the opposite order.
+/// What a block does with its weights: all but attention, row by row. Call enter(), leave(), and
+/// then their gradients in the opposite order.
 class block_weights {
  public:
   /// Borrows the weights.

@@ -33,12 +33,12 @@ inline constexpr double reached =
 inline constexpr double attention_reached = 0.3 * 989e12;
 inline constexpr double link = 450e9;  // bytes per second of a GPU inside its node
 
-// A profile by formulas, where nobody has measured one. Products reach half their speed at 256 rows;
-// tensor parallelism adds two all-reduces of 2 bytes per token and channel to a layer's forward, which
-// nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer 34 bytes per
-// channel where attention is recomputed, 2 where all is (V. Korthikanti et al., arXiv 2205.05198), as
-// InternVL's own training has it for the encoder. An item of an encoder is so many tokens, which
-// attend to themselves alone; for an LLM it is 0.
+// A profile by formulas, where nobody has measured one. Products reach half their speed at 256
+// rows; tensor parallelism adds two all-reduces of 2 bytes per token and channel to a layer's
+// forward, which nothing hides. A GPU holds 16 bytes of each parameter, and of each token and layer
+// 34 bytes per channel where attention is recomputed, 2 where all is (V. Korthikanti et al., arXiv
+// 2205.05198), as InternVL's own training has it for the encoder. An item of an encoder is so many
+// tokens, which attend to themselves alone; for an LLM it is 0.
 inline module_profile profile_of(std::string name, transformer_shape const& shape, tokens item,
                                  bool recomputed = false)
 {
@@ -100,8 +100,8 @@ inline std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> cons
   return sizes;
 }
 
-// The layouts of an encoder and an LLM with one tp and one dp, each with its best number of microbatches,
-// best first: all of them are priced.
+// The layouts of an encoder and an LLM with one tp and one dp, each with its best number of
+// microbatches, best first: all of them are priced.
 inline std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
 {
   std::vector<model_layout> all;

@@ -19,8 +19,9 @@ struct tile_grid {
   friend bool operator==(tile_grid const&, tile_grid const&) = default;
 };
 
-/// The grid whose aspect ratio is nearest to the image's, of all with at most `most` tiles. Of grids
-/// that are equally near, a larger one is taken if the image has more than half of its pixels.
+/// The grid whose aspect ratio is nearest to the image's, of all with at most `most` tiles. Of
+/// grids that are equally near, a larger one is taken if the image has more than half of its
+/// pixels.
 ///
 /// Expects     most >= 1, sides in [1, most_pixels].
 /// Ensures     (1) exact: ratios are compared as fractions
@@ -63,8 +64,8 @@ struct nearest_aspect_tiles {
   }
 };
 
-/// The grid of up to `most_side` x `most_side` tiles in which the image, scaled to fit, keeps most of
-/// its pixels; of those, the one with the fewest pixels left empty.
+/// The grid of up to `most_side` x `most_side` tiles in which the image, scaled to fit, keeps most
+/// of its pixels; of those, the one with the fewest pixels left empty.
 ///
 /// Expects     sides in [1, most_pixels].
 /// Ensures     (1) exact: scaled sides are rounded down from fractions, where the model's Python

@@ -95,8 +95,8 @@ struct tiled_images {
 /// it are tokens, scaled down to most_tiles tiles where they are over 1.21 times as many, and one
 /// token after each row of them; several images as one tile each.
 ///
-/// Ensures     (1) exact: where the model's Python divides doubles, an image in two hundred has a row
-///                 or column of tokens less there
+/// Ensures     (1) exact: where the model's Python divides doubles, an image in two hundred has a
+///                 row or column of tokens less there
 struct fitted_images {
   best_fit_tiles tiles{};
   std::int64_t patch_pixels = 14;
@@ -179,8 +179,9 @@ inline constexpr input_rules llava_ov_inputs{
     fitted_images{},
     sampled_frames{.stride = 30, .most = 32, .patches = {384, 14, 2}, .around_video = 1}};
 
-/// InternVL 2.5: tiles of 448 pixels, 256 tokens each, at most 12 and a thumbnail; a video as at most
-/// 32 frames of one tile. Training draws from 8 to 32 frames; these are as many as it can have.
+/// InternVL 2.5: tiles of 448 pixels, 256 tokens each, at most 12 and a thumbnail; a video as at
+/// most 32 frames of one tile. Training draws from 8 to 32 frames; these are as many as it can
+/// have.
 ///
 /// Source      Z. Chen et al., "Expanding Performance Boundaries of Open-Source Multimodal Models",
 ///             arXiv:2412.05271, 2024; OpenGVLab/InternVL, internvl_chat/internvl/train/dataset.py.

@@ -201,8 +201,8 @@ class raw_input_reader {
 ///
 /// Ensures     (1) one sample per row below the header; of several bad rows, the first is reported
 /// Errors      bad_row with the line: no header, no row below it, a number of fields other than the
-///             header's, a field that is no number or size, or out of range, bad quoting. unknown_name:
-///             a column that is not there. From expressions: their own errors.
+///             header's, a field that is no number or size, or out of range, bad quoting.
+///             unknown_name: a column that is not there. From expressions: their own errors.
 /// Complexity  O(bytes), in one pass.
 [[nodiscard]] inline ballast::result<std::vector<raw_input>> read_raw_inputs(
     std::string_view csv, input_columns const& columns)

@@ -2,8 +2,8 @@
 #ifndef BALLAST_COMM_HPP
 #define BALLAST_COMM_HPP
 
-/// All of ballast/comm: the communicator concept, ranks that are threads, and what is built on any communicator. MPI is
-/// in ballast/comm/mpi_communicator.hpp.
+/// All of ballast/comm: the communicator concept, ranks that are threads, and what is built on any
+/// communicator. MPI is in ballast/comm/mpi_communicator.hpp.
 
 // IWYU pragma: begin_exports
 #include <ballast/comm/agree.hpp>

@@ -2,7 +2,8 @@
 #ifndef BALLAST_CORE_HPP
 #define BALLAST_CORE_HPP
 
-/// All of ballast/core: identifiers, quantities, jagged rows, results, exact fractions, digests, random numbers, scratch memory.
+/// All of ballast/core: identifiers, quantities, jagged rows, results, exact fractions, digests,
+/// random numbers, scratch memory.
 
 // IWYU pragma: begin_exports
 #include <ballast/core/certified.hpp>

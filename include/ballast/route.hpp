@@ -2,7 +2,8 @@
 #ifndef BALLAST_ROUTE_HPP
 #define BALLAST_ROUTE_HPP
 
-/// All of ballast/route: which bytes go where: placements, routes, Ulysses attention, what they cost.
+/// All of ballast/route: which bytes go where: placements, routes, Ulysses attention, what they
+/// cost.
 
 // IWYU pragma: begin_exports
 #include <ballast/route/all_gather_dispatch.hpp>

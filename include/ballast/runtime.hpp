@@ -2,9 +2,9 @@
 #ifndef BALLAST_RUNTIME_HPP
 #define BALLAST_RUNTIME_HPP
 
-/// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the balancer
-/// of a training loop's steps, the orchestrator of a multimodal model's phases, the scheduler of the
-/// next step, correction by measured times.
+/// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the
+/// balancer of a training loop's steps, the orchestrator of a multimodal model's phases, the
+/// scheduler of the next step, correction by measured times.
 
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>

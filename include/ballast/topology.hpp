@@ -2,7 +2,8 @@
 #ifndef BALLAST_TOPOLOGY_HPP
 #define BALLAST_TOPOLOGY_HPP
 
-/// All of ballast/topology: compute bags and where they lie on the nodes of a job, and which rank computes what.
+/// All of ballast/topology: compute bags and where they lie on the nodes of a job, and which rank
+/// computes what.
 
 // IWYU pragma: begin_exports
 #include <ballast/topology/bag_layout.hpp>

@@ -2,7 +2,8 @@
 #ifndef BALLAST_WORKLOAD_HPP
 #define BALLAST_WORKLOAD_HPP
 
-/// All of ballast/workload: traces, data codes, synthetic lengths, histograms, sizes in modules: where samples come from.
+/// All of ballast/workload: traces, data codes, synthetic lengths, histograms, sizes in modules:
+/// where samples come from.
 
 // IWYU pragma: begin_exports
 #include <ballast/workload/batch_sampler.hpp>

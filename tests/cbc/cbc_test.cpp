@@ -68,8 +68,8 @@ TEST(Cbc, FindsNothingBelowTheBounds)
   }
 }
 
-// Packings of 50 samples, a few to a bin: where a lower bound says that bins are too few, the solver
-// finds no packing into these either.
+// Packings of 50 samples, a few to a bin: where a lower bound says that bins are too few, the
+// solver finds no packing into these either.
 TEST(Cbc, PacksIntoNoFewerBinsThanTheBound)
 {
   struct range {

@@ -392,8 +392,8 @@ TEST_F(BallastPlan, SaysWhenItsOutputIsLost)
 
 TEST_F(BallastPlan, OrdersTheSamplesOfEveryBagForAPipeline)
 {
-  // Tokens are times: samples take 6 and 1 on the two modules or the other way round, backward twice
-  // that, and half of it where two GPUs share them.
+  // Tokens are times: samples take 6 and 1 on the two modules or the other way round, backward
+  // twice that, and half of it where two GPUs share them.
   auto const trace = file("t.csv", "a,b\n6,1\n1,6\n6,1\n1,6\n");
   auto const job = "plan --trace " + trace +
                    " --length a+b --gpus 2 --bags g2n1 --batch 4 --steps 3 --cost tokens "

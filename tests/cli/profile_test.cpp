@@ -74,7 +74,8 @@ TEST_F(BallastProfile, WritesAProfileThatASearchReads)
   EXPECT_EQ(modules[1].flops, ballast::step_flops(spec.forward, spec.passes).value());
   ASSERT_EQ(modules[1].degrees.size(), 2U);
 
-  // Layers hold what their arrays take: here 4 x 8 bytes of each of 8 + 4 x 64 + 8 + 2 x 256 weights.
+  // Layers hold what their arrays take: here 4 x 8 bytes of each of 8 + 4 x 64 + 8 + 2 x 256
+  // weights.
   EXPECT_EQ(modules[1].degrees[0].memory.state(1), 32U * 784);
   EXPECT_EQ(modules[1].degrees[0].memory.state(2), 2 * 32U * 784);
   EXPECT_EQ(modules[1].degrees[0].memory.activations(2, 16),

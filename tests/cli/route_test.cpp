@@ -119,7 +119,8 @@ TEST_F(BallastRoute, ComputesAtTheSpeedOfTheFastestGpuAtMost)
 {
   json const even = route(four_equal_samples());
   json const uneven = route(four_equal_samples() + "--speeds " + file("s.txt", "30\n10\n"));
-  // Two samples each at one speed; at speeds 3 and 1, three and one take as long as three and three.
+  // Two samples each at one speed; at speeds 3 and 1, three and one take as long as three and
+  // three.
   EXPECT_NEAR(uneven.at("compute_ms_mean").get<double>(),
               even.at("compute_ms_mean").get<double>() * 3 / 2, 1e-9);
 }

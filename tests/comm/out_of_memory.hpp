@@ -121,8 +121,9 @@ memory_answer exchange_without_memory(C& comm, std::size_t n)
   return answer;
 }
 
-/// Runs exchanges of ranks that are threads, for n = 1, 2, ..., several at a time since most of each
-/// is a wait, until one has no failure left. `group_of(n)` runs one and returns its ranks' answers.
+/// Runs exchanges of ranks that are threads, for n = 1, 2, ..., several at a time since most of
+/// each is a wait, until one has no failure left. `group_of(n)` runs one and returns its ranks'
+/// answers.
 template <class Group>
 void expect_answers_wherever_memory_runs_out(Group group_of)
 {

@@ -10,7 +10,8 @@ namespace {
 using ballast::costs_of;
 using ballast::stable_diffusion_2_1;
 
-// What the models' own files hold (num_parameters() of diffusers says the same): every layer is counted.
+// What the models' own files hold (num_parameters() of diffusers says the same): every layer is
+// counted.
 static_assert(costs_of(stable_diffusion_2_1, 64, 77).parameters == 865'910'724);  // Ensures (1)
 
 TEST(UnetShape, HasTheParametersOfThePublishedModels)
@@ -34,8 +35,8 @@ TEST(UnetShape, IsAddedUpLayerByLayer)
       .channels = {1, 1, 1, 1}, .blocks = 1, .context = 1, .latent_channels = 1};
   auto const costs = costs_of(one, 8, 0);
   // Multiplications on the way down: in, a block a level (two convolutions, the step's embedding of
-  // four), and three convolutions to the next size; the middle, two blocks and its transformer; on the
-  // way up two blocks a level, of which the first convolution has two channels and a shortcut.
+  // four), and three convolutions to the next size; the middle, two blocks and its transformer; on
+  // the way up two blocks a level, of which the first convolution has two channels and a shortcut.
   std::uint64_t const block = 18, step = 4;
   std::uint64_t const down =
       (4 + 16) + 9 * 64 + block * (64 + 16 + 4 + 1) + 4 * step + 9 * (16 + 4 + 1);

@@ -86,8 +86,8 @@ template <class F>
   return device_bytes(bytes);
 }
 
-/// A test with a stream of its own, skipped where there is no GPU. When it ends, the stream has done
-/// everything and CUDA has no error to report.
+/// A test with a stream of its own, skipped where there is no GPU. When it ends, the stream has
+/// done everything and CUDA has no error to report.
 class gpu_test : public testing::Test {
  protected:
   void SetUp() override

@@ -75,8 +75,8 @@ TEST(LeastNodeTraffic, JudgesPlaceByNode)
   }
 }
 
-// Where every node has one GPU, what a rank sends depends on its own batch alone, so a matching says
-// whether an order exists in which no rank sends more than `most`.
+// Where every node has one GPU, what a rank sends depends on its own batch alone, so a matching
+// says whether an order exists in which no rank sends more than `most`.
 bool can_send_at_most(std::vector<std::vector<tokens>> const& sent, tokens most)
 {
   std::size_t const ranks = sent.size();

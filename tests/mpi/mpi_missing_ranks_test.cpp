@@ -91,7 +91,8 @@ TEST_F(MpiRollCall, DoesNotNameThoseThatHaveNotWaitedLongFurtherOn)
   EXPECT_EQ(roll_.missing(), std::vector<rank_id>{});
 }
 
-// Rank 1 has finished the operation, and heard the roll call when it looked: no one has waited for it.
+// Rank 1 has finished the operation, and heard the roll call when it looked: no one has waited for
+// it.
 TEST_F(MpiRollCall, DoesNotNameThoseThatHaveFinishedAndWaitInNone)
 {
   if (peers_ == 0) { return; }

@@ -157,8 +157,8 @@ TEST_F(MpiRequests, GiveUpAndTakeReceivesBack)
   EXPECT_EQ(unsent, -1);
 }
 
-// The others would wait for a minute, twelve times as long as they then wait at most for a late rank
-// on a machine that is idle.
+// The others would wait for a minute, twelve times as long as they then wait at most for a late
+// rank on a machine that is idle.
 TEST_F(MpiRequests, GiveUpWithTheFirstThatDoes)
 {
   constexpr std::chrono::milliseconds longer = 60s;

@@ -157,7 +157,8 @@ TEST(MpiTransfersThatFail, NameWhoDoesNotComeToAll)
   world_barrier();
 }
 
-// The others wait for rank 0, rank 0 for the last; who has nothing to do with it waits in a barrier.
+// The others wait for rank 0, rank 0 for the last; who has nothing to do with it waits in a
+// barrier.
 TEST(MpiTransfersThatFail, NameTheRankForWhichAllWait)
 {
   auto comm = over_world({.deadline = 1s});

@@ -1,7 +1,8 @@
 // The switch of DFLOP's adaptive correction: H. An et al., "DFLOP: A Data-driven Framework for
-// Multimodal LLM Training Pipeline Optimization", arXiv 2603.25120, 2026. 1, 3 and 5 % of the shapes are
-// late by 0 to 100 % of the longest stage, and tracking costs 4 % of a step. Where the correction leaves
-// its switch, beside whether a corrected step with tracking is really shorter, and beside the paper's.
+// Multimodal LLM Training Pipeline Optimization", arXiv 2603.25120, 2026. 1, 3 and 5 % of the
+// shapes are late by 0 to 100 % of the longest stage, and tracking costs 4 % of a step. Where the
+// correction leaves its switch, beside whether a corrected step with tracking is really shorter,
+// and beside the paper's.
 
 #include "../runtime/late_shapes.hpp"
 #include "../support/trials.hpp"
@@ -23,7 +24,8 @@ using ballast::adaptive_correction;
 using ballast::correction_mode;
 using ballast_test::late_cluster;
 
-// The mean step of real times, of plans that are corrected by these factors, or of uncorrected ones.
+// The mean step of real times, of plans that are corrected by these factors, or of uncorrected
+// ones.
 double mean_step(late_cluster const& cluster, std::vector<std::uint32_t> const& factors,
                  bool tracked)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sections 7.1 and 7.3 of Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
-// Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025: its three models on 1,296
-// GPUs, and on 96 with frozen modules, orchestrated and as Megatron-LM has them. It prints the tables of
-// docs/orchestration.md, which also says what is assumed.
+// Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025: its three models on
+// 1,296 GPUs, and on 96 with frozen modules, orchestrated and as Megatron-LM has them. It prints
+// the tables of docs/orchestration.md, which also says what is assumed.
 
 #include "../support/disttrain_models.hpp"
 

@@ -45,7 +45,8 @@ constexpr ballast::bag_exchange_work small_exchanges = {
     .once = {0, 900, 900, 900}, .per_token = {1 << 20, 60 << 20, 90 << 20, 105 << 20}};
 constexpr quadratic_cost small_cost = {.linear = 1000, .quadratic = 1};
 
-// Batches of one of five kinds: near-equal, long-tailed, one giant, fewer samples than GPUs, no tokens.
+// Batches of one of five kinds: near-equal, long-tailed, one giant, fewer samples than GPUs, no
+// tokens.
 std::vector<sample_batch> draw_mix_batches(ballast::random_source& random, std::size_t gpus)
 {
   std::vector<sample_batch> batches(2);
@@ -323,8 +324,8 @@ TEST(ChooseBags, ComesWithinTwoPercentOfAllMixesAt64Gpus)
 TEST(ChooseBags, StopsWhereTheWorkIsUsedUp)
 {
   layer_job const job(64);
-  auto const found =
-      choose_bags(job.draw_long_tailed(1.5, 1, 1), job.machines, job.exchanges, job.spec.cost, {.most_work = 1});
+  auto const found = choose_bags(job.draw_long_tailed(1.5, 1, 1), job.machines, job.exchanges,
+                                 job.spec.cost, {.most_work = 1});
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->proven);
 }

@@ -23,8 +23,8 @@ using testing::HasSubstr;
 
 TEST(PlaceLayout, GoesModuleAfterModuleReplicaAfterReplica)
 {
-  // Two encoders of one GPU, and an LLM of one replica with two stages of two GPUs. The LLM's groups
-  // are larger, so they come first, in the node that is fuller from the start.
+  // Two encoders of one GPU, and an LLM of one replica with two stages of two GPUs. The LLM's
+  // groups are larger, so they come first, in the node that is fuller from the start.
   std::array<module_layout, 2> const modules{{{1, 1, 2}, {2, 2, 1}}};
   EXPECT_THAT(place_layout(modules, 6, 4).value(),
               ElementsAre(grid_place{1, 0, 1, 0}, grid_place{1, 0, 1, 1}, grid_place{0, 0, 0, 0},

@@ -21,8 +21,8 @@ using unit_layouts = std::vector<module_layout>;
 TEST(PriceOrchestration, IsTheFormula)
 {
   auto problem = ballast_test::small_orchestration();
-  // dp_LLM 2: 6 microbatches of 2 samples. The encoder takes 2 * 30 / 3 = 20, the LLM 2 * 120 / 2 / 2
-  // on each of its two stages; 20 + 2 * 60 + 5 * 60.
+  // dp_LLM 2: 6 microbatches of 2 samples. The encoder takes 2 * 30 / 3 = 20, the LLM 2 * 120 / 2 /
+  // 2 on each of its two stages; 20 + 2 * 60 + 5 * 60.
   auto const priced = price_orchestration(problem, unit_layouts{{1, 1, 3}, {2, 2, 2}});
   ASSERT_TRUE(priced) << priced.error().message;
   EXPECT_EQ(priced->step, 440);

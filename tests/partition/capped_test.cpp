@@ -261,7 +261,8 @@ TEST(Capped, RepairsPlansOfEqualCounts)
 }
 
 // Local search as one writes it in twenty lines: heaviest first to the earliest bag with room, then
-// the move or swap that helps the latest bag most, until none does. Nothing where that finds no room.
+// the move or swap that helps the latest bag most, until none does. Nothing where that finds no
+// room.
 cost_units plain_local_search(std::vector<cost_units> const& costs,
                               std::vector<std::int64_t> const& weights, std::size_t bags,
                               std::int64_t most)

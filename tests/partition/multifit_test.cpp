@@ -66,8 +66,8 @@ TEST(Multifit, FillsBagsToTheBrimWhereGreedyDoesNot)
 
 TEST(Multifit, LeavesFastBagsForWhatHasRoomNowhereElse)
 {
-  // The 3 fills the slow bag by the time 3, and 2, 2 and 2 the one twice as fast. Greedy starts with
-  // the 3 on the fast bag.
+  // The 3 fills the slow bag by the time 3, and 2, 2 and 2 the one twice as fast. Greedy starts
+  // with the 3 on the fast bag.
   ballast_test::instance const step{{1, 1, 1, 1}, {3, 2, 2, 2}, {1, 1}, {1, 2}};
   EXPECT_EQ(ballast_test::plan_instance(step, ballast::longest_processing_time{})->makespan,
             (ratio{7, 2}));

@@ -87,8 +87,8 @@ TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
   EXPECT_GE(optima_found<3>(105), 270);
 }
 
-// A step of training: most samples have images and text, some have no image. Work in both dimensions
-// is about as much.
+// A step of training: most samples have images and text, some have no image. Work in both
+// dimensions is about as much.
 vector_instance<2> encoder_and_llm(std::size_t samples, std::size_t bins, std::uint64_t seed)
 {
   ballast::random_source random(seed);

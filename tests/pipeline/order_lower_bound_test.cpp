@@ -138,8 +138,8 @@ TEST(OrderLowerBound, IsExactInGPipeWhereAllStagesAreAlike)
   EXPECT_EQ(least_makespan(step), order_bound_of(step));
 }
 
-// One long microbatch of eight, on four stages: nothing that the others do fills its window. The work
-// of a rank, 510, and the path of a short microbatch to it and back, 90, are far below.
+// One long microbatch of eight, on four stages: nothing that the others do fills its window. The
+// work of a rank, 510, and the path of a short microbatch to it and back, 90, are far below.
 TEST(OrderLowerBound, SeesThatNothingFillsTheWindowOfALongMicrobatch)
 {
   small_step const step{

@@ -129,8 +129,8 @@ TEST(Simulate, TakesTheClosedFormsForEqualTimes)
         EXPECT_EQ(one.busy, all.busy);
         steady.push_back(one.makespan);
         if (microbatches == 0) { continue; }
-        // GPipe pays a transfer where it fills and where it drains, and so does 1F1B where they take
-        // no time or there is but one microbatch.
+        // GPipe pays a transfer where it fills and where it drains, and so does 1F1B where they
+        // take no time or there is but one microbatch.
         EXPECT_EQ(all.makespan, (l + p - 1) * (forward + backward) + 2 * (p - 1) * transfer);
         if (transfer == 0 || microbatches == 1) { EXPECT_EQ(one.makespan, all.makespan); }
         // In its steady state 1F1B waits for the last stage and back once for every p microbatches.

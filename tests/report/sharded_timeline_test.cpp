@@ -36,7 +36,8 @@ void add_phase(moment_list& to, sharded_phase phase, group_id group, std::int64_
   to.push_back({{phase, true, group}, end});
 }
 
-/// Two ranks share a pack (group 2), and each has sequences of its own. Rank 1 is late: it has sent at 150.
+/// Two ranks share a pack (group 2), and each has sequences of its own. Rank 1 is late: it has sent
+/// at 150.
 std::vector<moment_list> two_ranks()
 {
   using enum sharded_phase;

@@ -252,8 +252,8 @@ TEST(PriceAllGather, CountsPaddedPartsThatEnterEachNodeOnce)
 }
 
 // From the definition, part by part: every rank sends its part to its own node and to one rank of
-// each other node, chosen so that a node's ranks take equal shares of it, and these pass their share
-// on inside the node.
+// each other node, chosen so that a node's ranks take equal shares of it, and these pass their
+// share on inside the node.
 struct gathered_bytes {
   std::vector<double> within_sent;
   std::vector<double> within_received;

@@ -76,8 +76,8 @@ struct bag_case {
   }
 };
 
-/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some no sequences, some empty ones, and
-/// some only sequences with fewer tokens than GPUs.
+/// Bags of up to `most_gpus`: some have fewer heads than GPUs, some no sequences, some empty ones,
+/// and some only sequences with fewer tokens than GPUs.
 inline bag_case random_bag(ballast::random_source& random, std::uint32_t most_gpus)
 {
   bag_case bag;

@@ -93,7 +93,8 @@ ballast::head_array part_of(ballast::sharded_packs const& packs, std::size_t pac
   return array;
 }
 
-// The numbers of the calls make a total order: collectives that block do not wait in a circle either.
+// The numbers of the calls make a total order: collectives that block do not wait in a circle
+// either.
 TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
 {
   auto const steps = random_sharded_steps(ballast_test::trials_of(200), 8, 812);
@@ -140,8 +141,8 @@ TEST(ShardedExchange, HasAnOrderThatBlockingCollectivesBear)
       10s);
 }
 
-/// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one of
-/// its own.
+/// Two nodes of four. Rank 0 is in all groups that have sequences: of 8, of 4 and of 2, and has one
+/// of its own.
 sharded_case step_of_four_packs(tokens length = 16)
 {
   ballast::random_source random(3);
@@ -311,7 +312,8 @@ TEST(ShardedExchange, EndsItsTransfersWhereAttentionThrows)  // Ensures (4)
   }
 }
 
-// As a trainer calls it: a sequence of 60 tokens over four GPUs, one of 22 over two, and short ones.
+// As a trainer calls it: a sequence of 60 tokens over four GPUs, one of 22 over two, and short
+// ones.
 TEST(ShardedExchange, RunsALayerOfATrainer)
 {
   std::vector<tokens> const lengths{60, 22, 9, 7, 11, 8};

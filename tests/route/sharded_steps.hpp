@@ -35,8 +35,8 @@ namespace ballast_test {
 
 using head_numbers = std::vector<double>;
 
-/// Causal attention without softmax: out = (q k^T) v, and its gradients, for the share of heads of one
-/// GPU of `split`. Of integers every sum is exact, so no order of summation can differ.
+/// Causal attention without softmax: out = (q k^T) v, and its gradients, for the share of heads of
+/// one GPU of `split`. Of integers every sum is exact, so no order of summation can differ.
 ///
 /// Arrays are [rows][heads of the share][dim].
 struct linear_attention {
@@ -196,9 +196,9 @@ inline ballast::device_groups random_groups(ballast::random_source& random, std:
   return {ballast::node_sizes(nodes), static_cast<std::uint32_t>(largest)};
 }
 
-/// Groups, sequences of 0 to 3 tokens for each GPU of the group that owns them, and heads: fewer than
-/// GPUs, not divisible by them, shared by several queries. Some steps have no sequences, some only
-/// unsharded ones or only shared ones.
+/// Groups, sequences of 0 to 3 tokens for each GPU of the group that owns them, and heads: fewer
+/// than GPUs, not divisible by them, shared by several queries. Some steps have no sequences, some
+/// only unsharded ones or only shared ones.
 inline sharded_case random_sharded_step(ballast::random_source& random, std::size_t gpus)
 {
   auto family = random_groups(random, gpus);

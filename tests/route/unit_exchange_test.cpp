@@ -131,7 +131,8 @@ TEST(UnitExchange, JoinsAnyPlacements)
   }
 }
 
-// As a trainer calls it: an encoder of 3 replicas, an LLM of 2 with 2 stages each of 2 tensor ranks.
+// As a trainer calls it: an encoder of 3 replicas, an LLM of 2 with 2 stages each of 2 tensor
+// ranks.
 TEST(UnitExchange, JoinsTheModulesOfAJob)
 {
   std::vector<tokens> const lengths{4, 1, 3, 2, 5, 6};
@@ -168,8 +169,8 @@ TEST(UnitExchange, JoinsTheModulesOfAJob)
   });
 }
 
-// Each sender sends three microbatches and leaves, as a stage of a pipeline does, before any receiver
-// has called; the messages are told apart, and their memory is used again.
+// Each sender sends three microbatches and leaves, as a stage of a pipeline does, before any
+// receiver has called; the messages are told apart, and their memory is used again.
 TEST(UnitExchange, LetsSendersLeaveWhileReceiversSleep)
 {
   unit_step const step({4, 1, 1}, {2, 1, 1}, {5, 4, 3, 2, 1, 6});
@@ -267,8 +268,8 @@ TEST(UnitExchange, NamesADeadRankToAll)
   }
 }
 
-// A sender learns late that its receiver wanted rows of another width. What it sends next arrives, and
-// finish() tells.
+// A sender learns late that its receiver wanted rows of another width. What it sends next arrives,
+// and finish() tells.
 TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
 {
   unit_step const step({1, 1, 1}, {1, 1, 1}, {4, 3});

@@ -24,7 +24,8 @@
 
 namespace ballast_test {
 
-/// A batch that goes from one module of a job to the next, and what all ranks have before and after.
+/// A batch that goes from one module of a job to the next, and what all ranks have before and
+/// after.
 struct unit_step {
   std::vector<ballast::rank_id> senders;
   std::vector<ballast::rank_id> receivers;

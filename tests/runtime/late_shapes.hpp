@@ -21,8 +21,8 @@
 
 namespace ballast_test {
 
-/// A cluster whose GPUs are not as predicted: samples of some shapes of the LLM take longer on each of
-/// its stages, and some ranks take longer for everything. Eight replicas of four stages, sixteen
+/// A cluster whose GPUs are not as predicted: samples of some shapes of the LLM take longer on each
+/// of its stages, and some ranks take longer for everything. Eight replicas of four stages, sixteen
 /// microbatches of four samples each on average, of 96 shapes that are equally frequent.
 class late_cluster {
  public:
@@ -31,8 +31,8 @@ class late_cluster {
   static constexpr std::size_t samples = 4 * replicas * microbatches;
   static constexpr std::uint32_t shapes = 96;
 
-  /// The first `late` of the shapes, in random order, are late by `percent` of what the longest stage
-  /// takes for a microbatch.
+  /// The first `late` of the shapes, in random order, are late by `percent` of what the longest
+  /// stage takes for a microbatch.
   late_cluster(std::uint32_t late, std::int64_t percent)
   {
     std::vector<std::uint32_t> order(shapes);

@@ -67,7 +67,8 @@ scheduler_setup unequal_setup(std::uint32_t groups, std::size_t microbatches)
           {{2 * groups, {5, 4}}, {3 * groups, {7}}}};
 }
 
-/// Every sample is in one microbatch of each module, of one group and position; times are their sums.
+/// Every sample is in one microbatch of each module, of one group and position; times are their
+/// sums.
 void expect_whole(scheduled_step<2> const& step, std::span<tokens const> sizes,
                   std::span<std::uint32_t const> factors = {})
 {

@@ -46,7 +46,8 @@ profiler_grid llm()
           .sizes = {10, 20, 40}};
 }
 
-// What the passes of a point take: the FLOP of a GPU at 1 FLOP per nanosecond, a quarter of it forward.
+// What the passes of a point take: the FLOP of a GPU at 1 FLOP per nanosecond, a quarter of it
+// forward.
 fake_work at_one_gigaflop(fake_clock& clock, profiler_point const& point)
 {
   std::int64_t const flop = point.part == profiled_part::linear ? 1000 * point.size / 2

@@ -146,7 +146,8 @@ TEST(Orchestrator, AllocatesNothingOnceTwoStepsWereAsLarge)  // Ensures (6)
   }
 }
 
-// ---- Steps that cannot be planned: Ensures (3) ---------------------------------------------------
+// ---- Steps that cannot be planned: Ensures (3)
+// ---------------------------------------------------
 
 TEST(Orchestrator, TellsEveryRankWhyAStepCannotBePlanned)
 {
@@ -335,7 +336,8 @@ TEST(Orchestrator, RefusesACommunicatorThatServesOneThread)
   });
 }
 
-// ---- Ranks that are missing: Ensures (4) (5) -----------------------------------------------------
+// ---- Ranks that are missing: Ensures (4) (5)
+// -----------------------------------------------------
 
 TEST(Orchestrator, NamesTheRankThatDiedBeforeTheStepWasGathered)
 {

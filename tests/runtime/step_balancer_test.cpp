@@ -241,7 +241,8 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (3)
   });
 }
 
-// ---- Steps that cannot be planned: Ensures (2) ---------------------------------------------------
+// ---- Steps that cannot be planned: Ensures (2)
+// ---------------------------------------------------
 
 /// What each rank is told of the same step, balanced with options and bags of its own. Twice, since
 /// a refused step leaves the balancer as it was.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// soak threads|mpi STEPS [SEED]: steps of plan and route with random faults, on 16 threads or on the
-// processes of mpirun. Every byte is compared, and what is told of each fault; memory and allocations
-// are counted. Prints a line of JSON; fails unless nothing is lost, changed, leaked or told wrong.
+// soak threads|mpi STEPS [SEED]: steps of plan and route with random faults, on 16 threads or on
+// the processes of mpirun. Every byte is compared, and what is told of each fault; memory and
+// allocations are counted. Prints a line of JSON; fails unless nothing is lost, changed, leaked or
+// told wrong.
 
 #include "soak_rank.hpp"
 

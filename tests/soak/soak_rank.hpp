@@ -40,8 +40,8 @@
 #include <utility>
 #include <vector>
 
-/// Steps of plan and route with random faults. All ranks draw the same faults from the seed, so each
-/// knows what it must be told.
+/// Steps of plan and route with random faults. All ranks draw the same faults from the seed, so
+/// each knows what it must be told.
 namespace soak {
 
 enum class fault : std::size_t {

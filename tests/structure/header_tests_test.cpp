@@ -20,8 +20,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Where a header's test may be: tests/core/ids_test.cpp for ballast/core/ids.hpp. Those of what needs
-// MPI or NCCL, and what only a GPU can tell of kernels, have folders of their own.
+// Where a header's test may be: tests/core/ids_test.cpp for ballast/core/ids.hpp. Those of what
+// needs MPI or NCCL, and what only a GPU can tell of kernels, have folders of their own.
 std::vector<std::string> places_of_test(std::string const& header)
 {
   auto const path = std::filesystem::path(header).lexically_relative("ballast");
@@ -35,7 +35,8 @@ std::vector<std::string> places_of_test(std::string const& header)
   return places;
 }
 
-// Doors have a test each; internals are tested through them. Of an umbrella a test has to include it.
+// Doors have a test each; internals are tested through them. Of an umbrella a test has to include
+// it.
 problems of_tests(std::vector<source_file> const& headers, std::vector<source_file> const& tests)
 {
   std::set<std::string> paths;
@@ -61,8 +62,8 @@ problems of_tests(std::vector<source_file> const& headers, std::vector<source_fi
   return found;
 }
 
-// nvcc sees headers in company only (tests/headers): one that is for nvcc alone must come first in a
-// test, so that it is known to stand alone.
+// nvcc sees headers in company only (tests/headers): one that is for nvcc alone must come first in
+// a test, so that it is known to stand alone.
 problems of_device_tests(std::vector<source_file> const& headers,
                          std::vector<source_file> const& tests)
 {

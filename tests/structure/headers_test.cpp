@@ -18,8 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// Headers without a header of ballast. All others come to core/config.hpp, which refuses old standards,
-// before they come to code.
+// Headers without a header of ballast. All others come to core/config.hpp, which refuses old
+// standards, before they come to code.
 problems without_the_check_of_the_standard(std::vector<source_file> const& tree)
 {
   problems found;

@@ -97,7 +97,8 @@ inline std::vector<source_file> pages()
 }
 
 /// The public headers, as public_headers() has them, and what others read and build: pages,
-/// examples, and CMake's files, with paths from the root. CONTRIBUTING is for who works on the library.
+/// examples, and CMake's files, with paths from the root. CONTRIBUTING is for who works on the
+/// library.
 inline std::vector<source_file> whole_tree()
 {
   auto all = public_headers();

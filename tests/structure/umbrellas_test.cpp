@@ -30,8 +30,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Umbrellas include each door of their floor that needs neither nvcc nor CUDA, NCCL or MPI, and
-// nothing else; ballast.hpp includes doors that need only std. They export what they include, so that
-// tools take them for it. Internals are another rule's.
+// nothing else; ballast.hpp includes doors that need only std. They export what they include, so
+// that tools take them for it. Internals are another rule's.
 problems wrong_umbrellas(std::vector<source_file> const& tree)
 {
   constexpr auto bare =

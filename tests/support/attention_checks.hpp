@@ -161,8 +161,8 @@ struct attention_problem {
   }
 };
 
-/// Every sample has a bag that it fits, loads are what the definition makes them, also with work that
-/// bags have to start with, and nothing that is proven is above the plan.
+/// Every sample has a bag that it fits, loads are what the definition makes them, also with work
+/// that bags have to start with, and nothing that is proven is above the plan.
 template <class Policy>
 void expect_valid_attention_plans(Policy const& policy, std::uint64_t seed)
 {

@@ -15,10 +15,10 @@
 
 namespace ballast_test {
 
-/// The models of Z. Zhang et al., "DistTrain", SIGCOMM 2025: ViT-Huge, an LLM, Stable Diffusion 2.1.
-/// What the paper does not say is assumed: `images` of 1,024 tokens in a sample of 8,192 tokens, each
-/// encoded, and each generated with `latent` pixels on a side (64 for 512 x 512 pixels), and how fast
-/// an A100 computes.
+/// The models of Z. Zhang et al., "DistTrain", SIGCOMM 2025: ViT-Huge, an LLM, Stable Diffusion
+/// 2.1. What the paper does not say is assumed: `images` of 1,024 tokens in a sample of 8,192
+/// tokens, each encoded, and each generated with `latent` pixels on a side (64 for 512 x 512
+/// pixels), and how fast an A100 computes.
 struct disttrain_model {
   ballast::transformer_shape llm;
   std::uint32_t images = 8;
@@ -43,8 +43,8 @@ struct forward_work {
   double activations;  // bytes
 };
 
-/// Backward takes twice the products, and as many all-reduces. A GPU holds of a parameter 2 bytes of
-/// weight, 4 of gradient and 12 of optimiser.
+/// Backward takes twice the products, and as many all-reduces. A GPU holds of a parameter 2 bytes
+/// of weight, 4 of gradient and 12 of optimiser.
 inline ballast::orchestrated_module module_of(std::string name, std::uint32_t layers,
                                               forward_work const& work, double reached)
 {
@@ -67,8 +67,8 @@ inline ballast::orchestrated_module module_of(std::string name, std::uint32_t la
   return module;
 }
 
-/// Two all-reduces a layer, and 34 bytes of activations for each token and channel (V. Korthikanti et
-/// al., arXiv 2205.05198).
+/// Two all-reduces a layer, and 34 bytes of activations for each token and channel (V. Korthikanti
+/// et al., arXiv 2205.05198).
 inline forward_work transformer_work(ballast::transformer_shape const& shape,
                                      ballast::tokens tokens_of_item, std::uint32_t items)
 {
@@ -80,8 +80,8 @@ inline forward_work transformer_work(ballast::transformer_shape const& shape,
           2 * 2 * tokens * channels, static_cast<double>(flops.linear) / 2, 34 * tokens * channels};
 }
 
-/// Four all-reduces for each residual block with its transformer, of the pixels of its level; 64 bytes
-/// of activations for each of these pixels and channels.
+/// Four all-reduces for each residual block with its transformer, of the pixels of its level; 64
+/// bytes of activations for each of these pixels and channels.
 inline forward_work unet_work(std::uint32_t latent, std::uint32_t images)
 {
   auto const& shape = ballast::stable_diffusion_2_1;

@@ -19,10 +19,10 @@
 
 namespace ballast_test {
 
-/// The local search that anyone writes first: swap two microbatches or move one, go on where that is
-/// not longer, and start again from a random order after `patience` x l^2 moves without a shorter
-/// one. Eight of them, each of so many evaluations, with a patience of 1 to 8 and seeds of their
-/// own; the first begins with the given order.
+/// The local search that anyone writes first: swap two microbatches or move one, go on where that
+/// is not longer, and start again from a random order after `patience` x l^2 moves without a
+/// shorter one. Eight of them, each of so many evaluations, with a patience of 1 to 8 and seeds of
+/// their own; the first begins with the given order.
 ///
 /// Returns     the shortest makespan of each.
 [[nodiscard]] inline std::array<ballast::time_units, 8> hill_climbs(

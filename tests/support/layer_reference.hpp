@@ -21,7 +21,8 @@
 #include <vector>
 
 /// The layer on a GPU against the arithmetic of cpu_layer, which is that of the block in
-/// examples/common, from the same numbers. The tests on a GPU and on the host's stand-ins are these.
+/// examples/common, from the same numbers. The tests on a GPU and on the host's stand-ins are
+/// these.
 namespace ballast_test {
 
 inline double as_bf16(double value)
@@ -181,7 +182,8 @@ class layer_numbers {
   std::size_t length_;
 };
 
-/// How far numbers are off, in root mean squares: a share of the reference's where that is not all 0.
+/// How far numbers are off, in root mean squares: a share of the reference's where that is not all
+/// 0.
 inline double distance(block::values const& numbers, block::values const& reference)
 {
   EXPECT_EQ(numbers.size(), reference.size());
@@ -235,7 +237,8 @@ inline void expect_layer_like_reference(cli::cublas const& products, cudaStream_
   }
 }
 
-/// Expects a length that needs no padding: in attention alone, the padding's output is its gradient too.
+/// Expects a length that needs no padding: in attention alone, the padding's output is its gradient
+/// too.
 inline void expect_attention_like_reference(
     cli::cublas const& products, cudaStream_t stream, block::shape const& s, std::size_t sequences,
     std::size_t length, std::size_t score_bytes = cli::gpu_layer_arrays::most_score_bytes)

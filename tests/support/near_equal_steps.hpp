@@ -13,9 +13,9 @@
 
 namespace ballast_test {
 
-/// A step of bags of one GPU whose costs a search by the lightest samples makes nothing of. By turns:
-/// nearly equal costs with a few light ones; two kinds that are 3 % apart within a kind; 5 % short
-/// samples among long ones; ties; nearly equal costs and one giant.
+/// A step of bags of one GPU whose costs a search by the lightest samples makes nothing of. By
+/// turns: nearly equal costs with a few light ones; two kinds that are 3 % apart within a kind; 5 %
+/// short samples among long ones; ties; nearly equal costs and one giant.
 inline instance near_equal_step(ballast::random_source& random, std::size_t samples,
                                 std::size_t bags)
 {

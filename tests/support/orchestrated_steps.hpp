@@ -24,8 +24,8 @@
 #include <tuple>
 #include <vector>
 
-/// Multimodal steps at random, and where a naive trainer would put their rows: it gathers everything
-/// in one place and rearranges it there.
+/// Multimodal steps at random, and where a naive trainer would put their rows: it gathers
+/// everything in one place and rearranges it there.
 namespace ballast_test {
 
 /// What each rank has read: samples of subsequences.
@@ -71,7 +71,8 @@ inline ballast::multimodal_samples samples_of(
 
 using orchestrated_rows = std::vector<std::uint64_t>;
 
-/// What an encoder makes of one sequence: each output depends on all of its inputs and on nothing else.
+/// What an encoder makes of one sequence: each output depends on all of its inputs and on nothing
+/// else.
 inline void encode_sequence(std::span<std::uint64_t const> inputs, std::size_t rate,
                             orchestrated_rows& outputs)
 {

@@ -36,8 +36,8 @@ inline constexpr std::array named_families = {
     std::pair{time_family::every_stage_alone, std::string_view("every_stage_alone")},
 };
 
-/// Times with mean 10,000 forward and 20,000 backward; what varies is lognormal with a coefficient of
-/// variation of 0.6. Stages that do not vary take the mean.
+/// Times with mean 10,000 forward and 20,000 backward; what varies is lognormal with a coefficient
+/// of variation of 0.6. Stages that do not vary take the mean.
 [[nodiscard]] inline ballast::pipeline_times times_of(time_family family, std::size_t microbatches,
                                                       std::size_t stages, std::uint64_t seed)
 {

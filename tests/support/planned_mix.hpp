@@ -35,8 +35,8 @@ inline std::optional<ballast::bag_layout> layout_inside_nodes(ballast::bag_mix c
   return std::move(*layout);
 }
 
-/// A step, in eighths of a cost unit, as the documentation defines it: from the plan of partition(),
-/// bag by bag. Nothing where partition() refuses the step.
+/// A step, in eighths of a cost unit, as the documentation defines it: from the plan of
+/// partition(), bag by bag. Nothing where partition() refuses the step.
 template <class CostOf>
 std::optional<std::uint64_t> planned_step(ballast::bag_layout const& layout,
                                           std::vector<ballast::tokens> const& lengths,

@@ -37,7 +37,8 @@ inline void expect_valid_plan(instance const& step, ballast::partition_plan cons
 }
 
 /// Runs a policy over random steps, among them the edges: no samples, fewer samples than bags,
-/// bags of several sizes and speeds, samples shorter than bags, samples without tokens, ties, zero costs.
+/// bags of several sizes and speeds, samples shorter than bags, samples without tokens, ties, zero
+/// costs.
 template <class Policy>
 void expect_valid_plans(Policy const& policy, std::uint64_t seed)
 {

@@ -39,8 +39,8 @@ inline ballast::interpolated_throughput random_throughput(ballast::random_source
   return *ballast::interpolated_throughput::make(sizes, per_second);
 }
 
-/// A module of 1 to 24 layers or, as those of today, of 24 to 80, measured at tp 1, 2, 4, 8 or a part
-/// of these. Its state takes a good part of `memory_bytes` where it has few stages.
+/// A module of 1 to 24 layers or, as those of today, of 24 to 80, measured at tp 1, 2, 4, 8 or a
+/// part of these. Its state takes a good part of `memory_bytes` where it has few stages.
 inline ballast::module_profile random_module(ballast::random_source& random, std::string name,
                                              bool is_llm, bool is_large, std::uint64_t memory_bytes)
 {

@@ -13,7 +13,8 @@
 
 namespace ballast_test {
 
-/// A module whose numbers are small where `is_coarse`, so that many orchestrations are equally good.
+/// A module whose numbers are small where `is_coarse`, so that many orchestrations are equally
+/// good.
 inline ballast::orchestrated_module random_orchestrated(ballast::random_source& random, bool is_llm,
                                                         bool is_coarse, std::uint32_t most_layers)
 {

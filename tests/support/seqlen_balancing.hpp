@@ -14,10 +14,10 @@
 namespace ballast_test {
 
 /// Balancing as reinforcement-learning trainers have it today: the differencing of
-/// `get_seqlen_balanced_partitions` in volcengine/verl. Samples are sorted and each starts a tuple of
-/// `bags` sets, or with equal sizes every run of `bags` samples does, one to a set; the two tuples
-/// whose sets differ most are merged, heaviest set with lightest, until one is left. With equal sizes
-/// `bags` must divide the number of samples.
+/// `get_seqlen_balanced_partitions` in volcengine/verl. Samples are sorted and each starts a tuple
+/// of `bags` sets, or with equal sizes every run of `bags` samples does, one to a set; the two
+/// tuples whose sets differ most are merged, heaviest set with lightest, until one is left. With
+/// equal sizes `bags` must divide the number of samples.
 inline std::vector<ballast::bag_id> seqlen_balanced_partitions(
     std::span<ballast::cost_units const> costs, std::size_t bags, bool equal_size)
 {

@@ -141,8 +141,8 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
   return owner;
 }
 
-/// Plain local search: moves a sequence to another group, or exchanges the groups of two, as long as
-/// the largest load becomes smaller, or as large on fewer GPUs.
+/// Plain local search: moves a sequence to another group, or exchanges the groups of two, as long
+/// as the largest load becomes smaller, or as large on fewer GPUs.
 [[nodiscard]] inline ballast::cost_units plain_sharding_search(sharding_step const& step,
                                                                std::vector<std::size_t> owner)
 {

@@ -6,8 +6,8 @@
 
 namespace ballast_test {
 
-/// An encoder of 2 layers and an LLM of 4 on 16 GPUs of 1,000 bytes, with round numbers: at tp 1 the
-/// encoder takes 30 ps for a sample, a third of it forward, and the LLM 240; at tp 2 half.
+/// An encoder of 2 layers and an LLM of 4 on 16 GPUs of 1,000 bytes, with round numbers: at tp 1
+/// the encoder takes 30 ps for a sample, a third of it forward, and the LLM 240; at tp 2 half.
 inline ballast::orchestration_problem small_orchestration()
 {
   ballast::orchestration_problem problem;

@@ -14,8 +14,8 @@ inline constexpr bool is_sanitized = __has_feature(address_sanitizer);
 inline constexpr bool is_sanitized = false;
 #endif
 
-/// How many cases a dear test tries. Under the address sanitizer, without optimisation, each takes some
-/// twenty times as long; it looks for wrong accesses, and a tenth of the cases shows them.
+/// How many cases a dear test tries. Under the address sanitizer, without optimisation, each takes
+/// some twenty times as long; it looks for wrong accesses, and a tenth of the cases shows them.
 [[nodiscard]] constexpr int trials_of(int all)
 {
   return is_sanitized ? std::max(1, all / 10) : all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// survivors [all]: what the other ranks say, and after how long, when rank 1 fails in each manner, on
-// all models of a communicator: a table in Markdown. With "all", on more numbers of ranks. Fails
+// survivors [all]: what the other ranks say, and after how long, when rank 1 fails in each manner,
+// on all models of a communicator: a table in Markdown. With "all", on more numbers of ranks. Fails
 // unless all ranks that are still there answer in time.
 
 #include "columns.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each thread has to itself, and that the library has nothing besides: no globals, no statics that
-// change, no threads of its own but those of schedulers.
+// What each thread has to itself, and that the library has nothing besides: no globals, no statics
+// that change, no threads of its own but those of schedulers.
 #include "../support/at_once.hpp"
 #include "../support/compiled_schedules.hpp"
 

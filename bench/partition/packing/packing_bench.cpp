@@ -40,8 +40,8 @@ std::vector<std::vector<tokens>> clamped_steps(benchmark::State const& state)
 }
 
 // The whole front door in the steady state: sort, policy, groups, bound. bins is of the first step,
-// proven how many steps have the fewest bins that there can be, and gap by how much of the bound all
-// bins are above it.
+// proven how many steps have the fewest bins that there can be, and gap by how much of the bound
+// all bins are above it.
 template <class Policy>
 void run_packing(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
                  tokens capacity, Policy policy)
@@ -193,8 +193,8 @@ void register_families(char const* policy_name, Policy policy)
   }
 }
 
-// A trace of real lengths, from the folder that BALLAST_DATA names: those above the capacity are cut
-// to it.
+// A trace of real lengths, from the folder that BALLAST_DATA names: those above the capacity are
+// cut to it.
 template <class Policy>
 void pack_trace(benchmark::State& state, std::string const& file, char const* tokens_of,
                 Policy policy)
@@ -274,8 +274,8 @@ BENCHMARK(multimap_best_fit)
     ->Unit(benchmark::kMillisecond);
 
 // Baseline: NVIDIA NeMo's sequence packing, which looks at the bins one after the other for every
-// sample, in decreasing order or shuffled. NeMo, in Python, also adds up every bin that it looks at;
-// here each bin's sum is kept.
+// sample, in decreasing order or shuffled. NeMo, in Python, also adds up every bin that it looks
+// at; here each bin's sum is kept.
 std::size_t scan_for_the_first_fit(std::span<tokens const> lengths, tokens capacity)
 {
   std::vector<tokens> room;

@@ -35,8 +35,8 @@ struct cublas_functions {
                                  cudaDataType, int, long long, int, cublasComputeType_t,
                                  cublasGemmAlgo_t) = nullptr;
 
-  /// Those of the library on this machine. It is loaded here and not with the program, which so also
-  /// runs where there is none, and starts without reading its 600 MB.
+  /// Those of the library on this machine. It is loaded here and not with the program, which so
+  /// also runs where there is none, and starts without reading its 600 MB.
   [[nodiscard]] static ballast::result<cublas_functions> load();
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a layer. nvcc makes them blocks of threads; a host compiler, for tests without a GPU,
-// computes one row after the other.
+// The kernels of a layer. nvcc makes them blocks of threads; a host compiler, for tests without a
+// GPU, computes one row after the other.
 #include "gpu_kernels.hpp"
 
 #include "gpu_rows.hpp"

@@ -14,8 +14,8 @@ namespace cli {
 template <class Row>
 [[nodiscard]] cudaError_t for_rows(cudaStream_t stream, std::size_t rows, Row const& row);
 
-/// Keeps the stream busy for a while, so that the host can queue what is timed before it begins: the
-/// time between two short kernels is then the GPU's and not the host's.
+/// Keeps the stream busy for a while, so that the host can queue what is timed before it begins:
+/// the time between two short kernels is then the GPU's and not the host's.
 [[nodiscard]] cudaError_t keep_busy(cudaStream_t, std::chrono::nanoseconds);
 
 }  // namespace cli

@@ -50,8 +50,8 @@ result<gpu_layer> gpu_layer::make(cublas const& products, cudaStream_t stream,
   return made;
 }
 
-/// Activations are from -1 to 1, and weights such that sums of as many products are too. Zeros would be
-/// computed faster than what a trainer has, since they take less power.
+/// Activations are from -1 to 1, and weights such that sums of as many products are too. Zeros
+/// would be computed faster than what a trainer has, since they take less power.
 result<void> gpu_layer::fill()
 {
   gpu_layer_arrays const& a = arrays_;
@@ -172,9 +172,9 @@ result<void> gpu_layer::enter_gradient()
       });
 }
 
-/// Calls visit(first query head of the batch, first key head, heads in the batch) for batches of heads
-/// whose scores fit their array: of each group of query heads that share a key head, one. Numbers of
-/// heads go on from sequence to sequence.
+/// Calls visit(first query head of the batch, first key head, heads in the batch) for batches of
+/// heads whose scores fit their array: of each group of query heads that share a key head, one.
+/// Numbers of heads go on from sequence to sequence.
 template <class Visit>
 result<void> gpu_layer::for_each_group(Visit const& visit) const
 {

@@ -18,15 +18,15 @@
 
 namespace cli {
 
-/// The layer of cpu_layer on a GPU: bf16, sums in fp32, products by cuBLAS. It computes sequences of
-/// one length, which attend to themselves alone, and adds to the gradients of the parameters.
+/// The layer of cpu_layer on a GPU: bf16, sums in fp32, products by cuBLAS. It computes sequences
+/// of one length, which attend to themselves alone, and adds to the gradients of the parameters.
 ///
-/// Attention computes all scores of a sequence and leaves out those of later tokens, so it does twice
-/// the work of a causal mask; in the backward pass it computes them again.
+/// Attention computes all scores of a sequence and leaves out those of later tokens, so it does
+/// twice the work of a causal mask; in the backward pass it computes them again.
 class gpu_layer {
  public:
-  /// The layer with numbers of no meaning. Both outlive it. Errors: out_of_memory, where its arrays do
-  /// not fit; those of CUDA.
+  /// The layer with numbers of no meaning. Both outlive it. Errors: out_of_memory, where its arrays
+  /// do not fit; those of CUDA.
   [[nodiscard]] static ballast::result<gpu_layer> make(
       cublas const& products, cudaStream_t stream, block::shape const& shape, std::size_t sequences,
       std::size_t length, layer_part part,

@@ -38,8 +38,8 @@ struct gpu_array {
 /// A sequence is padded to a multiple of 8 rows. What attention needs is kept head by head
 /// ([sequence][head][row][dim]: names with _heads), everything else row by row.
 ///
-/// The scores of all heads can take more memory than all else, so only so many heads are computed at
-/// once that their scores fit a limit; one of each group of query heads that share a key head.
+/// The scores of all heads can take more memory than all else, so only so many heads are computed
+/// at once that their scores fit a limit; one of each group of query heads that share a key head.
 struct gpu_layer_arrays {
   /// Of one array of scores, as long as one head needs no more.
   static constexpr std::size_t most_score_bytes = std::size_t{1} << 30;

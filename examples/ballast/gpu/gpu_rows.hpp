@@ -10,12 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the kernels of a layer do with one row, or with a few. On a GPU a team is a block of threads; on
-/// the host it is one lane, so that tests compute the same without a GPU.
+/// What the kernels of a layer do with one row, or with a few. On a GPU a team is a block of
+/// threads; on the host it is one lane, so that tests compute the same without a GPU.
 ///
-/// A team says lane() and lanes(), and sum(x) and largest(x) of all lanes to each of them; add(to, x)
-/// adds to what other teams add to as well. Lanes read and write 8 numbers at once, and each of them
-/// the same ones in all loops over a row.
+/// A team says lane() and lanes(), and sum(x) and largest(x) of all lanes to each of them; add(to,
+/// x) adds to what other teams add to as well. Lanes read and write 8 numbers at once, and each of
+/// them the same ones in all loops over a row.
 namespace cli::gpu_rows {
 
 using bf16 = __nv_bfloat16;
@@ -47,7 +47,8 @@ BALLAST_HOST_DEVICE void for_each_vector(Team const& team, std::size_t n, Visit 
   for (std::size_t at = 8 * team.lane(); at < n; at += 8 * team.lanes()) { visit(at); }
 }
 
-/// Numbers from -most to most that depend on the seed and the place alone; without sign where all are 0.
+/// Numbers from -most to most that depend on the seed and the place alone; without sign where all
+/// are 0.
 struct fill {
   bf16* to;
   std::size_t count;
@@ -265,7 +266,8 @@ struct causal_softmax_gradient {
   }
 };
 
-/// Copies between [sequence][row][head][dim] and [sequence][head][row][dim]. The row is of the former.
+/// Copies between [sequence][row][head][dim] and [sequence][head][row][dim]. The row is of the
+/// former.
 struct copy_heads {
   bf16 const* from;
   bf16* to;

@@ -52,8 +52,8 @@ namespace pages {
   return picked;
 }
 
-/// Draws the bars of one GPU, whose numbers are sorted by start. Neighbours too thin to see become one
-/// bar.
+/// Draws the bars of one GPU, whose numbers are sorted by start. Neighbours too thin to see become
+/// one bar.
 inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_drawing::box row,
                            std::vector<gantt_bar> const& bars, std::span<std::size_t const> of_gpu,
                            double longest, std::string_view unit, std::string_view css_class)

@@ -14,8 +14,8 @@
 
 namespace pages {
 
-/// A table whose first column names the row and whose other columns are numbers; it scrolls sideways
-/// where it is too wide. Texts are escaped.
+/// A table whose first column names the row and whose other columns are numbers; it scrolls
+/// sideways where it is too wide. Texts are escaped.
 class html_table {
  public:
   explicit html_table(std::vector<std::string> const& columns)

@@ -20,7 +20,8 @@ struct judged_bags {
   friend bool operator==(judged_bags const&, judged_bags const&) = default;
 };
 
-/// A table of bags, a row each: how long their steps are, and how much longer than those of the first.
+/// A table of bags, a row each: how long their steps are, and how much longer than those of the
+/// first.
 ///
 /// Expects     times are finite and not negative.
 /// Complexity  O(bags).

@@ -78,8 +78,8 @@ struct layout_page_data {
   return table.markup();
 }
 
-/// A page that shows what a search for layouts found: which GPU computes what in the best layout, and
-/// how it compares with the next ones.
+/// A page that shows what a search for layouts found: which GPU computes what in the best layout,
+/// and how it compares with the next ones.
 ///
 /// Expects     at least one layout, each of as many modules as there are names; places are those of
 ///             the first; search_seconds is finite and not negative.

@@ -14,8 +14,8 @@
 
 namespace pages {
 
-/// An integer for people, its digits in groups of three: 1234567 is "1 234 567". The narrow no-break
-/// space between groups cannot be taken for a decimal point, and no line breaks there.
+/// An integer for people, its digits in groups of three: 1234567 is "1 234 567". The narrow
+/// no-break space between groups cannot be taken for a decimal point, and no line breaks there.
 [[nodiscard]] std::string grouped_text(std::integral auto value)
 {
   std::string text = fmt::format("{}", value);

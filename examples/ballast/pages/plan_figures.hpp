@@ -36,8 +36,8 @@ struct plan_page_step {
       {};  ///< to compare with; all steps have one, or none
 };
 
-/// The mean over the steps of a ratio, which is a member function of ballast::report::balance_metrics. Empty where
-/// the ratio of some step is.
+/// The mean over the steps of a ratio, which is a member function of
+/// ballast::report::balance_metrics. Empty where the ratio of some step is.
 template <class Ratio>
 [[nodiscard]] std::optional<double> mean_over(
     std::vector<plan_page_step> const& steps,

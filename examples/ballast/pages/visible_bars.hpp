@@ -32,8 +32,8 @@ struct visible_bar {
 };
 
 /// Calls draw(visible_bar) for the bars of a row, of which `row` has the numbers by start.
-/// Neighbours that together are shorter than `thinnest` are drawn as one, so that the number of bars
-/// that a row draws is bounded.
+/// Neighbours that together are shorter than `thinnest` are drawn as one, so that the number of
+/// bars that a row draws is bounded.
 ///
 /// Ensures     (1) every bar is in exactly one visible bar, in order
 ///             (2) a visible bar of several bars is shorter than `thinnest`; two visible bars that

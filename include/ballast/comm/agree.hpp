@@ -23,9 +23,9 @@ namespace ballast::inline v0 {
 ///
 /// Collective, one all_gather of 8 bytes.
 ///
-/// Errors      mismatch, on every rank: `ranks` are those whose word is not the most common one, and
-///             of equally common ones not that of the lowest rank; the same list on every rank. It
-///             does not say whose word is right. Also the errors of the communicator.
+/// Errors      mismatch, on every rank: `ranks` are those whose word is not the most common one,
+///             and of equally common ones not that of the lowest rank; the same list on every rank.
+///             It does not say whose word is right. Also the errors of the communicator.
 /// Complexity  O(ranks).
 template <communicator C>
 [[nodiscard]] result<void> agree(C& comm, std::uint64_t word, std::string_view what)

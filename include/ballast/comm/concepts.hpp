@@ -30,7 +30,8 @@ namespace ballast::inline v0 {
 ///                                         valid until the next call of scratch; it allocates only
 ///                                         when asked for more than ever before
 ///
-/// This is what routes, `gather_samples` and `agree` call. The library's own communicators also have
+/// This is what routes, `gather_samples` and `agree` call. The library's own communicators also
+/// have
 ///
 ///   broadcast(bytes, root)                every rank has root's bytes; root is below size()
 ///   barrier()                             no rank returns before every rank has called it

@@ -35,8 +35,8 @@ struct gathered_samples {
 /// planning needs. This is the form for a training loop.
 ///
 /// A sample is what the plan depends on: a length, or one length per modality. Ranks may have
-/// different numbers of samples, up to one that all of them know beforehand: so the collective has a
-/// fixed size, and no second one is needed for the counts.
+/// different numbers of samples, up to one that all of them know beforehand: so the collective has
+/// a fixed size, and no second one is needed for the counts.
 ///
 ///     gathered_samples<tokens> all;
 ///     if (auto done = gather_samples_into(all, comm, mine, 64); !done) { ... }

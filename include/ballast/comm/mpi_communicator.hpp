@@ -29,33 +29,33 @@ namespace ballast::inline v0 {
 
 /// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
 ///
-/// It is `point_to_point` too, and a transfer makes progress while its ranks call MPI: a large message
-/// may wait until its sender calls again.
+/// It is `point_to_point` too, and a transfer makes progress while its ranks call MPI: a large
+/// message may wait until its sender calls again.
 ///
 /// It works on duplicates of the MPI communicator that it is given, so its messages never mix with
-/// the caller's. Groups made by split use the same duplicates, and each has tags of its own: a split
-/// makes no MPI communicator, which no deadline could end. All calls wait, and while they wait they
-/// yield the core to other processes.
+/// the caller's. Groups made by split use the same duplicates, and each has tags of its own: a
+/// split makes no MPI communicator, which no deadline could end. All calls wait, and while they
+/// wait they yield the core to other processes.
 ///
-/// Expects     what `communicator` and `point_to_point` expect. MPI is initialised, with MPI_THREAD_MULTIPLE if several
-///             threads have a communicator each. All ranks destroy theirs before MPI_Finalize. The
-///             deadline is above zero.
+/// Expects     what `communicator` and `point_to_point` expect. MPI is initialised, with
+///             MPI_THREAD_MULTIPLE if several threads have a communicator each. All ranks destroy
+///             theirs before MPI_Finalize. The deadline is above zero.
 /// Ensures     (1) those of `communicator`; in the steady state ballast allocates nothing, MPI
 ///                 itself may
 ///             (2) a call ends within the deadline, counted from the last message that arrived,
 ///                 plus a grace period in which the waiting ranks find out who is missing: a
 ///                 quarter of the deadline, but at least 100 ms and at most 5 s
-/// Errors      mismatch, with `verify`, and of transfers; of those that have `largest_message` bytes or
-///             more, later transfers between the two ranks may meet parts that are left.
+/// Errors      mismatch, with `verify`, and of transfers; of those that have `largest_message`
+///             bytes or more, later transfers between the two ranks may meet parts that are left.
 ///             timed_out: `ranks` had not made the call when the first rank gave up, or made it so
 ///             late that the others gave up while it did. A rank that makes it later gets the same
 ///             error, with itself among `ranks`. A rank that had finished the operation and did not
 ///             call another one of this group within the grace period is also named: the others
 ///             cannot tell a rank that computes, or waits in a call of another group, from one that
 ///             hangs. Where a rank waits for a transfer, only those are named on which it depends,
-///             directly or through others. All ranks name the same ranks if their messages arrive within the grace
-///             period. A process that died is named too, unless mpirun ends the job first, as it
-///             does by default. `over` cannot name ranks.
+///             directly or through others. All ranks name the same ranks if their messages arrive
+///             within the grace period. A process that died is named too, unless mpirun ends the
+///             job first, as it does by default. `over` cannot name ranks.
 ///             transport, with MPI's code and text; MPI_ERR_TAG where some rank has 32,768 groups.
 ///             peer_lost, with this rank itself: an earlier call ended with std::bad_alloc.
 ///             After timed_out, transport and peer_lost MPI may still use the arrays of the call

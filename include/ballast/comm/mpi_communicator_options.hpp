@@ -19,7 +19,8 @@ struct mpi_communicator_options {
   /// are an error of MPI on some ranks (also where they differ in what a rank sends itself), and on
   /// others a deadline that passes or bytes that never arrive. barrier and split always compare.
   bool verify = true;
-  /// Bytes; MPI's own limit is 2^31 - 1. A transfer is cut into parts of this size and a shorter one.
+  /// Bytes; MPI's own limit is 2^31 - 1. A transfer is cut into parts of this size and a shorter
+  /// one.
   std::size_t largest_message = std::size_t{1} << 30U;
 };
 

@@ -34,15 +34,16 @@ enum class transfer_id : std::uint32_t {};
 /// rank, which connects to it, and waits until that rank starts too. Any number of transfers may be
 /// under way, and they are waited for in any order, each once.
 ///
-/// Expects     peer is below size(); it may be the rank itself. The bytes of a send do not change, and
-///             those of a receive are not read, until its transfer has ended; they lie in memory that
-///             the communicator reaches. A transfer that has ended is not used again. Every transfer
-///             is started before it is waited for. Every send has its receive, and a message whose one
-///             end is cancelled has the other cancelled too: over MPI a send that was not received
-///             meets a later receive, perhaps of the next group. A communicator is destroyed with no
-///             transfer under way; those that are left are cancelled.
-/// Ensures     (1) the n-th receive from a rank gets the bytes of that rank's n-th send to this one,
-///                 whatever they wait for in between; transfers do not meet collective operations
+/// Expects     peer is below size(); it may be the rank itself. The bytes of a send do not change,
+///             and those of a receive are not read, until its transfer has ended; they lie in
+///             memory that the communicator reaches. A transfer that has ended is not used again.
+///             Every transfer is started before it is waited for. Every send has its receive, and a
+///             message whose one end is cancelled has the other cancelled too: over MPI a send that
+///             was not received meets a later receive, perhaps of the next group. A communicator is
+///             destroyed with no transfer under way; those that are left are cancelled.
+/// Ensures     (1) the n-th receive from a rank gets the bytes of that rank's n-th send to this
+///                 one, whatever they wait for in between; transfers do not meet collective
+///                 operations
 ///             (2) a message may be empty, and it is a message all the same
 ///             (3) once as many transfers have been under way, nothing is allocated
 /// Errors      mismatch: `ranks`, the peer, sends or expects another number of bytes. The receiver
@@ -50,10 +51,10 @@ enum class transfer_id : std::uint32_t {};
 ///             The transfer has ended, and the communicator can still be used.
 ///             timed_out: a wait reached the deadline, counted from its call. `ranks` are those for
 ///             which it waited: the peer, or if that rank waits itself, the rank for which that one
-///             waits, and so on; empty if they wait in a circle. peer_lost: `ranks` ended or gave up.
-///             transport: the library below failed. After these three the communicator is broken:
-///             every further call returns the same error, on all its ranks, and collective operations
-///             do too. Transfers stay under way, also the one that failed: cancel them.
+///             waits, and so on; empty if they wait in a circle. peer_lost: `ranks` ended or gave
+///             up. transport: the library below failed. After these three the communicator is
+///             broken: every further call returns the same error, on all its ranks, and collective
+///             operations do too. Transfers stay under way, also the one that failed: cancel them.
 template <class C>
 concept point_to_point =
     requires(C& comm, C const& view, std::span<std::byte const> send, std::span<std::byte> receive,

@@ -35,8 +35,8 @@ namespace ballast::inline v0 {
 ///             (2) once a rank's call has returned, with or without an error, no other rank touches
 ///                 its arrays
 ///             (3) in the steady state nothing is allocated; scratch is aligned to 64 bytes
-/// Errors      mismatch, timed_out, peer_lost; a transfer minds only that its own peer has left. The
-///             deadline limits the wait until all ranks have
+/// Errors      mismatch, timed_out, peer_lost; a transfer minds only that its own peer has left.
+///             The deadline limits the wait until all ranks have
 ///             made the call; the copies that follow have no limit. In a broken group every rank
 ///             gets the same error, also a rank that calls late. Groups made by split have the same
 ///             deadline, and one that breaks does not break the others.

@@ -9,7 +9,8 @@ namespace ballast::inline v0 {
 /// What all plans share that say how good they are: when the last one finishes, and before when no
 /// plan does.
 ///
-/// Units       those of the plan; Value is an integer, or a ratio where loads are divided by speeds.
+/// Units       those of the plan; Value is an integer, or a ratio where loads are divided by
+///             speeds.
 /// Expects     lower_bound <= makespan.
 template <class Value>
 struct certified {

@@ -9,8 +9,8 @@
 
 namespace ballast::inline v0 {
 
-/// A std::vector that takes the identifier of an element as well as its index: the bag of a sample is
-/// plan.owner[sample], whether `sample` comes from plan.samples or from a loop.
+/// A std::vector that takes the identifier of an element as well as its index: the bag of a sample
+/// is plan.owner[sample], whether `sample` comes from plan.samples or from a loop.
 ///
 /// Expects     identifiers and indices are below size(), as of std::vector.
 template <identifier Id, class T>

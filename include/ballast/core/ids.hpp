@@ -17,8 +17,8 @@ enum class sample_id : std::uint32_t {};
 enum class rank_id : std::uint32_t {};
 /// Position of a node in the cluster.
 enum class node_id : std::uint32_t {};
-/// Position of a bag: of GPUs that share each of their sequences in a layout, or of samples alone, as
-/// a pack or a microbatch, which any GPUs may compute later.
+/// Position of a bag: of GPUs that share each of their sequences in a layout, or of samples alone,
+/// as a pack or a microbatch, which any GPUs may compute later.
 enum class bag_id : std::uint32_t {};
 /// Position of a group of GPUs in its family: the GPUs that may share a sequence (device_groups).
 enum class group_id : std::uint32_t {};

@@ -47,12 +47,12 @@ struct nccl_communicator_options {
 /// and, with `verify`, every operation wait for the stream. `verify` costs a round trip before each
 /// operation: use it until a training loop is correct.
 ///
-/// It is `point_to_point` too: start() queues the transfers begun since the last one as one NCCL group,
-/// and an event tells when they are done. A send does not hold up the host, but it holds up the
-/// stream until its receiver has come; and the first start() to a rank connects to it, for which NCCL
-/// waits until that rank starts too. So transfers that others shall not wait for need an NCCL
-/// communicator and a stream of their own. What goes both ways between two ranks has to be in one
-/// start, or in an order on which all ranks agree.
+/// It is `point_to_point` too: start() queues the transfers begun since the last one as one NCCL
+/// group, and an event tells when they are done. A send does not hold up the host, but it holds up
+/// the stream until its receiver has come; and the first start() to a rank connects to it, for
+/// which NCCL waits until that rank starts too. So transfers that others shall not wait for need an
+/// NCCL communicator and a stream of their own. What goes both ways between two ranks has to be in
+/// one start, or in an order on which all ranks agree.
 ///
 /// Groups made by split() are on the same stream, and a kernel that waits for a rank holds up all
 /// work behind it. So if a communicator breaks, so do its parents, parts and siblings that had a

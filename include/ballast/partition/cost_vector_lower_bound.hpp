@@ -23,8 +23,8 @@ namespace ballast::inline v0 {
 /// A makespan that no plan gets below: in every plan, some bag has at least this load per speed in
 /// some dimension.
 ///
-/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what it
-/// says of the sums over all dimensions, divided by their number, since some dimension of a bag
+/// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what
+/// it says of the sums over all dimensions, divided by their number, since some dimension of a bag
 /// carries at least the mean of all. The second is stronger where samples that are heavy in
 /// different dimensions have to share a bag. With capacities both also know what
 /// `detail::capacity_bound` does: a bag that is slow or has the heaviest samples still has to hold
@@ -33,8 +33,8 @@ namespace ballast::inline v0 {
 /// Expects     a valid cost_vector_problem of so many bags, at least 1, all empty.
 /// Ensures     (1) no plan in which samples fit their bags, and bags hold their samples, has a
 ///                 smaller makespan
-/// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes of
-///             scratch.
+/// Complexity  O((D n + m) log m), with capacities O(D (n log n + m log (n m))); 60 n + 84 m bytes
+///             of scratch.
 template <std::size_t D>
 [[nodiscard]] ratio cost_vector_lower_bound(cost_vector_problem<D> const& problem, std::size_t bags,
                                             workspace& memory)

@@ -21,8 +21,8 @@ namespace ballast::inline v0 {
 ///
 /// A radix sort, least significant digit first, of 30-bit keys: the highest 30 bits in which costs
 /// can differ. Samples with equal keys but different costs then lie side by side, and a comparison
-/// sort puts them in order. Its time per sample does not grow with the number of samples as that of a
-/// comparison sort does, and it moves 8 bytes per sample and pass.
+/// sort puts them in order. Its time per sample does not grow with the number of samples as that of
+/// a comparison sort does, and it moves 8 bytes per sample and pass.
 ///
 /// Shapes      order[n], costs[n]; n < 2^32; the spans do not overlap.
 /// Expects     order.size() == costs.size(); no cost is negative.

@@ -29,12 +29,12 @@ namespace detail {
 
 /// A makespan that no plan gets below whose bags hold these numbers of samples, in any order.
 ///
-/// Take the t heaviest samples, t = i m + j with 1 <= j <= m. The j bags that hold most of them hold
-/// at least j (i + 1) of them, by pigeonhole, and at least as many samples as the j smallest counts
-/// together. So they do at least the work of the j (i + 1) lightest of those t samples and of the
-/// lightest samples for their other places, and one of them finishes at the mean or later. The bound
-/// is the largest over t. For t = 1 it is the heaviest sample together with the lightest ones, for
-/// t = n the mean load.
+/// Take the t heaviest samples, t = i m + j with 1 <= j <= m. The j bags that hold most of them
+/// hold at least j (i + 1) of them, by pigeonhole, and at least as many samples as the j smallest
+/// counts together. So they do at least the work of the j (i + 1) lightest of those t samples and
+/// of the lightest samples for their other places, and one of them finishes at the mean or later.
+/// The bound is the largest over t. For t = 1 it is the heaviest sample together with the lightest
+/// ones, for t = n the mean load.
 ///
 /// Shapes      counts[m].
 /// Expects     a valid partition_problem; counts add up to n; bags start empty.
@@ -89,8 +89,8 @@ namespace detail {
 /// Trainers ask for it where all ranks take the same number of microbatches or samples, as in
 /// reinforcement learning. Samples that stay together count as one.
 ///
-/// Counts differ by at most `multiple`, and all but one are multiples of it. The larger counts go to
-/// the faster bags; the rest that is no whole multiple goes to one bag. Bags of several sizes or
+/// Counts differ by at most `multiple`, and all but one are multiples of it. The larger counts go
+/// to the faster bags; the rest that is no whole multiple goes to one bag. Bags of several sizes or
 /// speeds get equal counts too; where too few samples are long enough for large bags, these get
 /// fewer. Samples go heaviest first to the bag with a free place that finishes earliest; then bags
 /// exchange samples, as many for as many.
@@ -102,8 +102,8 @@ namespace detail {
 ///                 one are multiples of it
 ///             (4) no plan with these counts, in any order of bags, has a makespan below the one
 ///                 returned
-///             (5) the makespan does not grow with `work`, which is a number of steps, not time: all
-///                 ranks find the same plan
+///             (5) the makespan does not grow with `work`, which is a number of steps, not time:
+///                 all ranks find the same plan
 /// Complexity  O(n (sizes + log m)) and O(work), after the sort that the problem brings.
 /// Source      the first plan: M. Dell'Amico, S. Martello, "Bounds for the Cardinality Constrained
 ///             P||Cmax Problem", J. Scheduling 4(3):123-138, 2001; exchanges:

@@ -36,29 +36,31 @@ namespace ballast::inline v0 {
 /// nodes, and each further one four times as many.
 ///
 /// It is meant for few samples per bag, n / m up to 8, where exchanges between two bags get stuck:
-/// with identical bags it solves most steps of a hundred samples. What bag completion leaves open, a
-/// linear program over patterns refutes or solves, where costs are up to some thousand. Bags of
-/// several speeds or sizes leave less to prune. The inner policy's plan stays as it is where there are capacities, and where
-/// what bags could do by the makespan adds up to 2^63.
+/// with identical bags it solves most steps of a hundred samples. What bag completion leaves open,
+/// a linear program over patterns refutes or solves, where costs are up to some thousand. Bags of
+/// several speeds or sizes leave less to prune. The inner policy's plan stays as it is where there
+/// are capacities, and where what bags could do by the makespan adds up to 2^63.
 ///
 /// Expects     the inner policy does not pad. If it restricts its plans, as equal_count does, then
 ///             its plan is a start, and what it proves of such plans does not count.
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns
-///             (3) the makespan is not above that of the inner policy's plan, and neither it nor the
-///                 gap grows with nodes
-///             (4) no plan has a makespan below the one returned, which is the plan's makespan where
-///                 the search came to its end
+///             (3) the makespan is not above that of the inner policy's plan, and neither it nor
+///                 the gap grows with nodes
+///             (4) no plan has a makespan below the one returned, which is the plan's makespan
+///                 where the search came to its end
 /// Complexity  the inner policy and O(nodes); a node is one sample looked at.
-/// Source      `detail::bag_completion`, `detail::column_generation`; the order of T after E. L. Schreiber, R. E. Korf, "Cached
-///             Iterative Weakening for Optimal Multi-Way Number Partitioning", AAAI 2014.
+/// Source      `detail::bag_completion`, `detail::column_generation`; the order of T after E. L.
+///             Schreiber, R. E. Korf, "Cached Iterative Weakening for Optimal Multi-Way Number
+///             Partitioning", AAAI 2014.
 ///
 /// **By several quantities** it tries all plans, and is meant for up to about twenty samples; with
-/// more the nodes end, and the plan is nearly always the inner policy's. Bags of several speeds keep
-/// the inner policy's plan, and so do steps of more than 2^14 samples times bags.
+/// more the nodes end, and the plan is nearly always the inner policy's. Bags of several speeds
+/// keep the inner policy's plan, and so do steps of more than 2^14 samples times bags.
 ///
 /// Ensures     (5) every sample that found room has one bag, which it fits, and no bag weighs more
-///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the capacities
+///                 than its capacity; (2), and (3) if the inner policy's plan keeps to the
+///                 capacities
 ///             (6) where the search came to its end, no plan is better
 /// Complexity  the inner policy and O(vector_nodes D log m); 4 bytes of scratch per sample and bag.
 template <class Inner = refine<>>

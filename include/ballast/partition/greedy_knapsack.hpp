@@ -22,10 +22,10 @@ enum class knapsack_capacity : std::uint8_t { remaining, full };
 
 /// KnapFormer's balancer: every bag is a knapsack with room for its share of the step's work.
 ///
-/// The capacity of a bag is its speed times the mean work per speed; where all GPUs are equally fast,
-/// its speed is its number of GPUs. Samples go heaviest first, each to the least occupied (load /
-/// capacity) of the bags that it fits and that have capacity for it. A sample that no bag has
-/// capacity for goes to the least occupied of the largest bags that it fits.
+/// The capacity of a bag is its speed times the mean work per speed; where all GPUs are equally
+/// fast, its speed is its number of GPUs. Samples go heaviest first, each to the least occupied
+/// (load / capacity) of the bags that it fits and that have capacity for it. A sample that no bag
+/// has capacity for goes to the least occupied of the largest bags that it fits.
 ///
 /// Ensures     (1) every sample has one bag, which it fits
 ///             (2) loads have grown by exactly the costs of the samples each bag now owns

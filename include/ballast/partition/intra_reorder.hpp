@@ -34,9 +34,9 @@ struct reordered_batch {
 /// DistTrain's Algorithm 1, in the form for a training loop. It is `partition_into` with groups as
 /// bags and without lengths; the order of microbatches inside a group is the pipeline's part.
 ///
-/// The paper uses longest processing time, after which groups can differ in their number of samples.
-/// Trainers whose groups all need the same number of microbatches pass `equal_count` as the policy;
-/// any other policy of `partition` works too.
+/// The paper uses longest processing time, after which groups can differ in their number of
+/// samples. Trainers whose groups all need the same number of microbatches pass `equal_count` as
+/// the policy; any other policy of `partition` works too.
 ///
 /// Shapes      samples[n] of any type; groups: one bag per data-parallel group, `one_gpu_bags(m)`.
 /// In, out     batch is overwritten, and keeps its memory for the next step.

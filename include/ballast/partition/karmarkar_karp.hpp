@@ -32,10 +32,11 @@ namespace ballast::inline v0 {
 /// Complexity  O(n log(n + m)) after the sort that the problem brings, O(m) at a time; at most
 ///             20 (n + m) bytes of scratch.
 /// Source      N. Karmarkar, R. M. Karp, "The Differencing Method of Set Partitioning", UCB/CSD
-///             82/113, 1982; (3) M. Fischetti, S. Martello, "Worst-Case Analysis of the Differencing
-///             Method for the Partition Problem", Math. Programming 37, 1987, and W. Michiels,
-///             J. Korst, E. Aarts, J. van Leeuwen, "Performance Ratios for the Karmarkar-Karp
-///             Differencing Method", J. Combinatorial Optimization 13(1):19-32, 2007.
+///             82/113, 1982; (3) M. Fischetti, S. Martello, "Worst-Case Analysis of the
+///             Differencing Method for the Partition Problem", Math. Programming 37, 1987, and W.
+///             Michiels, J. Korst, E. Aarts, J. van Leeuwen, "Performance Ratios for the
+///             Karmarkar-Karp Differencing Method", J. Combinatorial Optimization 13(1):19-32,
+///             2007.
 struct karmarkar_karp {
   void operator()(partition_problem const& problem, std::span<cost_units> loads,
                   std::span<bag_id> owner, workspace& memory) const

@@ -57,8 +57,8 @@ inline void shed_heaviest(limited_bags& bags, std::uint32_t bag)
 /// Brings bags below their limits, the one furthest above first, and moves few tokens for it.
 ///
 /// In, out     work is how many steps it may still look at.
-/// Ensures     (1) no bag that is within its limit gets above it, unless that takes more off others;
-///                 the work above limits never grows
+/// Ensures     (1) no bag that is within its limit gets above it, unless that takes more off
+///                 others; the work above limits never grows
 ///             (2) it returns whether all bags are within their limits
 inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory)
 {
@@ -92,13 +92,14 @@ inline bool shed_excess(limited_bags& bags, work_budget& work, workspace& memory
 
 namespace detail {
 
-/// Packs bags anew, heaviest sample first: a sample stays where it is if the heavier ones that stayed
-/// or came there leave room for it, and otherwise goes to a bag that holds tokens of it and has room,
-/// or else to the bag with most room.
+/// Packs bags anew, heaviest sample first: a sample stays where it is if the heavier ones that
+/// stayed or came there leave room for it, and otherwise goes to a bag that holds tokens of it and
+/// has room, or else to the bag with most room.
 ///
 /// The room of a bag is its limit less all that it holds, so samples go where there are few. Light
-/// samples come last and fill the gaps, as in longest processing time. This finds plans where samples
-/// are few and heavy; where they are many and light, `shed_excess` alone moves fewer tokens.
+/// samples come last and fill the gaps, as in longest processing time. This finds plans where
+/// samples are few and heavy; where they are many and light, `shed_excess` alone moves fewer
+/// tokens.
 ///
 /// Ensures     (1) every sample is in a bag that it may enter
 /// Complexity  O(n m) at worst, of which O(n) moves of memory; a plan that keeps most samples at

@@ -85,9 +85,9 @@ void assign_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector
 ///             17(2):416-429, 1969; on bags of several sizes T. Gonzalez, O. H. Ibarra, S. Sahni,
 ///             "Bounds for LPT Schedules on Uniform Processors", SIAM J. Comput. 6(1), 1977.
 ///
-/// **By several quantities** the sample with the largest single cost goes first, always to the bag, of
-/// those with room for it, that then finishes earliest in the dimension in which it is latest. Where
-/// a sample finds no room, all are placed anew: `detail::place_vectors_within_capacity`.
+/// **By several quantities** the sample with the largest single cost goes first, always to the bag,
+/// of those with room for it, that then finishes earliest in the dimension in which it is latest.
+/// Where a sample finds no room, all are placed anew: `detail::place_vectors_within_capacity`.
 ///
 /// Ensures     (5) every sample that found room has one bag, which it fits; without capacities all
 ///                 have; (2)

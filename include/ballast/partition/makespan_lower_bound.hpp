@@ -57,8 +57,8 @@ struct started_bags {
     return fastest_first.front() == fastest_first.back();
   }
 
-  /// Work that `count` bags share, whose speeds add up to `speed`; in whole units where all bags have
-  /// one speed.
+  /// Work that `count` bags share, whose speeds add up to `speed`; in whole units where all bags
+  /// have one speed.
   [[nodiscard]] ratio share(cost_units work, std::size_t count, std::int64_t speed) const noexcept
   {
     if (!one_speed()) { return {work, speed}; }
@@ -67,8 +67,8 @@ struct started_bags {
   }
 };
 
-/// The largest of: work that only smaller bags can take, shared by these; each sample on the fastest
-/// bag that it fits; and what bags hold from the start.
+/// The largest of: work that only smaller bags can take, shared by these; each sample on the
+/// fastest bag that it fits; and what bags hold from the start.
 [[nodiscard]] inline ratio confined_work_bound(partition_problem const& problem,
                                                started_bags const& bags, workspace::frame& scratch)
 {

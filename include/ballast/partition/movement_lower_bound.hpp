@@ -21,9 +21,9 @@ namespace ballast::inline v0 {
 ///
 /// Tokens that do not lie where most of their sample's lie move, and so do samples that do not fit
 /// their home. The work of the others that is above a bag's limit has to leave too. That takes at
-/// least as many tokens as if samples could be cut, those with most work per token first: the linear
-/// relaxation of a knapsack cover for each bag. What a sample adds that leaves is what it has there
-/// above the second most in any bag that it fits.
+/// least as many tokens as if samples could be cut, those with most work per token first: the
+/// linear relaxation of a knapsack cover for each bag. What a sample adds that leaves is what it
+/// has there above the second most in any bag that it fits.
 ///
 /// Shapes      starting_loads[m], limits[m]; the problem has a home[n].
 /// Expects     no starting load is above its limit.

@@ -107,10 +107,11 @@ class first_fit_tree {
 ///             (5) it returns the lower bound
 /// Complexity  O((n + m) log m) per iteration; 4 n + 40 m bytes of scratch besides the bound's.
 /// Source      E. G. Coffman, M. R. Garey, D. S. Johnson, "An Application of Bin-Packing to
-///             Multiprocessor Scheduling", SIAM J. Comput. 7(1):1-17, 1978; (4) M. Yue, "On the Exact
-///             Upper Bound for the Multifit Processor Scheduling Algorithm", Annals of Operations
-///             Research 24:233-259, 1990; several speeds D. K. Friesen, M. A. Langston, "Bounds for
-///             Multifit Scheduling on Uniform Processors", SIAM J. Comput. 12(1):60-70, 1983.
+///             Multiprocessor Scheduling", SIAM J. Comput. 7(1):1-17, 1978; (4) M. Yue, "On the
+///             Exact Upper Bound for the Multifit Processor Scheduling Algorithm", Annals of
+///             Operations Research 24:233-259, 1990; several speeds D. K. Friesen, M. A. Langston,
+///             "Bounds for Multifit Scheduling on Uniform Processors", SIAM J. Comput. 12(1):60-70,
+///             1983.
 struct multifit {
   std::uint32_t iterations = 10;
 

@@ -64,8 +64,8 @@ namespace ballast::inline v0 {
 /// Complexity  O(n) calls of cost_of, a radix sort, the policy, O((n + m) log m) for the bound;
 ///             with samples to keep together O(n log n). By D quantities D + 1 radix sorts and
 ///             O((D n + m) log m) for the bound, with limits O(D n log n).
-/// Source      several quantities, for encoder and LLM: DFLOP, a data-driven framework for multimodal
-///             LLM training pipelines, its online microbatch scheduler.
+/// Source      several quantities, for encoder and LLM: DFLOP, a data-driven framework for
+///             multimodal LLM training pipelines, its online microbatch scheduler.
 template <class Cost, std::ranges::forward_range Samples, policy_by<Cost> Policy,
           cost_projection<Samples> CostOf, integer_projection<Samples> LengthOf = std::identity>
   requires std::same_as<planned_cost<CostOf, Samples>, Cost>

@@ -41,11 +41,11 @@ void add_costs(digest& words, std::span<cost_vector<D> const> costs,
 }  // namespace detail
 
 /// Which bag computes which samples, and how good that is. A Cost is cost_units or, of plans by
-/// several quantities, a cost_vector: then loads are sums dimension by dimension, and the makespan is
-/// that of the dimension in which it is largest.
+/// several quantities, a cost_vector: then loads are sums dimension by dimension, and the makespan
+/// is that of the dimension in which it is largest.
 ///
-/// Shapes      owner[n], lengths[n], costs[n], loads[m], samples: m rows; attention[n] of plans that
-///             pad attention alone, otherwise empty.
+/// Shapes      owner[n], lengths[n], costs[n], loads[m], samples: m rows; attention[n] of plans
+///             that pad attention alone, otherwise empty.
 /// Units       costs, attention and loads in the cost model's unit; makespan and bound in that unit
 ///             per GPU, or per unit of speed where GPUs differ.
 /// Ensures     (1) sample i belongs to bag owner[i], and to samples[owner[i]] only

@@ -34,9 +34,9 @@ namespace ballast::inline v0 {
 /// has too much, and the search finds it in O(2^k) steps. The makespan never grows, so the search
 /// can stop at any time.
 ///
-/// Units       work counts steps of the search, each a nanosecond or two; 0 leaves the inner policy's
-///             plan as it is. The search begins an exchange while any work is left, and so can do up
-///             to 2^18 steps, and a pass along all bags, more than this.
+/// Units       work counts steps of the search, each a nanosecond or two; 0 leaves the inner
+///             policy's plan as it is. The search begins an exchange while any work is left, and so
+///             can do up to 2^18 steps, and a pass along all bags, more than this.
 /// Expects     the inner policy does not pad. It may restrict its plans, as equal_count does: then
 ///             its plan is a start, and what it proves of such plans does not count. Capacities are
 ///             ignored.
@@ -48,28 +48,30 @@ namespace ballast::inline v0 {
 ///             (5) the plan depends on nothing but the arguments
 /// Complexity  the inner policy, the bound, O(n + m log m), and O(work).
 /// Source      swaps of one for one and two for two, e.g. P. M. Franca et al., "A Composite
-///             Heuristic for the Identical Parallel Machine Scheduling Problem with Minimum Makespan
-///             Objective", Computers & Operations Research 21(2):205-210, 1994; here all subsets at
-///             once, by `detail::find_exchange`; random swaps and descents in turn: H. R. Lourenco,
-///             O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of Metaheuristics, 2003.
+///             Heuristic for the Identical Parallel Machine Scheduling Problem with Minimum
+///             Makespan Objective", Computers & Operations Research 21(2):205-210, 1994; here all
+///             subsets at once, by `detail::find_exchange`; random swaps and descents in turn: H.
+///             R. Lourenco, O. C. Martin, T. Stutzle, "Iterated Local Search", Handbook of
+///             Metaheuristics, 2003.
 ///
 /// **By several quantities** the bag b that finishes last of all, in dimension d, has to become
-/// lighter. The search tries partners from the first to finish in d on. Of all moves of a sample from
-/// b and all exchanges of one for one, it makes the one after which the two bags finish earliest, if
-/// that is before b does now. Where no partner has one, it tries exchanges of two for two in the same
-/// manner. Samples are in order of their costs in d, and what an exchange takes off b is bounded from
-/// both sides, so it prices few pairs. Samples go only where they fit and where there is room, and a
-/// plan that overruns capacities is made anew.
+/// lighter. The search tries partners from the first to finish in d on. Of all moves of a sample
+/// from b and all exchanges of one for one, it makes the one after which the two bags finish
+/// earliest, if that is before b does now. Where no partner has one, it tries exchanges of two for
+/// two in the same manner. Samples are in order of their costs in d, and what an exchange takes off
+/// b is bounded from both sides, so it prices few pairs. Samples go only where they fit and where
+/// there is room, and a plan that overruns capacities is made anew.
 ///
 /// Ensures     (6) every sample that found room has one bag, which it fits, and loads have changed
 ///                 as the owners have
-///             (7) the makespan is not above the inner policy's, if that plan keeps to the capacities
+///             (7) the makespan is not above the inner policy's, if that plan keeps to the
+///                 capacities
 ///             (8) with no work per sample the plan is the inner policy's, if it keeps to them
 ///             (9) no bag weighs more than its capacity
 /// Complexity  the inner policy, D radix sorts, and the pricing of about work_per_sample n pairs,
-///             each O(D), with capacities up to 4 D + 1 times and O(D n m) for each start; an exchange
-///             moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D bytes per
-///             sample and twice per bag.
+///             each O(D), with capacities up to 4 D + 1 times and O(D n m) for each start; an
+///             exchange moves O(D (m + k)) words for bags of k samples; scratch of (16 + 8 D) D
+///             bytes per sample and twice per bag.
 template <class Inner = longest_processing_time>
 struct refine {
   static_assert(!detail::plan_kind_of<Inner>.pads(),

@@ -13,8 +13,8 @@
 
 namespace ballast::inline v0 {
 
-/// Sample i goes to bag i mod m: what a data loader does without balancing, and the baseline of every
-/// table.
+/// Sample i goes to bag i mod m: what a data loader does without balancing, and the baseline of
+/// every table.
 ///
 /// A sample that does not fit its bag goes to the next one, in cyclic order, that it fits.
 ///

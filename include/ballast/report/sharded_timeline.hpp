@@ -27,8 +27,8 @@ struct sharded_moment {
   std::int64_t nanoseconds = 0;
 };
 
-/// Records a rank's events by the steady clock: give it to sharded_exchange as its last argument. One
-/// clock serves all ranks that are threads, or processes of one machine.
+/// Records a rank's events by the steady clock: give it to sharded_exchange as its last argument.
+/// One clock serves all ranks that are threads, or processes of one machine.
 struct sharded_recorder {
   std::vector<sharded_moment>& moments;
 
@@ -133,9 +133,10 @@ namespace ballast::inline v0::report {
 
 /// Returns how much of their exchanges' time the ranks of some layers spent in computation.
 ///
-/// An exchange lasts, on each rank, from the moment it begins to pack until its messages have arrived:
-/// until the last GPU of the group has sent, if the rank came back to it later, else until the rank has
-/// waited and unpacked. So what arrived long before a rank looked does not count as hidden.
+/// An exchange lasts, on each rank, from the moment it begins to pack until its messages have
+/// arrived: until the last GPU of the group has sent, if the rank came back to it later, else until
+/// the rank has waited and unpacked. So what arrived long before a rank looked does not count as
+/// hidden.
 ///
 /// Shapes      moments of every rank.
 /// Expects     all that forward() and backward() told of complete calls.

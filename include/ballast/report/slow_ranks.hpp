@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::report {
 
-/// Says which ranks take longer than planned, a line each, slowest first; empty where none takes more
-/// than `percent` longer than the median rank of its module.
+/// Says which ranks take longer than planned, a line each, slowest first; empty where none takes
+/// more than `percent` longer than the median rank of its module.
 ///
 /// Shapes      rank_factors[ranks], those of adaptive_correction.
 /// Complexity  O(ranks log ranks).

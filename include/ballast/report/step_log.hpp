@@ -32,8 +32,8 @@ namespace ballast::inline v0::report {
 /// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples; loads[m], speeds[m] of its m
 ///             bags; measured_ns[ranks], or empty where nothing was measured.
 /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per speed,
-///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds that
-///             a rank computed.
+///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds
+///             that a rank computed.
 struct step_entry {
   std::uint64_t step = 0;
   std::span<tokens const> lengths{};
@@ -60,13 +60,13 @@ struct step_entry {
 /// Expects     one thread at a time.
 /// Ensures     (1) a line is written whole and by one call of write(), at the end of the file, so
 ///                 that the lines of several writers do not mix on a local file system
-///             (2) a file that is there is continued; a line that its last writer left unfinished is
-///                 removed first
+///             (2) a file that is there is continued; a line that its last writer left unfinished
+///                 is removed first
 ///             (3) where a line cannot be written, as on a full disk, append() says so and what was
 ///                 written of it is removed: the step may go on, and so may the log
 ///             (4) append() allocates nothing once it has seen a line as long
-/// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or its
-///             last line is no line of a log.
+/// Errors      unwritable, with the path and the reason: the file cannot be opened or written, or
+///             its last line is no line of a log.
 /// Complexity  append: O(samples + bags + ranks).
 class step_log {
  public:

@@ -18,8 +18,8 @@ namespace ballast::inline v0::report {
 /// What a training step computes on all GPUs together. For a model of several modules, add up the
 /// FLOP of each; `length` is then that of the module whose tokens are reported, usually the LLM.
 ///
-/// Units       length in tokens; model_flops: forward and backward passes; hardware_flops: those and
-///             the forward passes that activation recomputation runs again.
+/// Units       length in tokens; model_flops: forward and backward passes; hardware_flops: those
+///             and the forward passes that activation recomputation runs again.
 struct step_work {
   tokens length = 0;
   double model_flops = 0;

@@ -57,9 +57,9 @@ struct node_placement {
 ///     max over i of sum over b of V[i][b] (1 if b is not on the node of i)
 ///
 /// small: the rank with most gets the batch with most of its tokens onto its node, and so on; then
-/// batches of two nodes change places while the largest falls; then, in jobs of up to 500 GPUs or so,
-/// a search that also goes uphill. Inside a node a batch goes to the bag whose GPUs have most of its
-/// tokens. A bag that has GPUs of several nodes keeps its batch.
+/// batches of two nodes change places while the largest falls; then, in jobs of up to 500 GPUs or
+/// so, a search that also goes uphill. Inside a node a batch goes to the bag whose GPUs have most
+/// of its tokens. A bag that has GPUs of several nodes keeps its batch.
 ///
 /// In, out     plan: owner, loads and samples are permuted; `moved` is counted again, by tokens,
 ///             where it is not 0.
@@ -67,10 +67,11 @@ struct node_placement {
 /// Ensures     (1) makespan, lower_bound and the loads in any order are those of before
 ///             (2) in the steady state place_by_node_into allocates nothing
 /// Errors      mismatch: the plan is for other bags or another number of samples; it is unchanged.
-/// Complexity  O(samples + pieces + E log E + ranks log ranks) for E pairs of a rank and a batch, and
-///             `work` exchanges that are looked at.
-/// Source      the problem is Algorithm 3 of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830,
-///             which solves it as an integer program. node_traffic_bound says how good the answer is.
+/// Complexity  O(samples + pieces + E log E + ranks log ranks) for E pairs of a rank and a batch,
+///             and `work` exchanges that are looked at.
+/// Source      the problem is Algorithm 3 of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv
+///             2503.23830, which solves it as an integer program. node_traffic_bound says how good
+///             the answer is.
 inline result<void> place_by_node_into(node_placement& placed, workspace& memory,
                                        partition_plan& plan, placement const& from,
                                        bag_layout const& bags, cluster const& machines,

@@ -26,14 +26,14 @@
 
 namespace ballast::inline v0 {
 
-/// Tokens between nodes that the rank with most has at least, however the bags of one size and speed
-/// exchange what a plan gives them: what node_placement::largest is compared with. It does not
-/// depend on the order in which equal bags have their batches now, so it may be taken before or
+/// Tokens between nodes that the rank with most has at least, however the bags of one size and
+/// speed exchange what a plan gives them: what node_placement::largest is compared with. It does
+/// not depend on the order in which equal bags have their batches now, so it may be taken before or
 /// after place_by_node, and off the step.
 ///
 /// It is the larger of two bounds. (a) Every node by itself, as if it chose its batches first, in
-/// whole batches: near the optimum where a batch has samples of few ranks of a node. (b) All nodes at
-/// once, in the mean of weighted rows: better where every batch has samples of every node.
+/// whole batches: near the optimum where a batch has samples of few ranks of a node. (b) All nodes
+/// at once, in the mean of weighted rows: better where every batch has samples of every node.
 ///
 /// Expects     a plan for these bags, of the samples of `from`, over the GPUs of `machines`.
 /// Ensures     (1) no order of equal bags has a smaller largest row

@@ -90,9 +90,9 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
   }
 }
 
-/// Puts every sample where its bag is: in chunks over the bag's GPUs, chunk g on its GPU g. A sample
-/// of fewer tokens than the bag has GPUs, where the bags admit it, has one token on each of the first
-/// GPUs and no piece on the others.
+/// Puts every sample where its bag is: in chunks over the bag's GPUs, chunk g on its GPU g. A
+/// sample of fewer tokens than the bag has GPUs, where the bags admit it, has one token on each of
+/// the first GPUs and no piece on the others.
 ///
 /// This is for owners or lengths that are not a plan's, such as those of the tokens that an encoder
 /// makes of planned images.
@@ -140,8 +140,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
   return {};
 }
 
-/// Puts every sequence where a plan of hybrid sharding wants it: in chunks over the GPUs of the group
-/// that owns it, chunk g on the group's GPU g. The rows of a rank are pack by pack.
+/// Puts every sequence where a plan of hybrid sharding wants it: in chunks over the GPUs of the
+/// group that owns it, chunk g on the group's GPU g. The rows of a rank are pack by pack.
 ///
 /// Expects     the plan's lengths, owners and samples are those that hybrid_sharding() wrote.
 /// Errors      mismatch: the plan is for other groups. The placement is then empty.
@@ -182,8 +182,8 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
   return {};
 }
 
-/// Puts whole samples where they were read. Of samples that are no lengths, a plan knows the lengths:
-/// place(plan.lengths, all.source, all.ranks).
+/// Puts whole samples where they were read. Of samples that are no lengths, a plan knows the
+/// lengths: place(plan.lengths, all.source, all.ranks).
 ///
 /// Expects     lengths from 0 to longest_sample, as a plan of them proves.
 /// Complexity  O(samples + ranks); no allocation after a step as large.

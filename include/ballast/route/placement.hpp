@@ -38,10 +38,10 @@ struct sample_part {
   friend constexpr bool operator==(sample_part, sample_part) = default;
 };
 
-/// Where every token of a step lies: on which rank, and in which row of that rank's arrays. `place`,
-/// `place_as_read` and `place_parts` make one. Routes move tokens from one placement to another:
-/// from where they were read to where they are computed, back, or from one model's placement to the
-/// next model's.
+/// Where every token of a step lies: on which rank, and in which row of that rank's arrays.
+/// `place`, `place_as_read` and `place_parts` make one. Routes move tokens from one placement to
+/// another: from where they were read to where they are computed, back, or from one model's
+/// placement to the next model's.
 ///
 /// A rank's arrays have one row per token: the samples in increasing order, each sample's tokens in
 /// order, without gaps. Those of a sharding plan lie pack by pack: first the samples of the largest
@@ -51,8 +51,8 @@ struct sample_part {
 ///
 /// Ensures     (1) a sample's pieces, in order, cover its tokens, each token once
 ///             (2) no piece is empty; a sample of length 0 has none
-///             (3) each of the rows 0 to rows(r) - 1 of rank r holds one token; of parts of samples,
-///                 at most one
+///             (3) each of the rows 0 to rows(r) - 1 of rank r holds one token; of parts of
+///                 samples, at most one
 /// Complexity  O(1), digest O(pieces).
 class placement {
  public:

@@ -17,8 +17,8 @@ enum class sharded_phase : std::uint8_t {
   end_to_tokens,    ///< waits for it, and unpacks it
 };
 
-/// A phase of a rank's pack begins, or it is over. What reads a clock at each event has the timeline
-/// of a layer; a rank's phases do not overlap.
+/// A phase of a rank's pack begins, or it is over. What reads a clock at each event has the
+/// timeline of a layer; a rank's phases do not overlap.
 struct sharded_event {
   sharded_phase phase{};
   bool is_over = false;

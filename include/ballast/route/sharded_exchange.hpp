@@ -21,38 +21,40 @@
 
 namespace ballast::inline v0 {
 
-/// Runs attention of one layer on sequences that are split to different degrees: brings each pack of a
-/// rank from tokens to heads, has it computed, and brings the results back, while it computes others.
+/// Runs attention of one layer on sequences that are split to different degrees: brings each pack
+/// of a rank from tokens to heads, has it computed, and brings the results back, while it computes
+/// others.
 ///
 ///     exchange.forward(comm, packs, std::array{heads_of(q, q_whole, 32, 128), ...},
 ///                      std::array{heads_of(o_whole, o, 32, 128)},
 ///                      [&](std::size_t pack) { ... });  // attention of packs[pack].plan.lengths()
 ///
 /// All ranks call the same functions in the same order, each with its own packs. Forward, a rank
-/// begins the first exchange of its first `ahead` packs and computes its own sequences. Then for each
-/// pack, from the largest group on, it begins the first exchange of the pack that is `ahead` further,
-/// waits for this pack's, calls compute(pack), and begins the pack's second exchange. At the end it
-/// waits for all second exchanges. Backward mirrors the order: from the smallest group on, and the
-/// rank's own sequences last, so that they hide the last exchange.
+/// begins the first exchange of its first `ahead` packs and computes its own sequences. Then for
+/// each pack, from the largest group on, it begins the first exchange of the pack that is `ahead`
+/// further, waits for this pack's, calls compute(pack), and begins the pack's second exchange. At
+/// the end it waits for all second exchanges. Backward mirrors the order: from the smallest group
+/// on, and the rank's own sequences last, so that they hide the last exchange.
 ///
 /// No circle of ranks waits: for pack p the first exchange is call 2p - 1 and the second call 2(p +
-/// ahead). All GPUs of a group give it the same p (sharded_packs), and every rank calls in increasing
-/// numbers, backward in decreasing ones. So collectives that block would do too.
+/// ahead). All GPUs of a group give it the same p (sharded_packs), and every rank calls in
+/// increasing numbers, backward in decreasing ones. So collectives that block would do too.
 ///
 /// Shapes      before: an array for each of to_heads, from[packs.rows()][heads][dim] and
 ///             to[packs.heads_of_sequences(heads)][dim]. After, the other way round:
-///             from[packs.heads_of_sequences(heads)][dim], to[packs.rows()][heads][dim]. compute gets
-///             its part of each by packs.for_attention.
-/// Expects     the packs are of this rank and communicator, the same lengths, owners and groups were
-///             given everywhere, and all ranks have the same `ahead`; arrays in memory that the host
-///             reaches; arrays that other arrays do not overlap, but for `from` arrays; in to_tokens,
-///             elements that can be added if several GPUs have the same head. compute may throw.
-///             `Allocator` allocates memory that the communicator reaches.
-/// Ensures     (1) compute(pack) is called once for each pack, after all heads of the pack are there
-///             (2) when a call returns, each row has what compute left of it, byte for byte, and the
-///                 sum over the GPUs, in their order, of heads that several of them have
-///             (3) a call allocates only where packs or messages are larger than ever before: messages
-///                 of ahead + 1 packs to heads, and of all packs to tokens
+///             from[packs.heads_of_sequences(heads)][dim], to[packs.rows()][heads][dim]. compute
+///             gets its part of each by packs.for_attention.
+/// Expects     the packs are of this rank and communicator, the same lengths, owners and groups
+///             were given everywhere, and all ranks have the same `ahead`; arrays in memory that
+///             the host reaches; arrays that other arrays do not overlap, but for `from` arrays; in
+///             to_tokens, elements that can be added if several GPUs have the same head. compute
+///             may throw. `Allocator` allocates memory that the communicator reaches.
+/// Ensures     (1) compute(pack) is called once for each pack, after all heads of the pack are
+///                 there
+///             (2) when a call returns, each row has what compute left of it, byte for byte, and
+///                 the sum over the GPUs, in their order, of heads that several of them have
+///             (3) a call allocates only where packs or messages are larger than ever before:
+///                 messages of ahead + 1 packs to heads, and of all packs to tokens
 ///             (4) no transfer is under way after a call, also after an error or an exception
 /// Errors      those of the communicator; then the arrays that are written are unspecified, and the
 ///             rank takes part in no further exchange of the call: leave the communicator, so that
@@ -84,8 +86,8 @@ class sharded_exchange {
     return run(comm, packs, {to_heads, to_tokens}, true, compute, watch);
   }
 
-  /// Its backward pass: to_heads is the gradient of the output, to_tokens are those of queries, keys
-  /// and values.
+  /// Its backward pass: to_heads is the gradient of the output, to_tokens are those of queries,
+  /// keys and values.
   template <point_to_point C, std::invocable<std::size_t> Compute,
             std::invocable<sharded_event> Watch = ignore_sharded_events>
   [[nodiscard]] result<void> backward(C& comm, sharded_packs const& packs,
@@ -238,8 +240,8 @@ class sharded_exchange {
     return exchange;
   }
 
-  /// After a failure: ends all transfers, the newest first. The oldest would leave a message of a peer
-  /// that does not know yet to the receive of the next one, which has another size.
+  /// After a failure: ends all transfers, the newest first. The oldest would leave a message of a
+  /// peer that does not know yet to the receive of the next one, which has another size.
   template <class C>
   void release(C& comm)
   {

@@ -38,24 +38,26 @@ struct sharded_pack {
   }
 };
 
-/// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and has
-/// tokens, from the largest group to the rank alone.
+/// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and
+/// has tokens, from the largest group to the rank alone.
 ///
 /// Between attentions a rank's arrays lie as place(plan, all) has them: pack by pack, all heads.
-/// In attention a second array has the shared packs, one after the other, with all rows of the group's
-/// sequences and the rank's share of the heads. The rank's own sequences are computed where they lie.
+/// In attention a second array has the shared packs, one after the other, with all rows of the
+/// group's sequences and the rank's share of the heads. The rank's own sequences are computed where
+/// they lie.
 ///
-/// Groups are nested. So all GPUs of a group have the same packs before the group's, and an exchange
-/// has the same number on all of them.
+/// Groups are nested. So all GPUs of a group have the same packs before the group's, and an
+/// exchange has the same number on all of them.
 ///
 /// Expects     a plan over these groups, as hybrid_sharding() makes one; rank below all.gpus();
 ///             query_heads >= 1.
 /// Ensures     (1) the packs are by descending number of GPUs; none is without tokens, and those of
 ///                 the group's GPUs are equal but for gpu and row
-///             (2) the rows of the packs, one after the other, are the rank's rows of place(plan, all)
+///             (2) the rows of the packs, one after the other, are the rank's rows of place(plan,
+///                 all)
 ///             (3) all GPUs of a group have equally many packs before it
-/// Complexity  assign: O(sequences of the rank x GPUs of their groups); it allocates only where there
-///             are more of them than ever before. Members O(packs).
+/// Complexity  assign: O(sequences of the rank x GPUs of their groups); it allocates only where
+///             there are more of them than ever before. Members O(packs).
 class sharded_packs {
  public:
   void assign(sharding_plan const& plan, device_groups const& all, rank_id rank,
@@ -108,8 +110,8 @@ class sharded_packs {
   /// Rows of the rank between attentions.
   [[nodiscard]] tokens rows() const noexcept { return rows_; }
 
-  /// Heads of an array on the rank in attention, of all shared packs: rows x share of the heads. Times
-  /// dim: its elements.
+  /// Heads of an array on the rank in attention, of all shared packs: rows x share of the heads.
+  /// Times dim: its elements.
   [[nodiscard]] std::size_t heads_of_sequences(std::uint32_t heads) const
   {
     return heads_before(shared(), heads);

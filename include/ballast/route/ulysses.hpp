@@ -51,9 +51,9 @@ struct ulysses_volume {
 /// these GPUs has a copy. So an array with one head, such as the position of a token, goes to every
 /// GPU that has query heads.
 ///
-/// A sequence of fewer tokens than the bag has GPUs has one on each of the first GPUs, and the others
-/// exchange no rows of it. Which bags get such sequences is up to the layout (short_samples); here
-/// every length is right.
+/// A sequence of fewer tokens than the bag has GPUs has one on each of the first GPUs, and the
+/// others exchange no rows of it. Which bags get such sequences is up to the layout
+/// (short_samples); here every length is right.
 ///
 /// All GPUs of a bag have equal plans.
 ///

@@ -37,8 +37,8 @@ struct unit_cost {
 /// Predicts the cost of an exchange between units, to compare strategies.
 ///
 /// Through brokers there are two exchanges, one after the other: the time is the sum of what
-/// price_route() predicts for each, and so has its assumptions. A rank's messages and bytes are those
-/// of both.
+/// price_route() predicts for each, and so has its assumptions. A rank's messages and bytes are
+/// those of both.
 ///
 /// Units       bytes_per_token: of all arrays together.
 /// Expects     what plan_units_into() expects; ranks are the GPUs of `machines`.

@@ -34,36 +34,37 @@ namespace ballast::inline v0 {
 ///     exchange.backward(comm, plan, rows_of(dx_there, dx, 3072));  // and their gradients
 ///     exchange.finish(comm);                                       // at the end of a step
 ///
-/// All ranks of both units call the same functions, each with its own plan, as often and in the same
-/// order; other ranks need not. A call packs what leaves the rank into messages of its own, begins to
-/// send them, waits for what comes, and returns. So a rank that only sends returns at once, while its
-/// receivers sleep: its arrays may be changed, and messages that are still under way are kept. Several
-/// exchanges may share a communicator if all ranks call them in one order. Over NCCL give each
-/// direction a communicator and a stream of its own: on one stream a send holds up what is behind it.
-/// The first message between two ranks waits there until both have called.
+/// All ranks of both units call the same functions, each with its own plan, as often and in the
+/// same order; other ranks need not. A call packs what leaves the rank into messages of its own,
+/// begins to send them, waits for what comes, and returns. So a rank that only sends returns at
+/// once, while its receivers sleep: its arrays may be changed, and messages that are still under
+/// way are kept. Several exchanges may share a communicator if all ranks call them in one order.
+/// Over NCCL give each direction a communicator and a stream of its own: on one stream a send holds
+/// up what is behind it. The first message between two ranks waits there until both have called.
 ///
 /// Shapes      each array: from[plan.rows_before()], to[plan.rows_after()] rows; backward the other
 ///             way round.
-/// Expects     the plan is of this rank and communicator, and the same samples, units and strategy are
-///             planned everywhere; arrays in memory that the host reaches; no `to` overlaps another
-///             array. `Allocator` allocates memory that the communicator reaches. finish() is called
-///             before the object is destroyed: messages that are still under way are given up, and
-///             their memory is never freed.
+/// Expects     the plan is of this rank and communicator, and the same samples, units and strategy
+///             are planned everywhere; arrays in memory that the host reaches; no `to` overlaps
+///             another array. `Allocator` allocates memory that the communicator reaches. finish()
+///             is called before the object is destroyed: messages that are still under way are
+///             given up, and their memory is never freed.
 /// Ensures     (1) every row is where the second placement says, byte for byte, in sample order
 ///             (2) backward is the exact inverse of forward, and its gradient
-///             (3) a call allocates only where what comes is more than ever before, on a broker what
-///                 it gathers, or where no messages that have arrived had room for those that leave:
-///                 it takes the smallest that have, else enlarges the largest, or makes new ones.
-///                 Pinned memory: CUDA then waits for the device, so for all sends that are queued,
-///                 without a deadline
+///             (3) a call allocates only where what comes is more than ever before, on a broker
+///                 what it gathers, or where no messages that have arrived had room for those that
+///                 leave: it takes the smallest that have, else enlarges the largest, or makes new
+///                 ones. Pinned memory: CUDA then waits for the device, so for all sends that are
+///                 queued, without a deadline
 ///             (4) after an exception no transfer of a call is under way
 /// Errors      those of the communicator; then `to` is unspecified and `from` unchanged. After a
-///             mismatch of what comes, the other messages of the call have arrived; but a broker that
-///             could not gather scatters nothing, so its receivers time out. A mismatch of what has
-///             left is told by finish(), on threads; a call does its own part all the same.
-/// Complexity  O(ranks + ranges x arrays). A byte is copied once on either side of each message, and
-///             through a broker there are two messages. Memory: what is under way, and on brokers
-///             what they gather.
+///             mismatch of what comes, the other messages of the call have arrived; but a broker
+///             that could not gather scatters nothing, so its receivers time out. A mismatch of
+///             what has left is told by finish(), on threads; a call does its own part all the
+///             same.
+/// Complexity  O(ranks + ranges x arrays). A byte is copied once on either side of each message,
+///             and through a broker there are two messages. Memory: what is under way, and on
+///             brokers what they gather.
 template <class Allocator = std::allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class unit_exchange {

@@ -34,9 +34,9 @@ struct unit_pair {
 /// Places the samples of a batch on the ranks of a unit, in sample order: each rank has consecutive
 /// samples, and rank after rank they are the whole batch.
 ///
-/// The samples are cut into `groups` shares, as equal as possible, and each share over as many ranks
-/// of the unit. With unit_pair::groups() for both units, the senders of a group have just the samples
-/// of its receivers, whatever the number of samples.
+/// The samples are cut into `groups` shares, as equal as possible, and each share over as many
+/// ranks of the unit. With unit_pair::groups() for both units, the senders of a group have just the
+/// samples of its receivers, whatever the number of samples.
 ///
 /// In, out     where is overwritten; its memory is used again in the next step.
 /// Expects     lengths from 0 to longest_sample; ranks of the unit below `ranks`, a multiple of

@@ -16,8 +16,8 @@
 
 namespace ballast::inline v0 {
 
-/// The sizes of real samples in several modules: items of encoders, tokens of the LLM. One sample per
-/// row of a CSV text, in its order; each size is a column or an expression of columns, see
+/// The sizes of real samples in several modules: items of encoders, tokens of the LLM. One sample
+/// per row of a CSV text, in its order; each size is a column or an expression of columns, see
 /// `column_expression`.
 ///
 /// Shapes      returns sizes[rows x expressions], those of one sample next to each other.

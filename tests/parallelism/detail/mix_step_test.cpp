@@ -30,7 +30,8 @@ using ballast::detail::mix_steps;
 using ballast::detail::over_the_limit;
 using ballast::detail::step_bound;
 
-// Lengths of several kinds: near-equal, long-tailed, one giant, few values with many ties, all zero.
+// Lengths of several kinds: near-equal, long-tailed, one giant, few values with many ties, all
+// zero.
 std::vector<tokens> draw_mix_lengths(ballast::random_source& random)
 {
   std::vector<tokens> lengths(random.below(60));

@@ -89,8 +89,8 @@ TEST(ConvTransformerBatches, TakesTheStepsOfAlgorithm5)  // Ensures (3) (5)
 
 TEST(ConvTransformerBatches, AddsWhatIsLeftToTheLeastSumOfLengths)  // Ensures (3)
 {
-  // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded, the
-  // second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
+  // Without padding 16 + 6 and 14 + 8 take 22: so 16 alone, 14 alone, and 8 and 6 are left. Padded,
+  // the second bag has done 28 by then, but its lengths sum up to 22, as those of the first do not.
   std::vector<tokens> const lengths{16, 14, 8, 6};
   auto const plan = ballast::partition(lengths, one_gpu_bags(2), conv_transformer_batches{},
                                        quadratic_cost{.linear = 1, .quadratic = 1});

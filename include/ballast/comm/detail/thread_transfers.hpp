@@ -21,8 +21,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The transfers between the threads of a group. Of a send and its receive the second one copies the
-/// bytes, straight from array to array and without the lock.
+/// The transfers between the threads of a group. Of a send and its receive the second one copies
+/// the bytes, straight from array to array and without the lock.
 ///
 /// Expects     what `point_to_point` says; one thread at a time per rank.
 /// Ensures     (1) once a rank's call has returned an error, no other rank touches its arrays

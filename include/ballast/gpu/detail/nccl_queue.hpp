@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// The messages of one group. After a call that NCCL refuses no other is made; none is made for zero
-/// bytes.
+/// The messages of one group. After a call that NCCL refuses no other is made; none is made for
+/// zero bytes.
 class nccl_calls {
  public:
   nccl_calls(ncclComm_t comm, cudaStream_t stream) noexcept : comm_(comm), stream_(stream) {}
@@ -52,8 +52,8 @@ class nccl_calls {
 ///
 /// Expects     what nccl_stream expects; a borrowed communicator's variable does not move, and
 ///             outlives the queue.
-/// Ensures     (1) submit, exchange and group queue their work and do not wait for it; what the caller
-///                 queues next comes after it, whether or not NCCL is blocking
+/// Ensures     (1) submit, exchange and group queue their work and do not wait for it; what the
+///                 caller queues next comes after it, whether or not NCCL is blocking
 ///             (2) after a failure no work of this communicator reads or writes memory, the owner's
 ///                 variable is null, and each further call returns the same error
 ///             (3) in the steady state nothing is allocated

@@ -19,15 +19,16 @@
 
 namespace ballast::inline v0::detail {
 
-/// The transfers of a rank over NCCL. Those begun between two starts are one group on the stream, and
-/// an event behind it tells when all of them are done.
+/// The transfers of a rank over NCCL. Those begun between two starts are one group on the stream,
+/// and an event behind it tells when all of them are done.
 ///
 /// Expects     the same queue in every call, and what nccl_queue expects.
-/// Ensures     (1) no call but wait_for waits for the stream; the first start() to a rank waits until
-///                 NCCL has connected, at most until the deadline if NCCL is not blocking
-///             (2) nothing is allocated, and no event created, where there were as many transfers and
-///                 groups before
-/// Errors      those of nccl_queue, without `ranks`: which rank holds up a stream NCCL does not say.
+/// Ensures     (1) no call but wait_for waits for the stream; the first start() to a rank waits
+///                 until NCCL has connected, at most until the deadline if NCCL is not blocking
+///             (2) nothing is allocated, and no event created, where there were as many transfers
+///                 and groups before
+/// Errors      those of nccl_queue, without `ranks`: which rank holds up a stream NCCL does not
+///             say.
 class nccl_transfers {
  public:
   [[nodiscard]] result<transfer_id> send(nccl_queue const& queue, std::span<std::byte const> bytes,

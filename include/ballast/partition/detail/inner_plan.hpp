@@ -26,8 +26,9 @@ struct inner_plan {
 /// Runs the inner policy of one that improves its plan; arrays live as long as the frame.
 ///
 /// In, out     loads and owner become the inner policy's plan.
-/// Ensures     (1) bound is the larger of the problem's lower bound and what the inner policy proved
-///                 of all plans; what it proves of those that it restricts itself to does not count
+/// Ensures     (1) bound is the larger of the problem's lower bound and what the inner policy
+///                 proved of all plans; what it proves of those that it restricts itself to does
+///                 not count
 template <partition_policy Inner>
 [[nodiscard]] inner_plan run_inner_policy(Inner const& inner, partition_problem const& problem,
                                           std::span<cost_units> loads, std::span<bag_id> owner,

@@ -42,9 +42,9 @@ struct packed_bins {
 ///
 /// In, out     owner[n] enters unspecified and leaves with one bin per sample.
 ///             memory is scratch that the policy gives back.
-/// Returns     the number of bins b: each of the bins 0 to b - 1 holds a sample, and none holds more
-///             than the capacity. Or packed_bins: this number, and one that no packing gets below, as
-///             the policy has proven.
+/// Returns     the number of bins b: each of the bins 0 to b - 1 holds a sample, and none holds
+///             more than the capacity. Or packed_bins: this number, and one that no packing gets
+///             below, as the policy has proven.
 /// A policy is a value, usually without state, with its parameters as public members.
 template <class P>
 concept packing_policy = requires(P const policy, packing_problem const& problem,

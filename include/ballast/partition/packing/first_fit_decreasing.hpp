@@ -18,8 +18,8 @@ namespace ballast::inline v0 {
 /// Heaviest sample first, each into the lowest-numbered bin that has room for it.
 ///
 /// Bins are the leaves of a tournament: every inner node knows the most room of any bin below it,
-/// so one descent finds the first bin with room. Bins that hold nothing yet are leaves with all their
-/// room; finding such a bin opens it.
+/// so one descent finds the first bin with room. Bins that hold nothing yet are leaves with all
+/// their room; finding such a bin opens it.
 ///
 /// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty
 ///             (2) bins <= 11/9 * fewest + 6/9

@@ -22,9 +22,9 @@ namespace ballast::inline v0 {
 /// Fills one bin after the other, heaviest sample first; as soon as one, two or three samples fill
 /// exactly what is left, it takes these.
 ///
-/// Without the exact fills it would be first fit decreasing, whose bins are the same when filled one
-/// after the other. Full bins waste nothing, so with many different weights the number of bins often
-/// is the sum over the capacity, rounded up, and thereby proven.
+/// Without the exact fills it would be first fit decreasing, whose bins are the same when filled
+/// one after the other. Full bins waste nothing, so with many different weights the number of bins
+/// often is the sum over the capacity, rounded up, and thereby proven.
 ///
 /// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty
 ///             (2) of equal weights the first sample goes first

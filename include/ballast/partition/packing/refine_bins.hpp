@@ -40,14 +40,15 @@ using all_packings =
 /// weights. The search fills bins by the patterns of that program, and then packs the bins with the
 /// most room into one less, over and over, until the work is spent.
 ///
-/// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty, if that
-///                 is so for Start
+/// Ensures     (1) every sample has one bin, no bin holds more than the capacity, none is empty, if
+///                 that is so for Start
 ///             (2) no more bins than Start; by default no more than first_fit_decreasing,
 ///                 best_fit_decreasing and minimum_bin_slack
 ///             (3) its lower bound is at least packing_lower_bound()
 ///             (4) the packing depends on nothing but the arguments
-/// Complexity  that of Start, where it is proven; else O(n) and the steps, of which a step of at most
-///             240 samples has four times as many; some 100 bytes of scratch per sample and 12 MB.
+/// Complexity  that of Start, where it is proven; else O(n) and the steps, of which a step of at
+///             most 240 samples has four times as many; some 100 bytes of scratch per sample and 12
+///             MB.
 /// Source      P. C. Gilmore, R. E. Gomory, "A Linear Programming Approach to the Cutting-Stock
 ///             Problem", Operations Research 9(6):849-859, 1961; S. P. Fekete, J. Schepers, "New
 ///             Classes of Fast Lower Bounds for Bin Packing Problems", Mathematical Programming

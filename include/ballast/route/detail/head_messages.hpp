@@ -20,9 +20,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// An exchange of heads among the GPUs of a group, and the memory of its messages: begin() packs and
-/// begins to send, end() waits and unpacks. Both get the same pack, direction and arrays. release()
-/// ends it after a failure.
+/// An exchange of heads among the GPUs of a group, and the memory of its messages: begin() packs
+/// and begins to send, end() waits and unpacks. Both get the same pack, direction and arrays.
+/// release() ends it after a failure.
 ///
 /// Ensures     (1) between end() or release() and the next begin(), no transfer is under way
 ///             (2) begin() allocates only where messages are larger than ever before, and nothing

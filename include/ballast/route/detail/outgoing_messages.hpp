@@ -72,7 +72,8 @@ class outgoing_messages {
   }
 
   /// Returns messages whose sends have ended, new ones if there are none: the smallest that have
-  /// room for so many bytes, or else the largest. They become the last, as those of the newest call.
+  /// room for so many bytes, or else the largest. They become the last, as those of the newest
+  /// call.
   template <class C>
   [[nodiscard]] result<call*> unused(C& comm, std::size_t bytes)
   {

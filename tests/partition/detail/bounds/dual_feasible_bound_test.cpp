@@ -49,7 +49,8 @@ TEST(CannotPack, KnowsEachOfItsFunctions)
   EXPECT_FALSE(cannot_pack(std::vector<cost_units>{6, 6, 6}, 12, 2, 1));
   // U^e with e = 4: nothing of 4 or more goes with 7, so 4 + 4 + 4 are left for one bag of 10
   EXPECT_TRUE(cannot_pack(std::vector<cost_units>{7, 4, 4, 4}, 10, 2, 1));
-  // u^2: five of a little more than a third count as a half, too much for two bags; their sum is not
+  // u^2: five of a little more than a third count as a half, too much for two bags; their sum is
+  // not
   std::vector<cost_units> const thirds{34, 34, 34, 34, 34};
   EXPECT_FALSE(cannot_pack(thirds, 100, 2, 1));
   EXPECT_TRUE(cannot_pack(thirds, 100, 2, 2));

@@ -52,7 +52,8 @@ TEST(ReachableSums, LeaveManyKindsAlone)
 
 TEST(ReachableSums, EndWithTheirBudget)
 {
-  // Ten even costs of thousands of samples each cannot make an odd sum, which takes too long to see.
+  // Ten even costs of thousands of samples each cannot make an odd sum, which takes too long to
+  // see.
   std::vector<cost_units> costs;
   for (cost_units cost = 1'000'002; cost < 1'000'022; cost += 2) {
     costs.insert(costs.end(), 1000, cost);

@@ -93,7 +93,8 @@ TEST(ColumnGeneration, ExceedsOnlyWhereNoPlanFits)  // Ensures (1)
 
 TEST(ColumnGeneration, RefutesWhatTheMeanAllows)
 {
-  // Two of three do not fit a bag, so each of the four has its own; the mean would allow three bags.
+  // Two of three do not fit a bag, so each of the four has its own; the mean would allow three
+  // bags.
   ballast::workspace memory;
   auto scratch = memory.open();
   column_generation program(8, 8, 9 * 101, scratch);

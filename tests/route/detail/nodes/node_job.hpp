@@ -31,8 +31,8 @@ struct node_job {
   ballast::placement read = {};
   ballast::partition_plan plan = {};
 
-  /// The most tokens that a rank sends to other nodes, or also receives from them, if the samples go
-  /// where `owner` says: from the route itself.
+  /// The most tokens that a rank sends to other nodes, or also receives from them, if the samples
+  /// go where `owner` says: from the route itself.
   [[nodiscard]] ballast::tokens largest(std::span<ballast::bag_id const> owner,
                                         bool count_received) const
   {

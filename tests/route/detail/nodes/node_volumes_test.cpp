@@ -74,8 +74,8 @@ TEST(NodeVolumes, AreTheTokensThatRanksSendToBatches)  // Ensures (1) (2)
 
 TEST(NodeVolumes, LeaveOutABagThatHasGpusOfTwoNodes)
 {
-  // Bags of 1, 2 and 1 GPUs on nodes of 2: the second bag lies across. Its sample of 10 tokens comes
-  // from rank 0, whose node keeps the 5 tokens of rank 1's chunk.
+  // Bags of 1, 2 and 1 GPUs on nodes of 2: the second bag lies across. Its sample of 10 tokens
+  // comes from rank 0, whose node keeps the 5 tokens of rank 1's chunk.
   std::vector<ballast::bag> const bags{
       {ballast::rank_id{0}, 1}, {ballast::rank_id{1}, 2}, {ballast::rank_id{3}, 1}};
   ballast::bag_layout const layout(bags);

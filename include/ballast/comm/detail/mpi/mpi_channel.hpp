@@ -23,8 +23,8 @@ namespace ballast::inline v0::detail {
 }
 
 /// What a group of MPI processes shares with all groups that are split from it: a communicator for
-/// the bytes of their operations, one for their roll calls, one for transfers between two ranks, which
-/// may be under way meanwhile, and the tags by which these groups tell their
+/// the bytes of their operations, one for their roll calls, one for transfers between two ranks,
+/// which may be under way meanwhile, and the tags by which these groups tell their
 /// messages apart.
 ///
 /// MPI has no call that makes a communicator for some ranks of another and that a deadline can end.

@@ -129,8 +129,8 @@ class mpi_group {
     return done;
   }
 
-  /// Runs one call for a transfer, whose name is `call`: f(transfers, requests). A roll call that this
-  /// rank has missed comes first.
+  /// Runs one call for a transfer, whose name is `call`: f(transfers, requests). A roll call that
+  /// this rank has missed comes first.
   template <class F>
   [[nodiscard]] auto transfer(char const* call, F f)
       -> decltype(f(std::declval<mpi_transfers&>(), std::declval<mpi_requests&>()))
@@ -189,8 +189,8 @@ class mpi_group {
     return requests.wait("MPI_Comm_idup");
   }
 
-  /// Reserves a tag that is free on all ranks that give this colour: each offers its lowest, and goes
-  /// on from the highest that was offered, until all offers of each colour are the same.
+  /// Reserves a tag that is free on all ranks that give this colour: each offers its lowest, and
+  /// goes on from the highest that was offered, until all offers of each colour are the same.
   [[nodiscard]] result<void> agree_on_tag(mpi_group& whole, std::uint32_t colour)
   {
     for (tag_ = channel_->reserve(0);;) {

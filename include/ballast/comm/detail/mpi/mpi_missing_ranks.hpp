@@ -16,8 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Finds out which ranks are missing when a wait has reached its deadline. The ranks of a group send
-/// each other messages with the group's tag on an MPI communicator that serves nothing else;
+/// Finds out which ranks are missing when a wait has reached its deadline. The ranks of a group
+/// send each other messages with the group's tag on an MPI communicator that serves nothing else;
 /// mpi_requests decides when to wait for these messages, and how long.
 ///
 /// A rank calls the roll for the operation in which it waits, by that operation's number. Peers
@@ -31,13 +31,14 @@ namespace ballast::inline v0::detail {
 /// A rank may begin the operation just before the roll call reaches it. So each reply says how long
 /// the rank has been waiting: if all are here, those that came last are named.
 ///
-/// A rank that waits for a transfer waits for one rank only, which may wait for another one. So each
-/// message says for whom its sender waits, too. As soon as one waits for a transfer, those are missing
-/// that wait for nobody and hold up a rank that has reached its deadline, directly or through others;
-/// who is silent waits for nobody. So a rank that computes is named only where others need it.
+/// A rank that waits for a transfer waits for one rank only, which may wait for another one. So
+/// each message says for whom its sender waits, too. As soon as one waits for a transfer, those are
+/// missing that wait for nobody and hold up a rank that has reached its deadline, directly or
+/// through others; who is silent waits for nobody. So a rank that computes is named only where
+/// others need it.
 ///
-/// Expects     it stays until all its messages have been sent: it is not destroyed once the roll has
-///             been called while MPI runs. The roll is called once.
+/// Expects     it stays until all its messages have been sent: it is not destroyed once the roll
+///             has been called while MPI runs. The roll is called once.
 /// Ensures     (1) ranks that have heard each other agree on who is late
 ///             (2) nothing but open() and missing() throws
 ///             (3) messages of ranks that are not in the group change nothing

@@ -32,9 +32,9 @@ namespace ballast::inline v0::detail {
 
 /// One rank's requests to MPI, and a wait for them that ends at a deadline and names missing ranks.
 ///
-/// A rank that has waited until the deadline calls the roll (see mpi_missing_ranks); every wait also
-/// tests for roll calls of others. A rank that finds a roll call when it begins its next operation
-/// takes part in it. A rank that has not been heard within the grace period is missing.
+/// A rank that has waited until the deadline calls the roll (see mpi_missing_ranks); every wait
+/// also tests for roll calls of others. A rank that finds a roll call when it begins its next
+/// operation takes part in it. A rank that has not been heard within the grace period is missing.
 ///
 /// Ensures     (1) wait() ends within the deadline, counted from the last message that arrived,
 ///                 plus the grace period

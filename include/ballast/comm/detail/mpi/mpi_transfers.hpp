@@ -23,18 +23,18 @@
 
 namespace ballast::inline v0::detail {
 
-/// The transfers between two ranks of a group: non-blocking messages of MPI, tested one transfer at a
-/// time. Each is cut into parts of `largest_message` bytes and a shorter one, perhaps empty, which is
-/// last: so messages of different sizes differ in a part that both have.
+/// The transfers between two ranks of a group: non-blocking messages of MPI, tested one transfer at
+/// a time. Each is cut into parts of `largest_message` bytes and a shorter one, perhaps empty,
+/// which is last: so messages of different sizes differ in a part that both have.
 ///
 /// Expects     what `point_to_point` says; transfers under way when it is destroyed are cancelled.
 /// Ensures     (1) a transfer allocates only where there were never as many, or never as large ones
 ///             (2) what allocates comes before the first message of a transfer
 ///             (3) a message that is longer than expected does not write past the end
 ///             (4) MPI does not use the bytes of a transfer that has ended with a mismatch
-/// Errors      mismatch, of receives; those of mpi_requests. Where a message has more parts than its
-///             receive, later receives from that rank find those that are left; where it has fewer,
-///             the receive takes parts of later sends that come before it is waited for.
+/// Errors      mismatch, of receives; those of mpi_requests. Where a message has more parts than
+///             its receive, later receives from that rank find those that are left; where it has
+///             fewer, the receive takes parts of later sends that come before it is waited for.
 class mpi_transfers {
  public:
   mpi_transfers(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options)
@@ -165,7 +165,8 @@ class mpi_transfers {
         take(own, part_bytes(own, &part), status);
       }
     }
-    // Those parts that will not come end now, the others when they have come: until then MPI writes.
+    // Those parts that will not come end now, the others when they have come: until then MPI
+    // writes.
     if (own.differs && !differed) { cancel_parts(own); }
     return done;
   }

@@ -10,18 +10,19 @@
 
 namespace ballast::inline v0::detail {
 
-/// Calls exceeds(sum, unit) for numbers of bags, sum / unit, that no packing of these costs into bags
-/// of this room gets below, until it returns true. Returns whether it did.
+/// Calls exceeds(sum, unit) for numbers of bags, sum / unit, that no packing of these costs into
+/// bags of this room gets below, until it returns true. Returns whether it did.
 ///
 /// A function u of [0, 1] is dual feasible when sizes that add up to at most 1 keep doing so after
 /// u, so that the sum of u(cost / room) is a number of bags that no packing gets below. Tried are
 ///   U^e       sizes above 1 - e count as 1, those below e as 0, for every size e up to 1/2,
 ///   u^k o U^e for k = 2 to `degree`, where u^k(x) is x if (k + 1) x is an integer, and otherwise
-///             floor((k + 1) x) / k: it rounds up what is little above a multiple of 1 / (k + 1), so
-///             that of samples heavier than that at most k fit a bag.
+///             floor((k + 1) x) / k: it rounds up what is little above a multiple of 1 / (k + 1),
+///             so that of samples heavier than that at most k fit a bag.
 /// With degree 1 this is bound L2 of Martello and Toth.
 ///
-/// Expects     costs do not increase, are not negative and at most room; room > 0; 1 <= degree <= 16.
+/// Expects     costs do not increase, are not negative and at most room; room > 0; 1 <= degree <=
+///             16.
 /// Complexity  O(n degree), without scratch.
 /// Source      S. P. Fekete, J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing
 ///             Problems", Mathematical Programming 91(1):11-31, 2001; S. Martello, P. Toth, "Lower

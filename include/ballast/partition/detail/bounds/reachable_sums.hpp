@@ -15,12 +15,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// What sets of samples cost together, where few costs differ: a bag's load is one of these sums, so
-/// a bound between two of them can be raised to the next.
+/// What sets of samples cost together, where few costs differ: a bag's load is one of these sums,
+/// so a bound between two of them can be raised to the next.
 ///
 /// With many different costs nearly every sum is that of some set, so those steps are left alone.
 ///
-/// Ensures     (1) next(least) >= least, and no set of samples costs as much as a number between them
+/// Ensures     (1) next(least) >= least, and no set of samples costs as much as a number between
+///                 them
 ///             (2) where the costs are few and few numbers of samples of each are tried, it is the
 ///                 cost of a set
 /// Complexity  the constructor: O(kinds log n). next: at most 4096 numbers of samples of a kind.

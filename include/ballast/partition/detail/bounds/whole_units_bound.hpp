@@ -16,9 +16,9 @@ namespace ballast::inline v0::detail {
 
 /// The least time from `bound` on in which bags of these speeds do this much work in whole units.
 ///
-/// By the mean, every bag works until the end. But loads are integers: a bag of speed s does no more
-/// than floor(T s) in the time T. The sum of these grows at times k / s only, so the search goes from
-/// one such time to the next until the sum is enough.
+/// By the mean, every bag works until the end. But loads are integers: a bag of speed s does no
+/// more than floor(T s) in the time T. The sum of these grows at times k / s only, so the search
+/// goes from one such time to the next until the sum is enough.
 ///
 /// Expects     at least one bag; bound >= work / sum of speeds.
 /// Ensures     (1) sum of floor(T speeds[b]) >= work at the T returned and at no T from bound to it

@@ -14,7 +14,8 @@ namespace ballast::inline v0::detail {
 /// The most work with which a bag of this speed finishes by `time`, or the largest load there is.
 [[nodiscard]] constexpr cost_units work_until(ratio time, std::uint32_t speed) noexcept
 {
-  // As where all bags are equally fast: a search asks for every pair of them, and divisions are dear.
+  // As where all bags are equally fast: a search asks for every pair of them, and divisions are
+  // dear.
   if (time.denominator == speed) { return std::min(time.numerator, no_cost - 1); }
   uint128 const work = static_cast<uint128>(static_cast<std::uint64_t>(time.numerator)) * speed /
                        static_cast<std::uint64_t>(time.denominator);

@@ -105,7 +105,8 @@ struct bags_needed {
 /// The error for a step without a plan that keeps to the capacities: first what all samples weigh
 /// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
 /// needs at least, and how many are enough. It sends to another policy
-/// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error tries.
+/// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error
+/// tries.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n + n m + n b) for the b bags that are enough; it allocates.

@@ -75,8 +75,8 @@ inline bool shed_overrun(partition_problem const& problem, bags_with_room const&
   });
 }
 
-/// Searches all plans for one that keeps to the capacities, whatever its makespan, until it finds one
-/// or `nodes` is spent. Returns whether it found one, and then makes that plan.
+/// Searches all plans for one that keeps to the capacities, whatever its makespan, until it finds
+/// one or `nodes` is spent. Returns whether it found one, and then makes that plan.
 ///
 /// Shapes      by_weight[n]: `descending_order_into` of the weights.
 inline bool search_all_fillings(partition_problem const& problem, bags_with_room const& bags,

@@ -22,16 +22,16 @@ namespace ballast::inline v0::detail {
 /// Of bags of one size, the fastest get the larger counts, then the least loaded, then the first.
 /// Where too few samples are long enough for the larger bags to get as many as the others, the
 /// larger bags share these evenly and the smaller bags share the rest: the most even counts that a
-/// plan can have. With bags in decreasing size, the sums of such counts are the lower convex hull of
-/// the numbers of samples that fit the first bags.
+/// plan can have. With bags in decreasing size, the sums of such counts are the lower convex hull
+/// of the numbers of samples that fit the first bags.
 ///
 /// Shapes      loads[m], counts[m].
 /// Expects     a valid partition_problem; multiple >= 1.
 /// Ensures     (1) the counts add up to n, and some assignment of samples to bags that they fit has
 ///                 them
 ///             (2) all counts but one are multiples of `multiple`
-///             (3) counts of bags of one size differ by at most `multiple`, and those of all bags do
-///                 where every sample fits every bag
+///             (3) counts of bags of one size differ by at most `multiple`, and those of all bags
+///                 do where every sample fits every bag
 /// Complexity  O((n + m) log m + m sizes); 24 m bytes of scratch.
 inline void balanced_counts_into(std::span<std::uint32_t> counts, partition_problem const& problem,
                                  std::span<cost_units const> loads, std::uint32_t multiple,

@@ -20,12 +20,13 @@
 
 namespace ballast::inline v0::detail {
 
-/// Bags that hold a fixed number of samples each. Heaviest first, each sample goes to the bag with a
-/// free place that could then finish earliest: with the lightest samples of all in its other places.
+/// Bags that hold a fixed number of samples each. Heaviest first, each sample goes to the bag with
+/// a free place that could then finish earliest: with the lightest samples of all in its other
+/// places.
 ///
-/// Longest processing time would take the bag that finishes the sample itself earliest. A bag with a
-/// giant sample then gets nothing for long, and at the end its free places have to take samples that
-/// are too heavy for it.
+/// Longest processing time would take the bag that finishes the sample itself earliest. A bag with
+/// a giant sample then gets nothing for long, and at the end its free places have to take samples
+/// that are too heavy for it.
 ///
 /// With several sizes of bags, a sample goes to no bag that would leave a larger one without enough
 /// samples that fit it.
@@ -35,8 +36,8 @@ namespace ballast::inline v0::detail {
 /// Expects     counts that `balanced_counts_into` gives: some assignment has them.
 /// Ensures     (1) bag b holds counts[b] samples, which fit it, heaviest first
 ///             (2) of bags of one size and speed a sample goes to the one that can end with least,
-///                 of equal ones to the first; of kinds, to the one whose bag then ends earliest, of
-///                 equal ones to the smaller, then to the slower
+///                 of equal ones to the first; of kinds, to the one whose bag then ends earliest,
+///                 of equal ones to the smaller, then to the slower
 /// Complexity  construction O(n (kinds + log m)); 16 n + 48 m bytes of scratch.
 class counted_bags {
  public:

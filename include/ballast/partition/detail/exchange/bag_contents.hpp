@@ -19,8 +19,9 @@ namespace ballast::inline v0::detail {
 /// The samples of every bag in a list, lightest first, for local searches, which look at the few
 /// lightest samples of a bag. Moves keep the lists in order.
 ///
-/// A sample is named by its rank in `heaviest_first`, so the lists are ordered by rank. Samples that
-/// cost nothing are in no list, since moving them changes no load; nor are samples without a bag.
+/// A sample is named by its rank in `heaviest_first`, so the lists are ordered by rank. Samples
+/// that cost nothing are in no list, since moving them changes no load; nor are samples without a
+/// bag.
 ///
 /// Complexity  O(n + m) to build, 4 (n + m) bytes of scratch.
 class bag_contents {

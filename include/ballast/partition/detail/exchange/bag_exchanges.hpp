@@ -39,8 +39,8 @@ struct bag_exchange {
 /// Candidates are the lightest samples of a bag, whose subsets have the densest sums.
 ///
 /// Units       work counts the candidates looked at, the subsets listed and the steps along them.
-/// In, out     owner and the loads that it makes; the exchanges change both. work is what the search
-///             may still do.
+/// In, out     owner and the loads that it makes; the exchanges change both. work is what the
+///             search may still do.
 /// Ensures     (1) loads and owners always agree
 ///             (2) samples only go to bags that they fit
 class bag_exchanges {
@@ -84,7 +84,8 @@ class bag_exchanges {
 
   /// The best exchange in which bag `from` loses and bag `to` gains work, among the lightest
   /// `count` samples of each. Where those of `from` cost less than what is wanted, it looks at more
-  /// of them, and where even the most that it can search do, at swaps of any one sample for another.
+  /// of them, and where even the most that it can search do, at swaps of any one sample for
+  /// another.
   [[nodiscard]] bag_exchange find(std::size_t from, std::size_t to, wanted_net wanted,
                                   std::size_t count)
   {

@@ -62,16 +62,16 @@ class whole_bag_exchanges {
   bag_exchanges& plan_;
 };
 
-/// Exchanges samples between bags until the makespan is `target`, nothing more helps, or the work is
-/// spent.
+/// Exchanges samples between bags until the makespan is `target`, nothing more helps, or the work
+/// is spent.
 ///
 /// No one search suits all costs. `settle_bags` takes the lightest samples, whose sums are dense
 /// where costs have a long tail, and needs few exchanges for large steps. Where costs are nearly
 /// equal it stands still, and swaps and candidates all over the bags get on. So the searches begin
 /// one after the other at the same plan, first the one that suits the costs, and the best plan
 /// stays. What reaches no target goes on from there: with exchanges of the latest bag that gather
-/// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that are
-/// undone where the makespan grew, until sixteen in a row have not made it smaller.
+/// room, and then with random swaps of a few samples, each followed by swaps and exchanges, that
+/// are undone where the makespan grew, until sixteen in a row have not made it smaller.
 ///
 /// Each search may do an amount of work that depends on the step alone, so a search with more work
 /// does the same and then more.

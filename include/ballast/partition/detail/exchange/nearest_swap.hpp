@@ -47,9 +47,9 @@ struct swapped_places {
 /// The swap of one sample for one after which the later of two bags finishes earliest, if that is
 /// earlier than before.
 ///
-/// The further the load that changes bags is from the even one, the later the later bag finishes, so
-/// the best swap is the nearest below or the nearest above. Both lists are sorted, so two pointers
-/// find them.
+/// The further the load that changes bags is from the even one, the later the later bag finishes,
+/// so the best swap is the nearest below or the nearest above. Both lists are sorted, so two
+/// pointers find them.
 ///
 /// Shapes      giving[k], taking[l]: samples of bags `late` and `early` with a `cost`, heaviest
 ///             first.

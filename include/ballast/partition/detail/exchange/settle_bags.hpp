@@ -62,11 +62,11 @@ class surplus_queue {
 /// Brings every bag down to the load with which it finishes by `target`, if exchanges between two
 /// bags at a time can.
 ///
-/// The heaviest bag gives its surplus to the lightest, and is done if some exchange moves exactly the
-/// surplus, or little more. That takes nothing that other bags need, so about m - 1 such exchanges
-/// finish the plan, however little slack there is. A first pass with few candidates brings all bags
-/// near their limits at low cost. Later passes look at as many candidates as make exact exchanges
-/// likely, if it can search that many, or else at ever more of them.
+/// The heaviest bag gives its surplus to the lightest, and is done if some exchange moves exactly
+/// the surplus, or little more. That takes nothing that other bags need, so about m - 1 such
+/// exchanges finish the plan, however little slack there is. A first pass with few candidates
+/// brings all bags near their limits at low cost. Later passes look at as many candidates as make
+/// exact exchanges likely, if it can search that many, or else at ever more of them.
 ///
 /// Ensures     (1) the makespan never grows
 ///             (2) it returns whether every bag finishes by `target`

@@ -31,15 +31,15 @@ enum class settle_order : std::uint8_t { swaps_first, swaps_of_all_first, exchan
 /// that leaves the later of its two bags earliest, single swaps with any bag among them. While
 /// single swaps help they come first, since they consider more samples; with many samples per bag
 /// they take longer than the exact exchanges of few, and come second. Where the latest bag has
-/// neither, as with giants in several bags of which one alone has room, `swaps_of_all_first` lets the
-/// next bags above the limit swap before exchanges of many samples are tried.
+/// neither, as with giants in several bags of which one alone has room, `swaps_of_all_first` lets
+/// the next bags above the limit swap before exchanges of many samples are tried.
 ///
 /// Exchanges   what may change bags: `find(late, early, wanted, candidates)` and
 ///             `find_swap(late, early)` return an exchange, with `net` 0 for none; `make(exchange)`
 ///             makes it; `loads()` and `speed(bag)` describe the plan; `work()` is the work_budget.
 /// Ensures     (1) the makespan never grows
-///             (2) it ends when no bag finishes after `limit`, when nothing that was found makes the
-///                 latest bag or one after it earlier, or when the work is spent
+///             (2) it ends when no bag finishes after `limit`, when nothing that was found makes
+///                 the latest bag or one after it earlier, or when the work is spent
 /// Complexity  O(m log m) and the exchanges searched, per step.
 template <class Exchanges>
 class settle_latest {

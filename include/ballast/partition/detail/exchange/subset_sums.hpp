@@ -39,8 +39,8 @@ struct subset_sum {
   }
 };
 
-/// Writes the candidates that a subset has, in their order; bit i of `members` stands for candidate i.
-/// Returns how many they are.
+/// Writes the candidates that a subset has, in their order; bit i of `members` stands for candidate
+/// i. Returns how many they are.
 template <class Candidate>
 [[nodiscard]] constexpr std::size_t list_members(std::uint32_t members,
                                                  std::span<Candidate const> candidates,
@@ -53,8 +53,8 @@ template <class Candidate>
   return count;
 }
 
-/// A place for each of the stretches into which merges and passes are cut, which a processor runs side
-/// by side.
+/// A place for each of the stretches into which merges and passes are cut, which a processor runs
+/// side by side.
 using stretch_counts = std::array<std::uint64_t, 4>;
 inline constexpr std::size_t merge_stretches = stretch_counts{}.size();
 

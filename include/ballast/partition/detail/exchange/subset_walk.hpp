@@ -23,7 +23,8 @@ namespace ballast::inline v0::detail {
 ///             and merge_stretches of them behind it.
 ///             accept(given, taken) says whether this pair of member sets is allowed; it is called
 ///             for few, and after 4 refusals per subset the search ends.
-///             fewest >= 1; amounts are below subset_sum::sum_limit, `least` and `most` not below 0.
+///             fewest >= 1; amounts are below subset_sum::sum_limit, `least` and `most` not below
+///             0.
 /// Ensures     (1) given() and taken() are accepted subsets of the best amount, or empty where no
 ///                 pair has a wanted amount, up to refusals
 /// Complexity  one step per subset, in stretches that do not wait for each other.

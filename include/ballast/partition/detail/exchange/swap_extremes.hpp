@@ -18,8 +18,8 @@ namespace ballast::inline v0::detail {
 ///
 /// Exchanges   as for `settle_latest`.
 /// Ensures     (1) the makespan does not grow
-///             (2) it ends when no bag finishes after `limit`, when a pass finds nothing to swap, or
-///                 when the work is spent
+///             (2) it ends when no bag finishes after `limit`, when a pass finds nothing to swap,
+///                 or when the work is spent
 /// Complexity  O(n + m log m) per pass.
 template <class Exchanges>
 void swap_extremes(Exchanges& plan, ratio limit, workspace& memory)

@@ -21,12 +21,12 @@ namespace ballast::inline v0::detail {
 
 /// Longest processing time first over bags of one kind, without a priority queue.
 ///
-/// Bags lie in order of load. The samples go to the first bag, the second, ... while the next bag is
-/// still lighter than the lightest of those that got one in this round: a priority queue would give
-/// the same bags. Then the bags are sorted again. Samples come heaviest first, so a bag that got one
-/// is nearly always heavier than those that wait, and a round is about as long as there are bags.
-/// Where rounds are short, as with one bag that starts far lighter than the others, a heap takes over
-/// for as many samples as there are bags.
+/// Bags lie in order of load. The samples go to the first bag, the second, ... while the next bag
+/// is still lighter than the lightest of those that got one in this round: a priority queue would
+/// give the same bags. Then the bags are sorted again. Samples come heaviest first, so a bag that
+/// got one is nearly always heavier than those that wait, and a round is about as long as there are
+/// bags. Where rounds are short, as with one bag that starts far lighter than the others, a heap
+/// takes over for as many samples as there are bags.
 ///
 /// A bag is one word, its load above its number, so words order bags by load, then by number.
 ///

@@ -26,10 +26,10 @@ namespace ballast::inline v0::detail {
 ///
 /// The difference of a partial plan is the load of its heaviest group less that of its lightest. A
 /// sample that is in no plan yet is a plan of one group and m - 1 empty ones. Such plans, when they
-/// merge, keep the largest difference of all until none of their groups is empty. So plans with empty
-/// groups are never stored: they are a run of the heaviest samples left. A stored plan has m groups
-/// as a heap with the lightest in front, since the most frequent merge is that of a plan and one
-/// sample, which goes to that group.
+/// merge, keep the largest difference of all until none of their groups is empty. So plans with
+/// empty groups are never stored: they are a run of the heaviest samples left. A stored plan has m
+/// groups as a heap with the lightest in front, since the most frequent merge is that of a plan and
+/// one sample, which goes to that group.
 ///
 /// A group is named by one of its members, which form a ring, so joining two groups is one swap of
 /// links. Bags are members too, of the plan that stands for what bags have at the start.

@@ -41,8 +41,8 @@ struct identical_bags {
   }
 };
 
-/// The lightest bag of every kind. A greedy policy looks at no other: among identical bags, those of
-/// one size and speed, the lightest is the least occupied and has the most room.
+/// The lightest bag of every kind. A greedy policy looks at no other: among identical bags, those
+/// of one size and speed, the lightest is the least occupied and has the most room.
 ///
 /// Ensures     (1) kinds are in increasing order of size and then of speed, each with at least one
 ///                 bag

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Exchanges everything that identical bags own, so that many tokens are at home: a policy that does
-/// not look at homes fills identical bags in any order.
+/// Exchanges everything that identical bags own, so that many tokens are at home: a policy that
+/// does not look at homes fills identical bags in any order.
 ///
 /// Of all pairs of a bag's content and a bag, it joins the one with most tokens at home, and so on
 /// with what is left. That keeps at least half of what the best assignment keeps.

@@ -86,8 +86,8 @@ class relief_search {
     return best_;
   }
 
-  /// The best step that leaves less work above limits in all, although it may take another bag above
-  /// its own: the one that moves the fewest tokens per unit of work that it takes off.
+  /// The best step that leaves less work above limits in all, although it may take another bag
+  /// above its own: the one that moves the fewest tokens per unit of work that it takes off.
   [[nodiscard]] relief across_limits(work_budget& work)
   {
     constexpr std::size_t most_bags = 32;

@@ -12,9 +12,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// Brings one sample to a bag that holds tokens of it if that leaves fewer tokens away from home, in
-/// exchange for a sample that takes its place or goes to a third bag with room. Returns whether it
-/// did.
+/// Brings one sample to a bag that holds tokens of it if that leaves fewer tokens away from home,
+/// in exchange for a sample that takes its place or goes to a third bag with room. Returns whether
+/// it did.
 inline bool exchange_home(limited_bags& bags, std::uint32_t sample, std::uint32_t home,
                           work_budget& work)
 {

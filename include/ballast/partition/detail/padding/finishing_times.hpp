@@ -96,8 +96,8 @@ class finishing_times {
     return (time * speed + unit_ - 1) / unit_;
   }
 
-  /// A time before which no plan finishes, as policies state what they prove; 0, which proves nothing,
-  /// where finishing times are rounded up or 63 bits do not hold it.
+  /// A time before which no plan finishes, as policies state what they prove; 0, which proves
+  /// nothing, where finishing times are rounded up or 63 bits do not hold it.
   [[nodiscard]] ratio makespan(uint128 time) const noexcept
   {
     constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());

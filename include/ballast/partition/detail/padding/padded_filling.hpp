@@ -46,8 +46,9 @@ struct padded_batch {
 /// allows when its samples are padded to the heaviest of them.
 ///
 /// It fills the bags with the most GPUs first, and of one size the fastest first. Each bag begins
-/// with the heaviest sample that waits and fits it, takes as many of those that follow as it has time
-/// for, and leaves the rest to the bags after it. A bag without time for one sample stays as it is.
+/// with the heaviest sample that waits and fits it, takes as many of those that follow as it has
+/// time for, and leaves the rest to the bags after it. A bag without time for one sample stays as
+/// it is.
 ///
 /// Expects     a valid partition_problem; n times the largest cost is below 2^63; a time to fill to
 ///             is not before times.least().

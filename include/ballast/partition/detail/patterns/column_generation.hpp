@@ -32,16 +32,17 @@ enum class relaxation : std::uint8_t { fits, exceeds, unknown };
 /// best number so far, first the costs; this takes fewer knapsacks. Where such a set does not help,
 /// the program's own prices follow.
 ///
-/// Usage       start(), then solve(); take() a pattern for good, then solve() for one bag less. With
-///             more samples than the basis can count, they are counted in units (`unit_bits`).
+/// Usage       start(), then solve(); take() a pattern for good, then solve() for one bag less.
+///             With more samples than the basis can count, they are counted in units (`unit_bits`).
 /// Ensures     (1) exceeds: so many bags cannot hold the samples that are left
 ///             (2) fits: the program covers them with so many bags, up to what its tolerance says
 /// Complexity  O(samples * room) per knapsack, a node for 8 of these.
 /// Source      P. C. Gilmore, R. E. Gomory, "A Linear Programming Approach to the Cutting-Stock
-///             Problem", Operations Research 9(6):849-859, 1961; the bound: A. A. Farley, "A Note on
-///             Bounding a Class of Linear Programming Problems", Operations Research 38(5):922-923,
-///             1990; the mix: P. Wentges, "Weighted Dantzig-Wolfe Decomposition for Linear
-///             Mixed-Integer Programming", Int. Trans. in Operational Research 4(2):151-162, 1997.
+///             Problem", Operations Research 9(6):849-859, 1961; the bound: A. A. Farley, "A Note
+///             on Bounding a Class of Linear Programming Problems", Operations Research
+///             38(5):922-923, 1990; the mix: P. Wentges, "Weighted Dantzig-Wolfe Decomposition for
+///             Linear Mixed-Integer Programming", Int. Trans. in Operational Research 4(2):151-162,
+///             1997.
 class column_generation {
  public:
   static constexpr std::size_t most_samples = 511;
@@ -137,8 +138,8 @@ class column_generation {
     return patterns_[basis().column(row)];
   }
 
-  /// Takes the pattern of this row of the program for good. Calls give(kind, times) for what is left
-  /// of it.
+  /// Takes the pattern of this row of the program for good. Calls give(kind, times) for what is
+  /// left of it.
   template <class Give>
   void take(std::size_t row, Give const& give)
   {
@@ -175,8 +176,8 @@ class column_generation {
     }
   }
 
-  /// Prices sets by the mix, `weight` sixteenths of it the best prices. Returns what all samples are
-  /// worth.
+  /// Prices sets by the mix, `weight` sixteenths of it the best prices. Returns what all samples
+  /// are worth.
   std::int64_t fill_knapsack(std::int64_t weight, work_budget& nodes)
   {
     std::int64_t sum = 0;
@@ -206,8 +207,8 @@ class column_generation {
   }
 
   /// For the heaviest kind, then for the next one that no pattern of this call has, adds the best
-  /// set with it, if that is worth more than one at the program's prices. Returns how many it added,
-  /// or 0 where the list is full.
+  /// set with it, if that is worth more than one at the program's prices. Returns how many it
+  /// added, or 0 where the list is full.
   std::size_t add_patterns()
   {
     std::size_t added = 0;

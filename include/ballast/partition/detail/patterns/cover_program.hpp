@@ -31,8 +31,8 @@ namespace ballast::inline v0::detail {
 ///                 these prices, up to 2^-17; or the nodes are spent, or is_usable() is false
 ///             (2) restore: no amount is below -2^-14; or the same
 /// Complexity  per exchange O(kinds^2 + entries of all patterns), a node for about ten of these.
-/// Source      G. B. Dantzig, "Linear Programming and Extensions", Princeton University Press, 1963;
-///             P. M. J. Harris, "Pivot Selection Methods of the Devex LP Code", Mathematical
+/// Source      G. B. Dantzig, "Linear Programming and Extensions", Princeton University Press,
+///             1963; P. M. J. Harris, "Pivot Selection Methods of the Devex LP Code", Mathematical
 ///             Programming 5:1-28, 1973.
 class cover_program {
  public:

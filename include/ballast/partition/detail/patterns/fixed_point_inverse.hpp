@@ -16,8 +16,8 @@ namespace ballast::inline v0::detail {
 
 /// The inverse of a square matrix whose columns are exchanged one by one.
 ///
-/// Each exchange adds an error of 2^-28 and more where what it divides by is small, so the user looks
-/// from time to time how large the errors have become, and builds the inverse anew.
+/// Each exchange adds an error of 2^-28 and more where what it divides by is small, so the user
+/// looks from time to time how large the errors have become, and builds the inverse anew.
 ///
 /// Complexity  replace: O(rows^2). 8 rows^2 bytes of scratch.
 class fixed_point_inverse {

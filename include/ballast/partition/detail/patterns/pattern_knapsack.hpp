@@ -12,12 +12,14 @@
 
 namespace ballast::inline v0::detail {
 
-/// The sets of items that are worth most and fit a room, for every room and the first so many items.
+/// The sets of items that are worth most and fit a room, for every room and the first so many
+/// items.
 ///
 /// Usage       clear(), then add() the items one by one.
 /// Expects     (items + 1) * (room + 1) numbers fit the table; the items are worth less than 2^31
 ///             together.
-/// Complexity  add: O(room), in a loop without branches. 4 bytes of scratch per number of the table.
+/// Complexity  add: O(room), in a loop without branches. 4 bytes of scratch per number of the
+///             table.
 /// Source      R. Bellman, "Dynamic Programming", Princeton University Press, 1957.
 class pattern_knapsack {
  public:

@@ -21,11 +21,11 @@ namespace ballast::inline v0::detail {
 
 /// Whether samples fit into identical bags, by the linear program over patterns and a dive.
 ///
-/// Where the program needs more bags, they do not fit. Where it does not, the dive takes the patterns
-/// of which the program has a whole one, or else the one of which it has most, for good, and solves
-/// the program of what is left for the bags that are left, and so on. Where that becomes impossible,
-/// or few bags are left, a complete search fills the bags that are left since the program last
-/// fitted.
+/// Where the program needs more bags, they do not fit. Where it does not, the dive takes the
+/// patterns of which the program has a whole one, or else the one of which it has most, for good,
+/// and solves the program of what is left for the bags that are left, and so on. Where that becomes
+/// impossible, or few bags are left, a complete search fills the bags that are left since the
+/// program last fitted.
 ///
 /// Ensures     (1) found: owners()[place] is the bag of samples[place], and no bag holds more than
 ///                 its room

@@ -32,8 +32,8 @@ namespace ballast::inline v0::detail {
 /// Complexity  that of pattern_packing, a few times. 52 n bytes of scratch besides its own.
 class pattern_search {
  public:
-  /// Expects     room is the largest that bags will have; may_fit them. Its table has a power of two
-  ///             of numbers, so that steps of nearly the same size take the same memory.
+  /// Expects     room is the largest that bags will have; may_fit them. Its table has a power of
+  ///             two of numbers, so that steps of nearly the same size take the same memory.
   pattern_search(std::span<priced_sample const> samples, cost_units room, bag_completion& complete,
                  workspace::frame& scratch)
       : samples_(samples),

@@ -21,16 +21,17 @@ namespace ballast::inline v0::detail {
 ///
 ///     minimise sum_p x_p   subject to   sum_p a_kp x_p >= demand_k for every kind k,   x >= 0
 ///
-/// over patterns p: one column per kind, a pattern or the surplus of a kind, with the amounts x of the
-/// columns and a price per kind, its dual value. The first patterns of the list are one sample of
-/// each kind; they are the first basis. Patterns may be added to the list at any time.
+/// over patterns p: one column per kind, a pattern or the surplus of a kind, with the amounts x of
+/// the columns and a price per kind, its dual value. The first patterns of the list are one sample
+/// of each kind; they are the first basis. Patterns may be added to the list at any time.
 ///
 /// Demands are raised by different amounts of about 2^-21, so that few steps are degenerate. Where
 /// there are more samples than numbers can count, demands and amounts are in a unit of a whole one
 /// divided by a power of two.
 ///
 /// Expects     fewer than 1024 samples in all demands together, or units of them
-/// Complexity  exchange and invert_if_inexact: O(kinds^2) and O(kinds^3). 8 kinds^2 bytes of scratch.
+/// Complexity  exchange and invert_if_inexact: O(kinds^2) and O(kinds^3). 8 kinds^2 bytes of
+///             scratch.
 class simplex_basis {
  public:
   /// Of columns: patterns come before it, and the surplus of kind k is surplus + k.

@@ -37,7 +37,8 @@ class unfilled_samples {
     return samples_.first(count_);
   }
 
-  /// Gives the samples listed last their bags; `found` counts these from the first after those kept.
+  /// Gives the samples listed last their bags; `found` counts these from the first after those
+  /// kept.
   void fill(std::span<std::uint32_t const> found, std::span<std::uint32_t> owners) const noexcept
   {
     for (std::size_t at = 0; at < count_; ++at) { owners[places_[at]] = kept_ + found[at]; }

@@ -34,16 +34,16 @@ struct filling_progress {
 ///
 /// A set may leave as much of the room empty as there is waste. A set is left out where another is
 /// at least as good, no matter what the other bags hold:
-///   where it misses a sample x although x has room, alone or in the place of one lighter sample, or
-///   of all lighter ones together: the bag that has x could have those instead;
+///   where it misses a sample x although x has room, alone or in the place of one lighter sample,
+///   or of all lighter ones together: the bag that has x could have those instead;
 ///   where it differs from an earlier set in samples of equal cost only.
 /// Sets with heavier samples come first. Sets of no more samples than a bag gets on average come
 /// before larger ones, since they leave light samples to the last bags, and these fit best; sets
 /// that leave more than their fair share of the waste come last.
 ///
-/// Usage       for every bag clear(), add() in descending order of cost, sum_up(); then next() until
-///             it returns false. Bags nest: while the next one is filled, picks() of this one stay,
-///             and its samples are listed again before its next().
+/// Usage       for every bag clear(), add() in descending order of cost, sum_up(); then next()
+///             until it returns false. Bags nest: while the next one is filled, picks() of this one
+///             stay, and its samples are listed again before its next().
 /// Complexity  next() counts its steps, each O(log n). 44 n bytes of scratch.
 class bag_fillings {
  public:
@@ -187,8 +187,8 @@ class bag_fillings {
     next_ = index + 1;
   }
 
-  /// Takes the last pick out and a lighter sample in that can lead to a filling, or does so with the
-  /// pick before. Returns false where there is none, and then the bag has no more picks.
+  /// Takes the last pick out and a lighter sample in that can lead to a filling, or does so with
+  /// the pick before. Returns false where there is none, and then the bag has no more picks.
   bool replace_last_pick(filling_progress const& bag, work_budget& nodes) noexcept
   {
     while (picked_ > bag.first_pick) {

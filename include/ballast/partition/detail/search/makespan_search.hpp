@@ -25,10 +25,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// Narrows the interval between a lower bound and the makespan of a plan: for one T after the other,
-/// it searches for a plan of at most that makespan. `bag_completion` decides most T at once. Where it
-/// does not, and bags are identical, `pattern_search` follows, and what that leaves open goes back to
-/// `bag_completion`.
+/// Narrows the interval between a lower bound and the makespan of a plan: for one T after the
+/// other, it searches for a plan of at most that makespan. `bag_completion` decides most T at once.
+/// Where it does not, and bags are identical, `pattern_search` follows, and what that leaves open
+/// goes back to `bag_completion`.
 ///
 /// Samples without cost stay where the plan has them.
 ///
@@ -51,9 +51,9 @@ class makespan_search {
     }
   }
 
-  /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes that are left of
-  /// a round, and stays undecided when these are not enough; the next round has four times as many,
-  /// and comes only if `nodes` are more than this one has.
+  /// Searches until the two meet or `nodes` is spent. Each T gets half of the nodes that are left
+  /// of a round, and stays undecided when these are not enough; the next round has four times as
+  /// many, and comes only if `nodes` are more than this one has.
   /// So a search with more nodes does the same and then more.
   ///
   /// In, out     loads and owner are a plan and become the best one found.
@@ -169,8 +169,8 @@ class makespan_search {
     return next;
   }
 
-  /// Whether some plan has a makespan of at most this time. It may spend `share` nodes; `nodes` are as
-  /// many, or all that are left.
+  /// Whether some plan has a makespan of at most this time. It may spend `share` nodes; `nodes` are
+  /// as many, or all that are left.
   [[nodiscard]] completion fill_by(ratio time, std::uint64_t share, work_budget& nodes)
   {
     for (std::size_t bag = 0; bag < bags_.size(); ++bag) {

@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Bins in order of their loads per speed, in every dimension by itself, while loads change two at a
-/// time.
+/// Bins in order of their loads per speed, in every dimension by itself, while loads change two at
+/// a time.
 ///
 /// Shapes      loads[m]; speeds[m], or empty where all bins are equally fast.
 /// Ensures     (1) lightest_first(d) are all bins by when they finish in dimension d, equal ones by

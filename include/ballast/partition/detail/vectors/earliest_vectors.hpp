@@ -20,8 +20,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Bins of several speeds, sizes and capacities: of those with room for a sample, which one finishes
-/// earliest with it, in the dimension in which it is latest?
+/// Bins of several speeds, sizes and capacities: of those with room for a sample, which one
+/// finishes earliest with it, in the dimension in which it is latest?
 ///
 /// The tree of `lightest_vectors`, whose nodes know more of the bins below them: the highest speed,
 /// the most room and the fewest GPUs. So a node gives a lower bound, and whether a bin below it can

@@ -22,8 +22,8 @@ namespace ballast::inline v0::detail {
 
 /// Depth-first search for plans of bins of one speed whose largest load is below that of a plan.
 ///
-/// Samples go by falling largest cost, each to the bin that is then the least loaded, and then to the
-/// others; of bins that are alike it tries one.
+/// Samples go by falling largest cost, each to the bin that is then the least loaded, and then to
+/// the others; of bins that are alike it tries one.
 template <std::size_t D>
 class vector_enumeration {
  public:
@@ -42,8 +42,8 @@ class vector_enumeration {
     std::fill(held_.begin(), held_.end(), 0);
   }
 
-  /// Improves a plan of samples that all have a bin, until no plan is better, it is at the bound, or
-  /// the work is spent. A unit of work is a bin looked at.
+  /// Improves a plan of samples that all have a bin, until no plan is better, it is at the bound,
+  /// or the work is spent. A unit of work is a bin looked at.
   void improve(ratio bound, work_budget& work, std::span<cost_vector<D>> loads,
                std::span<bag_id> owner)
   {
@@ -147,8 +147,8 @@ class vector_enumeration {
   std::span<std::uint32_t> chosen_;
 };
 
-/// Searches for the best plan by several quantities from one that keeps to the capacities, until none
-/// is better, it is at the bound, or `nodes` are used up.
+/// Searches for the best plan by several quantities from one that keeps to the capacities, until
+/// none is better, it is at the bound, or `nodes` are used up.
 template <std::size_t D>
 void enumerate_vectors(cost_vector_problem<D> const& problem,
                        std::span<cost_vector<D> const> starts, std::span<cost_vector<D>> loads,

@@ -22,8 +22,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// Which bin gets the samples of most work per weight: the one that can still do most work per weight
-/// that it can still hold, or the one that is fastest for what it holds, as long as it has time.
+/// Which bin gets the samples of most work per weight: the one that can still do most work per
+/// weight that it can still hold, or the one that is fastest for what it holds, as long as it has
+/// time.
 enum class dense_choice : std::uint8_t { slack, speed };
 
 /// Makes a plan from nothing in which slow bins hold much that is little work: samples of most work
@@ -31,8 +32,8 @@ enum class dense_choice : std::uint8_t { slack, speed };
 /// dimensions: a bin can do what it can in the fullest of them. By speed, slow bins get nothing but
 /// what fast ones cannot hold, which is best where fast bins then have time left.
 ///
-/// Where bins hold the same but are not equally fast, or cost grows faster than weight, this is what
-/// exchanges do not find: a slow bin would have to give one long sample for many short ones.
+/// Where bins hold the same but are not equally fast, or cost grows faster than weight, this is
+/// what exchanges do not find: a slow bin would have to give one long sample for many short ones.
 ///
 /// Shapes      work[n]: what counts as the work of each sample; starts[m]: what bins have at the
 ///             start, loads[m], owner[n].

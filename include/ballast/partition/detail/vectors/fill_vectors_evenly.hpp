@@ -55,9 +55,9 @@ class shares_of_limits {
   std::span<part> parts_;
 };
 
-/// Makes a plan from nothing in which work and weight are even: weight counts as one dimension more,
-/// of which a bin's capacity is all that it should have. Samples that have a large share of some
-/// limit go first, each to the open bin of which the largest share is then the least.
+/// Makes a plan from nothing in which work and weight are even: weight counts as one dimension
+/// more, of which a bin's capacity is all that it should have. Samples that have a large share of
+/// some limit go first, each to the open bin of which the largest share is then the least.
 ///
 /// Shapes      starts[m]: what bins have at the start, loads[m], owner[n].
 /// Expects     a problem with capacities.

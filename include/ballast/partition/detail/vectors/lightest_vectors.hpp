@@ -18,8 +18,8 @@ namespace ballast::inline v0::detail {
 /// Bins by their loads in D dimensions: in which of them does a sample lead to the least maximum?
 ///
 /// A tournament tree whose nodes know the least load below them in each dimension. These come from
-/// different bins, so a node only gives a lower bound; the search leaves out subtrees whose bound is
-/// no better than a bin already seen.
+/// different bins, so a node only gives a lower bound; the search leaves out subtrees whose bound
+/// is no better than a bin already seen.
 ///
 /// Ensures     (1) of bins that are equally good the lowest-numbered
 /// Complexity  lightest: O(m^(1 - 1/D)) for loads spread evenly, O(m) at worst; add: O(D log m);

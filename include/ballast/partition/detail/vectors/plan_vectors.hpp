@@ -110,7 +110,8 @@ template <std::size_t D>
 
 /// Plans the samples of a step by several quantities. Returns the best lower bound that is known.
 ///
-/// Bags that are all one GPU, equally fast, are equal for the policy, which then looks at no lengths.
+/// Bags that are all one GPU, equally fast, are equal for the policy, which then looks at no
+/// lengths.
 ///
 /// In, out     the plan has costs; its owners and loads are written.
 /// Errors      infeasible: sample `position`, of those that stay together the first, found no bag

@@ -76,13 +76,13 @@ void try_dense_starts(cost_vector_problem<D> const& problem, std::span<cost_vect
   }
 }
 
-/// Improves a plan by several quantities until its last bag finishes at the mean, no exchange helps,
-/// or the work is spent.
+/// Improves a plan by several quantities until its last bag finishes at the mean, no exchange
+/// helps, or the work is spent.
 ///
 /// Where the plan overruns capacities, or leaves samples without a bag, the search begins with one
 /// that does not: `place_vectors_within_capacity`. Where capacities leave what it finds more than
-/// 1/2048 above the bound, it begins anew up to 4 D times, with plans in which slow bags hold what is
-/// little work for its weight: `fill_vectors_by_density`.
+/// 1/2048 above the bound, it begins anew up to 4 D times, with plans in which slow bags hold what
+/// is little work for its weight: `fill_vectors_by_density`.
 ///
 /// Shapes      starts[m]: what bags have at the start, or empty without capacities; loads[m],
 ///             owner[n].

@@ -156,8 +156,8 @@ class bin_emptying {
     return taken;
   }
 
-  /// Gives the samples listed their bins, and bins that hold samples the first numbers. Samples of no
-  /// weight that lose their bin go to the first. Returns how many bins are empty now.
+  /// Gives the samples listed their bins, and bins that hold samples the first numbers. Samples of
+  /// no weight that lose their bin go to the first. Returns how many bins are empty now.
   std::size_t replace(std::size_t taken, std::span<std::uint32_t const> owners, std::size_t bins,
                       std::span<bag_id> owner)
   {

@@ -57,8 +57,8 @@ class bit_hierarchy {
     }
   }
 
-  /// The least member that is not below `number`, or none: up to a word with a member further on, then
-  /// down along the first members.
+  /// The least member that is not below `number`, or none: up to a word with a member further on,
+  /// then down along the first members.
   [[nodiscard]] std::size_t first_from(std::size_t number) const noexcept
   {
     for (std::size_t level = 0; level < height_; ++level) {

@@ -19,8 +19,8 @@ namespace ballast::inline v0::detail {
 /// Fills bins by patterns of weight kinds: so many samples of each.
 ///
 /// Where a group has several weights, the first sample is the heaviest of its group, the next ones
-/// make up for what those before them differ from their means, and the last two are a pair that fills
-/// the bin exactly, or nearly. At last the bin takes what still fits, of any kind.
+/// make up for what those before them differ from their means, and the last two are a pair that
+/// fills the bin exactly, or nearly. At last the bin takes what still fits, of any kind.
 ///
 /// Ensures     (1) no bin is above the capacity
 /// Complexity  O(1) per sample, and for a bin up to 96 words of 64 pairs and those of one sum more.

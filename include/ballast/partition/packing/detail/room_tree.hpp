@@ -16,8 +16,8 @@ namespace ballast::inline v0::detail {
 
 /// Bins by the room they have left, for capacities of any size: `bins_by_room` as a search tree.
 ///
-/// A treap whose priorities are hashes of the bins' numbers, so that its shape and its results depend
-/// on nothing but the calls.
+/// A treap whose priorities are hashes of the bins' numbers, so that its shape and its results
+/// depend on nothing but the calls.
 ///
 /// Ensures     (1) of several bins with equal room the last that came is taken
 /// Complexity  O(log bins) expected for put and take_tightest; 24 bytes of scratch per bin.

@@ -16,8 +16,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Samples that wait for a bin, for weights that can index an array: which is the heaviest that fits,
-/// and which two fill a room exactly?
+/// Samples that wait for a bin, for weights that can index an array: which is the heaviest that
+/// fits, and which two fill a room exactly?
 ///
 /// Weights that occur are kept as a set, and mirrored as a set of capacity - weight. The next
 /// member of the mirrored set is the next lighter weight, and two weights of a given sum meet where

@@ -28,16 +28,16 @@ struct weight_kind {
 /// sets fit, and the program is smaller.
 ///
 /// Otherwise the kinds are the multiples of C / N, and a sample of a weight between two of them is
-/// a part of each, in proportion: then the program with these demands is a relaxation. For, take its
-/// prices as a function of the weight that is linear between the multiples, and 0 at 0. If two samples
-/// of a bin are between multiples, one can grow as the other shrinks until one of them is at a
-/// multiple, and in one of both directions the bin is not worth less. So is a single one, which can
-/// shrink, or grow by what is free, of which there is enough, since C is a multiple. So a bin is worth
-/// most at multiples, where a small knapsack finds it.
+/// a part of each, in proportion: then the program with these demands is a relaxation. For, take
+/// its prices as a function of the weight that is linear between the multiples, and 0 at 0. If two
+/// samples of a bin are between multiples, one can grow as the other shrinks until one of them is
+/// at a multiple, and in one of both directions the bin is not worth less. So is a single one,
+/// which can shrink, or grow by what is free, of which there is enough, since C is a multiple. So a
+/// bin is worth most at multiples, where a small knapsack finds it.
 ///
 /// Complexity  O(n), 36 bytes of scratch per kind, and 1 KB.
-/// Source      the function is a dual feasible one in the sense of G. S. Lueker, "Bin Packing with Items
-///             Uniformly Distributed over Intervals [a, b]", FOCS 1983.
+/// Source      the function is a dual feasible one in the sense of G. S. Lueker, "Bin Packing with
+///             Items Uniformly Distributed over Intervals [a, b]", FOCS 1983.
 class weight_kinds {
  public:
   static constexpr int demand_bits = 6;
@@ -54,9 +54,9 @@ class weight_kinds {
         kind_of_(scratch.take<std::uint32_t>(most_parts + 2))
   {}
 
-  /// Expects     samples in descending order of weights between 1 and capacity, at most most_samples;
-  ///             capacity at most 2^32; each weight may be a kind only where these are the weights that
-  ///             bound() is asked for
+  /// Expects     samples in descending order of weights between 1 and capacity, at most
+  ///             most_samples; capacity at most 2^32; each weight may be a kind only where these
+  ///             are the weights that bound() is asked for
   void list(std::span<priced_sample const> samples, std::int64_t capacity, bool are_exact)
   {
     capacity_ = capacity;
@@ -74,8 +74,8 @@ class weight_kinds {
   }
   [[nodiscard]] cost_units room() const noexcept { return room_; }
 
-  /// A number of bins of this capacity that no packing of the samples gets below, for whatever prices
-  /// of the kinds, at most 2^22 each.
+  /// A number of bins of this capacity that no packing of the samples gets below, for whatever
+  /// prices of the kinds, at most 2^22 each.
   ///
   /// Expects     the samples listed, or what they were before they were scaled and rounded
   /// Complexity  O(n + kinds room), 8 bytes of scratch per unit of room.

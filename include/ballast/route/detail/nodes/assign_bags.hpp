@@ -16,9 +16,9 @@
 
 namespace ballast::inline v0::detail {
 
-/// Gives every batch a bag of its kind on its node: of all pairs of a batch and a bag, the one where
-/// most tokens come from the bag's own GPUs, and so on with what is left; batches without a token
-/// there stay in their own bag where it is free.
+/// Gives every batch a bag of its kind on its node: of all pairs of a batch and a bag, the one
+/// where most tokens come from the bag's own GPUs, and so on with what is left; batches without a
+/// token there stay in their own bag where it is free.
 ///
 /// Shapes      node_of[m], bag_of[m]; bag_of is overwritten.
 /// Expects     node_of gives every node as many batches of a kind as it has bags of it.

@@ -210,8 +210,8 @@ class node_assignment {
     if (count_received_) { set(row_of(batch), received(batch, kept(batch, node_of_[batch]))); }
   }
 
-  /// Calls visit(before, after) with the rows of those ranks of a node that send to either batch, if
-  /// `next` replaces `gone` there.
+  /// Calls visit(before, after) with the rows of those ranks of a node that send to either batch,
+  /// if `next` replaces `gone` there.
   template <class Visit>
   void for_each_replaced(std::size_t node, std::size_t gone, std::size_t next,
                          Visit const& visit) const

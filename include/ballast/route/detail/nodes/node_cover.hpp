@@ -15,8 +15,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// What one node could reach if it chose its batches first: the least T such that so many batches as
-/// it has bags can keep all its ranks at or below T.
+/// What one node could reach if it chose its batches first: the least T such that so many batches
+/// as it has bags can keep all its ranks at or below T.
 ///
 /// Of the batches that only one rank of the node sends to, a rank takes those with most of its
 /// tokens, so how many it needs is looked up. Batches to which several ranks send are tried one by
@@ -130,8 +130,8 @@ class node_cover {
     return found == end ? bags_ + 1 : static_cast<std::size_t>(found - begin) + 1;
   }
 
-  /// Whether the node can meet all needs with the shared batches from `at` on and its own ones; true
-  /// also where the search is stopped.
+  /// Whether the node can meet all needs with the shared batches from `at` on and its own ones;
+  /// true also where the search is stopped.
   [[nodiscard]] bool covers(std::size_t at, std::size_t used, work_budget& left)
   {
     if (left.spent()) { return true; }

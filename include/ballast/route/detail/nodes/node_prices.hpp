@@ -25,10 +25,10 @@ namespace ballast::inline v0::detail {
 /// Ensures     (1) all in 64-bit integers, so it is a bound whatever the weights and prices are
 ///             (2) 0 where the tokens of a row pass 2^32: weighted sums would overflow
 /// Complexity  O(E + rows) a round.
-/// Source      M. Held, R. M. Karp, "The Traveling-Salesman Problem and Minimum Spanning Trees: Part
-///             II", Mathematical Programming 1, 1971, on bounds by such prices; the weights are those
-///             of S. Arora, E. Hazan, S. Kale, "The Multiplicative Weights Update Method", Theory of
-///             Computing 8, 2012.
+/// Source      M. Held, R. M. Karp, "The Traveling-Salesman Problem and Minimum Spanning Trees:
+///             Part II", Mathematical Programming 1, 1971, on bounds by such prices; the weights
+///             are those of S. Arora, E. Hazan, S. Kale, "The Multiplicative Weights Update
+///             Method", Theory of Computing 8, 2012.
 class node_prices {
  public:
   node_prices(node_volumes const& volumes, bool count_received, workspace::frame& scratch)
@@ -87,8 +87,8 @@ class node_prices {
     return row < rows_ ? weight_[row] : 0;
   }
 
-  /// The bound of these weights and prices; leaves in row_ what each row is where every batch goes to
-  /// the node that pays most for it, and in wanted_ how many go there.
+  /// The bound of these weights and prices; leaves in row_ what each row is where every batch goes
+  /// to the node that pays most for it, and in wanted_ how many go there.
   [[nodiscard]] tokens one_round()
   {
     std::copy(sent_.begin(), sent_.end(), row_.begin());

@@ -35,7 +35,8 @@ struct batch_volume {
 /// nodes never changes: `fixed`.
 ///
 /// Expects     the cluster outlives it.
-/// Ensures     (1) of_batch lists ranks in increasing order, so the ranks of a node follow each other
+/// Ensures     (1) of_batch lists ranks in increasing order, so the ranks of a node follow each
+///                 other
 ///             (2) of_rank lists those batches that may move, most tokens first, ties by batch
 /// Complexity  O(samples + pieces + E log E) for E pairs of a rank and a batch; scratch of 32 bytes
 ///             for a piece and 60 for a rank or bag.

@@ -17,10 +17,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// Looks for a placement whose rows are all at most `target`, from where exchanges of the largest row
-/// stand still: exchanges drawn at random, half of them to relieve that row. A row costs the square
-/// of what it has above 31/32 of the target, so that rows near it count too; an exchange may raise
-/// the sum by a part of it that shrinks to nothing.
+/// Looks for a placement whose rows are all at most `target`, from where exchanges of the largest
+/// row stand still: exchanges drawn at random, half of them to relieve that row. A row costs the
+/// square of what it has above 31/32 of the target, so that rows near it count too; an exchange may
+/// raise the sum by a part of it that shrinks to nothing.
 ///
 /// In, out     left: one step is an exchange that was drawn.
 /// Returns     whether it found one; where it did not, `where` is anything.
@@ -70,8 +70,8 @@ namespace ballast::inline v0::detail {
   return true;
 }
 
-/// Lowers the largest row by settle_below, in shares of it that halve where that fails, and leaves the
-/// best placement found. In a large job so few draws reach no row twice, and nothing is done.
+/// Lowers the largest row by settle_below, in shares of it that halve where that fails, and leaves
+/// the best placement found. In a large job so few draws reach no row twice, and nothing is done.
 ///
 /// Shapes      best[m]: scratch.
 inline void settle_lower(node_assignment& where, std::span<std::uint32_t> best, std::uint64_t work)
