@@ -15,6 +15,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pages {
@@ -148,7 +149,9 @@ template <class MostOf, class SpreadOf>
     return is_measured ? step.measured.waiting() : step.load.waiting();
   };
   std::vector<log_page_step> worst = steps;
-  std::ranges::stable_sort(worst, std::greater<>(), badness);
+  std::ranges::sort(worst, {}, [&badness](log_page_step const& step) {
+    return std::pair(-badness(step), step.step);
+  });
   worst.resize(std::min<std::size_t>(worst.size(), 20));
   html_table table({"Step", "Samples", "Tokens", "Busiest \u00F7 mean", "Above the bound",
                     "Slowest rank", "Waiting"});

@@ -154,7 +154,7 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
   constexpr double top = 48;
   constexpr double below = 64;  // for the axis of a panel, and the distance to the next
   pipeline_rows const rows(ranks);
-  auto const end_of = [ranks](std::vector<pipeline_bar> const& bars) {
+  auto const end_of = [](std::vector<pipeline_bar> const& bars) {
     double end = 0;
     for (pipeline_bar const& bar : bars) { end = std::max(end, bar.start + bar.duration); }
     return end;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace pages {
@@ -19,7 +20,8 @@ template <class Bar, class RowOf>
   std::vector<std::vector<std::size_t>> numbers(rows);
   for (std::size_t bar = 0; bar < bars.size(); ++bar) { numbers[row_of(bars[bar])].push_back(bar); }
   for (auto& row : numbers) {
-    std::ranges::stable_sort(row, {}, [&bars](std::size_t bar) { return bars[bar].start; });
+    std::ranges::sort(row, {},
+                      [&bars](std::size_t bar) { return std::pair(bars[bar].start, bar); });
   }
   return numbers;
 }
