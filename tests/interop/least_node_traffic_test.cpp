@@ -2,7 +2,7 @@
 
 #include "../support/trials.hpp"
 
-#include "../route/detail/nodes/node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
+#include "../route/node_job.hpp"  // defines: ballast_test::{node_job, random_node_job}
 
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>

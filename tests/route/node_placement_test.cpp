@@ -3,7 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/trials.hpp"
-#include "detail/nodes/node_job.hpp"
+#include "node_job.hpp"
 
 #include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/place.hpp>

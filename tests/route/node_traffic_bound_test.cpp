@@ -2,7 +2,7 @@
 #include <ballast/route/node_traffic_bound.hpp>
 
 #include "../support/trials.hpp"
-#include "detail/nodes/node_job.hpp"
+#include "node_job.hpp"
 
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/place.hpp>
@@ -65,6 +65,20 @@ TEST(NodeTrafficBound, ProvesManyNodesWithFewSamplesARankNearlyOptimal)
   EXPECT_LE(bound, placed.largest);
   EXPECT_LE(placed.largest * 100, bound * 118);
   EXPECT_LE(placed.largest * 100, placed.largest_before * 75);
+}
+
+// Weighted sums over ranks would not fit; what nodes prove by themselves still does.
+TEST(NodeTrafficBound, OfNumbersThatCannotBeWeighedIsThatOfNodes)
+{
+  std::vector<tokens> const lengths(8, ballast::longest_sample);
+  std::vector<ballast::rank_id> const source(8, ballast::rank_id{0});
+  auto const machines = ballast::cluster_of(2, 1).value();
+  auto const bags = ballast::one_gpu_bags(2);
+  auto const plan =
+      ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
+          .value();
+  auto const read = ballast::place(lengths, source, 2);
+  EXPECT_EQ(ballast::node_traffic_bound(plan, read, bags, machines), 4 * ballast::longest_sample);
 }
 
 }  // namespace

@@ -161,4 +161,16 @@ TEST(RoutePlan, AllocatesNothingInTheSteadyState)
   EXPECT_EQ(plan.kept, again.kept);
 }
 
+TEST(RoutePlanDeathTest, NeedsTheSameSamplesOnBothSides)
+{
+  auto const one = ballast::place(std::array<tokens, 1>{3}, std::array{rank_id{0}}, 2);
+  auto other = ballast::place(std::array<tokens, 1>{4}, std::array{rank_id{0}}, 2);
+  auto const plan = [&] { (void)ballast::plan_route(one, other, rank_id{0}); };
+  EXPECT_DEATH(plan(), "sample 0 has .* tokens in one placement and .* in the other");
+  ballast::place_into(other, std::array<tokens, 1>{3}, std::array{rank_id{0}}, 3);
+  EXPECT_DEATH(plan(), "is over .* ranks and the other over ");
+  ballast::place_into(other, std::vector<tokens>{}, std::vector<rank_id>{}, 2);
+  EXPECT_DEATH(plan(), "has .* samples and the other ");
+}
+
 }  // namespace

@@ -361,6 +361,40 @@ TEST(Route, OfDifferentPlansIsAMismatchOnEveryRankAndMovesNothing)
   });
 }
 
+// Its operations come one after another, so that the one that failed is the last.
+struct failing_mover {
+  std::size_t fails_at;
+  std::size_t& calls;
+
+  std::span<std::byte> room(std::size_t /*bytes*/) { return {}; }
+  ballast::result<void> pack(std::span<std::byte> /*outgoing*/) { return next(); }
+  ballast::result<void> keep() { return next(); }
+  ballast::result<void> arrive() { return next(); }
+  ballast::result<void> unpack(std::span<std::byte const> /*incoming*/) { return next(); }
+
+ private:
+  ballast::result<void> next()
+  {
+    if (calls++ != fails_at) { return {}; }
+    return ballast::fail(ballast::error_code::transport, fails_at, "broken");
+  }
+};
+
+TEST(Route, EndsWithTheFirstFailureOfItsMover)
+{
+  std::array<tokens, 1> const none{0};
+  for (std::size_t fails_at = 0; fails_at < 4; ++fails_at) {
+    auto comms = thread_communicator::make(1);
+    ballast::workspace memory;
+    std::size_t calls = 0;
+    auto const moved = ballast::detail::exchange_rows(comms[0], {rank_id{0}, 0, 0, none, none}, {},
+                                                      memory, failing_mover{fails_at, calls});
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().position, fails_at);
+    EXPECT_EQ(calls, fails_at + 1);
+  }
+}
+
 TEST(RouteDeathTest, RefusesArraysAndPlansThatAreNotItsOwn)
 {
   auto const where = ballast::place(std::array<tokens, 1>{2}, std::array{rank_id{0}}, 1);

@@ -19,6 +19,7 @@ using ballast::detail::copy_tile;
 using ballast::detail::joined;
 using ballast::detail::tile_bounds;
 using ballast::detail::tiles_of;
+using ballast::detail::unit_of;
 using ballast::detail::warp_lanes;
 using ballast_test::copy_shape;
 using ballast_test::made_copy;
@@ -171,6 +172,29 @@ TEST(TilesOf, CountsThoseOfHugeCopies)
       std::numeric_limits<std::size_t>::max();  // no more than fit into memory, yet no overflow
   copy.rows = 1;
   EXPECT_EQ(tiles_of(copy, 64), std::size_t{1} << 58);
+}
+
+// The widest access that a copy allows: narrower ones would be right, and slow.
+strided_copy at_addresses(std::uintptr_t from, std::uintptr_t to, std::size_t from_stride,
+                          std::size_t to_stride, std::size_t run)
+{
+  return {reinterpret_cast<std::byte const*>(from),
+          reinterpret_cast<std::byte*>(to),
+          from_stride,
+          to_stride,
+          run,
+          2};
+}
+
+TEST(UnitOf, DividesAllThatACopyIsMadeOf)
+{
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192, 512, 1024, 256)), 16U);
+  EXPECT_EQ(unit_of(at_addresses(4096 + 8, 8192, 512, 1024, 256)), 8U);
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192 + 4, 512, 1024, 256)), 4U);
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192, 514, 1024, 256)), 2U);
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192, 512, 1025, 256)), 1U);
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192, 512, 1024, 24)), 8U);
+  EXPECT_EQ(unit_of(at_addresses(4096, 8192, 0, 1024, 256)), 16U);
 }
 
 }  // namespace

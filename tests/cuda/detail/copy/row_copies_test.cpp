@@ -127,33 +127,6 @@ TEST_F(RowCopies, KeepRowsAndBringThemBack)
   });
 }
 
-TEST_F(RowCopies, FollowEachOtherInTheListAsInTheMessages)
-{
-  for_random_plans([&](route_plan const& plan, rank_bytes& own) {
-    auto const arrays = own.arrays();
-    device_rows const rows(arrays);
-    ballast_test::found_pieces const pieces(there.sent(), rows, nullptr);
-    for (std::uint32_t array = 0; array < rows.count; ++array) {
-      std::uint32_t index = array * bound.ranges;
-      for (std::uint32_t peer = 0; peer < plan.ranks(); ++peer) {
-        auto const ranges = plan.sent[rank_id{peer}];
-        for (std::size_t range = 0; range < ranges.size(); ++range, ++index) {
-          auto const piece = pieces.all()[index];
-          EXPECT_EQ(piece.bytes,
-                    static_cast<std::size_t>(ranges[range].count) * rows.arrays[array].row_bytes);
-          if (range + 1 < ranges.size()) {
-            EXPECT_EQ(pieces.all()[index + 1].message, piece.message + piece.bytes);
-          }
-        }
-      }
-      for (; index < (array + 1) * bound.ranges; ++index) {
-        EXPECT_EQ(pieces.all()[index].bytes, 0U);
-        EXPECT_EQ(ballast::detail::rows_of_range{there.sent()}(index - array * bound.ranges), 0);
-      }
-    }
-  });
-}
-
 // Three samples as long as samples can be, in rows wider than 4 KiB: places are beyond 2^44 bytes.
 TEST(RowCopiesOf, ManyGibibytesAreWhereTheyShouldBe)
 {

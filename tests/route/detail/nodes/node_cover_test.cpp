@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/route/detail/nodes/node_cover.hpp>
 
-#include "node_job.hpp"
+#include "../../node_job.hpp"
 
 #include <ballast/core/workspace.hpp>
 

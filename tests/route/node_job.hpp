@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef BALLAST_TESTS_ROUTE_DETAIL_NODES_NODE_JOB_HPP
-#define BALLAST_TESTS_ROUTE_DETAIL_NODES_NODE_JOB_HPP
+#ifndef BALLAST_TESTS_ROUTE_NODE_JOB_HPP
+#define BALLAST_TESTS_ROUTE_NODE_JOB_HPP
 
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -67,4 +67,4 @@ inline node_job random_node_job(std::span<std::uint32_t const> gpus_of_nodes,
 
 }  // namespace ballast_test
 
-#endif  // BALLAST_TESTS_ROUTE_DETAIL_NODES_NODE_JOB_HPP
+#endif  // BALLAST_TESTS_ROUTE_NODE_JOB_HPP
