@@ -173,8 +173,9 @@ inline void place_into(placement& where, std::span<tokens const> lengths,
     auto const [first, gpus] = groups[id];
     for (sample_id const sample : plan.samples[id]) {
       tokens const length = lengths[to_index(sample)];
-      for (std::uint32_t gpu = 0; length > 0 && gpu < gpus; ++gpu) {
-        pieces.row(sample)[gpu] =
+      std::span<piece> const chunks = pieces.row(sample);  // none of a sequence without tokens
+      for (std::uint32_t gpu = 0; gpu < chunks.size(); ++gpu) {
+        chunks[gpu] =
             write.next_rows(to_id<rank_id>(to_index(first) + gpu), chunk_of(length, gpus, gpu));
       }
     }
