@@ -2,9 +2,11 @@
 
 #include "../support/schedule_checks.hpp"
 #include "../support/trials.hpp"
+#include "../support/unit_chain.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
@@ -87,6 +89,28 @@ TEST(InterleavedOneForwardOneBackward,
       }
     }
   }
+}
+
+TEST(InterleavedOneForwardOneBackward, JoinsUnitsAndNeverDeadlocks)  // Ensures (1) (3)
+{
+  ballast::random_source random(17);
+  int plain = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto units = ballast_test::random_units(random);
+    if (random.below(3) == 0) { units.front().backward = false; }
+    auto const stages = ballast_test::chain_of_units(units);
+    std::size_t const microbatches = random.below(40);
+    auto const schedule = interleaved{}(stages, microbatches);
+    ASSERT_TRUE(schedule) << schedule.error().message;
+    ASSERT_NO_FATAL_FAILURE(ballast_test::expect_sound(stages, *schedule, microbatches));
+    ASSERT_TRUE(ballast::compiled_schedule::make(stages, *schedule));
+    if (stages.ranks() == stages.stages()) {
+      ++plain;
+      ASSERT_EQ(schedule, ballast::one_forward_one_backward{}(stages, microbatches));
+    }
+  }
+  EXPECT_GT(plain, 0);
 }
 
 // Four ranks, two chunks each, eight microbatches, as the paper draws. Upper case is the second
@@ -218,6 +242,7 @@ TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
   expect_refused({0, 1, 1, 0}, {link(0, 1), link(1, 2), link(2, 3)}, 2);
   expect_refused({1, 0, 1, 0}, {link(0, 1), link(1, 2), link(2, 3)}, 0);
   expect_refused({0, 1, 0}, {link(0, 1), link(1, 2)}, 2);
+  expect_refused({0, 1, 2, 1, 3}, {link(0, 1), link(1, 2), link(2, 3), link(3, 4)}, 4);
 }
 
 TEST(InterleavedOneForwardOneBackward, RefusesMoreTasksThanCanBeNumbered)

@@ -27,8 +27,8 @@ namespace ballast::inline v0 {
 ///     step                (N + sum of pp - 1) (longest time of a stage)
 ///     memory of a GPU     state(layers / pp, tp) + d activations(layers / pp, tp, shape),
 ///
-/// where d are the stages from the module's first to the pipeline's last, the shape is that of the
-/// B / (N dp) samples, rounded up, and layers / pp are rounded up.
+/// where d are the stages from the module's first to the pipeline's last, or N if these are fewer,
+/// the shape is that of the B / (N dp) samples, rounded up, and layers / pp are rounded up.
 ///
 /// Ensures     (1) whole picoseconds and bytes, the same on every machine
 /// Errors      those of check_layout_problem; infeasible, position of the module: its tp was not

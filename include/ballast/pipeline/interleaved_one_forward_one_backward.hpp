@@ -23,19 +23,25 @@ namespace ballast::inline v0 {
 /// first. Rank r begins to alternate after 2 (p - r - 1) + (v - 1) p forwards, or p - r - 1 where
 /// v = 1. A stage without backward leaves its backwards out.
 ///
+/// Units may follow each other in the chain, each dealt to ranks of its own, with its own p and v,
+/// as joined modules are. A stage alone on its rank is a unit. Of a unit behind which D microbatches
+/// are on their way, rank r begins v D + (v - 1) (p - 1) forwards later, if D > 0; and before it
+/// are (its forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
+///
 /// Ensures     (1) for microbatches that are a multiple of p it is the schedule of Megatron-Core,
-///             which in early versions did all forwards first for p of them; with v = 1 it is
-///             one_forward_one_backward
+///             which in early versions did all forwards first for p of them; with v = 1, and of
+///             units too, it is one_forward_one_backward
 ///             (2) for other numbers, which Megatron-Core refuses, there are as many groups as fit,
 ///             with p or more microbatches in each and as equal as can be, larger ones first; in
-///             the sum above the size of the largest stands instead of p. Fewer microbatches than
-///             ranks are one group
+///             the sums above the size of the largest stands instead of p where v - 1 stands before
+///             it. Fewer microbatches than ranks are one group
 ///             (3) it never deadlocks: numbered 2 (x + r), forward x of rank r is above, and
 ///             numbered 2 (y + w) + 2 r + 1 with w the sum above, backward y is above all tasks
 ///             that it waits for, since groups have p or more; a group of fewer is one of p without
-///             its last ones
-/// Errors      infeasible: the stages are not chain_of_stages(v * p, p), and stage `position` is
-///             the first that differs; out_of_range: there would be 2^31 tasks or more.
+///             its last ones. Before backward k a unit's last rank has done forward k + D, and needs
+///             forward k + D - 1 to get it
+/// Errors      infeasible: the stages are no chain of such units, and stage `position` is the first
+///             that differs; out_of_range: there would be 2^31 tasks or more.
 /// Complexity  O(tasks).
 /// Source      D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
 ///             Using Megatron-LM", SC 2021, section 2.2.
@@ -46,48 +52,24 @@ struct interleaved_one_forward_one_backward {
     if (auto const fits = detail::check_microbatches(stages, microbatches); !fits) {
       return tl::unexpected(fits.error());
     }
-    std::size_t const ranks = stages.ranks();
-    std::size_t const chunks = stages.stages() / ranks;
-    if (std::size_t const alien = first_outside_chain(stages); alien < stages.stages()) {
-      return fail(error_code::infeasible, alien, "stage ", alien, " of ", stages.stages(),
-                  " does not continue a chain that deals equally many stages to each of ", ranks,
-                  " ranks in turn, which the interleaved schedule is for; use 1F1B or GPipe");
-    }
-
-    struct visit {
-      std::uint32_t position;
-      std::size_t chunk;
-    };
-    std::size_t const groups = std::max<std::size_t>(1, microbatches / ranks);
-    std::vector<visit> visits;  // forwards in order, or backwards with chunks counted from the last
-    std::size_t first = 0;
-    for (std::size_t group = 0; group < groups; ++group) {
-      std::size_t const end = first + microbatches / groups + (group < microbatches % groups);
-      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-        for (std::size_t at = first; at < end; ++at) {
-          visits.push_back({static_cast<std::uint32_t>(at), chunk});
-        }
+    std::vector<unit> units;
+    for (std::size_t next = 0; next < stages.stages();) {
+      unit const each = unit_at(stages, next, units.empty() ? 0 : units.back().end_rank());
+      std::size_t const alien = first_outside(stages, each);
+      if (alien < next + each.ranks * each.chunks) {
+        return fail(error_code::infeasible, alien, "stage ", alien, " of ", stages.stages(),
+                    " does not continue a chain that deals equally many stages to each of ",
+                    each.ranks, " ranks in turn, which the interleaved schedule is for; use 1F1B ",
+                    "or GPipe");
       }
-      first = end;
+      units.push_back(each);
+      next += each.ranks * each.chunks;
     }
-    std::size_t const largest = (microbatches + groups - 1) / groups;
-
     pipeline_schedule schedule{microbatches, {}};
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto& tasks = schedule.ranks.emplace_back();
-      std::size_t const below = ranks - rank - 1;
-      auto const stage = [&](std::size_t chunk) { return to_id<stage_id>(chunk * ranks + rank); };
-      detail::alternate_passes(
-          visits.size(), chunks == 1 ? below : 2 * below + (chunks - 1) * largest,
-          [&](std::size_t turn) {
-            auto const [position, chunk] = visits[turn];
-            tasks.push_back({position, stage(chunk), pass::forward});
-          },
-          [&](std::size_t turn) {
-            auto const [position, chunk] = visits[turn];
-            stage_id const of = stage(chunks - 1 - chunk);
-            if (stages[of].backward) { tasks.push_back({position, of, pass::backward}); }
-          });
+    schedule.ranks.resize(stages.ranks());
+    std::size_t behind = 0;
+    for (std::size_t at = units.size(); at-- > 0;) {
+      behind = write(units[at], stages, behind, schedule);
     }
     return schedule;
   }
@@ -95,19 +77,87 @@ struct interleaved_one_forward_one_backward {
                          interleaved_one_forward_one_backward const&) = default;
 
  private:
-  /// The number of stages where all are as chain_of_stages deals them, equally many to each rank.
-  [[nodiscard]] static std::size_t first_outside_chain(stage_graph const& stages)
+  /// Stages that are dealt to ranks in turn.
+  struct unit {
+    std::size_t first_stage;
+    std::size_t first_rank;
+    std::size_t ranks;
+    std::size_t chunks;
+
+    [[nodiscard]] std::size_t end_rank() const { return first_rank + ranks; }
+  };
+
+  [[nodiscard]] static unit unit_at(stage_graph const& stages, std::size_t first, std::size_t rank)
   {
-    std::size_t const whole = stages.stages() / stages.ranks() * stages.ranks();
-    for (std::size_t stage = 0; stage < whole; ++stage) {
+    if (rank >= stages.ranks()) { return {first, rank, 1, 1}; }
+    auto const own = stages.stages_on(to_id<pipeline_rank>(rank));
+    std::size_t const ranks = own.size() == 1 ? 1 : to_index(own[1]) - to_index(own[0]);
+    return {first, rank, ranks, own.size()};
+  }
+
+  /// The first stage of a unit that is not as it is dealt; its end where all are.
+  [[nodiscard]] static std::size_t first_outside(stage_graph const& stages, unit const& of)
+  {
+    std::size_t const end = of.first_stage + of.ranks * of.chunks;
+    for (std::size_t stage = of.first_stage; stage < end; ++stage) {
+      std::size_t const in_round = (stage - of.first_stage) % of.ranks;
+      if (stage >= stages.stages()) { return stage - in_round; }
       auto const fed_by = stages.links_into(to_id<stage_id>(stage));
       bool const linked =
           stage == 0 ? fed_by.empty() : fed_by.size() == 1 && to_index(fed_by[0].from) == stage - 1;
-      if (!linked || to_index(stages[to_id<stage_id>(stage)].rank) != stage % stages.ranks()) {
-        return stage;
-      }
+      std::size_t const rank = to_index(stages[to_id<stage_id>(stage)].rank);
+      if (!linked || rank != of.first_rank + in_round) { return stage; }
     }
-    return whole;
+    return end;
+  }
+
+  /// Writes what the ranks of a unit do, and returns how many microbatches are on their way in it
+  /// and behind it.
+  static std::size_t write(unit const& of, stage_graph const& stages, std::size_t behind,
+                           pipeline_schedule& schedule)
+  {
+    struct visit {
+      std::uint32_t position;
+      std::size_t chunk;
+    };
+    std::size_t const microbatches = schedule.microbatches;
+    std::size_t const groups = std::max<std::size_t>(1, microbatches / of.ranks);
+    std::vector<visit> visits;  // forwards in order, or backwards with chunks counted from the last
+    std::size_t first = 0;
+    for (std::size_t group = 0; group < groups; ++group) {
+      std::size_t const end = first + microbatches / groups + (group < microbatches % groups);
+      for (std::size_t chunk = 0; chunk < of.chunks; ++chunk) {
+        for (std::size_t at = first; at < end; ++at) {
+          visits.push_back({static_cast<std::uint32_t>(at), chunk});
+        }
+      }
+      first = end;
+    }
+    std::size_t const largest = (microbatches + groups - 1) / groups;
+    std::size_t const others = of.chunks - 1;
+    std::size_t ahead = others * largest + of.chunks * behind;
+    if (behind > 0 && largest > 0) { ahead += others * (largest - 1); }
+    for (std::size_t rank = of.ranks; rank-- > 0;) {
+      auto& tasks = schedule.ranks[of.first_rank + rank];
+      auto const stage = [&](std::size_t chunk) {
+        return to_id<stage_id>(of.first_stage + chunk * of.ranks + rank);
+      };
+      detail::alternate_passes(
+          visits.size(), ahead,
+          [&](std::size_t turn) {
+            auto const [position, chunk] = visits[turn];
+            tasks.push_back({position, stage(chunk), pass::forward});
+          },
+          [&](std::size_t turn) {
+            auto const [position, chunk] = visits[turn];
+            stage_id const stage_of = stage(others - chunk);
+            if (stages[stage_of].backward) {
+              tasks.push_back({position, stage_of, pass::backward});
+            }
+          });
+      ahead += rank > 0 ? 2 : 0;
+    }
+    return (ahead + 1 + 2 * others * largest) / of.chunks;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
@@ -64,10 +65,12 @@ class layout_prices {
                                     std::uint32_t microbatches)
   {
     std::uint64_t most = 0;
-    std::uint64_t held = 0;
+    std::uint64_t behind = 0;
     for (std::size_t module = chosen.size(); module-- > 0;) {
       auto const& [degree, layout] = chosen[module];
-      held += layout.pp;
+      joined_unit const unit{.stages = layout.pp, .microbatches = microbatches};
+      std::uint64_t const held = unit.kept(behind);
+      behind = unit.depth(behind);
       most = std::max(most, memory.bytes(module, degree, layout.pp, held,
                                          std::uint64_t{microbatches} * layout.dp));
     }

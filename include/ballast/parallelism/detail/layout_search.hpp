@@ -9,6 +9,7 @@
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/gpu_time_bounds.hpp>
+#include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -116,14 +117,15 @@ class layout_search {
           most_dp = std::min<std::uint64_t>(most_dp, problem_.global_batch / microbatches_);
         }
         if (least_dp > most_dp) { return; }
-        std::uint64_t const held = stages_after + pp;
+        joined_unit const unit{.stages = pp, .microbatches = microbatches_};
+        std::uint64_t const held = unit.kept(stages_after);
         tokens const largest = choices_.largest_size(module, choice, pp, held);
         for (std::uint64_t dp = least_dp; dp <= most_dp; ++dp) {
           std::uint64_t const parts = microbatches_ * dp;
           if (prices_.memory.microbatch_size(module, parts) > largest) { continue; }
           if (prices_.times.of(module, choice.degree, parts).mean / pp > longest) { continue; }
           chosen_[module] = {choice.degree, {choice.tp, pp, static_cast<std::uint32_t>(dp)}};
-          place(module, left - chosen_[module].layout.gpus(), held);
+          place(module, left - chosen_[module].layout.gpus(), unit.depth(stages_after));
         }
       };
       if (is_first) {

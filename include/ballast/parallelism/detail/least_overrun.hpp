@@ -5,6 +5,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
+#include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -75,7 +76,8 @@ class least_overrun {
           dp = most_dp;
         }
         for (; dp <= most_dp; ++dp) {
-          std::uint64_t const bytes = memory_.bytes(module, degree, pp, stages_after + pp,
+          joined_unit const unit{.stages = pp, .microbatches = microbatches_};
+          std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(stages_after),
                                                     std::uint64_t{microbatches_} * dp);
           std::uint64_t const above =
               bytes > problem_.memory_bytes ? bytes - problem_.memory_bytes : 0;

@@ -24,8 +24,8 @@ struct stage_choice {
   std::size_t degree = 0;  ///< position among the measured ones
   std::uint32_t tp = 1;
   std::uint32_t fewest_stages = 1;
-  /// For each number of stages, the fewest parts into which the global batch has to be divided,
-  /// when as few stages as possible follow; `never` where no microbatch fits.
+  /// For each number of stages, the fewest parts into which the global batch has to be divided, for
+  /// one microbatch to fit; `never` where none does.
   std::vector<std::uint64_t> least_parts{};
 };
 
@@ -41,7 +41,6 @@ class stage_choices {
         stages_before_(problem.modules.size() + 1)
   {
     std::uint32_t most_layers = 1;
-    std::uint64_t stages_after = 0;
     for (std::size_t module = problem.modules.size(); module-- > 0;) {
       module_profile const& profile = problem.modules[module];
       most_layers = std::max(most_layers, profile.layers);
@@ -50,14 +49,13 @@ class stage_choices {
         if (tp > problem.gpus || problem.gpus_per_node % tp != 0) { continue; }
         stage_choice choice{degree, tp, 0, {stage_choice::never}};
         for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
-          auto const largest = memory.largest_size(module, degree, pp, pp + stages_after);
+          auto const largest = memory.largest_size(module, degree, pp, 1);
           std::uint64_t const parts = memory.least_parts(module, largest);
           choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
           if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
         }
         if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
       }
-      stages_after += fewest_stages(module);
     }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       stages_before_[module + 1] = stages_before_[module] + fewest_stages(module);

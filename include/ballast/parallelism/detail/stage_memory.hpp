@@ -17,8 +17,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// What the fullest GPU of a module holds: the state of its stage, and the activations of as many
-/// microbatches as stages follow it, itself included.
+/// What the fullest GPU of a module holds: the state of its stage, and the activations of the
+/// microbatches that it keeps (joined_unit).
 ///
 /// Complexity  microbatch_size(): O(samples) for the first call with a number of samples, then
 ///             O(1); the rest O(1) beside it.
