@@ -16,6 +16,13 @@
 #include <ballast/partition/equal_count.hpp>
 #include <ballast/partition/exact.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/grid/concepts.hpp>
+#include <ballast/partition/grid/fill_slots.hpp>
+#include <ballast/partition/grid/grid_lower_bound.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
 #include <ballast/partition/intra_reorder.hpp>
 #include <ballast/partition/karmarkar_karp.hpp>
 #include <ballast/partition/least_movement.hpp>

@@ -24,6 +24,9 @@ enum class bag_id : std::uint32_t {};
 enum class group_id : std::uint32_t {};
 /// Position of a microbatch among those that a pipeline trains on in one step.
 enum class microbatch_id : std::uint32_t {};
+/// Position of a cell in a grid of ranks and slots: slot x ranks + rank, so that the cells of a slot
+/// lie next to each other. It is one microbatch of one rank.
+enum class cell_id : std::uint32_t {};
 /// Position of a stage in its pipeline: the layers that one forward task runs through.
 enum class stage_id : std::uint32_t {};
 /// Position of a group of GPUs in its pipeline; with virtual stages it has several stages.

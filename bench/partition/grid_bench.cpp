@@ -1,0 +1,325 @@
+#include "../../tests/support/naive_grids.hpp"  // the baselines
+#include "../common/workloads.hpp"
+
+#include <benchmark/benchmark.h>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/grid/fill_slots.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
+#include <ballast/workload/length_trace.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::grid_meeting;
+using ballast::grid_options;
+using ballast::tokens;
+
+constexpr tokens cap = 16'384;
+
+std::vector<tokens> clipped_lengths(std::size_t samples, double sigma, std::uint64_t seed)
+{
+  std::vector<tokens> lengths = bench::lognormal_lengths(samples, sigma, seed);
+  for (tokens& length : lengths) { length = std::min(length, cap); }
+  return lengths;
+}
+
+// Plans several steps, one for each iteration. gap is the mean above the bound, worst the largest;
+// above_fewest counts steps with more microbatches than tokens / (ranks x cap), rounded up, two_above
+// those with two more, and overruns cells above the cap.
+template <class Policy>
+void plan_steps(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
+                std::size_t ranks, grid_options options, Policy policy)
+{
+  auto const cost = bench::transformer_cost();
+  ballast::grid_plan plan;
+  ballast::workspace memory;
+  double gaps = 0;
+  double worst = 0;
+  double above = 0;
+  double two_above = 0;
+  double overruns = 0;
+  double planned = 0;
+  for (auto _ : state) {
+    auto const& lengths = steps[static_cast<std::size_t>(planned) % steps.size()];
+    auto const done =
+        ballast::partition_grid_into(plan, memory, lengths, ranks, options, policy, cost);
+    if (!done) { return state.SkipWithError(done.error().message.c_str()); }
+    state.PauseTiming();
+    tokens total = 0;
+    for (tokens const length : lengths) { total += length; }
+    auto const all_ranks = static_cast<tokens>(ranks) * cap;
+    auto const fewest = static_cast<std::size_t>((total + all_ranks - 1) / all_ranks);
+    ++planned;
+    gaps += plan.gap();
+    worst = std::max(worst, plan.gap());
+    above += plan.microbatches > fewest ? 1 : 0;
+    two_above += plan.microbatches > fewest + 1 ? 1 : 0;
+    for (std::int64_t const weight : plan.filled) {
+      overruns += weight > options.most_weight ? 1 : 0;
+    }
+    state.ResumeTiming();
+  }
+  state.counters["steps"] = planned;
+  state.counters["gap"] = gaps / planned;
+  state.counters["worst"] = worst;
+  state.counters["above_fewest"] = above / planned;
+  state.counters["two_above"] = two_above;
+  state.counters["overruns"] = overruns;
+}
+
+template <class Policy>
+void grid(benchmark::State& state, grid_meeting meet, Policy policy)
+{
+  std::vector<std::vector<tokens>> steps;
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(0)), 1, 42 + step));
+  }
+  plan_steps(state, steps, static_cast<std::size_t>(state.range(1)),
+             {.most_weight = cap, .meet = meet}, policy);
+}
+
+// Ten thousand steps of one size, for overruns and numbers of microbatches.
+void grid_many(benchmark::State& state, grid_meeting meet)
+{
+  std::vector<std::vector<tokens>> steps;
+  for (std::uint64_t step = 0; step < 10'000; ++step) {
+    steps.push_back(clipped_lengths(4096, 1, 10'000 + step));
+  }
+  plan_steps(state, steps, 64, {.most_weight = cap, .meet = meet}, ballast::refine_grid{});
+}
+
+enum class constraint { none, equal, multiples, groups, kinds };
+
+// Caps are four times as large here: eight samples with the longest are above the usual one.
+void grid_constrained(benchmark::State& state, constraint what, grid_meeting meet)
+{
+  constexpr std::size_t samples = 4096;
+  std::vector<std::vector<tokens>> steps;
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    steps.push_back(clipped_lengths(samples, 1, 42 + step));
+  }
+  std::vector<int> groups(samples);
+  std::vector<int> kinds(samples);
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    groups[sample] = static_cast<int>(sample / 4);
+    kinds[sample] = sample % 4 == 3 ? 1 : 0;
+  }
+  grid_options options{.microbatches = 4, .most_weight = 4 * cap, .meet = meet};
+  if (what == constraint::equal) { options.counts = ballast::cell_counts::equal(); }
+  if (what == constraint::multiples) { options.counts = ballast::cell_counts::multiple_of(8); }
+  if (what == constraint::groups) { options.together = groups; }
+  if (what == constraint::kinds) { options.kinds = kinds; }
+  plan_steps(state, steps, 64, options, ballast::refine_grid{});
+}
+
+enum class family { lognormal, near_equal, two_valued, one_giant };
+
+std::vector<tokens> family_lengths(family which, std::size_t samples, double sigma,
+                                   std::uint64_t seed)
+{
+  std::vector<tokens> lengths = clipped_lengths(samples, sigma, seed);
+  ballast::random_source random(seed);
+  for (tokens& length : lengths) {
+    if (which == family::near_equal) { length = random.between(900, 1000); }
+    if (which == family::two_valued) { length = random.below(4) == 0 ? 4096 : 1024; }
+  }
+  if (which == family::one_giant) { lengths[0] = cap; }
+  return lengths;
+}
+
+// Beside the naive lines, with costs that are tokens and a given number of microbatches: means of
+// 100 steps, and in how many of 100 the plan is above the naive one by more than 0.05 %.
+void grid_naive(benchmark::State& state, family which)
+{
+  auto const ranks = static_cast<std::size_t>(state.range(0));
+  auto const slots = static_cast<std::size_t>(state.range(1));
+  auto const samples = static_cast<std::size_t>(state.range(2));
+  auto const sigma = static_cast<double>(state.range(3)) / 10;
+  std::map<std::string, double> sums;
+  for (auto _ : state) {
+    sums.clear();
+    for (std::uint64_t step = 0; step < 100; ++step) {
+      auto const lengths = family_lengths(which, samples, sigma, 700 + step);
+      auto const naive = ballast_test::naive_grid(lengths, ranks, slots, cap);
+      bool const naive_plans = naive.step != ballast_test::grid_makespans{}.step;
+      for (auto const meet : {grid_meeting::step, grid_meeting::microbatch}) {
+        auto const plan = ballast::partition_grid(
+            lengths, ranks, {.microbatches = slots, .most_weight = cap, .meet = meet},
+            ballast::refine_grid{}, std::identity{});
+        std::string const name = meet == grid_meeting::step ? "step" : "microbatch";
+        if (!plan || !naive_plans) {
+          sums[plan ? "naive_none" : naive_plans ? "none" : "both_none"] += 1;
+          continue;
+        }
+        auto const ours = static_cast<double>(plan->makespan);
+        auto const theirs =
+            static_cast<double>(meet == grid_meeting::step ? naive.step : naive.microbatch);
+        auto const bound = static_cast<double>(plan->lower_bound);
+        sums[name] += plan->gap() / 100;
+        sums[name + "_naive"] += (theirs / bound - 1) / 100;
+        sums[name + "_above"] += ours > theirs * 1.0005 ? 1 : 0;
+      }
+    }
+  }
+  for (auto const& [name, sum] : sums) { state.counters[name] = sum; }
+}
+
+// Prints overruns, steps with any, and the gap of a baseline beside ours, in tokens, under both
+// makespans.
+void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> const& steps,
+                      std::size_t ranks, tokens most)
+{
+  std::map<std::string, double> sums;
+  auto const share = 1 / static_cast<double>(steps.size());
+  for (auto _ : state) {
+    sums.clear();
+    for (auto const& lengths : steps) {
+      auto const plan_for = [&](grid_meeting meet) {
+        return ballast::partition_grid(lengths, ranks, {.most_weight = most, .meet = meet},
+                                       ballast::refine_grid{}, std::identity{})
+            .value();
+      };
+      auto const by_step = plan_for(grid_meeting::step);
+      auto const by_slot = plan_for(grid_meeting::microbatch);
+      sums["K"] += share * static_cast<double>(by_step.microbatches);
+      sums["K_bound"] += share * static_cast<double>(by_step.fewest_microbatches);
+      sums["step"] += share * by_step.gap();
+      sums["microbatch"] += share * by_slot.gap();
+      auto const add = [&](std::string const& name, ballast_test::lengths_of_cells const& cells) {
+        tokens high = 0;
+        std::vector<tokens> by_rank(ranks, 0);
+        bool overrun = false;
+        for (std::size_t first = 0; first < cells.size(); first += ranks) {
+          tokens largest = 0;
+          for (std::size_t rank = 0; rank < ranks; ++rank) {
+            tokens sum = 0;
+            for (tokens const length : cells[first + rank]) { sum += length; }
+            by_rank[rank] += sum;
+            largest = std::max(largest, sum);
+          }
+          overrun = overrun || largest > most;
+          high += largest;
+        }
+        sums[name + "K"] += share * static_cast<double>(cells.size() / ranks);
+        sums[name + "overrun_steps"] += overrun ? 1 : 0;
+        sums[name + "step"] += share * (static_cast<double>(std::ranges::max(by_rank)) /
+                                            static_cast<double>(by_step.lower_bound) -
+                                        1);
+        sums[name + "microbatch"] +=
+            share * (static_cast<double>(high) / static_cast<double>(by_slot.lower_bound) - 1);
+      };
+      add("rearranged_", ballast_test::first_fit_rearranged(lengths, ranks, most));
+      add("split_rows_", ballast_test::first_fit_with_split_rows(lengths, ranks, most));
+    }
+  }
+  for (auto const& [name, sum] : sums) { state.counters[name] = sum; }
+}
+
+void grid_baselines(benchmark::State& state)
+{
+  std::vector<std::vector<tokens>> steps;
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(1)),
+                                    static_cast<double>(state.range(2)) / 10, 42 + step));
+  }
+  beside_baselines(state, steps, static_cast<std::size_t>(state.range(0)), cap);
+}
+
+// A trace of the folder that BALLAST_DATA names, shuffled and cut to the cap, on 16 ranks.
+void grid_trace(benchmark::State& state, std::string const& file, std::string const& column,
+                std::size_t samples, tokens most)
+{
+  char const* const folder = std::getenv("BALLAST_DATA");
+  if (folder == nullptr) { return state.SkipWithError("BALLAST_DATA names no folder of traces"); }
+  auto trace = ballast::load_length_trace(std::string(folder) + "/" + file, column);
+  if (!trace) { return state.SkipWithError(trace.error().message.c_str()); }
+  ballast::random_source random(5);
+  for (std::size_t at = trace->size(); at > 1; --at) {
+    std::swap((*trace)[at - 1], (*trace)[random.below(at)]);
+  }
+  std::vector<std::vector<tokens>> steps;
+  for (std::size_t at = 0; at < trace->size() / samples * samples && at < 50 * samples; ++at) {
+    if (at % samples == 0) { steps.emplace_back(); }
+    steps.back().push_back(std::min((*trace)[at], most));
+  }
+  beside_baselines(state, steps, 16, most);
+}
+
+constexpr auto step = grid_meeting::step;
+constexpr auto microbatch = grid_meeting::microbatch;
+using ballast::fill_slots;
+using ballast::refine_grid;
+
+void grid_sizes(benchmark::internal::Benchmark* row)
+{
+  row->ArgNames({"samples", "ranks"})
+      ->Args({4096, 64})
+      ->Args({65'536, 1024})
+      ->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(grid, fill_slots_step, step, fill_slots{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, refine_grid_step, step, refine_grid{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, fill_slots_microbatch, microbatch, fill_slots{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, refine_grid_microbatch, microbatch, refine_grid{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid_many, step, step)->Iterations(10'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(grid_many, microbatch, microbatch)
+    ->Iterations(10'000)
+    ->Unit(benchmark::kMillisecond);
+
+#define BALLAST_CONSTRAINED(what)                                                      \
+  BENCHMARK_CAPTURE(grid_constrained, what##_step, constraint::what, step)             \
+      ->Iterations(20)                                                                 \
+      ->Unit(benchmark::kMillisecond);                                                 \
+  BENCHMARK_CAPTURE(grid_constrained, what##_microbatch, constraint::what, microbatch) \
+      ->Iterations(20)                                                                 \
+      ->Unit(benchmark::kMillisecond)
+BALLAST_CONSTRAINED(none);
+BALLAST_CONSTRAINED(equal);
+BALLAST_CONSTRAINED(multiples);
+BALLAST_CONSTRAINED(groups);
+BALLAST_CONSTRAINED(kinds);
+
+void table_rows(benchmark::internal::Benchmark* row)
+{
+  row->ArgNames({"ranks", "slots", "samples", "sigma_x10"})->Iterations(1);
+  for (std::int64_t const sigma : {10, 15}) {
+    row->Args({4, 4, 64, sigma})->Args({8, 8, 256, sigma})->Args({16, 8, 512, sigma});
+  }
+  row->Args({4, 4, 20, 10})->Args({8, 8, 70, 10})->Args({4, 4, 17, 15});  // R x K close to n
+}
+BENCHMARK_CAPTURE(grid_naive, lognormal, family::lognormal)->Apply(table_rows);
+BENCHMARK_CAPTURE(grid_naive, near_equal, family::near_equal)->Apply(table_rows);
+BENCHMARK_CAPTURE(grid_naive, two_valued, family::two_valued)->Apply(table_rows);
+BENCHMARK_CAPTURE(grid_naive, one_giant, family::one_giant)->Apply(table_rows);
+
+BENCHMARK(grid_baselines)
+    ->ArgNames({"ranks", "samples", "sigma_x10"})
+    ->Args({16, 512, 10})
+    ->Args({4, 64, 15})
+    ->Args({8, 128, 15})
+    ->Iterations(1);
+BENCHMARK_CAPTURE(grid_trace, interleaved_docs, "interleaved_docs.csv",
+                  "text_tokens+visual_tokens_qwen2vl", 512, 16'384)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(grid_trace, rl_groups, "rl_groups.csv", "prompt_tokens+response_tokens", 1024,
+                  8192)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(grid_trace, mooncake_conversation, "mooncake_conversation.csv",
+                  "prompt_tokens+response_tokens", 512, 131'072)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(grid_trace, servegen_reason, "servegen_reason_sampled.csv",
+                  "prompt_tokens+response_tokens", 512, 65'536)
+    ->Iterations(1);
+
+}  // namespace

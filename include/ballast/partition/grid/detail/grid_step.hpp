@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
+#define BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/detail/joint_samples.hpp>
+#include <ballast/partition/grid/concepts.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/packing/packing_lower_bound.hpp>
+#include <ballast/partition/priced_sample.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+
+namespace ballast::inline v0::detail {
+
+/// What has to be known of the samples of a kind to give it slots.
+struct grid_kind {
+  std::int64_t key = 0;
+  std::size_t fewest = 0;  ///< slots that no plan has fewer of
+  std::size_t items = 0;
+  std::size_t samples = 0;
+  std::int64_t weight = 0;
+  std::size_t slots = 0;
+};
+
+/// A step as items of kinds, before there are slots.
+struct grid_step {
+  grid_problem problem;  ///< without slots
+  std::span<std::uint32_t const> item_of;
+  std::span<grid_kind> kinds;
+
+  [[nodiscard]] std::size_t fewest() const noexcept
+  {
+    std::size_t sum = 0;
+    for (grid_kind const& kind : kinds) { sum += kind.fewest; }
+    return sum;
+  }
+};
+
+/// Slots that no plan of items of these weights has fewer of.
+[[nodiscard]] inline std::size_t fewest_slots(std::span<std::int64_t const> weights,
+                                              std::span<std::int64_t const> most_weights,
+                                              workspace& memory)
+{
+  std::int64_t const most = *std::max_element(most_weights.begin(), most_weights.end());
+  auto scratch = memory.open();
+  auto const order = scratch.take<priced_sample>(weights.size());
+  descending_order_into(order, weights, memory);
+  std::size_t const bins = packing_lower_bound({weights, order, most});
+  uint128 total = 0;
+  uint128 room = 0;
+  for (std::int64_t const each : weights) { total += static_cast<std::uint64_t>(each); }
+  for (std::int64_t const each : most_weights) { room += static_cast<std::uint64_t>(each); }
+  std::size_t const by_room = room == 0 ? 0 : static_cast<std::size_t>((total + room - 1) / room);
+  return std::max(by_room, (bins + most_weights.size() - 1) / most_weights.size());
+}
+
+/// Joins samples to items, sorts them, and counts their kinds.
+///
+/// Shapes      costs[n], weights[n]
+/// Errors      infeasible: an item is heavier than every cap, has more samples than a cell may have,
+///             or samples that stay together are of two kinds.
+[[nodiscard]] inline result<grid_step> read_grid(std::span<cost_units const> costs,
+                                                 std::span<std::int64_t const> weights,
+                                                 std::size_t ranks, grid_options const& options,
+                                                 workspace::frame& scratch, workspace& memory)
+{
+  std::size_t const count = costs.size();
+  std::int64_t const total = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+  auto const most_weights = scratch.take<std::int64_t>(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {  // no cell holds more than all
+    most_weights[rank] = std::min(
+        options.most_weights.empty() ? options.most_weight : options.most_weights[rank], total);
+  }
+  std::int64_t const most = *std::max_element(most_weights.begin(), most_weights.end());
+
+  auto const item_of = scratch.take<std::uint32_t>(count);
+  planned_items items{costs, weights, weights};
+  if (options.together.empty()) {
+    std::iota(item_of.begin(), item_of.end(), 0U);
+  } else {
+    items = join_samples(options.together, items, item_of, scratch);
+  }
+  auto const counts = scratch.take<std::uint32_t>(items.costs.size());
+  std::fill(counts.begin(), counts.end(), 0U);
+  for (std::uint32_t const item : item_of) { ++counts[item]; }
+  bool const limited = options.counts.kind == cell_counts::rule::at_most;
+  for (std::size_t item = 0; item < items.costs.size(); ++item) {
+    std::size_t const sample = items.sample_of(item);
+    if (items.weights[item] > most) {
+      if (counts[item] > 1) {
+        return fail(error_code::infeasible, sample, "the ", counts[item],
+                    " samples that stay together with sample ", sample, " weigh ",
+                    items.weights[item], ", above the cap of a cell, ", most,
+                    "; split the group or raise the cap");
+      }
+      return fail(error_code::infeasible, sample, "sample ", sample, " of weight ",
+                  items.weights[item], " is above the cap of a cell, ", most,
+                  "; split it, leave it out or raise the cap");
+    }
+    if (limited && counts[item] > options.counts.number) {
+      return fail(error_code::infeasible, sample, "the ", counts[item],
+                  " samples that stay together with sample ", sample, " are more than the ",
+                  options.counts.number, " that a cell may hold; split the group");
+    }
+  }
+
+  auto const sample_keys = scratch.take<std::int64_t>(count);
+  std::fill(sample_keys.begin(), sample_keys.end(), 0);
+  options.kinds.read_into(sample_keys);
+  auto const keys = scratch.take<std::int64_t>(std::max<std::size_t>(count, 1));
+  keys[0] = 0;
+  std::copy(sample_keys.begin(), sample_keys.end(), keys.begin());
+  std::sort(keys.begin(), keys.end());
+  auto const end_of_keys = std::unique(keys.begin(), keys.end());
+  auto const kinds = scratch.take<grid_kind>(static_cast<std::size_t>(end_of_keys - keys.begin()));
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) { kinds[kind] = {.key = keys[kind]}; }
+  auto const kind_of = scratch.take<std::uint32_t>(items.costs.size());
+  std::fill(kind_of.begin(), kind_of.end(), std::numeric_limits<std::uint32_t>::max());
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    auto const kind = static_cast<std::uint32_t>(
+        std::lower_bound(keys.begin(), end_of_keys, sample_keys[sample]) - keys.begin());
+    std::uint32_t& own = kind_of[item_of[sample]];
+    if (own != kind && own != std::numeric_limits<std::uint32_t>::max()) {
+      return fail(error_code::infeasible, sample, "sample ", sample, " of kind ",
+                  sample_keys[sample], " has to stay together with one of kind ", keys[own],
+                  ", and a cell holds one kind; split the group");
+    }
+    own = kind;
+    ++kinds[kind].samples;
+    kinds[kind].weight += weights[sample];
+  }
+  for (std::uint32_t const kind : kind_of) { ++kinds[kind].items; }
+  auto const own_weights = scratch.take<std::int64_t>(items.costs.size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    grid_kind& own = kinds[kind];
+    std::size_t found = 0;
+    for (std::size_t item = 0; item < items.costs.size(); ++item) {
+      if (kind_of[item] == kind) { own_weights[found++] = items.weights[item]; }
+    }
+    own.fewest =
+        std::max<std::size_t>(fewest_slots(own_weights.first(found), most_weights, memory), 1);
+    if (limited) {
+      std::size_t const room = ranks * options.counts.number;
+      own.fewest = std::max(own.fewest, (own.samples + room - 1) / room);
+    }
+    if (options.counts.kind == cell_counts::rule::multiple_of &&
+        own.samples % options.counts.number != 0) {
+      return fail(error_code::infeasible, 0, "the ", own.samples, " samples of kind ", own.key,
+                  " are no multiple of ", options.counts.number,
+                  ", as options.counts asks of every cell; leave out ",
+                  own.samples % options.counts.number);
+    }
+  }
+  auto const order = scratch.take<priced_sample>(items.costs.size());
+  descending_order_into(order, items.costs, memory);
+  return grid_step{
+      {items.costs, items.weights, counts, kind_of, order, most_weights, {}, options.meet},
+      item_of,
+      kinds};
+}
+
+/// Gives the slots to kinds: to each its fewest, and each further one to the kind with the most
+/// weight for a slot. Returns false where some kind would have fewer, or fewer samples than cells
+/// that need one.
+[[nodiscard]] inline bool lay_out_slots(grid_step const& step, grid_options const& options,
+                                        std::span<grid_slot> slots)
+{
+  std::size_t const ranks = step.problem.ranks();
+  std::size_t const fewest = step.fewest();
+  if (slots.size() < fewest) { return false; }
+  for (grid_kind& kind : step.kinds) { kind.slots = kind.fewest; }
+  auto const weighs_more = [](grid_kind const& a, grid_kind const& b) {
+    return uint128{static_cast<std::uint64_t>(a.weight)} * b.slots >
+           uint128{static_cast<std::uint64_t>(b.weight)} * a.slots;
+  };
+  for (std::size_t more = fewest; more < slots.size(); ++more) {
+    std::size_t heaviest = 0;
+    for (std::size_t kind = 1; kind < step.kinds.size(); ++kind) {
+      if (weighs_more(step.kinds[kind], step.kinds[heaviest])) { heaviest = kind; }
+    }
+    ++step.kinds[heaviest].slots;
+  }
+  std::size_t next = 0;
+  for (std::size_t kind = 0; kind < step.kinds.size(); ++kind) {
+    grid_kind const& own = step.kinds[kind];
+    std::size_t const cells = ranks * own.slots;
+    grid_slot slot{static_cast<std::uint32_t>(kind)};
+    switch (options.counts.kind) {
+      case cell_counts::rule::any: break;
+      case cell_counts::rule::at_most: slot.most = options.counts.number; break;
+      case cell_counts::rule::equal:
+        slot.least = static_cast<std::uint32_t>(own.samples / cells);
+        slot.most = slot.least + (own.samples % cells != 0 ? 1U : 0U);
+        break;
+      case cell_counts::rule::multiple_of: slot.step = options.counts.number; break;
+    }
+    if (options.fill_cells) {
+      slot.least = std::max(slot.least, slot.step);
+      if (own.items < cells || own.samples / slot.step < cells) { return false; }
+    }
+    for (std::size_t each = 0; each < own.slots; ++each) { slots[next++] = slot; }
+  }
+  return true;
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARTITION_GRID_DETAIL_GRID_STEP_HPP

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARTITION_GRID_GRID_PLAN_HPP
+#define BALLAST_PARTITION_GRID_GRID_PLAN_HPP
+
+#include <ballast/core/certified.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/id_vector.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// Which rank computes which samples in which of its microbatches, and how good that is.
+///
+/// Shapes      owner[n], costs[n], weights[n]; loads[cells], filled[cells], samples: a row for each
+///             cell; kinds[microbatches], or empty where the samples have none.
+/// Units       costs, loads, makespan and bound in the cost model's; weights and filled in tokens
+///             or what the caller counts.
+/// Ensures     (1) sample i is computed in cell owner[i], and in samples[owner[i]] only
+///             (2) loads and filled are the sums of costs and of weights, rounded up, of the
+///                 samples of each cell
+///             (3) makespan: the largest sum over the slots of a rank, or the sum over the slots
+///                 of their largest cells, as `meet` says
+///             (4) no plan that keeps to the options has a makespan below lower_bound, with any
+///                 number of microbatches or, where each cell needs a sample, with as many
+///             (5) no plan that keeps to the options has fewer than fewest_microbatches
+///             (6) moved is the share of all weight whose sample leaves its home; 0 without homes
+struct grid_plan : certified<cost_units> {
+  std::size_t ranks = 0;
+  std::size_t microbatches = 0;  ///< of every rank
+  std::size_t fewest_microbatches = 0;
+  grid_meeting meet = grid_meeting::step;
+  id_vector<sample_id, cell_id> owner;
+  std::vector<cost_units> costs;
+  std::vector<std::int64_t> weights;
+  std::vector<cost_units> loads;
+  std::vector<std::int64_t> filled;
+  jagged<cell_id, sample_id> samples;
+  std::vector<std::int64_t> kinds;  ///< of each slot, as the samples' keys
+  ratio moved;
+
+  [[nodiscard]] cell_id cell(rank_id rank, std::size_t slot) const
+  {
+    BALLAST_EXPECTS(to_index(rank) < ranks && slot < microbatches, "rank ", to_index(rank),
+                    " and slot ", slot, " of ", ranks, " ranks with ", microbatches, " slots");
+    return to_id<cell_id>(slot * ranks + to_index(rank));
+  }
+  /// The samples that a rank computes in a slot; none where it runs a dummy.
+  [[nodiscard]] std::span<sample_id const> microbatch(rank_id rank, std::size_t slot) const
+  {
+    return samples[cell(rank, slot)];
+  }
+  [[nodiscard]] cost_units load(rank_id rank, std::size_t slot) const
+  {
+    return loads[to_index(cell(rank, slot))];
+  }
+  [[nodiscard]] std::int64_t weight(rank_id rank, std::size_t slot) const
+  {
+    return filled[to_index(cell(rank, slot))];
+  }
+  [[nodiscard]] bool is_empty(rank_id rank, std::size_t slot) const
+  {
+    return microbatch(rank, slot).empty();
+  }
+  [[nodiscard]] std::size_t empty_cells() const
+  {
+    std::size_t empty = 0;
+    for (auto const row : samples) { empty += row.empty() ? 1 : 0; }
+    return empty;
+  }
+
+  /// One word that differs where the shape, any cell, cost or weight does: ranks compare it before
+  /// they send.
+  [[nodiscard]] std::uint64_t digest() const noexcept
+  {
+    return ballast::digest{}
+        .add(static_cast<std::uint64_t>(ranks))
+        .add(static_cast<std::uint64_t>(microbatches))
+        .add(detail::span_of(owner))
+        .add(detail::span_of(costs))
+        .add(detail::span_of(weights))
+        .add(detail::span_of(kinds))
+        .value();
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_PARTITION_GRID_GRID_PLAN_HPP

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <ballast/partition/grid/concepts.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/partition/grid/partition_grid.hpp>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace grid_concepts {
+
+// Satisfies grid_policy and nothing more: deals samples to cells in turn.
+struct in_turn {
+  bool operator()(ballast::grid_problem const& problem, std::span<ballast::cell_id> owner,
+                  ballast::workspace&) const
+  {
+    for (std::size_t item = 0; item < owner.size(); ++item) {
+      owner[item] = ballast::to_id<ballast::cell_id>(item % problem.cells());
+    }
+    return true;
+  }
+};
+
+struct says_nothing {
+  void operator()(ballast::grid_problem const&, std::span<ballast::cell_id>,
+                  ballast::workspace&) const
+  {}
+};
+
+static_assert(ballast::grid_policy<in_turn>);
+static_assert(!ballast::grid_policy<says_nothing>);
+
+TEST(GridPolicy, IsAllThatTheFrontDoorAsksFor)
+{
+  auto const plan = ballast::partition_grid(std::vector{1, 2, 3, 4, 5}, 2, {.microbatches = 2},
+                                            in_turn{}, std::identity{});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, 1 + 5 + 3 > 2 + 4 ? 9 : 6);
+}
+
+TEST(GridSlot, TakesWhatItSays)
+{
+  ballast::grid_slot const pairs{0, 2, 6, 2};
+  EXPECT_TRUE(pairs.takes(2) && pairs.takes(6));
+  EXPECT_FALSE(pairs.takes(0) || pairs.takes(3) || pairs.takes(8));
+  EXPECT_FALSE(pairs.grows());
+  EXPECT_TRUE(ballast::grid_slot{}.grows() && ballast::grid_slot{}.takes(0));
+}
+
+}  // namespace grid_concepts

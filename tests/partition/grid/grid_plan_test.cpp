@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <ballast/partition/grid/grid_plan.hpp>  // first: proves it is self-contained
+
+#include <gtest/gtest.h>
+#include <ballast/partition/grid/fill_slots.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace grid_plans {
+
+TEST(GridPlan, HasADigestThatTellsPlansApart)
+{
+  auto const plan = ballast::partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2},
+                                            ballast::fill_slots{}, std::identity{})
+                        .value();
+  auto other = plan;
+  EXPECT_EQ(other.digest(), plan.digest());
+  other.owner[1] = other.owner[0];
+  EXPECT_NE(other.digest(), plan.digest());
+  other = plan;
+  std::swap(other.ranks, other.costs[2] == 1 ? other.microbatches : other.ranks);
+  other.ranks = 1;
+  EXPECT_NE(other.digest(), plan.digest());
+  other = plan;
+  ++other.weights[2];
+  EXPECT_NE(other.digest(), plan.digest());
+}
+
+TEST(GridPlanDeathTest, HasNoOtherCells)
+{
+  auto const plan = ballast::partition_grid(std::vector{3, 2, 1}, 2, {.microbatches = 2},
+                                            ballast::fill_slots{}, std::identity{})
+                        .value();
+  EXPECT_EQ(plan.cell(ballast::rank_id{1}, 1), ballast::cell_id{3});
+  EXPECT_DEATH((void)plan.microbatch(ballast::rank_id{2}, 0), "rank 2 and slot 0 of 2 ranks");
+}
+
+}  // namespace grid_plans

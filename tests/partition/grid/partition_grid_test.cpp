@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <ballast/partition/grid/partition_grid.hpp>  // first: proves it is self-contained
+
+#include "../../support/counted_allocations.hpp"
+#include "../../support/grid_oracle.hpp"
+#include "../../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <ballast/partition/grid/fill_slots.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace grid_front_door {
+
+using ballast::error_code;
+using ballast::fill_slots;
+using ballast::grid_meeting;
+using ballast::grid_options;
+using ballast::partition_grid;
+using ballast::rank_id;
+using ballast::refine_grid;
+using ballast_test::grid_instance;
+using numbers = std::vector<std::int64_t>;
+using testing::AllOf;
+using testing::HasSubstr;
+
+ballast::result<ballast::grid_plan> plan_of(numbers const& samples, std::size_t ranks,
+                                            grid_options const& options)
+{
+  return partition_grid(samples, ranks, options, refine_grid{}, std::identity{});
+}
+
+TEST(PartitionGrid, GivesEachRankItsMicrobatches)  // Ensures (1) (2) (3)
+{
+  // [grid]
+  std::vector<ballast::tokens> const lengths{7000, 6500, 5000, 4200, 3000, 2500, 1500, 900, 700};
+  auto const cost = [](ballast::tokens length) { return length * (length + 18'432); };
+  auto const plan = ballast::partition_grid(lengths, 2, {.most_weight = 8192}, refine_grid{}, cost);
+  // [grid]
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->microbatches, 2U);
+  EXPECT_EQ(plan->fewest_microbatches, 2U);
+  EXPECT_LT(plan->gap(), 0.01);
+  for (std::int64_t const weight : plan->filled) { EXPECT_LE(weight, 8192); }
+}
+
+// All constraints, each against every plan that there is.
+TEST(PartitionGrid, IsNeverBelowTheOptimumAndSeldomAbove)
+{
+  ballast::random_source random(44);
+  int planned = 0;
+  int missed = 0;
+  int optimal = 0;
+  int tight = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(1200); ++trial) {
+    grid_instance const step = ballast_test::random_grid(random, 5);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::int64_t const best = ballast_test::best_grid(step);
+    auto const plan =
+        partition_grid(step.samples(), step.ranks, step.options(), refine_grid{},
+                       &ballast_test::grid_sample::cost, &ballast_test::grid_sample::weight);
+    if (!plan) {
+      EXPECT_EQ(plan.error().code, error_code::infeasible) << plan.error().message;
+      missed += best != ballast_test::no_grid ? 1 : 0;
+      continue;
+    }
+    ballast_test::expect_valid_grid(*plan, step);
+    ASSERT_NE(best, ballast_test::no_grid);
+    EXPECT_LE(plan->lower_bound, best);
+    EXPECT_GE(plan->makespan, best);
+    ++planned;
+    optimal += plan->makespan == best ? 1 : 0;
+    tight += plan->lower_bound == best ? 1 : 0;
+  }
+  EXPECT_GT(planned, ballast_test::trials_of(720));
+  EXPECT_LT(missed * 50, planned);  // of those that have a plan
+  EXPECT_GT(optimal * 100, planned * 85);
+  EXPECT_GT(tight * 100, planned * 50);
+}
+
+TEST(PartitionGrid, FindsTheLeastNumberOfMicrobatches)  // Ensures (3)
+{
+  ballast::random_source random(45);
+  int more = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    grid_instance step = ballast_test::random_grid(random, 5);
+    step.ranks = std::min<std::size_t>(step.ranks, 2);
+    step.home.clear();
+    step.caps.assign(step.ranks, 15);
+    step.multiple = 1;
+    step.fill_cells = false;
+    step.counts = {};
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    grid_options options = step.options();
+    options.microbatches = std::nullopt;
+    auto const plan = plan_of(step.weights, step.ranks, options);
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, HasSubstr("stay together"));
+      continue;
+    }
+    for (std::size_t slots = 1; slots <= plan->microbatches && slots <= 3; ++slots) {
+      step.slots = slots;
+      bool const can = ballast_test::best_grid(step) != ballast_test::no_grid;
+      EXPECT_FALSE(slots < plan->fewest_microbatches && can);
+      more += slots < plan->microbatches && can ? 1 : 0;
+    }
+  }
+  EXPECT_LE(more, 2);
+}
+
+TEST(PartitionGrid, AddsUpSlots)
+{
+  numbers const samples{100, 20, 20, 20, 20, 20};
+  grid_options options{.microbatches = 2, .meet = grid_meeting::microbatch};
+  auto const plan = plan_of(samples, 2, options);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespan, 100);
+  EXPECT_TRUE(plan->proven_optimal());
+  options.fill_cells = true;
+  auto const full = plan_of(samples, 2, options);
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->makespan, 120);
+  EXPECT_TRUE(full->proven_optimal());
+  EXPECT_EQ(full->empty_cells(), 0U);
+}
+
+TEST(PartitionGrid, SpreadsEmptyCells)
+{
+  auto const plan = plan_of({90, 90, 90, 90, 90}, 4, {.most_weight = 100});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->microbatches, 2U);
+  EXPECT_EQ(plan->empty_cells(), 3U);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    auto const own = ballast::to_id<rank_id>(rank);
+    EXPECT_LE((plan->is_empty(own, 0) ? 1 : 0) + (plan->is_empty(own, 1) ? 1 : 0), 1);
+  }
+  // A rank with samples enough for all its cells leaves none of them empty.
+  auto const few = plan_of({5, 5, 5, 5}, 2, {.microbatches = 2});
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->empty_cells(), 0U);
+}
+
+TEST(PartitionGrid, NamesTheLeastFoundWhereAGivenNumberIsTooSmall)
+{
+  numbers const samples{95, 95, 95, 95, 95, 20, 20, 20, 20, 20};
+  auto const found = plan_of(samples, 2, {.most_weight = 100});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->microbatches, 3U);
+  auto const refused = plan_of(samples, 2, {.microbatches = 2, .most_weight = 100});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "no plan with 2 microbatches was found; the least found is 3, and no plan has fewer "
+            "than 3; give that many, or none");
+}
+
+TEST(PartitionGrid, KeepsKindsInSlotsOfTheirOwn)
+{
+  std::array<char, 8> const kinds{'B', 'A', 'B', 'A', 'B', 'A', 'B', 'B'};
+  auto const plan =
+      plan_of(numbers(8, 10), 2, {.counts = ballast::cell_counts::at_most(1), .kinds = kinds});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_THAT(plan->kinds, testing::ElementsAre('A', 'A', 'B', 'B', 'B'));
+  EXPECT_EQ(plan->empty_cells(), 2U);
+  for (std::size_t const first : {0U, 2U}) {  // a dummy in each kind
+    std::size_t empty = 0;
+    for (std::size_t slot = first; slot < (first == 0 ? 2U : 5U); ++slot) {
+      empty += plan->is_empty(rank_id{0}, slot) || plan->is_empty(rank_id{1}, slot) ? 1 : 0;
+    }
+    EXPECT_EQ(empty, 1U);
+  }
+}
+
+TEST(PartitionGrid, FindsMultiplesAndRoundsWeightsUp)
+{
+  auto const plan =
+      plan_of({9, 9, 9, 9, 9}, 1, {.multiple_of = 4, .most_weight = 20, .weight_multiple = 8});
+  ASSERT_TRUE(plan);  // each weighs 16, so 5 slots, and of multiples of 4, eight
+  EXPECT_EQ(plan->fewest_microbatches, 5U);
+  EXPECT_EQ(plan->microbatches, 8U);
+  EXPECT_EQ(plan->weights, numbers(5, 16));
+}
+
+TEST(PartitionGrid, MovesLittleAmongEquallyGoodPlans)
+{
+  std::vector<rank_id> const home{rank_id{2}, rank_id{0}, rank_id{1},
+                                  rank_id{1}, rank_id{2}, rank_id{0}};
+  for (auto const meet : {grid_meeting::step, grid_meeting::microbatch}) {
+    auto const plan =
+        plan_of({9, 9, 9, 2, 2, 2}, 3, {.microbatches = 2, .meet = meet, .home = home});
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->makespan, 11);
+    EXPECT_LE(plan->moved.numerator * 33, plan->moved.denominator * 6);
+  }
+}
+
+TEST(PartitionGrid, PlansStepsWithoutSamplesAndWithoutLimits)
+{
+  auto const empty = plan_of({}, 3, {.microbatches = 2, .most_weight = 5});
+  ASSERT_TRUE(empty) << empty.error().message;
+  EXPECT_EQ(empty->empty_cells(), 6U);
+  EXPECT_EQ(empty->makespan, 0);
+  EXPECT_EQ(empty->lower_bound, 0);
+  EXPECT_EQ(plan_of({}, 3, {}).value().microbatches, 1U);
+  EXPECT_EQ(plan_of({7, 5}, 1, {}).value().microbatches, 1U);
+  auto const weightless = plan_of({0, 0, 0}, 2, {.microbatches = 2, .most_weight = 0});
+  ASSERT_TRUE(weightless) << weightless.error().message;
+  ballast_test::expect_valid_grid(*weightless, {{0, 0, 0}, {0, 0, 0}, 2, 2});
+  std::int64_t const large = std::numeric_limits<std::int64_t>::max() / 2 - 1;
+  for (auto const meet : {grid_meeting::step, grid_meeting::microbatch}) {
+    auto const huge =
+        plan_of({large, large}, 2, {.microbatches = 2, .most_weight = large, .meet = meet});
+    ASSERT_TRUE(huge) << huge.error().message;
+    EXPECT_EQ(huge->makespan, large);
+  }
+}
+
+TEST(PartitionGrid, RefusesInASentence)  // Errors
+{
+  auto const expect = [](numbers const& samples, std::size_t ranks, grid_options const& options,
+                         error_code code, std::size_t position, char const* why) {
+    auto const plan = plan_of(samples, ranks, options);
+    ASSERT_FALSE(plan) << why;
+    EXPECT_EQ(plan.error().code, code);
+    EXPECT_EQ(plan.error().position, position);
+    EXPECT_THAT(plan.error().message, HasSubstr(why));
+  };
+  using enum error_code;
+  std::array const pair{1, 2, 2};
+  std::array const home{rank_id{0}, rank_id{5}, rank_id{0}};
+  std::array<std::int64_t, 2> const caps{3, -1};
+  using ballast::cell_counts;
+  expect({1}, 0, {}, out_of_range, 0, "a grid of 0 ranks");
+  expect({1}, 1, {.microbatches = 0}, out_of_range, 0, "options.microbatches is 0");
+  expect({1}, 1, {.microbatches = 3, .multiple_of = 2}, out_of_range, 0, "multiple_of 2");
+  expect({1}, 1, {.multiple_of = 0}, out_of_range, 0, "multiple_of 0");
+  expect({1}, 65'536, {.microbatches = 65'536}, out_of_range, 0, "2^32 - 1 cells");
+  expect({1}, 1, {.weight_multiple = 0}, out_of_range, 0, "weight_multiple is 0");
+  expect({1}, 1, {.most_weight = -1}, out_of_range, 0, "cannot hold -1");
+  expect({1}, 2, {.most_weights = caps}, out_of_range, 0, "cannot hold -1");
+  expect({1}, 3, {.most_weights = caps}, out_of_range, 0, "2 entries for 3 ranks");
+  expect({1}, 1, {.counts = cell_counts::at_most(0)}, out_of_range, 0, "0 samples in a cell");
+  expect({1, 1, 1}, 1, {.counts = cell_counts::multiple_of(2)}, infeasible, 0,
+         "3 samples are no multiple of 2");
+  expect({1}, 1, {.together = pair}, out_of_range, 1, "options.together has 3 entries for 1");
+  expect({1, 1, 1}, 2, {.home = home}, out_of_range, 1, "sample 1 lies on rank 5");
+  expect({1, -4}, 1, {}, out_of_range, 1, "sample 1 has the weight -4");
+  expect({1, 9}, 2, {.most_weight = 8}, infeasible, 1,
+         "sample 1 of weight 9 is above the cap of a cell, 8");
+  expect({1, 5, 5}, 2, {.most_weight = 8, .together = pair}, infeasible, 1,
+         "the 2 samples that stay together with sample 1 weigh 10");
+  expect({1, 5, 5}, 2, {.counts = cell_counts::at_most(1), .together = pair}, infeasible, 1,
+         "more than the 1 that a cell may hold");
+  expect({1, 5, 5}, 2, {.together = pair, .kinds = std::array{0, 0, 1}}, infeasible, 2,
+         "sample 2 of kind 1 has to stay together with one of kind 0");
+  expect({1, 5, 5}, 2, {.counts = cell_counts::multiple_of(3), .kinds = pair}, infeasible, 0,
+         "the 1 samples of kind 1 are no multiple of 3");
+  expect({1, 5, 5}, 2, {.microbatches = 2, .fill_cells = true}, infeasible, 0, "least found is 1");
+  expect({1, 5, 5}, 4, {.fill_cells = true}, infeasible, 0, "a sample in every cell");
+  auto const most = std::numeric_limits<std::int64_t>::max();
+  expect({1, most}, 1, {}, out_of_range, 1, "above 63 bits");
+  auto const negative = partition_grid(numbers{1, 2}, 1, {}, fill_slots{},
+                                       [](std::int64_t length) { return 1 - length; });
+  ASSERT_FALSE(negative);
+  EXPECT_THAT(negative.error().message, HasSubstr("sample 1 has a negative cost"));
+}
+
+RC_GTEST_PROP(PartitionGrid, KeepsToTheOptionsOnAnySamples,  // Ensures (1) (2) (4)
+              (std::vector<std::uint16_t> const& drawn, std::uint8_t ranks, bool by_step))
+{
+  grid_instance step;
+  step.weights.assign(drawn.begin(), drawn.end());
+  step.costs = step.weights;
+  step.ranks = ranks % 7 + 1U;
+  step.caps.assign(step.ranks, std::numeric_limits<std::uint16_t>::max());
+  step.meet = by_step ? grid_meeting::step : grid_meeting::microbatch;
+  grid_options options = step.options();
+  options.microbatches = std::nullopt;
+  auto const plan = plan_of(step.weights, step.ranks, options);
+  RC_ASSERT(plan.has_value());
+  ballast_test::expect_valid_grid(*plan, step);
+  RC_ASSERT(!testing::Test::HasFailure());
+  RC_ASSERT(plan_of(step.weights, step.ranks, options)->digest() == plan->digest());
+}
+
+TEST(PartitionGrid, AllocatesNothingInTheSteadyState)  // Ensures (5)
+{
+  ballast::random_source random(8);
+  std::vector<std::int64_t> samples(500);
+  std::vector<int> groups(500);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i] = random.between(1, 900);
+    groups[i] = static_cast<int>(i / 2);
+  }
+  ballast::grid_plan plan;
+  ballast::workspace memory;
+  std::uint64_t first = 0;
+  for (int step = 0; step < 3; ++step) {
+    std::size_t const before = ballast_test::allocations();
+    ASSERT_TRUE(ballast::partition_grid_into(plan, memory, samples, 8,
+                                             {.most_weight = 2500, .together = groups},
+                                             refine_grid{}, std::identity{}));
+    if (step == 0) { first = plan.digest(); }
+    if (step > 0) { EXPECT_EQ(ballast_test::allocations(), before); }
+    EXPECT_EQ(plan.digest(), first);
+  }
+}
+
+struct all_in_first_cell {
+  bool operator()(ballast::grid_problem const&, std::span<ballast::cell_id> owner,
+                  ballast::workspace&) const
+  {
+    std::ranges::fill(owner, ballast::cell_id{0});
+    return true;
+  }
+};
+
+TEST(PartitionGridDeathTest, RejectsAPolicyThatOverrunsACap)
+{
+  EXPECT_DEATH((void)partition_grid(numbers{5, 5}, 2, {.most_weight = 6}, all_in_first_cell{},
+                                    std::identity{}),
+               "put a weight of 10 in cell 0, above its cap");
+}
+
+}  // namespace grid_front_door

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
+#define BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
+
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace ballast_test {
+
+struct grid_sample {
+  std::int64_t weight;
+  std::int64_t cost;
+};
+
+/// A step for a grid, with arrays that its options view.
+struct grid_instance {
+  std::vector<std::int64_t> weights;
+  std::vector<std::int64_t> costs;
+  std::size_t ranks = 1;
+  std::size_t slots = 1;
+  std::vector<std::int64_t> caps = {};  ///< by rank, or none
+  std::vector<int> groups = {};
+  std::vector<int> kinds = {};
+  std::vector<ballast::rank_id> home = {};
+  std::int64_t multiple = 1;
+  ballast::cell_counts counts = {};
+  ballast::grid_meeting meet = ballast::grid_meeting::step;
+  bool fill_cells = false;
+
+  [[nodiscard]] std::vector<grid_sample> samples() const
+  {
+    std::vector<grid_sample> all;
+    for (std::size_t i = 0; i < weights.size(); ++i) { all.push_back({weights[i], costs[i]}); }
+    return all;
+  }
+
+  [[nodiscard]] ballast::grid_options options() const
+  {
+    ballast::grid_options given{.microbatches = slots,
+                                .weight_multiple = multiple,
+                                .counts = counts,
+                                .meet = meet,
+                                .fill_cells = fill_cells,
+                                .together = groups,
+                                .home = home,
+                                .kinds = kinds};
+    given.most_weights = caps;
+    return given;
+  }
+};
+
+/// Whether cells (slot x ranks + rank, one for each sample) keep to all that the instance asks for.
+[[nodiscard]] inline bool keeps_to(grid_instance const& step, std::vector<std::size_t> const& cell)
+{
+  std::size_t const cells = step.ranks * step.slots;
+  std::vector<std::int64_t> filled(cells, 0);
+  std::vector<std::uint32_t> counts(cells, 0);
+  std::map<int, std::size_t> cell_of_group;
+  std::map<std::size_t, int> kind_of_slot;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    std::int64_t weight = step.weights[i];
+    while (weight % step.multiple != 0) { ++weight; }
+    filled[cell[i]] += weight;
+    ++counts[cell[i]];
+    if (!step.groups.empty() &&
+        cell_of_group.emplace(step.groups[i], cell[i]).first->second != cell[i]) {
+      return false;
+    }
+    if (!step.kinds.empty() &&
+        kind_of_slot.emplace(cell[i] / step.ranks, step.kinds[i]).first->second != step.kinds[i]) {
+      return false;
+    }
+  }
+  for (std::size_t c = 0; c < cells; ++c) {
+    if (!step.caps.empty() && filled[c] > step.caps[c % step.ranks]) { return false; }
+    if (step.fill_cells && counts[c] == 0) { return false; }
+    using rule = ballast::cell_counts::rule;
+    if (step.counts.kind == rule::at_most && counts[c] > step.counts.number) { return false; }
+    if (step.counts.kind == rule::multiple_of && counts[c] % step.counts.number != 0) {
+      return false;
+    }
+  }
+  auto const [least, most] = std::ranges::minmax(counts);
+  return step.counts.kind != ballast::cell_counts::rule::equal || most - least <= 1;
+}
+
+/// What a step with these cells takes.
+[[nodiscard]] inline std::int64_t grid_takes(grid_instance const& step,
+                                             std::vector<std::size_t> const& cell)
+{
+  std::vector<std::int64_t> loads(step.ranks * step.slots, 0);
+  for (std::size_t i = 0; i < cell.size(); ++i) { loads[cell[i]] += step.costs[i]; }
+  std::int64_t sum = 0;
+  std::int64_t largest_sum = 0;
+  for (std::size_t slot = 0; slot < step.slots; ++slot) {
+    std::int64_t largest = 0;
+    for (std::size_t rank = 0; rank < step.ranks; ++rank) {
+      largest = std::max(largest, loads[slot * step.ranks + rank]);
+    }
+    sum += largest;
+  }
+  for (std::size_t rank = 0; rank < step.ranks; ++rank) {
+    std::int64_t own = 0;
+    for (std::size_t slot = 0; slot < step.slots; ++slot) {
+      own += loads[slot * step.ranks + rank];
+    }
+    largest_sum = std::max(largest_sum, own);
+  }
+  return step.meet == ballast::grid_meeting::step ? largest_sum : sum;
+}
+
+inline constexpr std::int64_t no_grid = std::numeric_limits<std::int64_t>::max();
+
+/// The least that any plan takes, or no_grid: tries every cell for every sample.
+[[nodiscard]] inline std::int64_t best_grid(grid_instance const& step)
+{
+  std::vector<std::size_t> cell(step.weights.size(), 0);
+  std::int64_t best = no_grid;
+  while (true) {
+    if (keeps_to(step, cell)) { best = std::min(best, grid_takes(step, cell)); }
+    std::size_t at = 0;
+    while (at < cell.size() && ++cell[at] == step.ranks * step.slots) { cell[at++] = 0; }
+    if (at == cell.size()) { return best; }
+  }
+}
+
+/// A plan says what it does, and keeps to the options.
+inline void expect_valid_grid(ballast::grid_plan const& plan, grid_instance step)
+{
+  ASSERT_EQ(plan.ranks, step.ranks);
+  ASSERT_EQ(plan.owner.size(), step.weights.size());
+  step.slots = plan.microbatches;
+  std::vector<std::size_t> cell;
+  for (ballast::cell_id const each : plan.owner) { cell.push_back(to_index(each)); }
+  ASSERT_TRUE(std::ranges::all_of(cell, [&](auto c) { return c < step.ranks * step.slots; }));
+  EXPECT_TRUE(keeps_to(step, cell));
+  EXPECT_EQ(plan.makespan, grid_takes(step, cell));
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  EXPECT_LE(plan.fewest_microbatches, plan.microbatches);
+  std::size_t empty = 0;
+  for (std::size_t slot = 0; slot < step.slots; ++slot) {
+    for (std::size_t rank = 0; rank < step.ranks; ++rank) {
+      auto const own = ballast::to_id<ballast::rank_id>(rank);
+      std::int64_t load = 0;
+      std::int64_t weight = 0;
+      for (auto const sample : plan.microbatch(own, slot)) {
+        EXPECT_EQ(cell[to_index(sample)], slot * step.ranks + rank);
+        load += step.costs[to_index(sample)];
+        weight += plan.weights[to_index(sample)];
+        if (!step.kinds.empty()) { EXPECT_EQ(plan.kinds[slot], step.kinds[to_index(sample)]); }
+      }
+      EXPECT_EQ(plan.load(own, slot), load);
+      EXPECT_EQ(plan.weight(own, slot), weight);
+      EXPECT_EQ(plan.is_empty(own, slot), plan.microbatch(own, slot).empty());
+      empty += plan.is_empty(own, slot) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(plan.empty_cells(), empty);
+}
+
+/// Small grids with all constraints, each in some of them.
+[[nodiscard]] inline grid_instance random_grid(ballast::random_source& random, std::size_t most)
+{
+  grid_instance step;
+  step.ranks = 1 + random.below(3);
+  step.slots = 1 + random.below(step.ranks == 3 ? 2 : 3);
+  std::size_t const count = random.below(most + 1);
+  bool const by_length = random.below(2) == 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    step.weights.push_back(random.between(0, 12));
+    step.costs.push_back(by_length ? step.weights.back() * (step.weights.back() + 10)
+                                   : random.between(0, 30));
+  }
+  step.multiple = random.below(4) == 0 ? 3 : 1;
+  step.meet =
+      random.below(2) == 0 ? ballast::grid_meeting::step : ballast::grid_meeting::microbatch;
+  auto const which = random.below(8);
+  if (which < 4) {
+    std::int64_t const cap = random.between(12, 30);
+    for (std::size_t rank = 0; rank < step.ranks; ++rank) {
+      step.caps.push_back(which == 0 ? random.between(8, 30) : cap);
+    }
+  }
+  if (which == 1 || which == 4) { step.counts = ballast::cell_counts::at_most(2); }
+  if (which == 2 || which == 5) { step.counts = ballast::cell_counts::equal(); }
+  if (which == 6) { step.counts = ballast::cell_counts::multiple_of(2); }
+  if (which == 3 || which == 7) { step.fill_cells = random.below(2) == 0; }
+  bool const grouped = which != 2 && which != 5 && which != 6 && random.below(3) == 0;
+  bool const of_kinds = which != 2 && which != 5 && random.below(3) == 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (of_kinds) { step.kinds.push_back(static_cast<int>(i % 2) - 1); }
+    if (grouped) { step.groups.push_back(static_cast<int>(of_kinds ? i % 4 : i / 2)); }
+    if (which == 7) {
+      step.home.push_back(ballast::to_id<ballast::rank_id>(random.below(step.ranks)));
+    }
+  }
+  return step;
+}
+
+}  // namespace ballast_test
+
+#endif  // BALLAST_TESTS_SUPPORT_GRID_ORACLE_HPP
