@@ -9,6 +9,8 @@
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
+#include <ballast/runtime/grid_balancer.hpp>
+#include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_GRID_BALANCER_HPP
+#define BALLAST_RUNTIME_GRID_BALANCER_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/integer_projection.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/grid/concepts.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/route/head_array.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/route.hpp>
+#include <ballast/route/row_array.hpp>
+#include <ballast/route/ulysses.hpp>
+#include <ballast/route/ulysses_exchange.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/slot_routes.hpp>
+#include <ballast/runtime/grid_step_options.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0 {
+
+/// What `step_balancer` is for trainers that compute a step at once, for those that accumulate
+/// gradients over several microbatches: it plans them all, and moves those of one slot at a time.
+///
+///     grid_balancer balancer(comm, bags, cost, refine_grid{}, {.grid = {.most_weight = 16'384}});
+///     if (auto planned = balancer.plan(lengths); !planned) ...       // every step
+///     for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+///       balancer.route(slot, rows_of(x, x_there, width));            // rows_computed(slot) of them
+///       ... loss times balancer.loss_weight(slot), gradients added up ...
+///       balancer.reverse_route(slot, rows_of(y_there, y, width));    // and home again
+///     }
+///
+/// Every rank has as many slots. Where a cell is empty, the rank calls the same functions with no
+/// rows, and computes a dummy if the model has collectives of its own. The arrays of what was read
+/// have a row for each token of all samples of the rank, in the order in which they were read: every
+/// slot reads and writes the rows of its samples and no others.
+///
+/// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
+///             functions in the same order; comm outlives it. cost returns an integer.
+///             options.length_of is given unless samples are numbers. One thread at a time.
+/// Ensures     (1) all ranks have the same plan, compared before a byte moves: that of
+///                 partition_grid over the gathered samples, a rank of the grid being a bag
+///             (2) after all slots each row read was sent and came back once
+///             (3) loss_weight of all bags and slots add up to 1, or are 0 where no token has a loss:
+///                 each cell's share of all tokens that have one. So mean losses of cells, times
+///                 their weights, add up to the mean loss of the whole batch, and so do gradients
+///             (4) a step that cannot be planned is an error on every rank; the balancer can be used
+///                 again
+///             (5) a step no larger than those before, with no more slots, allocates nothing
+/// Errors      plan: those of gather_samples_into and partition_grid_into; out_of_range where the bags
+///             have not as many GPUs as the job has ranks, or differ in size, or a length or a number
+///             of tokens with a loss is out of range; infeasible where a sample has fewer tokens than
+///             a bag has GPUs. mismatch, as in step_balancer. All else: those of the communicator.
+/// Complexity  plan: two all_gather, the policy, O(samples + pieces + K (ranks + 1)).
+template <class Cost, grid_policy Policy, splitting_communicator Communicator,
+          class Sample = tokens>
+  requires integer_function<Cost, Sample const&>
+class grid_balancer {
+ public:
+  grid_balancer(Communicator& comm, bag_layout bags, Cost own_cost, Policy own_policy,
+                grid_step_options<Sample> options = {})
+      : comm_(comm),
+        bags_(std::move(bags)),
+        cost_(std::move(own_cost)),
+        policy_(std::move(own_policy)),
+        options_(options)
+  {
+    BALLAST_EXPECTS(options_.length_of != nullptr,
+                    "options.length_of is null, and the samples are no numbers");
+    BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
+  }
+
+  /// Plans the step for which this rank has read these samples. Collective.
+  [[nodiscard]] result<void> plan(std::span<Sample const> read)
+  {
+    is_planned_ = false;
+    if (auto made = detail::plan_together(
+            comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
+            [this] { return make_plan(); }, [this] { return word_of_plan(); });
+        !made) {
+      return made;
+    }
+    if (!bag_comm_) {
+      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
+      if (!part) { return tl::unexpected(part.error()); }
+      bag_comm_.emplace(*std::move(part));
+    }
+    is_planned_ = true;
+    return {};
+  }
+
+  /// Moves the rows of a slot's samples from where they were read to where they are computed, all
+  /// arrays in one exchange: each from[rows_read()], to[rows_computed(slot)] rows. Collective.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> route(std::size_t slot, Arrays const&... arrays)
+  {
+    return ballast::route(comm_, at(slot).to_compute, memory_, arrays...);
+  }
+
+  /// Moves them back: each from[rows_computed(slot)], to[rows_read()] rows, of which it writes those
+  /// of this slot.
+  template <std::same_as<row_array>... Arrays>
+  [[nodiscard]] result<void> reverse_route(std::size_t slot, Arrays const&... arrays)
+  {
+    return ballast::reverse_route(comm_, at(slot).to_compute, memory_, arrays...);
+  }
+
+  /// Before attention in a bag, and after it, as for step_balancer. Collective in the bag.
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_heads(std::size_t slot, Arrays const&... arrays)
+  {
+    return ballast::to_heads(*bag_comm_, heads(slot), memory_, arrays...);
+  }
+  template <std::same_as<head_array>... Arrays>
+  [[nodiscard]] result<void> to_tokens(std::size_t slot, Arrays const&... arrays)
+  {
+    return ballast::to_tokens(*bag_comm_, heads(slot), memory_, arrays...);
+  }
+
+  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
+  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+
+  // What follows is of the step that was planned last, and overwritten by the next plan().
+
+  /// Of every rank.
+  [[nodiscard]] std::size_t microbatches() const { return planned().microbatches; }
+  [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
+  /// Which bag computes what in which slot, and how good that is; a rank of it is a bag.
+  [[nodiscard]] grid_plan const& planned() const { return expect_plan(), planned_; }
+  /// Where the tokens of all samples lie before a route.
+  [[nodiscard]] placement const& as_read() const { return expect_plan(), slots_.as_read(); }
+  /// Rows of this rank's arrays before a route, and after that of a slot.
+  [[nodiscard]] std::size_t rows_read() const
+  {
+    return static_cast<std::size_t>(as_read().rows(comm_.rank()));
+  }
+  [[nodiscard]] std::size_t rows_computed(std::size_t slot) const
+  {
+    return static_cast<std::size_t>(at(slot).to_compute.rows_after);
+  }
+  /// Whether this rank's bag computes no sample in a slot.
+  [[nodiscard]] bool is_dummy(std::size_t slot) const { return microbatch(slot).empty(); }
+  /// The samples that this rank's bag computes in a slot, in the order of its rows.
+  [[nodiscard]] std::span<sample_id const> microbatch(std::size_t slot) const
+  {
+    return planned().microbatch(to_id<rank_id>(to_index(bag())), slot);
+  }
+  /// Their lengths.
+  [[nodiscard]] std::span<tokens const> lengths(std::size_t slot) const
+  {
+    return at(slot).heads.lengths();
+  }
+  /// What the mean loss of this rank's bag in a slot, over its tokens that have one, counts in the
+  /// step.
+  [[nodiscard]] double loss_weight(std::size_t slot) const
+  {
+    tokens own = 0;
+    for (sample_id const sample : microbatch(slot)) {
+      own += loss_of(all_.samples[to_index(sample)]);
+    }
+    return own == 0 ? 0.0 : static_cast<double>(own) / static_cast<double>(loss_tokens_);
+  }
+  /// Which of the bag's tokens and heads each of its GPUs has in a slot.
+  [[nodiscard]] ulysses_plan const& heads(std::size_t slot) const
+  {
+    BALLAST_EXPECTS(options_.query_heads >= 1,
+                    "options.query_heads is 0; give the query heads of the model");
+    return at(slot).heads;
+  }
+  /// The group of the ranks of this rank's bag.
+  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
+
+ private:
+  result<void> make_plan()
+  {
+    if (auto checked = detail::check_equal_bags(bags_, comm_.size()); !checked) { return checked; }
+    lengths_.clear();
+    loss_tokens_ = 0;
+    for (Sample const& sample : all_.samples) {
+      tokens const length = options_.length_of(sample);
+      tokens const loss = loss_of(sample);
+      auto checked = detail::check_routed_sample(lengths_.size(), length, loss, bags_);
+      if (!checked) { return checked; }
+      lengths_.push_back(length);
+      loss_tokens_ += loss;
+    }
+    read_into(groups_, options_.together);
+    read_into(kinds_, options_.kind_of);
+    homes_.clear();
+    for (rank_id const source : all_.source) {
+      if (options_.homes) { homes_.push_back(to_id<rank_id>(to_index(bags_.bag_of(source)))); }
+    }
+    grid_options grid = options_.grid;
+    grid.together = groups_;
+    grid.kinds = kinds_;
+    grid.home = detail::span_of(homes_);
+    auto const weight_of = options_.weight_of != nullptr ? options_.weight_of : options_.length_of;
+    if (auto done = partition_grid_into(planned_, memory_, all_.samples, bags_.size(), grid,
+                                        policy_, cost_, weight_of);
+        !done) {
+      return done;
+    }
+    slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
+                  comm_.rank(), std::max(options_.query_heads, 1U));
+    return {};
+  }
+
+  [[nodiscard]] tokens loss_of(Sample const& sample) const
+  {
+    return (options_.loss_tokens_of != nullptr ? options_.loss_tokens_of
+                                               : options_.length_of)(sample);
+  }
+
+  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
+  {
+    values.clear();
+    if (value_of == nullptr) { return; }
+    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
+  }
+
+  [[nodiscard]] std::uint64_t word_of_plan() const
+  {
+    return digest{}
+        .add(planned_.digest())
+        .add(bags_.digest())
+        .add(options_.query_heads)
+        .add(detail::span_of(lengths_))
+        .add(static_cast<std::uint64_t>(loss_tokens_))
+        .value();
+  }
+
+  void expect_plan() const
+  {
+    BALLAST_EXPECTS(is_planned_, "there is no plan: plan() was not called, or it failed");
+  }
+  [[nodiscard]] detail::slot_route const& at(std::size_t slot) const
+  {
+    expect_plan();
+    BALLAST_EXPECTS(slot < planned_.microbatches, "slot ", slot, " of ", planned_.microbatches);
+    return slots_[slot];
+  }
+
+  Communicator& comm_;
+  bag_layout bags_;
+  Cost cost_;
+  Policy policy_;
+  grid_step_options<Sample> options_;
+  std::optional<Communicator> bag_comm_;
+  bool is_planned_ = false;
+
+  // Kept from step to step.
+  gathered_samples<Sample> all_;
+  std::vector<tokens> lengths_;
+  std::vector<std::int64_t> groups_;
+  std::vector<std::int64_t> kinds_;
+  std::vector<rank_id> homes_;
+  grid_plan planned_;
+  detail::slot_routes slots_;
+  tokens loss_tokens_ = 0;  // of all ranks
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_GRID_BALANCER_HPP

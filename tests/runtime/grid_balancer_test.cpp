@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/grid_balancer.hpp>  // first: proves it is self-contained
+
+#include "../support/counted_allocations.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/cost_literal.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/bag_spec.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace balanced_grids {
+
+using ballast::grid_balancer;
+using ballast::grid_step_options;
+using ballast::refine_grid;
+using ballast::thread_communicator;
+using ballast::tokens;
+using ballast::operator""_bags;
+using ballast::operator""_cost;
+
+constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
+
+ballast::bag_layout pairs_of_gpus()
+{
+  return ballast::lay_out("g2n2"_bags, 4).value();
+}
+
+std::vector<std::vector<tokens>> lengths_read(ballast::random_source& random)
+{
+  std::vector<std::vector<tokens>> read(4);
+  for (auto& own : read) {
+    own.resize(random.below(9));
+    for (tokens& length : own) { length = random.between(2, 60); }
+  }
+  return read;
+}
+
+// Every row comes to a place where it is computed once and gets home, in the order of the input.
+TEST(GridBalancer, BringsEveryRowThereAndBackOnce)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(31);
+  std::vector<std::vector<std::vector<tokens>>> steps;
+  for (int step = 0; step < 7; ++step) { steps.push_back(lengths_read(random)); }
+  steps.emplace_back(4);  // nobody has read anything
+  for (auto const& bags : {ballast::one_gpu_bags(4), pairs_of_gpus()}) {
+    std::array<double, 8> weights{};
+    std::array<std::array<std::uint64_t, 8>, 4> digests{};
+    ballast::run_ranks(4, [&](thread_communicator& comm) {
+      grid_balancer balancer(comm, bags, cost, refine_grid{}, {.grid = {.most_weight = 70}});
+      for (std::size_t step = 0; step < steps.size(); ++step) {
+        auto const& own = steps[step][to_index(comm.rank())];
+        ASSERT_TRUE(balancer.plan(own));
+        digests[to_index(comm.rank())][step] = balancer.planned().digest();
+        std::vector<std::int64_t> x(balancer.rows_read());
+        EXPECT_EQ(static_cast<tokens>(x.size()), std::reduce(own.begin(), own.end(), tokens{0}));
+        std::iota(x.begin(), x.end(), 1000 * static_cast<std::int64_t>(to_index(comm.rank())));
+        std::vector<std::int64_t> y(x.size(), -1);
+        double weight = 0;
+        for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+          std::vector<std::int64_t> x_there(balancer.rows_computed(slot), -5);
+          ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, x_there, 1)));
+          for (std::int64_t& each : x_there) { each = 2 * each + 1; }
+          ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(x_there, y, 1)));
+          weight += balancer.loss_weight(slot);
+          EXPECT_EQ(balancer.is_dummy(slot), balancer.lengths(slot).empty());
+        }
+        for (std::size_t row = 0; row < x.size(); ++row) { EXPECT_EQ(y[row], 2 * x[row] + 1); }
+        weight /= bags[balancer.bag()].gpus;
+        for (std::size_t rank = 0; rank < 4; ++rank) {  // one after the other
+          if (rank == to_index(comm.rank())) { weights[step] += weight; }
+          std::array<std::byte, 1> const sent{};
+          std::array<std::byte, 4> received{};
+          ASSERT_TRUE(comm.all_gather(sent, received));
+          ASSERT_TRUE(comm.wait());
+        }
+      }
+    });
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      bool const empty =
+          std::ranges::all_of(steps[step], [](auto const& own) { return own.empty(); });
+      EXPECT_NEAR(weights[step], empty ? 0 : 1, 1e-12);
+      for (auto const& own : digests) { EXPECT_EQ(own[step], digests[0][step]); }
+    }
+  }
+}
+
+struct answer {
+  std::int32_t prompt;
+  std::int32_t response;
+  std::int64_t group;
+};
+
+constexpr grid_step_options<answer> of_answers{
+    .grid = {.multiple_of = 2, .most_weight = 64, .weight_multiple = 8},
+    .length_of = [](answer const& a) -> tokens { return a.prompt + a.response; },
+    .loss_tokens_of = [](answer const& a) -> tokens { return a.response; },
+    .together = [](answer const& a) { return a.group; },
+    .kind_of = [](answer const& a) -> std::int64_t { return a.group % 2; },
+    .homes = true};
+
+constexpr auto answer_cost = [](answer const& a) -> std::int64_t { return a.prompt + a.response; };
+
+TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
+{
+  std::vector<std::vector<answer>> const read{{{10, 5, 0}, {10, 15, 0}, {30, 0, 1}}, {{20, 20, 2}}};
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), answer_cost, refine_grid{}, of_answers);
+    ASSERT_TRUE(balancer.plan(read[to_index(comm.rank())]));
+    EXPECT_EQ(balancer.microbatches() % 2, 0U);
+    EXPECT_EQ(balancer.planned().owner[0], balancer.planned().owner[1]);
+    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+      double tokens_with_loss = 0;
+      for (auto const sample : balancer.microbatch(slot)) {
+        tokens_with_loss += balancer.samples().samples[to_index(sample)].response;
+      }
+      EXPECT_EQ(balancer.loss_weight(slot), tokens_with_loss / 40);
+    }
+    std::vector<answer> const without_loss{{30, 0, 1}};
+    ASSERT_TRUE(balancer.plan(without_loss));
+    for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+      EXPECT_EQ(balancer.loss_weight(slot), 0);
+    }
+  });
+}
+
+TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)
+{
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    auto const refused = [&](auto& balancer, std::vector<tokens> const& read, char const* why) {
+      auto const planned = balancer.plan(read);
+      ASSERT_FALSE(planned);
+      EXPECT_THAT(planned.error().message, testing::HasSubstr(why));
+    };
+    bool const first = comm.rank() == ballast::rank_id{0};
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), cost, refine_grid{},
+                           {.grid = {.most_weight = 70}});
+    refused(balancer, first ? std::vector<tokens>{5} : std::vector<tokens>{90},
+            "sample 1 of weight 90 is above the cap of a cell, 70");
+    refused(balancer, {-1}, "sample 0 has a length of -1");
+    EXPECT_TRUE(balancer.plan(std::vector<tokens>{9}));
+    grid_balancer three(comm, ballast::one_gpu_bags(3), cost, refine_grid{});
+    refused(three, {9}, "the bags have 3 GPUs and the job has 2 ranks");
+    grid_balancer pair(comm, ballast::lay_out("g2n1"_bags, 2).value(), cost, refine_grid{});
+    refused(pair, {1}, "sample 0 of 1 tokens is shorter than a bag");
+  });
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    grid_balancer mixed(comm, ballast::lay_out("g2n1+g1n1"_bags, 3).value(), cost, refine_grid{});
+    EXPECT_FALSE(mixed.plan(std::vector<tokens>{9}));
+  });
+}
+
+TEST(GridBalancer, AllocatesNothingInTheSteadyState)  // Ensures (5)
+{
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    std::vector<tokens> const read{50, 40, 30, 20, 10, 9, 8, 7};
+    grid_balancer balancer(comm, ballast::one_gpu_bags(2), cost, refine_grid{},
+                           {.grid = {.most_weight = 70}});
+    std::vector<float> x(2 * 174);
+    std::vector<float> there(2 * 70);
+    for (int step = 0; step < 4; ++step) {
+      std::size_t const before = ballast_test::allocations_of_thread();
+      ASSERT_TRUE(balancer.plan(read));
+      for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+        std::span<float> const rows = std::span(there).first(2 * balancer.rows_computed(slot));
+        ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, rows, 2)));
+        ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(rows, x, 2)));
+      }
+      if (step > 1) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
+    }
+  });
+}
+
+}  // namespace balanced_grids
