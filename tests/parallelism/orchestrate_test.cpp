@@ -55,7 +55,7 @@ TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(19);
   int feasible = 0;
-  int const trials = ballast_test::trials_of(3000);
+  int const trials = ballast_test::trials_of(1000);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const problem = ballast_test::random_orchestration(random, trial % 4 == 0 ? 96 : 24,
@@ -66,6 +66,27 @@ TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
   }
   EXPECT_GE(feasible, trials / 3 * 2);
   EXPECT_LE(feasible, trials / 30 * 29);
+}
+
+TEST(Orchestrate, HasTheMemoryOfItsSimulatedPipeline)  // Ensures (3)
+{
+  ballast::random_source random(29);
+  int equal = 0;
+  int const trials = ballast_test::trials_of(300);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const problem = ballast_test::random_orchestration(random, 64, 24);
+    auto const found = orchestrate(problem);
+    if (!found) { continue; }
+    auto const simulated = ballast_test::simulated_memory(problem, found->layout);
+    EXPECT_TRUE(simulated.fits);
+    EXPECT_GE(found->layout.memory_bytes, simulated.bytes);
+    if (simulated.is_even) {
+      ++equal;
+      EXPECT_EQ(found->layout.memory_bytes, simulated.bytes);
+    }
+  }
+  EXPECT_GT(equal, trials / 4);
 }
 
 TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
@@ -177,13 +198,12 @@ ballast::error refusal(orchestration_problem const& problem, Policy const& polic
 TEST(Orchestrate, SaysHowMuchMemoryIsMissing)
 {
   auto problem = ballast_test::small_orchestration();
-  problem.kinds[0].memory_bytes = 30;
-  // At tp 2, 4 stages, 12 replicas: (40 + 40 + 240 / 12) / 4 + 20.
+  problem.kinds[0].memory_bytes = 25;
+  // At tp 2, 4 stages, 12 replicas and one microbatch: (40 + 40 + 240 / 12) / 4 + 5.
   EXPECT_EQ(refusal(problem).position, 1U);
-  EXPECT_THAT(
-      refusal(problem).message,
-      HasSubstr("module llm needs 15 bytes more than the 30 of a GPU where it comes closest "
-                "(tp 2 pp 4 dp 12)"));
+  EXPECT_THAT(refusal(problem).message,
+              HasSubstr("module llm needs 5 bytes more than the 25 of a GPU where it comes closest "
+                        "(tp 2 pp 4 dp 12)"));
 }
 
 TEST(Orchestrate, SaysHowManyGpusAreMissing)

@@ -2,6 +2,8 @@
 #ifndef BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 #define BALLAST_TESTS_SUPPORT_ALL_ORCHESTRATIONS_HPP
 
+#include "unit_chain.hpp"
+
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -11,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -37,8 +40,34 @@ struct price {
   uint128 microbatch;
   uint128 once;
   std::uint64_t gpus;
-  uint128 bytes;
+  uint128 state;
+  uint128 kept;  // bytes of a microbatch in each virtual stage
+  chained_unit unit;
 };
+
+/// How many virtual stages of microbatches the fullest GPU of each module keeps.
+inline std::vector<std::uint64_t> const& simulated_peaks_of(std::vector<chained_unit> const& units,
+                                                            std::size_t microbatches)
+{
+  static std::map<std::vector<std::size_t>, std::vector<std::uint64_t>> known;
+  std::vector<std::size_t> key{microbatches};
+  std::size_t virtual_stages = 0;
+  for (auto const& [stages, parts, backward] : units) {
+    key.insert(key.end(), {stages, parts, backward ? std::size_t{1} : 0});
+    virtual_stages += stages * parts;
+  }
+  auto const [at, is_new] = known.try_emplace(key);
+  if (!is_new) { return at->second; }
+  auto const peaks =
+      simulated_peaks(units, microbatches, std::vector<std::uint64_t>(virtual_stages, 1));
+  auto first = peaks.begin();
+  for (chained_unit const& unit : units) {
+    auto const end = first + static_cast<std::ptrdiff_t>(unit.stages);
+    at->second.push_back(*std::max_element(first, end));
+    first = end;
+  }
+  return at->second;
+}
 
 /// The formulas as docs/orchestration.md has them, module by module.
 inline price price_of(ballast::orchestration_problem const& problem, std::size_t module,
@@ -61,7 +90,8 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
   auto const positive = [](std::int64_t number) { return static_cast<uint128>(number); };
   constexpr std::uint64_t second = 1'000'000'000'000;
 
-  price result{{degree.tp, pp, dp}, 0, 0, std::uint64_t{degree.tp} * pp * dp, 0};
+  price result{{degree.tp, pp, dp},     0, 0, std::uint64_t{degree.tp} * pp * dp, 0, 0,
+               {pp, vpp, !forward_only}};
   result.microbatch = up(positive(of_sample) * samples * layers * positive(kind.speed.denominator),
                          uint128{of.layers} * dp * positive(kind.speed.numerator));
   if (kind.bytes_per_second > 0 && (pp > 1 || problem.modules.size() > 1)) {
@@ -70,28 +100,24 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
   }
   result.once = up(result.microbatch * pp, vpp);
   auto const of_stage = [&](std::uint64_t bytes) { return up(uint128{bytes} * layers, of.layers); };
-  result.bytes = of_stage(degree.weight_bytes);
+  result.state = of_stage(degree.weight_bytes);
   if (of.is_trained) {
     uint128 const sent = of_stage(degree.weight_bytes) + of_stage(degree.gradient_bytes);
     if (kind.bytes_per_second > 0) {
       result.once += up(sent * (dp - 1) * second, uint128{kind.bytes_per_second} * dp);
     }
-    result.bytes = sent + up(of_stage(degree.optimizer_bytes), dp);
+    result.state = sent + up(of_stage(degree.optimizer_bytes), dp);
   }
-  uint128 const held = uint128{degree.activation_bytes} * ((samples + dp - 1) / dp);
-  if (forward_only) {
-    result.bytes += up(held, of.layers);
-  } else {
-    // pp microbatches, and of virtual stages pp - 1 chunks more, of which a stage has vpp
-    std::uint32_t const chunks = vpp > 1 ? pp * vpp + pp - 1 : pp;
-    result.bytes += up(held * layers * chunks, uint128{of.layers} * vpp);
-  }
+  uint128 const of_layer =
+      up(uint128{degree.activation_bytes} * ((samples + dp - 1) / dp), of.layers);
+  result.kept = of_layer * (forward_only ? 1 : layers / vpp);
   return result;
 }
 
 }  // namespace orchestrations
 
-/// The best of all orchestrations: loops over all numbers, without a front or a bound.
+/// The best of all orchestrations: loops over all numbers, without a front or a bound; memory is that
+/// of the simulated pipeline.
 inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
 {
@@ -119,7 +145,7 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
             }
             price const each = orchestrations::price_of(problem, module, degree, pp, dp,
                                                         llm_dp * problem.microbatch);
-            if (each.bytes <= kind.memory_bytes) { prices[module].push_back(each); }
+            if (each.state <= kind.memory_bytes) { prices[module].push_back(each); }
           }
         }
       }
@@ -157,13 +183,20 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
       ballast::model_layout found;
       found.step = time;
       found.microbatches = microbatches;
+      std::vector<chained_unit> units;
       for (price const* const each : chosen) {
         found.modules.push_back(each->layout);
-        found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(each->bytes));
+        units.push_back(each->unit);
       }
       if (best &&
           std::tie(time, gpus, found.modules) >= std::tie(best->step, best_gpus, best->modules)) {
         return;
+      }
+      auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
+      for (std::size_t each = 0; each < modules; ++each) {
+        uint128 const bytes = chosen[each]->state + chosen[each]->kept * peaks[each];
+        if (bytes > problem.kinds[problem.modules[each].kind].memory_bytes) { return; }
+        found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(bytes));
       }
       best = found;
       best_gpus = gpus;
@@ -171,6 +204,60 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     choose(0);
   }
   return best;
+}
+
+/// What GPUs hold while an orchestration runs as one pipeline, each stage with its own layers.
+struct pipeline_memory {
+  std::uint64_t bytes = 0;  // of the GPU that holds most
+  bool fits = true;
+  bool is_even = true;  // all virtual stages of a module have equally many layers
+};
+
+inline pipeline_memory simulated_memory(ballast::orchestration_problem const& problem,
+                                        ballast::model_layout const& layout)
+{
+  pipeline_memory memory;
+  std::vector<chained_unit> units;
+  std::vector<std::uint64_t> kept;   // of each virtual stage
+  std::vector<std::uint64_t> state;  // of each stage
+  bool is_fed_by_trained = false;
+  std::uint32_t const samples = layout.modules[problem.llm].dp * problem.microbatch;
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    auto const& of = problem.modules[module];
+    auto const [tp, pp, dp] = layout.modules[module];
+    is_fed_by_trained = is_fed_by_trained || of.is_trained || of.is_input_trained;
+    std::uint32_t const vpp = pp == 1 ? 1 : of.virtual_stages;
+    std::uint32_t const parts = pp * vpp;
+    auto const degree = std::find_if(of.degrees.begin(), of.degrees.end(),
+                                     [wanted = tp](auto const& each) { return each.tp == wanted; });
+    units.push_back({pp, vpp, is_fed_by_trained});
+    memory.is_even = memory.is_even && of.layers % parts == 0;
+    auto const up = [&](std::uint64_t bytes, std::uint64_t by) { return (bytes + by - 1) / by; };
+    std::vector<std::uint64_t> layers(pp, 0);
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      std::uint64_t const own = of.layers / parts + (part < of.layers % parts ? 1 : 0);
+      layers[part % pp] += own;
+      kept.push_back(up(degree->activation_bytes * ((samples + dp - 1) / dp), of.layers) *
+                     (is_fed_by_trained ? own : 1));
+    }
+    for (std::uint64_t const own : layers) {
+      std::uint64_t const weights = up(degree->weight_bytes * own, of.layers);
+      std::uint64_t const trained = up(degree->gradient_bytes * own, of.layers) +
+                                    up(up(degree->optimizer_bytes * own, of.layers), dp);
+      state.push_back(weights + (of.is_trained ? trained : 0));
+    }
+  }
+  auto const peaks = simulated_peaks(units, layout.microbatches, kept);
+  std::size_t rank = 0;
+  for (std::size_t module = 0; module < units.size(); ++module) {
+    for (std::size_t stage = 0; stage < units[module].stages; ++stage, ++rank) {
+      std::uint64_t const bytes = state[rank] + peaks[rank];
+      memory.bytes = std::max(memory.bytes, bytes);
+      memory.fits =
+          memory.fits && bytes <= problem.kinds[problem.modules[module].kind].memory_bytes;
+    }
+  }
+  return memory;
 }
 
 }  // namespace ballast_test

@@ -5,6 +5,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -20,6 +22,10 @@ namespace ballast::inline v0 {
 /// FLOP that they compute: forward_flops, twice or three times for what passes backward. Shares are
 /// rounded down, and what is left goes to the largest remainders.
 ///
+/// Where no orchestration keeps to these, every module may have more GPUs than its share, equally
+/// many, and as few more as let one be.
+///
+/// Ensures     (1) it finds one where best_units does
 /// Errors      also out_of_range, position of the module: it has no forward_flops.
 /// Source      J. Huang et al., "DistMM: Accelerating Distributed Multimodal Model Training", NSDI
 ///             2024, as DistTrain compares with it.
@@ -38,43 +44,57 @@ struct by_flops {
       auto const times = 1 + static_cast<std::uint64_t>(detail::passes_of(problem, module));
       work.push_back(static_cast<uint128>(of.forward_flops) * times);
     }
-    // A kind of its own for each module, with its share.
-    orchestration_problem shared = problem;
-    shared.kinds.clear();
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      shared.kinds.push_back(problem.kinds[problem.modules[module].kind]);
-      shared.modules[module].kind = module;
-    }
+    std::vector<std::uint64_t> shares(problem.modules.size());
     for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-      share_out(problem, kind, work, shared.kinds);
+      share_out(problem, kind, work, shares);
     }
-    return detail::best_orchestration(shared, {});
+    auto const with_more = [&](std::uint64_t more) {
+      auto most = shares;
+      for (std::uint64_t& gpus : most) { gpus += more; }
+      return detail::find_orchestration(detail::unit_options(problem, {.most_gpus = most}));
+    };
+    auto found = with_more(0);
+    if (found) { return *std::move(found); }
+    std::uint64_t too_few = 0;
+    std::uint64_t enough = 0;  // so many more that no module is held to its share
+    for (gpu_kind const& kind : problem.kinds) {
+      enough = std::max<std::uint64_t>(enough, kind.gpus);
+    }
+    found = with_more(enough);
+    if (!found) { return detail::best_orchestration(problem, {}); }  // which says why
+    while (enough - too_few > 1) {
+      std::uint64_t const more = too_few + (enough - too_few) / 2;
+      auto fewer = with_more(more);
+      (fewer ? enough : too_few) = more;
+      if (fewer) { found = std::move(fewer); }
+    }
+    return *std::move(found);
   }
 
  private:
   static void share_out(orchestration_problem const& problem, std::size_t kind,
-                        std::vector<uint128> const& work, std::vector<gpu_kind>& shares)
+                        std::vector<uint128> const& work, std::vector<std::uint64_t>& shares)
   {
     uint128 total = 0;
     for (std::size_t module = 0; module < work.size(); ++module) {
       if (problem.modules[module].kind == kind) { total += work[module]; }
     }
     if (total == 0) { return; }  // no module gets GPUs of this kind
-    std::uint32_t left = problem.kinds[kind].gpus;
+    std::uint64_t left = problem.kinds[kind].gpus;
     std::vector<uint128> remainders(work.size());
     std::vector<std::size_t> largest_first;
     for (std::size_t module = 0; module < work.size(); ++module) {
       if (problem.modules[module].kind != kind) { continue; }
       uint128 const product = work[module] * problem.kinds[kind].gpus;
-      shares[module].gpus = static_cast<std::uint32_t>(product / total);
-      left -= shares[module].gpus;
+      shares[module] = static_cast<std::uint64_t>(product / total);
+      left -= shares[module];
       remainders[module] = product % total;
       largest_first.push_back(module);
     }
     std::sort(largest_first.begin(), largest_first.end(), [&](std::size_t a, std::size_t b) {
       return detail::precedes(remainders[b], remainders[a], a, b);
     });
-    for (std::size_t each = 0; each < left; ++each) { ++shares[largest_first[each]].gpus; }
+    for (std::size_t each = 0; each < left; ++each) { ++shares[largest_first[each]]; }
   }
 };
 

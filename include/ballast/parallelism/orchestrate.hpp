@@ -11,6 +11,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -33,14 +35,20 @@ concept orchestration_policy =
 
 namespace detail {
 
+[[nodiscard]] inline std::optional<orchestration> find_orchestration(unit_options const& options)
+{
+  orchestration_search search(options);
+  search.run();
+  if (!search.has_found()) { return std::nullopt; }
+  return orchestration{search.best(), search.evaluated()};
+}
+
 [[nodiscard]] inline result<orchestration> best_orchestration(orchestration_problem const& problem,
                                                               unit_restrictions const& asked)
 {
   unit_options const options(problem, asked);
-  orchestration_search search(options);
-  search.run();
-  if (!search.has_found()) { return orchestration_shortfall(options).sentence(); }
-  return orchestration{search.best(), search.evaluated()};
+  if (auto found = find_orchestration(options)) { return *std::move(found); }
+  return orchestration_shortfall(options).sentence();
 }
 
 }  // namespace detail
@@ -96,8 +104,10 @@ struct monolithic {
 ///                 ones too, has a layer at least; dp divides the microbatches of the batch
 ///             (2) no kind has fewer GPUs than its modules get; what does not help stays unused
 ///             (3) every GPU has memory: its stage's weights and gradients, its share among
-///                 replicas of the optimiser, and activations of the microbatches that are on their
-///                 way
+///                 replicas of the optimiser, and the activations that it keeps while the modules
+///                 run as one pipeline, by `interleaved_one_forward_one_backward` (1F1B where no
+///                 stage has virtual ones): those of the microbatches that are on their way from it
+///                 to the end of the last module, and back
 ///             (4) the same on every machine
 /// Errors      those of check_orchestration_problem; infeasible: none fits. Then `position` is the
 ///             module that lacks memory or GPUs, and the sentence says how much.

@@ -55,19 +55,21 @@ namespace ballast::inline v0 {
   model_layout priced;
   priced.modules.assign(modules.begin(), modules.end());
   priced.microbatches = parts / llm_dp;
+  std::vector<detail::unit_prices> all_prices;
+  std::vector<detail::unit_price> priced_units;
   std::vector<unit_time> times;
   std::vector<std::uint64_t> wanted(problem.kinds.size(), 0);
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
-    gpu_kind const& kind = problem.kinds[of.kind];
     module_layout const& layout = modules[module];
     auto const degree =
         std::find_if(of.degrees.begin(), of.degrees.end(),
                      [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
-    if (degree == of.degrees.end() || kind.gpus_per_node % layout.tp != 0) {
+    std::uint32_t const per_node = problem.kinds[of.kind].gpus_per_node;
+    if (degree == of.degrees.end() || per_node % layout.tp != 0) {
       return refuse(module, detail::concat("module ", of.name, " cannot have tp ", layout.tp,
-                                           "; give a degree with times that divides the ",
-                                           kind.gpus_per_node, " GPUs of a node"));
+                                           "; give a degree with times that divides the ", per_node,
+                                           " GPUs of a node"));
     }
     detail::unit_prices const prices(problem, module, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {
@@ -76,15 +78,27 @@ namespace ballast::inline v0 {
                          " stages; give each a layer at least, and each virtual one");
       return refuse(module, why);
     }
-    auto const price = prices.price(static_cast<std::size_t>(degree - of.degrees.begin()), layout,
-                                    llm_dp * problem.microbatch);
-    if (price.bytes > kind.memory_bytes) {
-      return refuse(module, detail::concat("a GPU of module ", of.name, " would hold ", price.bytes,
-                                           " bytes, and has ", kind.memory_bytes));
-    }
+    priced_units.push_back(prices.price(static_cast<std::size_t>(degree - of.degrees.begin()),
+                                        layout, llm_dp * problem.microbatch));
+    times.push_back(priced_units.back().time);
+    all_prices.push_back(prices);
     wanted[of.kind] += layout.gpus();
-    times.push_back(price.time);
-    priced.memory_bytes = std::max(priced.memory_bytes, price.bytes);
+  }
+  std::uint64_t behind = 0;
+  std::vector<std::uint64_t> bytes(modules.size());
+  for (std::size_t module = modules.size(); module-- > 0;) {
+    std::uint32_t const pp = modules[module].pp;
+    bytes[module] = all_prices[module].bytes(priced_units[module], pp, behind, priced.microbatches);
+    behind = all_prices[module].depth(pp, behind, priced.microbatches);
+    priced.memory_bytes = std::max(priced.memory_bytes, bytes[module]);
+  }
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const& of = problem.modules[module];
+    std::uint64_t const memory = problem.kinds[of.kind].memory_bytes;
+    if (bytes[module] > memory) {
+      return refuse(module, detail::concat("a GPU of module ", of.name, " would hold ",
+                                           bytes[module], " bytes, and has ", memory));
+    }
   }
   for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
     if (wanted[kind] > problem.kinds[kind].gpus) {

@@ -57,6 +57,10 @@ TEST(JoinedUnit, KeepsNoLessWithMoreStagesBehind)  // Ensures (2)
           EXPECT_LE(unit.depth(behind), unit.depth(behind + 1));
           EXPECT_LE(unit.kept(behind), longer.kept(behind));
           EXPECT_LE(unit.depth(behind), longer.depth(behind));
+          std::uint64_t const most = unit.kept(behind);
+          EXPECT_EQ(unit.kept(unit.most_behind(most)), most);
+          EXPECT_GE(unit.most_behind(most), std::min(behind, microbatches));
+          EXPECT_LE(unit.kept(unit.most_behind(most + 1)), most + 1);
         }
       }
     }

@@ -41,19 +41,22 @@ TEST(UnitPrices, AreThoseOfTheLargestStage)
   unit_prices const prices(problem, 1, unit_passes::all);
   EXPECT_TRUE(prices.has_stages(4) && !prices.has_stages(5) && !prices.has_stages(0));
   EXPECT_EQ(prices.layers_of_stage(3), 2U);
-  auto const [time, bytes] = prices.price(0, {1, 3, 1}, 5);
-  EXPECT_EQ(time, (unit_time{600, 1800}));  // 5 samples of 240, half of them
+  auto const price = prices.price(0, {1, 3, 1}, 5);
+  EXPECT_EQ(price.time, (unit_time{600, 1800}));  // 5 samples of 240, half of them
   // Half of the state, and of the activations three microbatches of half the layers.
-  EXPECT_EQ(bytes, 40U + 40U + 240U + 5 * 60U);
+  EXPECT_EQ(prices.bytes(price, 3, 0, 9), 40U + 40U + 240U + 5 * 60U);
+  EXPECT_EQ(prices.bytes(price, 3, 2, 9), 40U + 40U + 240U + 5 * 100U) << "two more behind it";
+  EXPECT_EQ(prices.bytes(price, 3, 2, 4), 40U + 40U + 240U + 5 * 80U) << "no more than there are";
+  EXPECT_EQ(prices.room(price, 3, 9), 3) << "1,000 bytes have room for six of 100";
 }
 
 TEST(UnitPrices, ShareSamplesAmongReplicas)
 {
   auto const problem = ballast_test::small_orchestration();
   unit_prices const prices(problem, 1, unit_passes::all);
-  auto const [time, bytes] = prices.price(0, {1, 1, 12}, 5);
-  EXPECT_EQ(time, (unit_time{100, 100}));
-  EXPECT_EQ(bytes, 160U + 40U + 40U);  // one sample at a time
+  auto const price = prices.price(0, {1, 1, 12}, 5);
+  EXPECT_EQ(price.time, (unit_time{100, 100}));
+  EXPECT_EQ(prices.bytes(price, 1, 0, 9), 160U + 40U + 40U);  // one sample at a time
 }
 
 TEST(UnitPrices, KeepOfFrozenModulesWhatIsComputed)
@@ -61,10 +64,12 @@ TEST(UnitPrices, KeepOfFrozenModulesWhatIsComputed)
   auto const problem = ballast_test::small_orchestration();
   unit_prices const forward(problem, 1, unit_passes::forward);
   EXPECT_EQ(forward.price(0, {1, 1, 1}, 1).time.microbatch, 80);
-  EXPECT_EQ(forward.price(0, {1, 1, 1}, 1).bytes, 80U + 10U);  // weights, one layer
+  auto const price = forward.price(0, {1, 1, 1}, 1);
+  EXPECT_EQ(forward.bytes(price, 1, 5, 9), 80U + 10U);  // weights, one layer
+  EXPECT_EQ(forward.room(price, 1, 9), 9);
   unit_prices const through(problem, 1, unit_passes::through_frozen);
   EXPECT_EQ(through.price(0, {1, 1, 1}, 1).time.microbatch, 160);
-  EXPECT_EQ(through.price(0, {1, 1, 1}, 1).bytes, 80U + 40U);
+  EXPECT_EQ(through.bytes(through.price(0, {1, 1, 1}, 1), 1, 0, 9), 80U + 40U);
 }
 
 TEST(UnitPrices, FillInterleavedPipelinesFaster)
@@ -73,7 +78,10 @@ TEST(UnitPrices, FillInterleavedPipelinesFaster)
   problem.modules[1].virtual_stages = 2;
   unit_prices const prices(problem, 1, unit_passes::all);
   EXPECT_EQ(prices.price(0, {1, 2, 1}, 1).time, (unit_time{120, 120}));
-  EXPECT_EQ(prices.price(0, {1, 2, 1}, 1).bytes, 40U + 40U + 240U + 50U);  // 5 chunks of 4
+  auto const price = prices.price(0, {1, 2, 1}, 1);
+  EXPECT_EQ(prices.bytes(price, 2, 0, 9), 40U + 40U + 240U + 60U)
+      << "6 chunks of 4, in groups of 3";
+  EXPECT_EQ(prices.bytes(price, 2, 0, 8), 40U + 40U + 240U + 50U) << "5 chunks, in groups of 2";
   EXPECT_EQ(prices.price(0, {1, 1, 1}, 1).time, (unit_time{240, 240}));
   EXPECT_FALSE(prices.has_stages(3));
 }
@@ -107,7 +115,8 @@ TEST(UnitPrices, SayWhatDoesNotFit)
   unit_prices const prices(problem, 1, unit_passes::all);
   auto const price = prices.price(0, {1, 4, 1}, limits::most_global_batch);
   EXPECT_EQ(price.time, (unit_time{ballast::no_cost, ballast::no_cost}));
-  EXPECT_EQ(price.bytes, ~std::uint64_t{0});
+  EXPECT_EQ(prices.bytes(price, 4, 0, 9), ~std::uint64_t{0});
+  EXPECT_EQ(prices.room(price, 4, 9), -1);
 }
 
 }  // namespace

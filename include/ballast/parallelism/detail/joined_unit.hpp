@@ -30,6 +30,16 @@ struct joined_unit {
     return std::min(ahead(behind) + 1, virtual_stages * microbatches);
   }
 
+  /// The most `behind` with which no more than `most` are kept; `microbatches` where any number is.
+  /// Expects kept(0) <= most.
+  [[nodiscard]] constexpr std::uint64_t most_behind(std::uint64_t most) const noexcept
+  {
+    if (most >= virtual_stages * microbatches) { return microbatches; }
+    std::uint64_t const left = most - ahead(0) - 1;
+    std::uint64_t const at_once = (virtual_stages - 1) * (group() - 1);
+    return left < at_once ? 0 : (left - at_once) / virtual_stages;
+  }
+
   /// The microbatches on their way in the module and behind it.
   [[nodiscard]] constexpr std::uint64_t depth(std::uint64_t behind) const noexcept
   {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -22,17 +23,23 @@ namespace ballast::inline v0::detail {
 /// Finds the best orchestration of all options: the shortest step, then the fewest GPUs, then the
 /// smallest numbers.
 ///
-/// The LLM's dp decides how samples meet, so each is a case of its own; those that the LLM alone
-/// lets take longer than the best step so far are passed over. In a case, each module has a front
-/// of options that no other one betters in GPUs, time of a microbatch and time once a step. The
-/// pace of the pipeline is swept from the shortest that the GPUs allow: at a given pace, only GPUs
-/// and the times once a step are left, and of these the fronts are short staircases.
+/// The LLM's dp decides how samples meet, and what a module keeps depends on the stages behind it.
+/// So the dp and the stages of all modules but the first are chosen before all else: the LLM's in
+/// the order of what it takes alone, until that is longer than the best step so far, and then those
+/// of the others, from the last module on. Then it is known which options have memory enough, and
+/// each module has a front of those that no other one betters in GPUs, time of a microbatch and
+/// time once a step. The pace of the pipeline is swept from the shortest that the GPUs allow: at a
+/// given pace, only GPUs and the times once a step are left, and of these the fronts are short
+/// staircases.
 class orchestration_search {
  public:
   explicit orchestration_search(unit_options const& options)
       : options_(options),
         modules_(options.problem().modules.size()),
+        cases_(options.cases()),
+        useful_(cases_.size()),
         fronts_(modules_),
+        behind_(modules_),
         stairs_(modules_),
         least_once_(modules_ + 1),
         chosen_(modules_)
@@ -40,22 +47,18 @@ class orchestration_search {
 
   void run()
   {
-    struct bounded {
-      uint128 bound;
-      std::size_t number;  // of the case
-    };
-    std::vector<unit_case> const cases = options_.cases();
-    std::vector<bounded> order;
-    for (std::size_t number = 0; number < cases.size(); ++number) {
-      uint128 const bound = bound_of_llm(cases[number]);
-      if (bound < static_cast<uint128>(no_cost)) { order.push_back({bound, number}); }
-    }
-    std::sort(order.begin(), order.end(), [](bounded const& a, bounded const& b) {
-      return precedes(a.bound, b.bound, a.number, b.number);
+    std::vector<start> starts;
+    for (std::size_t number = 0; number < cases_.size(); ++number) { add_starts(number, starts); }
+    std::sort(starts.begin(), starts.end(), [](start const& a, start const& b) {
+      return precedes(a.bound, b.bound, a.number, b.number, a.pp, b.pp);
     });
-    for (auto const& [bound, number] : order) {
+    for (auto const& [bound, number, pp] : starts) {
       if (bound > limit_) { break; }
-      search(cases[number]);
+      case_ = cases_[number];
+      microbatches_ = options_.microbatches(case_);
+      llm_stages_ = pp;
+      auto const& useful = useful_of(number);
+      if (!useful.empty()) { choose_stages(useful, modules_, 0, 0, 0); }
     }
   }
 
@@ -66,63 +69,132 @@ class orchestration_search {
  private:
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 
+  /// A case, the stages of its LLM, and what the LLM then takes at least.
+  struct start {
+    uint128 bound;
+    std::size_t number;
+    std::uint32_t pp;
+  };
+
   [[nodiscard]] static uint128 pace(time_units microbatch, std::uint32_t microbatches) noexcept
   {
     return static_cast<uint128>(microbatch) * (microbatches - 1);
   }
-
-  /// What the LLM alone takes in a case at least.
-  [[nodiscard]] uint128 bound_of_llm(unit_case const& of)
+  [[nodiscard]] static uint128 alone(unit_option const& option, std::uint32_t microbatches) noexcept
   {
-    uint128 bound = ~uint128{0};
-    std::size_t const llm = options_.problem().llm;
-    std::uint32_t const count = options_.microbatches(of);
-    options_.each(llm, of, [&](unit_option const& option) {
-      ++evaluated_;
-      if (!options_.fits(llm, option)) { return; }
-      bound = std::min(
-          bound, pace(option.time.microbatch, count) + static_cast<uint128>(option.time.once));
-    });
-    return bound;
+    return pace(option.time().microbatch, microbatches) + static_cast<uint128>(option.time().once);
   }
 
-  void search(unit_case const& of)
+  void add_starts(std::size_t number, std::vector<start>& starts)
   {
-    microbatches_ = options_.microbatches(of);
-    std::vector<time_units> paces;
-    time_units shortest = 0;
-    uint128 least = 0;
+    std::size_t const llm = options_.problem().llm;
+    std::uint32_t const count = options_.microbatches(cases_[number]);
+    auto const first = starts.size();
+    options_.each(llm, cases_[number], [&](unit_option const& option) {
+      ++evaluated_;
+      if (!options_.fits(llm, option)) { return; }
+      uint128 const bound = alone(option, count);
+      auto const same =
+          std::find_if(starts.begin() + static_cast<std::ptrdiff_t>(first), starts.end(),
+                       [pp = option.layout.pp](start const& each) { return each.pp == pp; });
+      if (same == starts.end()) {
+        starts.push_back({bound, number, option.layout.pp});
+      } else {
+        same->bound = std::min(same->bound, bound);
+      }
+    });
+  }
+
+  /// Of each module; none where a module has no option.
+  [[nodiscard]] std::vector<useful_options> const& useful_of(std::size_t number)
+  {
+    auto& [is_known, modules] = useful_[number];
+    if (is_known) { return modules; }
+    is_known = true;
     for (std::size_t module = 0; module < modules_; ++module) {
+      useful_options own;
+      options_.each(module, case_, [&](unit_option option) {
+        ++evaluated_;
+        if (!options_.fits(module, option) || alone(option, microbatches_) > limit_) { return; }
+        if (module + 1 == modules_) { option.room = 0; }  // nothing is behind it
+        own.all.push_back(option);
+      });
+      if (own.all.empty()) { return modules = {}; }
+      own.keep_useful_only(module == 0);
+      modules.push_back(std::move(own));
+    }
+    return modules;
+  }
+
+  /// Chooses stages for the modules before `end`, where so many microbatches are on their way
+  /// behind these, and the modules from `end` on take `once`, and no less than `shortest` for a
+  /// microbatch.
+  void choose_stages(std::vector<useful_options> const& useful, std::size_t end,
+                     std::uint64_t behind, uint128 once, time_units shortest)
+  {
+    std::size_t const module = end - 1;
+    uint128 before = once;
+    time_units longest = shortest;
+    for (std::size_t each = 0; each < module; ++each) {
+      before += static_cast<uint128>(useful[each].least_once);
+      longest = std::max(longest, useful[each].least_microbatch);
+    }
+    auto const room = static_cast<std::int64_t>(std::min<std::uint64_t>(behind, microbatches_));
+    behind_[module] = behind;
+    for (std::uint32_t const pp : useful[module].stages) {
+      if (module == options_.problem().llm && pp != llm_stages_) { continue; }
+      bool const is_any = module == 0 && module != options_.problem().llm;
       auto& front = fronts_[module];
       front.clear();
-      options_.each(module, of, [&](unit_option const& option) {
-        ++evaluated_;
-        uint128 const alone =
-            pace(option.time.microbatch, microbatches_) + static_cast<uint128>(option.time.once);
-        if (options_.fits(module, option) && alone <= limit_) { front.push_back(option); }
-      });
-      if (front.empty()) { return; }
-      keep_front(front);
       time_units own = no_cost;
-      for (unit_option const& each : front) {
-        paces.push_back(each.time.microbatch);
-        own = std::min(own, each.time.microbatch);
+      for (unit_option option : useful[module].all) {
+        if (option.room < room || (!is_any && option.layout.pp != pp) ||
+            alone(option, microbatches_) > limit_) {
+          continue;
+        }
+        option.room = 0;
+        front.push_back(option);
+        own = std::min(own, option.time().microbatch);
       }
-      shortest = std::max(shortest, own);
-      least += static_cast<uint128>(front.front().time.once);
+      if (!front.empty()) {
+        keep_useful(front, true);
+        auto const first = static_cast<uint128>(front.front().time().once);
+        if (pace(std::max(longest, own), microbatches_) + before + first <= limit_) {
+          if (module == 0) {
+            sweep(std::max(shortest, own), once + first);
+          } else {
+            choose_stages(useful, module, options_.depth(module, pp, behind, case_), once + first,
+                          std::max(shortest, own));
+          }
+        }
+      }
+      if (is_any) { return; }
+    }
+  }
+
+  /// Sweeps the pace over the fronts, from `shortest` on; together they take `least` once.
+  void sweep(time_units shortest, uint128 least)
+  {
+    std::vector<time_units> paces;
+    for (auto const& front : fronts_) {
+      for (unit_option const& each : front) {
+        if (each.time().microbatch >= shortest) { paces.push_back(each.time().microbatch); }
+      }
     }
     std::sort(paces.begin(), paces.end());
     paces.erase(std::unique(paces.begin(), paces.end()), paces.end());
-    for (auto at = std::lower_bound(paces.begin(), paces.end(), shortest); at != paces.end();
-         ++at) {
-      if (pace(*at, microbatches_) + least > limit_) { return; }
-      if (build_stairs(*at)) { place(0, pace(*at, microbatches_), 0); }
+    // A slower pace needs no more GPUs.
+    auto at = std::partition_point(paces.begin(), paces.end(),
+                                   [this](time_units slowest) { return !build_stairs(slowest); });
+    for (; at != paces.end() && pace(*at, microbatches_) + least <= limit_; ++at) {
+      build_stairs(*at);
+      place(0, pace(*at, microbatches_), 0);
     }
   }
 
   /// Of the options that keep a pace, those with fewer GPUs than any that takes less once; false
   /// where the GPUs do not suffice for all modules.
-  [[nodiscard]] bool build_stairs(time_units slowest)
+  bool build_stairs(time_units slowest)
   {
     auto const& problem = options_.problem();
     free_.clear();
@@ -133,7 +205,7 @@ class orchestration_search {
       auto& stairs = stairs_[module];
       stairs.clear();
       for (unit_option const& each : fronts_[module]) {
-        if (each.time.microbatch > slowest) { continue; }
+        if (each.time().microbatch > slowest) { continue; }
         if (stairs.empty() || each.gpus < stairs.back()->gpus) { stairs.push_back(&each); }
       }
       std::uint64_t const own = stairs.back()->gpus;
@@ -145,7 +217,7 @@ class orchestration_search {
     least_once_.back() = 0;
     for (std::size_t module = modules_; module > 0; --module) {
       least_once_[module - 1] =
-          least_once_[module] + static_cast<uint128>(stairs_[module - 1].front()->time.once);
+          least_once_[module] + static_cast<uint128>(stairs_[module - 1].front()->time().once);
     }
     return suffice;
   }
@@ -160,7 +232,7 @@ class orchestration_search {
     }
     auto const& stairs = stairs_[module];
     for (unit_option const* const option : stairs) {
-      uint128 const with = step + static_cast<uint128>(option->time.once);
+      uint128 const with = step + static_cast<uint128>(option->time().once);
       if (with + least_once_[module + 1] > limit_) { return; }
       std::uint64_t const own = option->gpus - stairs.back()->gpus;
       std::uint64_t& free = free_[options_.problem().modules[module].kind];
@@ -179,10 +251,12 @@ class orchestration_search {
     model_layout offered;
     offered.microbatches = microbatches_;
     std::vector<unit_time> times;
-    for (unit_option const* const each : chosen_) {
-      offered.modules.push_back(each->layout);
-      offered.memory_bytes = std::max(offered.memory_bytes, each->bytes);
-      times.push_back(each->time);
+    for (std::size_t module = 0; module < modules_; ++module) {
+      unit_option const& each = *chosen_[module];
+      offered.modules.push_back(each.layout);
+      offered.memory_bytes =
+          std::max(offered.memory_bytes, options_.bytes(module, each, behind_[module], case_));
+      times.push_back(each.time());
     }
     offered.step = disttrain_makespan(span_of(times), microbatches_);
     if (has_found() &&
@@ -196,13 +270,18 @@ class orchestration_search {
 
   unit_options const& options_;
   std::size_t modules_;
+  std::vector<unit_case> cases_;
+  std::vector<std::pair<bool, std::vector<useful_options>>> useful_;  // of each case, if known
   std::vector<std::vector<unit_option>> fronts_;
+  std::vector<std::uint64_t> behind_;  // of each module, the microbatches on their way behind it
   std::vector<std::vector<unit_option const*>> stairs_;
   std::vector<uint128> least_once_;  // of a module and those after it
   std::vector<unit_option const*> chosen_;
   std::vector<std::uint64_t> free_;  // GPUs of each kind beyond the fewest that keep the pace
   std::uint64_t fewest_ = 0;
+  unit_case case_;
   std::uint32_t microbatches_ = 1;
+  std::uint32_t llm_stages_ = 1;
   model_layout best_;
   std::uint64_t gpus_ = none;
   uint128 limit_ =

@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_DETAIL_ORCHESTRATION_SHORTFALL_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -12,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
@@ -85,39 +88,68 @@ class orchestration_shortfall {
     return concat("tp ", layout.tp, " pp ", layout.pp, " dp ", layout.dp);
   }
 
-  /// The smallest layout of each module that memory suffices for, and where there is none, the one
-  /// that lacks least.
+  /// An option, and what it lacks of memory.
+  struct lacking_option {
+    unit_option option{};
+    std::uint64_t bytes = nothing;
+  };
+
+  /// Of each number of stages of a module, the option that lacks least, and of these the smallest.
+  [[nodiscard]] std::map<std::uint32_t, lacking_option> const& closest_of(std::size_t module,
+                                                                          std::uint64_t behind)
+  {
+    auto const [at, is_new] = closest_.try_emplace({module, behind});
+    if (!is_new) { return at->second; }
+    std::uint64_t const memory = options_.kind(module).memory_bytes;
+    options_.each(module, case_, [&](unit_option const& option) {
+      std::uint64_t const bytes = options_.bytes(module, option, behind, case_);
+      std::uint64_t const lacking = bytes > memory ? bytes - memory : 0;
+      lacking_option& best = at->second[option.layout.pp];
+      if (best.bytes == nothing || precedes(lacking, best.bytes, option.gpus, best.option.gpus)) {
+        best = {option, lacking};
+      }
+    });
+    return at->second;
+  }
+
   void look_at(unit_case const& of)
   {
-    auto const& problem = options_.problem();
-    closest lacks_memory{0, 0, 0, {}};
-    closest smallest{0, 0, 0, {}};
-    std::vector<std::uint64_t> wanted(problem.kinds.size(), 0);
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      std::uint64_t const memory = options_.kind(module).memory_bytes;
-      std::uint64_t least = nothing;
-      std::uint64_t gpus = nothing;
-      module_layout layout;
-      options_.each(module, of, [&](unit_option const& option) {
-        std::uint64_t const lacking = option.bytes > memory ? option.bytes - memory : 0;
-        if (lacking < least || (lacking == least && option.gpus < gpus)) {
-          least = lacking;
-          gpus = option.gpus;
-          layout = option.layout;
-        }
-      });
-      if (least == nothing) { return; }  // the module cannot be as this case has it
-      if (least > lacks_memory.lacking) {
-        lacks_memory.lacking = least;
-        lacks_memory.module = module;
-      }
-      lacks_memory.layouts.push_back(layout);
-      wanted[problem.modules[module].kind] += gpus;
-    }
-    if (lacks_memory.lacking > 0) {
-      if (lacks_memory.lacking < memory_.lacking) { memory_ = lacks_memory; }
+    case_ = of;
+    closest_.clear();
+    std::size_t const modules = options_.problem().modules.size();
+    look_at(modules, 0, closest{0, 0, 0, std::vector<module_layout>(modules)});
+  }
+
+  /// Tries all numbers of stages for the modules before `end`, where so many microbatches are on
+  /// their way behind them. `so_far` is what those from `end` on lack of memory.
+  void look_at(std::size_t end, std::uint64_t behind, closest so_far)
+  {
+    if (so_far.lacking > memory_.lacking) { return; }
+    if (end == 0) {
+      if (so_far.lacking < memory_.lacking) { memory_ = so_far; }
+      if (so_far.lacking == 0) { count_gpus(so_far); }
       return;
     }
+    std::size_t const module = end - 1;
+    std::uint64_t const before = so_far.lacking;
+    std::size_t const worst = so_far.module;
+    for (auto const& [pp, best] : closest_of(module, behind)) {
+      so_far.lacking = std::max(before, best.bytes);
+      so_far.module = best.bytes >= so_far.lacking && best.bytes > 0 ? module : worst;
+      so_far.layouts[module] = best.option.layout;
+      look_at(module, options_.depth(module, pp, behind, case_), so_far);
+    }
+  }
+
+  /// Compares the GPUs of layouts for which memory suffices.
+  void count_gpus(closest const& fitting)
+  {
+    auto const& problem = options_.problem();
+    std::vector<std::uint64_t> wanted(problem.kinds.size(), 0);
+    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+      wanted[problem.modules[module].kind] += fitting.layouts[module].gpus();
+    }
+    closest smallest{0, 0, 0, fitting.layouts};
     for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
       std::uint64_t const there = problem.kinds[kind].gpus;
       std::uint64_t const lacking = wanted[kind] > there ? wanted[kind] - there : 0;
@@ -130,11 +162,13 @@ class orchestration_shortfall {
     for (std::size_t module = problem.modules.size(); module > 0; --module) {
       if (problem.modules[module - 1].kind == smallest.kind) { smallest.module = module - 1; }
     }
-    smallest.layouts = lacks_memory.layouts;
     gpus_ = smallest;
   }
 
   unit_options const& options_;
+  unit_case case_;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::map<std::uint32_t, lacking_option>>
+      closest_;  // of each module and number of microbatches behind it, by its stages
   closest memory_;
   closest gpus_;
 };

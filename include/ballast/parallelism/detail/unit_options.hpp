@@ -12,24 +12,28 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
 /// Which layouts of units are looked at: all, unless something is asked for.
 struct unit_restrictions {
-  bool has_one_degree = false;  ///< all modules have the same tp, and the same dp
-  bool has_one_stage = false;   ///< modules other than the LLM have one stage
-  std::uint32_t tp = 0;         ///< of all modules; 0: any
-  std::uint32_t pp = 0;         ///< of the LLM; 0: any
+  bool has_one_degree = false;             ///< all modules have the same tp, and the same dp
+  bool has_one_stage = false;              ///< modules other than the LLM have one stage
+  std::uint32_t tp = 0;                    ///< of all modules; 0: any
+  std::uint32_t pp = 0;                    ///< of the LLM; 0: any
+  std::vector<std::uint64_t> most_gpus{};  ///< of each module; empty: all of its kind
 };
 
 /// A layout of one module and its price.
 struct unit_option {
   module_layout layout{};
-  unit_time time{};
+  unit_price price{};
   std::uint64_t gpus = 0;
-  std::uint64_t bytes = 0;
+  std::int64_t room = -1;  ///< see unit_prices
+
+  [[nodiscard]] unit_time const& time() const noexcept { return price.time; }
 };
 
 /// How an orchestration cuts the batch, and, where modules share it, its tp; 0: each has its own.
@@ -41,8 +45,8 @@ struct unit_case {
 /// Lists the layouts of the modules of a sound problem.
 class unit_options {
  public:
-  unit_options(orchestration_problem const& problem, unit_restrictions const& asked)
-      : problem_(problem), asked_(asked)
+  unit_options(orchestration_problem const& problem, unit_restrictions asked)
+      : problem_(problem), asked_(std::move(asked))
   {
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       prices_.emplace_back(problem, module, passes_of(problem, module));
@@ -100,8 +104,9 @@ class unit_options {
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
           module_layout const layout{tp, pp, dp};
-          auto const [time, bytes] = prices_[module].price(degree, layout, samples);
-          visit(unit_option{layout, time, layout.gpus(), bytes});
+          unit_price const price = prices_[module].price(degree, layout, samples);
+          visit(unit_option{layout, price, layout.gpus(),
+                            prices_[module].room(price, pp, microbatches(of))});
         };
         if (is_bound) {
           visit_replicas(of.llm_dp);
@@ -112,11 +117,25 @@ class unit_options {
     }
   }
 
-  /// Whether a unit has GPUs and memory for an option, and its times fit.
+  /// Whether a unit has GPUs and, with nothing behind it, memory for an option, and its times fit.
   [[nodiscard]] bool fits(std::size_t module, unit_option const& option) const noexcept
   {
-    return option.gpus <= kind(module).gpus && option.bytes <= kind(module).memory_bytes &&
-           option.time.microbatch != no_cost && option.time.once != no_cost;
+    return option.gpus <= most_gpus(module) && option.room >= 0 &&
+           option.time().microbatch != no_cost && option.time().once != no_cost;
+  }
+
+  /// What the fullest GPU of an option holds.
+  [[nodiscard]] std::uint64_t bytes(std::size_t module, unit_option const& option,
+                                    std::uint64_t behind, unit_case const& of) const noexcept
+  {
+    return prices_[module].bytes(option.price, option.layout.pp, behind, microbatches(of));
+  }
+
+  /// The microbatches on their way behind the module before one that has pp stages.
+  [[nodiscard]] std::uint64_t depth(std::size_t module, std::uint32_t pp, std::uint64_t behind,
+                                    unit_case const& of) const noexcept
+  {
+    return prices_[module].depth(pp, behind, microbatches(of));
   }
 
   [[nodiscard]] gpu_kind const& kind(std::size_t module) const noexcept
@@ -126,6 +145,12 @@ class unit_options {
   [[nodiscard]] orchestration_problem const& problem() const noexcept { return problem_; }
 
  private:
+  [[nodiscard]] std::uint64_t most_gpus(std::size_t module) const noexcept
+  {
+    std::uint64_t const all = kind(module).gpus;
+    return asked_.most_gpus.empty() ? all : std::min(all, asked_.most_gpus[module]);
+  }
+
   /// Of numbers of stages whose largest has equally many layers, the smallest is enough: the others
   /// take more GPUs, and no less of time and memory.
   [[nodiscard]] std::vector<std::uint32_t> stages_of(std::size_t module) const
@@ -154,39 +179,49 @@ class unit_options {
   std::vector<std::uint32_t> replicas_;             // divisors of the batch, increasing
 };
 
-/// Keeps of a module's options those that another one does not replace: one with no more GPUs and
-/// no longer times, and of equals the smaller numbers.
+/// Keeps of a module's options those that another one does not replace: one with no more GPUs, no
+/// longer times, room for no fewer microbatches behind it and, unless no module is before it, no
+/// more stages.
 ///
 /// Ensures     (1) ordered by the time they take once, then by GPUs, then by their numbers
 ///             (2) of the best orchestrations of all options, the first is one of what is kept
 /// Complexity  O(n log n + n k) for k that are kept.
-inline void keep_front(std::vector<unit_option>& options)
+inline void keep_useful(std::vector<unit_option>& options, bool is_first)
 {
   std::sort(options.begin(), options.end(), [](unit_option const& a, unit_option const& b) {
-    return precedes(a.time.once, b.time.once, a.gpus, b.gpus, a.layout, b.layout);
+    return precedes(a.time().once, b.time().once, a.gpus, b.gpus, a.layout, b.layout);
   });
-  struct step {
-    std::uint64_t gpus;
-    time_units microbatch;
-  };
-  std::vector<step> stairs;  // of what is kept: more GPUs, shorter times
   std::size_t kept = 0;
   for (unit_option const& option : options) {
-    auto const [gpus, microbatch] = step{option.gpus, option.time.microbatch};
-    auto const after =
-        std::upper_bound(stairs.begin(), stairs.end(), gpus,
-                         [](std::uint64_t own, step const& other) { return own < other.gpus; });
-    bool const has_fewer = after != stairs.begin();
-    if (has_fewer && (after - 1)->microbatch <= microbatch) { continue; }
-    auto const first = has_fewer && (after - 1)->gpus == gpus ? after - 1 : after;
-    auto const last = std::find_if(after, stairs.end(), [own = microbatch](step const& other) {
-      return other.microbatch < own;
+    auto const end = options.begin() + static_cast<std::ptrdiff_t>(kept);
+    bool const is_replaced = std::any_of(options.begin(), end, [&](unit_option const& other) {
+      return other.gpus <= option.gpus && other.time().microbatch <= option.time().microbatch &&
+             other.room >= option.room && (is_first || other.layout.pp <= option.layout.pp);
     });
-    stairs.insert(stairs.erase(first, last), {gpus, microbatch});
-    options[kept++] = option;
+    if (!is_replaced) { options[kept++] = option; }
   }
   options.resize(kept);
 }
+
+/// The options of a module that can be in the best orchestration of a case.
+struct useful_options {
+  std::vector<unit_option> all;
+  std::vector<std::uint32_t> stages;  ///< that they have, increasing
+  time_units least_once = no_cost;
+  time_units least_microbatch = no_cost;
+
+  void keep_useful_only(bool is_first)
+  {
+    keep_useful(all, is_first);
+    for (unit_option const& each : all) {
+      stages.push_back(each.layout.pp);
+      least_once = std::min(least_once, each.time().once);
+      least_microbatch = std::min(least_microbatch, each.time().microbatch);
+    }
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  }
+};
 
 }  // namespace ballast::inline v0::detail
 

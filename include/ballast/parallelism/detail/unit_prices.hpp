@@ -5,6 +5,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/disttrain_makespan.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
@@ -35,10 +36,12 @@ enum class unit_passes : std::uint8_t {
   return is_fed_by_trained ? unit_passes::through_frozen : unit_passes::forward;
 }
 
-/// What a unit takes of a step, and of the GPU that holds most.
+/// What a unit takes of a step, and of the GPU that holds most: state, and activations of a
+/// microbatch in each virtual stage that keeps it.
 struct unit_price {
   unit_time time;
-  std::uint64_t bytes = 0;
+  std::uint64_t state_bytes = 0;
+  std::uint64_t kept_bytes = 0;
 };
 
 /// Prices the layouts of one module of a problem that is sound.
@@ -99,11 +102,44 @@ class unit_prices {
       }
       bytes += reduced + divided_up(of_stage(of.optimizer_bytes), dp);
     }
-    bytes += activations(of, pp, (samples + dp - 1) / dp);
     result.time = {in_picoseconds(microbatch), in_picoseconds(once)};
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    result.bytes = bytes < most ? static_cast<std::uint64_t>(bytes) : most;
+    result.state_bytes = in_bytes(bytes);
+    uint128 const of_layer =
+        divided_up(static_cast<uint128>(of.activation_bytes) * ((samples + dp - 1) / dp), layers);
+    result.kept_bytes = in_bytes(
+        passes_ == unit_passes::forward ? of_layer : of_layer * (slots / virtual_stages(pp)));
     return result;
+  }
+
+  /// What that GPU holds where so many microbatches are on their way behind the unit. What only
+  /// computes forward keeps the activations of one layer.
+  [[nodiscard]] std::uint64_t bytes(unit_price const& price, std::uint32_t pp, std::uint64_t behind,
+                                    std::uint64_t microbatches) const noexcept
+  {
+    std::uint64_t const kept =
+        passes_ == unit_passes::forward ? 1 : unit(pp, microbatches).kept(behind);
+    return in_bytes(static_cast<uint128>(price.kept_bytes) * kept + price.state_bytes);
+  }
+
+  /// The most microbatches that can be on their way behind the unit; -1 where it has too little
+  /// memory for none.
+  [[nodiscard]] std::int64_t room(unit_price const& price, std::uint32_t pp,
+                                  std::uint64_t microbatches) const noexcept
+  {
+    if (bytes(price, pp, 0, microbatches) > kind_.memory_bytes) { return -1; }
+    if (passes_ == unit_passes::forward || price.kept_bytes == 0) {
+      return static_cast<std::int64_t>(microbatches);
+    }
+    return static_cast<std::int64_t>(
+        unit(pp, microbatches)
+            .most_behind((kind_.memory_bytes - price.state_bytes) / price.kept_bytes));
+  }
+
+  /// The microbatches that are then on their way behind the module before.
+  [[nodiscard]] std::uint64_t depth(std::uint32_t pp, std::uint64_t behind,
+                                    std::uint64_t microbatches) const noexcept
+  {
+    return unit(pp, microbatches).depth(behind);
   }
 
  private:
@@ -135,17 +171,15 @@ class unit_prices {
     return number(of.forward + of.backward);
   }
 
-  /// As many microbatches are on their way as there are stages, and with virtual ones nearly one
-  /// more (D. Narayanan et al., SC 2021). What only computes forward keeps those of one layer.
-  [[nodiscard]] uint128 activations(orchestrated_degree const& of, std::uint32_t pp,
-                                    std::uint32_t samples) const noexcept
+  [[nodiscard]] static std::uint64_t in_bytes(uint128 bytes) noexcept
   {
-    uint128 const all = static_cast<uint128>(of.activation_bytes) * samples;
-    if (passes_ == unit_passes::forward) { return divided_up(all, module_.layers); }
-    std::uint64_t const parts = virtual_stages(pp);
-    std::uint64_t const held = pp * parts + (parts > 1 ? pp - 1 : 0);
-    return divided_up(all * held * layers_of_stage(pp),
-                      static_cast<uint128>(module_.layers) * parts);
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return bytes < most ? static_cast<std::uint64_t>(bytes) : most;
+  }
+
+  [[nodiscard]] joined_unit unit(std::uint32_t pp, std::uint64_t microbatches) const noexcept
+  {
+    return {pp, virtual_stages(pp), microbatches};
   }
 
   orchestrated_module const& module_;
