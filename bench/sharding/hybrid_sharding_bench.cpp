@@ -12,6 +12,7 @@
 #include <ballast/sharding/detail/shard_bound.hpp>
 #include <ballast/sharding/detail/shard_greedy.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_queues.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -62,7 +63,8 @@ void few_gpus_and_many(benchmark::internal::Benchmark* row)
   row->ArgNames({"gpus", "sequences"})
       ->Args({64, 512})
       ->Args({1024, 8192})
-      ->Args({8192, 65'536})
+      ->Args({4096, 32'768})
+      ->Args({16'384, 131'072})
       ->Unit(benchmark::kMillisecond);
 }
 
@@ -73,14 +75,20 @@ void hybrid(benchmark::State& state)
   ballast::sharding_plan plan;
   ballast::workspace memory;
   double worst = 0;
+  double worst_plain = 0;
   double worst_tokens = 0;
   for (auto const& lengths : step.steps) {
     (void)hybrid_sharding_into(plan, memory, lengths, step.groups, step.cost, tokens_that_fit);
+    auto const plain = ballast_test::plain_greedy_sharding(
+        {lengths, step.groups, step.cost, tokens_that_fit}, plan.lower_bound);
+    auto const bound = static_cast<double>(plan.lower_bound);
     worst = std::max(worst, plan.gap());
+    worst_plain = std::max(worst_plain, static_cast<double>(plain.value_or(0)) / bound - 1);
     worst_tokens = std::max(worst_tokens, static_cast<double>(*std::max_element(
                                               plan.tokens_of.begin(), plan.tokens_of.end())));
   }
   state.counters["worst_gap_%"] = 100 * worst;
+  state.counters["worst_plain_greedy_gap_%"] = 100 * worst_plain;
   state.counters["most_tokens"] = worst_tokens;
   std::size_t next = 0;
   for (auto _ : state) {
@@ -106,7 +114,8 @@ void one_degree(benchmark::State& state)
     ballast::cost_units const bound = ballast::detail::shard_lower_bound(problem, scratch);
     ballast::detail::shard_state shards(problem, scratch);
     ballast::detail::shard_greedy greedy(problem, scratch);
-    bool const is_stranded = greedy.plan_uniform(shards, degree, bound).has_value();
+    auto const fullness = ballast::detail::shard_fullness::of_both(problem, bound);
+    bool const is_stranded = greedy.plan_uniform(shards, degree, fullness).has_value();
     ballast::cost_units most = 0;
     for (auto const& use : shards.of_gpu) { most = std::max(most, use.load); }
     above = static_cast<double>(most) / static_cast<double>(bound) - 1;

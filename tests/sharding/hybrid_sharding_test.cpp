@@ -130,6 +130,47 @@ TEST(HybridSharding, IsNearTheBoundOnManyGpus)
   EXPECT_LE(plan.gap(), 0.05);
 }
 
+TEST(HybridSharding, IsNotBeatenByAPlainGreedyPlanOnThousandsOfGpus)
+{
+  for (std::size_t const gpus : {64U, 512U, 4096U}) {
+    sharding_step step = large_step(gpus, 8 * gpus, 22);
+    step.cost.between_nodes_bytes_per_second /= 8;
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit).value();
+    auto const plain = ballast_test::plain_greedy_sharding(step, plan.lower_bound).value();
+    EXPECT_LE(plan.makespan, plain) << gpus << " GPUs";
+    EXPECT_LE(plan.gap(), 0.002) << gpus << " GPUs";
+  }
+}
+
+TEST(HybridSharding, KeepsToTheMemoryOfUnevenNodesThatIsAlmostFull)
+{
+  ballast::random_source random(31);
+  sharding_step step = large_step(64, 400, 31);
+  std::vector<std::uint32_t> nodes(12);
+  for (auto& node : nodes) { node = 3 + static_cast<std::uint32_t>(random.below(6)); }
+  step.groups = device_groups(node_sizes(nodes), 32);
+  tokens total = 0;
+  for (tokens const length : step.lengths) { total += length; }
+  auto const gpus = static_cast<tokens>(step.groups.gpus());
+  for (tokens const thousandths : {1200, 1050, 1010, 1003}) {
+    step.limit = total / gpus * thousandths / 1000;
+    auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
+  }
+}
+
+TEST(HybridSharding, RefusesMoreTokensThanThereArePlaces)  // Errors
+{
+  sharding_step const step = large_step(1024, 8192, 5);
+  tokens total = 0;
+  for (tokens const length : step.lengths) { total += length; }
+  auto const plan = hybrid_sharding(step.lengths, step.groups, step.cost, (total - 1) / 1024);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ballast::error_code::infeasible);
+  EXPECT_THAT(plan.error().message, HasSubstr("no room for them"));
+}
+
 TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3) (4)
 {
   sharding_step const step = large_step(64, 300, 4);
@@ -213,7 +254,10 @@ TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
 
   auto const together = refused({100, 100, 100, 100, 100}, 100);
   EXPECT_EQ(together.code, ballast::error_code::infeasible);
-  EXPECT_THAT(together.message, HasSubstr("found no group with room"));
+  EXPECT_THAT(together.message, HasSubstr("500 tokens together, and 4 GPUs of 100 tokens"));
+  auto const apart = refused({70, 70, 70, 70, 1, 70}, 100);  // 351 of 400, but two of 70 in one GPU
+  EXPECT_EQ(apart.code, ballast::error_code::infeasible);
+  EXPECT_THAT(apart.message, HasSubstr("found no group with room"));
 
   EXPECT_EQ(refused({10, -1}, 100).code, ballast::error_code::out_of_range);
   EXPECT_EQ(refused({10, -1}, 100).position, 1U);
@@ -237,7 +281,18 @@ TEST(HybridSharding, RefusesCostsThatDoNotFit)  // Errors
   std::vector<tokens> const many(9, 1'500'000);
   auto const too_many = hybrid_sharding(many, groups, cost);
   ASSERT_FALSE(too_many);
-  EXPECT_THAT(too_many.error().message, HasSubstr("brings the total time above 63 bits"));
+  EXPECT_THAT(too_many.error().message, HasSubstr("brings the total time above 61 bits"));
+  // One cost fits, and two do not: 5.1e18 units on one GPU, 6e18 on two.
+  sharding_cost const huge{.work = {.linear = 5'100'000'000'000'000},
+                           .heads = 2,
+                           .kv_heads = 2,
+                           .bytes_per_head = 1,
+                           .units_per_second = 1'700'000'000'000'000};
+  EXPECT_FALSE(hybrid_sharding(std::vector<tokens>{1000}, groups, huge));
+  // The largest that is taken.
+  sharding_cost const fits{.work = {.linear = (std::uint64_t{1} << 61) / 8 - 1}, .heads = 1};
+  auto const plan = hybrid_sharding(std::vector<tokens>{4, 3, 1}, groups, fits).value();
+  EXPECT_EQ(plan.makespan, 4 * ((std::int64_t{1} << 58) - 1));
 }
 
 }  // namespace

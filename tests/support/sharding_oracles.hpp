@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -199,6 +200,71 @@ inline void try_all_shardings(sharding_step const& step, sharding_loads& so_far,
   }
   if (!best) { return std::nullopt; }
   return plain_sharding_search(step, std::move(best->second));
+}
+
+/// What 25 lines reach: for some limits on the time of one sequence, each takes the degree of least
+/// GPU time within it, or else the fastest; the largest degree first, and of one degree the longest
+/// first, to the least loaded group. Nothing where a GPU holds too much under each limit. Groups of
+/// one degree have one shape.
+[[nodiscard]] inline std::optional<ballast::cost_units> plain_greedy_sharding(
+    sharding_step const& step, ballast::cost_units bound)
+{
+  auto const degrees = step.groups.degrees();
+  std::vector<std::vector<std::optional<ballast::cost_units>>> times(degrees.size());
+  for (std::size_t at = 0; at < degrees.size(); ++at) {
+    auto const k = ballast::tokens{degrees[at]};
+    if (k > step.cost.heads) { continue; }
+    auto const price = step.cost.at(
+        shape_of(step.groups[step.groups.of_degree(degrees[at])[0]], step.groups.nodes()));
+    for (ballast::tokens const length : step.lengths) {
+      bool const may = (k == 1 || length >= k) && (length + k - 1) / k <= step.limit;
+      times[at].push_back(may ? std::optional(price(length)) : std::nullopt);
+    }
+  }
+  std::vector<std::size_t> order(step.lengths.size());
+  for (std::size_t at = 0; at < order.size(); ++at) { order[at] = at; }
+  std::ranges::sort(order, std::ranges::less{},
+                    [&](std::size_t sample) { return std::pair(-step.lengths[sample], sample); });
+  std::optional<ballast::cost_units> best;
+  for (int const percent : {100, 75, 50, 35, 25, 15, 10, 5}) {
+    ballast::cost_units const limit = bound / 100 * percent;
+    std::vector<std::vector<std::size_t>> of_degree(degrees.size());
+    for (std::size_t const sample : order) {
+      std::optional<std::pair<double, std::size_t>> within;
+      std::optional<std::pair<ballast::cost_units, std::size_t>> fastest;
+      for (std::size_t at = 0; at < degrees.size(); ++at) {
+        if (times[at].empty() || !times[at][sample]) { continue; }
+        ballast::cost_units const time = *times[at][sample];
+        auto const area = std::pair(static_cast<double>(time) * degrees[at], at);
+        if (time <= limit && (!within || area < *within)) { within = area; }
+        if (!fastest || time < fastest->first) { fastest = std::pair(time, at); }
+      }
+      of_degree[within ? within->second : fastest->second].push_back(sample);
+    }
+    std::vector<std::pair<ballast::cost_units, ballast::tokens>> loads(step.groups.gpus());
+    for (std::size_t at = degrees.size(); at-- > 0;) {
+      std::set<std::pair<ballast::cost_units, std::size_t>> queue;
+      for (auto const id : step.groups.of_degree(degrees[at])) {
+        std::size_t const first = ballast::to_index(step.groups[id].first);
+        queue.emplace(loads[first].first, first);
+      }
+      for (std::size_t const sample : of_degree[at]) {
+        auto least = queue.extract(queue.begin());
+        least.value().first += *times[at][sample];
+        for (std::size_t rank = 0; rank < degrees[at]; ++rank) {
+          auto& [load, held] = loads[least.value().second + rank];
+          load = least.value().first;
+          held += (step.lengths[sample] + degrees[at] - 1) / degrees[at];
+        }
+        queue.insert(std::move(least));
+      }
+    }
+    bool const fits =
+        std::ranges::all_of(loads, [&](auto const& load) { return load.second <= step.limit; });
+    ballast::cost_units const most = std::ranges::max(loads).first;
+    if (fits && (!best || most < *best)) { best = most; }
+  }
+  return best;
 }
 
 }  // namespace ballast_test

@@ -60,6 +60,7 @@ namespace detail {
                                                     device_groups const& groups,
                                                     sharding_cost const& cost)
 {
+  constexpr cost_units most = no_cost / 4;  // a change adds two times to a load
   cost_units total = 0;
   for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
     cost_units longest = -1;
@@ -89,15 +90,28 @@ namespace detail {
                   groups.degrees().back(), " GPUs allow, each may hold ", problem.most_tokens,
                   " tokens; allow more tokens per GPU or larger groups, or leave it out");
     }
-    if (longest > no_cost - 1 - total) {
+    if (longest > most - total) {
       return fail(error_code::out_of_range, sample,
                   name() +
-                      "brings the total time above 63 bits; use a cost model with a coarser unit "
+                      "brings the total time above 61 bits; use a cost model with a coarser unit "
                       "or plan fewer sequences at once");
     }
     total += longest;
   }
   return {};
+}
+
+/// Why the GPUs have no room for all sequences together, if a division says so.
+[[nodiscard]] inline result<void> check_shard_room(shard_problem const& problem)
+{
+  tokens total = 0;
+  for (tokens const length : problem.lengths) { total += length; }
+  auto const gpus = static_cast<tokens>(problem.gpus);
+  if (problem.most_tokens >= total / gpus + (total % gpus == 0 ? 0 : 1)) { return {}; }
+  return fail(error_code::infeasible, 0, "the sequences have ", total, " tokens together, and ",
+              gpus, " GPUs of ", problem.most_tokens,
+              " tokens have no room for them; allow more tokens per GPU, or compute fewer "
+              "sequences in a step");
 }
 
 /// How many steps the search for a plan may take, of some nanoseconds each.
@@ -151,13 +165,14 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 ///             (2) no GPU holds more than tokens_per_gpu tokens
 ///             (3) the plan depends on nothing but the arguments: integers, ties by index, no clock
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
-/// Errors      infeasible: there are no GPUs, or sequence `position` needs more memory than any
-///             group has, or it found no plan with room for it beside the others; out_of_range:
+/// Errors      infeasible: there are no GPUs, or the sequences have more tokens than all GPUs may
+///             hold, or sequence `position` needs more memory than any group has, or the search
+///             gave up before it found a plan with room for it beside the others; out_of_range:
 ///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
-///             costs do not fit 63 bits, or tokens_per_gpu is negative. The plan is then
+///             costs do not fit 61 bits, or tokens_per_gpu is negative. The plan is then
 ///             unspecified.
-/// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of up to about twenty greedy
-///             plans, and a search of a limited number of steps, some milliseconds in all.
+/// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of ten to thirty greedy
+///             plans, and a search of a limited number of steps.
 /// Source      hybrid sharding is that of "FlexRL", whose own method, sequences in descending order
 ///             to the least loaded GPU, is longest_processing_time with lengths as costs; the
 ///             search is ours.
@@ -175,6 +190,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   detail::shard_problem const problem =
       detail::make_shard_problem(lengths, groups, cost, tokens_per_gpu, scratch);
   if (auto checked = detail::check_shard_times(problem, groups, cost); !checked) { return checked; }
+  if (auto checked = detail::check_shard_room(problem); !checked) { return checked; }
   plan.lower_bound = detail::shard_lower_bound(problem, scratch);
   detail::shard_search search(problem, plan.lower_bound, scratch);
   auto const stranded =
@@ -183,7 +199,9 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
     return fail(
         error_code::infeasible, *stranded, "sequence ", *stranded, " of ", lengths[*stranded],
         " tokens found no group with room beside the others, where each GPU may hold ",
-        tokens_per_gpu, " tokens; allow more tokens per GPU, or compute fewer sequences in a step");
+        tokens_per_gpu,
+        " tokens, and the search gave up; allow more tokens per GPU, or compute fewer sequences "
+        "in a step");
   }
   plan.lengths.assign(lengths.begin(), lengths.end());
   plan.owner.resize(lengths.size());

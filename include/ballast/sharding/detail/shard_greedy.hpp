@@ -2,14 +2,13 @@
 #ifndef BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 #define BALLAST_SHARDING_DETAIL_SHARD_GREEDY_HPP
 
-#include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/replace_front.hpp>
-#include <ballast/core/ids.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_queues.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
@@ -25,12 +24,11 @@ struct shard_rule {
   /// A sequence goes to the level where it takes the least GPU time of those in which it takes each
   /// GPU at most so long; where there is none, to that in which it takes least.
   cost_units longest_time = 0;
-  bool by_tokens = false;  ///< balance tokens, not time: for steps that hardly fit the memory
+  shard_fullness fullness;  ///< by tokens for steps that hardly fit the memory
 };
 
 /// Plans a step level by level, from the largest groups down, so that the GPUs of a group are
-/// equally loaded when it is looked at: sequences from the longest on, each to the group with the
-/// least of load and tokens, whichever is the larger share of what a GPU may have.
+/// equally loaded when it is looked at: sequences from the longest on, each to the least full group.
 class shard_greedy {
  public:
   shard_greedy(shard_problem const& problem, workspace::frame& scratch)
@@ -39,7 +37,7 @@ class shard_greedy {
         level_of_(scratch.take<std::uint32_t>(problem.samples())),
         offsets_(scratch.take<std::size_t>(problem.levels() + 2)),
         order_(scratch.take<std::uint32_t>(problem.samples())),
-        queue_(scratch.take<entry>(problem.groups.size())),
+        queues_(problem, scratch),
         left_over_(scratch.take<std::uint32_t>(problem.samples()))
   {
     for (std::size_t level = 0; level < problem.levels(); ++level) {
@@ -47,25 +45,32 @@ class shard_greedy {
     }
   }
 
-  /// Expects     a state without sequences; `limit` is the load that GPUs should end with.
+  /// Expects     a state without sequences.
   /// Ensures     (1) every sequence has a group, and no GPU more tokens than it may; otherwise it
   ///                 returns the first sequence for which it found none
-  /// Complexity  O(n (levels + log groups)); more where GPUs run out of memory.
+  /// Complexity  O(n (levels + log groups)), and O(groups) of the budget for each sequence that
+  ///             finds no room on its level; it gives up where that is spent.
   [[nodiscard]] std::optional<std::uint32_t> plan(shard_state& state, shard_rule const& rule,
-                                                  cost_units limit)
+                                                  work_budget& budget)
   {
-    by_tokens_ = rule.by_tokens;
-    find_weight(limit);
+    fullness_ = rule.fullness;
     choose_levels(rule);
     left_over_count_ = 0;
     for (std::size_t level = problem_.levels(); level > 0; --level) {
-      fill_level(state, level - 1, of_level(level - 1));
+      auto const samples = of_level(level - 1);
+      if (samples.empty()) { continue; }
+      queues_.start(state, fullness_, level - 1);
+      for (std::uint32_t const sample : samples) {
+        if (!queues_.put(state, sample)) { left_over_[left_over_count_++] = sample; }
+      }
     }
     for (std::uint32_t const sample : of_level(problem_.levels())) {
       left_over_[left_over_count_++] = sample;
     }
     state.refresh(problem_);
     for (std::uint32_t const sample : left_over_.first(left_over_count_)) {
+      budget.spend(2 * problem_.groups.size());
+      if (budget.spent()) { return sample; }
       auto const group = least_full_group(state, sample, 0, problem_.groups.size());
       if (!group) { return sample; }
       state.insert(problem_, sample, *group);
@@ -75,15 +80,13 @@ class shard_greedy {
   }
 
   /// The same with one degree for all: each sequence goes to groups of the largest degree up to
-  /// `degree` that has room for it, or else to any. A limit of 0 leaves tokens out of how full they
-  /// are.
+  /// `degree` that has room for it, or else to any.
   ///
   /// Complexity  O(n groups).
   [[nodiscard]] std::optional<std::uint32_t> plan_uniform(shard_state& state, std::uint32_t degree,
-                                                          cost_units limit)
+                                                          shard_fullness const& fullness)
   {
-    by_tokens_ = false;
-    find_weight(limit);
+    fullness_ = fullness;
     for (std::uint32_t const sample : problem_.by_length) {
       std::optional<std::uint32_t> group;
       std::size_t end = problem_.classes.size();
@@ -106,17 +109,6 @@ class shard_greedy {
   }
 
  private:
-  struct entry {
-    cost_units fullness;
-    std::uint32_t group;
-
-    friend bool operator<(entry a, entry b)
-    {
-      return precedes(a.fullness, b.fullness, a.group, b.group);
-    }
-  };
-  [[nodiscard]] static bool is_behind(entry a, entry b) { return b < a; }
-
   [[nodiscard]] std::uint32_t most_common_class(std::size_t level) const
   {
     std::uint32_t best = 0;
@@ -130,26 +122,6 @@ class shard_greedy {
       }
     }
     return best;
-  }
-
-  /// What a token counts beside time: a GPU that holds most_tokens is as full as one with the
-  /// limit.
-  void find_weight(cost_units limit)
-  {
-    weight_ = 0;
-    if (problem_.most_tokens > 0 && problem_.most_tokens < longest_sample * tokens{1 << 20}) {
-      weight_ = (static_cast<uint128>(static_cast<std::uint64_t>(limit)) << 20) /
-                static_cast<std::uint64_t>(problem_.most_tokens);
-    }
-  }
-
-  [[nodiscard]] cost_units fullness(shard_use use) const
-  {
-    if (by_tokens_) { return use.held; }
-    if (weight_ == 0) { return use.load; }
-    uint128 const of_tokens = (weight_ * static_cast<std::uint64_t>(use.held)) >> 20;
-    auto const capped = std::min(of_tokens, static_cast<uint128>(no_cost));
-    return std::max(use.load, static_cast<cost_units>(capped));
   }
 
   /// The number of levels where a sequence may go to none.
@@ -197,66 +169,6 @@ class shard_greedy {
         [this](std::size_t) { return order_; });
   }
 
-  void fill_level(shard_state& state, std::size_t level, std::span<std::uint32_t const> samples)
-  {
-    if (samples.empty()) { return; }
-    auto const groups = problem_.groups_of_level(level);
-    std::span<entry> const queue = queue_.first(groups.size());
-    bool one_class = true;
-    for (std::size_t at = 0; at < groups.size(); ++at) {
-      queue[at] = {fullness(use_of(state, groups[at])), groups[at]};
-      one_class = one_class && problem_.class_of[groups[at]] == problem_.class_of[groups[0]];
-    }
-    if (one_class) { std::make_heap(queue.begin(), queue.end(), is_behind); }
-    for (std::uint32_t const sample : samples) {
-      std::size_t at = 0;
-      if (!one_class || !fits(state, sample, queue[0].group)) {
-        at = first_finish(state, sample, queue);
-      }
-      if (at == queue.size()) {
-        left_over_[left_over_count_++] = sample;
-        continue;
-      }
-      std::uint32_t const group = queue[at].group;
-      state.insert(problem_, sample, group);
-      queue[at].fullness = fullness(use_of(state, group));
-      if (one_class && at == 0) { replace_front(queue, queue[0]); }
-      if (one_class && at > 0) { std::make_heap(queue.begin(), queue.end(), is_behind); }
-    }
-  }
-
-  [[nodiscard]] shard_use use_of(shard_state const& state, std::size_t group) const
-  {
-    return state.of_gpu[to_index(problem_.groups[group].first)];
-  }
-
-  [[nodiscard]] bool fits(shard_state const& state, std::size_t sample, std::size_t group) const
-  {
-    return problem_.time_in(sample, group) != no_cost &&
-           use_of(state, group).held <= problem_.most_tokens - problem_.share_in(sample, group);
-  }
-
-  /// The entry whose group ends first with the sequence, of those that have room.
-  [[nodiscard]] std::size_t first_finish(shard_state const& state, std::uint32_t sample,
-                                         std::span<entry const> queue) const
-  {
-    std::size_t best = queue.size();
-    entry least{no_cost, no_shard_group};
-    for (std::size_t at = 0; at < queue.size(); ++at) {
-      std::uint32_t const group = queue[at].group;
-      if (queue[at].fullness > least.fullness || !fits(state, sample, group)) { continue; }
-      shard_use after = use_of(state, group);
-      after.load += problem_.time_in(sample, group);
-      after.held += problem_.share_in(sample, group);
-      entry const there{fullness(after), group};
-      if (there < least) {
-        least = there;
-        best = at;
-      }
-    }
-    return best;
-  }
-
   /// Of the groups from `first` to before `end` that have room, the one whose fullest GPU is least
   /// full with the sequence.
   [[nodiscard]] std::optional<std::uint32_t> least_full_group(shard_state const& state,
@@ -272,8 +184,8 @@ class shard_greedy {
       if (time == no_cost) { continue; }
       shard_use const after{state.peak[group].load + time,
                             state.peak[group].held + problem_.share_in(sample, group)};
-      if (after.held > problem_.most_tokens || fullness(after) >= least) { continue; }
-      least = fullness(after);
+      if (after.held > problem_.most_tokens || fullness_(after) >= least) { continue; }
+      least = fullness_(after);
       best = static_cast<std::uint32_t>(group);
     }
     return best;
@@ -284,11 +196,10 @@ class shard_greedy {
   std::span<std::uint32_t> level_of_;
   std::span<std::size_t> offsets_;
   std::span<std::uint32_t> order_;
-  std::span<entry> queue_;
+  shard_queues queues_;
+  shard_fullness fullness_;
   std::span<std::uint32_t> left_over_;
   std::size_t left_over_count_ = 0;
-  uint128 weight_ = 0;
-  bool by_tokens_ = false;
 };
 
 }  // namespace ballast::inline v0::detail

@@ -10,6 +10,7 @@
 #include <ballast/sharding/detail/shard_greedy.hpp>
 #include <ballast/sharding/detail/shard_moves.hpp>
 #include <ballast/sharding/detail/shard_problem.hpp>
+#include <ballast/sharding/detail/shard_queues.hpp>
 #include <ballast/sharding/detail/shard_state.hpp>
 
 #include <algorithm>
@@ -35,6 +36,7 @@ class shard_search {
         state_(problem, scratch),
         greedy_(problem, scratch),
         moves_(problem, scratch),
+        both_(shard_fullness::of_both(problem, bound)),
         random_(0x5eed)
   {}
 
@@ -45,32 +47,41 @@ class shard_search {
     std::optional<std::uint32_t> stranded;
     std::uint64_t const all = budget.left();
     start_plainly(budget);
-    auto const start = [&](std::uint64_t steps, auto plan) {
-      if (has_plan_ && (most_ == bound_ || budget.left() < all / 4 + steps)) { return; }
+    // Returns whether `plan` found one.
+    auto const start = [&](auto plan) {
       state_.clear();
-      budget.spend(steps);
       if (auto const without = plan()) {
         stranded = without;
-        return;
+        return false;
       }
-      work_budget slice(all / 32);
+      work_budget slice(budget.left() < all / 4 ? 0 : all / 32);
       std::uint64_t const given = slice.left();
       cost_units const most = moves_.descend(state_, slice);
       budget.spend(given - slice.left());
       keep(most);
+      return true;
     };
-    std::size_t const groups = problem_.groups.size();
+    work_budget packing(packing_steps + 4 * all);
     auto const start_greedy = [&](shard_rule const& rule) {
-      start(greedy_steps * problem_.samples() + groups,
-            [&] { return greedy_.plan(state_, rule, bound_); });
+      return start([&] { return greedy_.plan(state_, rule, packing); });
     };
-    // A limit of 4 / share of the bound.
-    for (std::int64_t const share : std::array{8, 4, 16, 6, 32, 12, 64, 24, 128, 512}) {
-      start_greedy({.longest_time = scaled(share)});
+    bool const is_cheap = problem_.samples() <= 4096;
+    for (int const share : std::span(shares).first(is_cheap ? shares.size() : few_shares)) {
+      if (has_plan_ && most_ == bound_) { break; }
+      // By load alone; where memory is short or it costs little, by tokens too.
+      bool const is_planned = start_greedy({scaled(share), {}});
+      bool const may_help = is_cheap && both_.weight > 0;
+      if (may_help || !is_planned) { (void)start_greedy({scaled(share), both_}); }
     }
-    if (!has_plan_) { start_greedy({.longest_time = 0, .by_tokens = true}); }
+    for (int const share : {0, 50, 250, 1000}) {
+      if (!has_plan_) { (void)start_greedy({scaled(share), {.by_tokens = true}}); }
+    }
     for_each_degree([&](std::uint32_t degree) {
-      start(uniform_steps(), [&] { return greedy_.plan_uniform(state_, degree, bound_); });
+      work_budget& payer = has_plan_ ? budget : packing;
+      bool const is_too_much = payer.left() < (has_plan_ ? all / 4 : 0) + uniform_steps();
+      if (is_too_much || (has_plan_ && most_ == bound_)) { return; }
+      payer.spend(uniform_steps());
+      (void)start([&] { return greedy_.plan_uniform(state_, degree, both_); });
     });
     if (!has_plan_) { return stranded; }
     perturb(budget);
@@ -80,12 +91,18 @@ class shard_search {
   [[nodiscard]] std::span<std::uint32_t const> owner() const noexcept { return best_owner_; }
 
  private:
-  static constexpr std::uint64_t greedy_steps = 24;   ///< for a sequence
+  static constexpr std::uint64_t greedy_steps = 24;          ///< for a sequence
+  static constexpr std::uint64_t packing_steps = 1'000'000;  ///< for steps that hardly fit
+  /// Limits on the time of one sequence, in thousandths of the bound, for greedy plans.
+  static constexpr std::array shares = {500, 1000, 250, 750, 350, 150, 100, 50,
+                                        25,  8,    667, 333, 125, 167, 62};
+  static constexpr std::size_t few_shares = 10;       ///< of large steps
   static constexpr std::uint64_t in_turn_every = 16;  ///< improvements of a small step
 
-  [[nodiscard]] cost_units scaled(std::int64_t share) const
+  /// So many thousandths of the bound.
+  [[nodiscard]] cost_units scaled(int share) const
   {
-    return bound_ / share * 4 + bound_ % share * 4 / share;
+    return bound_ / 1000 * share + bound_ % 1000 * share / 1000;
   }
 
   [[nodiscard]] std::uint64_t uniform_steps() const
@@ -115,7 +132,7 @@ class shard_search {
     for_each_degree([&](std::uint32_t degree) {
       state_.clear();
       budget.spend(uniform_steps());
-      if (greedy_.plan_uniform(state_, degree, 0)) { return; }
+      if (greedy_.plan_uniform(state_, degree, {})) { return; }
       cost_units most = 0;
       for (shard_use const use : state_.of_gpu) { most = std::max(most, use.load); }
       if (most >= least) { return; }
@@ -183,13 +200,14 @@ class shard_search {
   {
     state_.clear();
     budget.spend(greedy_steps * problem_.samples() + problem_.groups.size());
-    auto const share = static_cast<std::int64_t>(2 + random_.below(30));
+    auto const part = static_cast<std::int64_t>(2 + random_.below(30));
+    cost_units const share = bound_ / part * 4 + bound_ % part * 4 / part;
     auto const at = static_cast<std::size_t>(random_.below(problem_.classes.size()));
     bool const is_uniform = random_.below(2) == 0 && uniform_steps() < budget.left() / 16;
     if (is_uniform) { budget.spend(uniform_steps()); }
-    auto const stranded =
-        is_uniform ? greedy_.plan_uniform(state_, problem_.classes[at].shape.gpus, bound_)
-                   : greedy_.plan(state_, {.longest_time = scaled(share)}, bound_);
+    auto const stranded = is_uniform
+                              ? greedy_.plan_uniform(state_, problem_.classes[at].shape.gpus, both_)
+                              : greedy_.plan(state_, {share, both_}, budget);
     if (stranded) {
       state_.assign(problem_, best_owner_);
       begin_from(most_);
@@ -257,6 +275,7 @@ class shard_search {
   shard_state state_;
   shard_greedy greedy_;
   shard_moves moves_;
+  shard_fullness both_;
   random_source random_;
   cost_units most_ = no_cost;       ///< of best_owner_
   cost_units from_most_ = no_cost;  ///< of from_owner_
