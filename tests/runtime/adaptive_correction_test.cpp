@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/report/slow_ranks.hpp>
 #include <ballast/runtime/online_scheduler.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +73,47 @@ TEST(AdaptiveCorrection, IsUsedAsDocumented)
   // [correction]
   EXPECT_EQ(correction.mode(), correction_mode::on);
   EXPECT_EQ(printed, "rank 9 takes 1.40 x as long as planned\n");
+}
+
+// Two ranks, a module and three samples, planned and measured as so long.
+ballast::result<void> finish_steps_of(adaptive_correction& correction, time_units longest)
+{
+  ballast::scheduled_step<1> step;
+  step.microbatches = 1;
+  step.makespan = longest;
+  step.uncorrected = longest;
+  step.corrected = true;
+  step.times.resize(2);
+  step.stages = {{0, 0, 1, 1}};
+  step.replicas = {2};
+  step.owner[0] = {ballast::bag_id{0}, ballast::bag_id{1}, ballast::bag_id{1}};
+  step.samples[0].collect(ballast::detail::span_of(step.owner[0]), 2);
+  step.predicted.assign(3, {ballast::stage_time{longest / 3, longest / 6}});
+  step.shapes = {{5}, {6}, {7}};
+  for (int count = 0; count < 20; ++count) {
+    auto done = correction.finish_step(step, longest, std::vector<time_units>{longest, 100});
+    if (!done) { return done; }
+  }
+  return {};
+}
+
+TEST(AdaptiveCorrection, TakesTimesWhoseSumsFitAndRefusesLongerOnes)  // Errors
+{
+  constexpr std::array<std::uint32_t, 2> modules{0, 0};
+  constexpr auto most = std::numeric_limits<time_units>::max();
+  time_units const longest = most / 32 / short_intervals.interval;
+  adaptive_correction correction(modules, short_intervals);
+  EXPECT_TRUE(finish_steps_of(correction, longest));
+  adaptive_correction again(modules, short_intervals);
+  EXPECT_TRUE(again.restore(correction.save()));
+  EXPECT_TRUE(finish_steps_of(again, longest));
+  for (time_units const longer : {longest + 1, most / 2, most}) {
+    std::string const before = correction.save();
+    auto const refused = finish_steps_of(correction, longer);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("sums of it may not fit 63 bits"));
+    EXPECT_EQ(correction.save(), before);
+  }
 }
 
 TEST(AdaptiveCorrection, TellsASlowRankFromASlowShape)

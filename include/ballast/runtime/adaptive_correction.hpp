@@ -3,10 +3,10 @@
 #define BALLAST_RUNTIME_ADAPTIVE_CORRECTION_HPP
 
 #include <ballast/core/contract.hpp>
-#include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/runtime/detail/check_times.hpp>
 #include <ballast/runtime/detail/measured_calls.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
 #include <ballast/runtime/detail/time_factors.hpp>
@@ -117,12 +117,15 @@ class adaptive_correction {
   ///             forward and backward, in the order in which they ran; 0 where it had none. Empty
   ///             where the step was not timed.
   /// Errors      out_of_range: there are other times, or time `position` is negative, or the step
-  ///             took no time above 0. Nothing changes then.
+  ///             took no time above 0, or a time, a plan or what was predicted of a call is so long
+  ///             that the sums of an interval would not fit 63 bits. Nothing changes then.
   template <std::size_t D>
   [[nodiscard]] result<void> finish_step(scheduled_step<D> const& step, time_units step_time,
                                          std::span<time_units const> measured)
   {
-    if (auto checked = check(step.ranks(), step.microbatches, step_time, measured); !checked) {
+    if (auto checked =
+            detail::check_times(step, rank_factors().size(), step_time, measured, longest_time());
+        !checked) {
       return checked;
     }
     if (mode_ == correction_mode::off) {
@@ -170,7 +173,7 @@ class adaptive_correction {
   ///             then.
   [[nodiscard]] result<void> restore(std::string_view text)
   {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    std::int64_t const most = longest_time() * options_.interval;
     adaptive_correction read = *this;
     detail::state_reader in(text);
     in.expect("adaptive_correction 1 mode");
@@ -193,37 +196,17 @@ class adaptive_correction {
       }
     }
     read.factors_.read(in);
-    read.calls_.read(in, rank_factors().size(), factors_.of_shapes().size());
+    read.calls_.read(in, rank_factors().size(), factors_.of_shapes().size(), longest_time());
     if (auto done = in.finish(); !done) { return done; }
     *this = std::move(read);
     return {};
   }
 
  private:
-  [[nodiscard]] result<void> check(std::size_t ranks, std::size_t microbatches,
-                                   time_units step_time, std::span<time_units const> measured) const
+  /// The longest of all times: factors go up to 16, and an interval has as many steps.
+  [[nodiscard]] time_units longest_time() const
   {
-    if (ranks != rank_factors().size()) {
-      return fail(error_code::out_of_range, 0, "a step of ", ranks,
-                  " ranks was given to a correction of ", rank_factors().size());
-    }
-    if (!measured.empty() && measured.size() != ranks * microbatches) {
-      return fail(error_code::out_of_range, measured.size(), measured.size(),
-                  " times were measured of ", ranks, " ranks with ", microbatches,
-                  " microbatches each; give one of each, or none");
-    }
-    for (std::size_t index = 0; index < measured.size(); ++index) {
-      if (measured[index] < 0) {
-        return fail(error_code::out_of_range, index, "rank ", index / microbatches, " measured ",
-                    measured[index], " for microbatch ", index % microbatches,
-                    "; give times from 0 on");
-      }
-    }
-    if (step_time <= 0) {
-      return fail(error_code::out_of_range, 0, "a step took ", step_time,
-                  "; give the time of the slowest rank");
-    }
-    return {};
+    return std::numeric_limits<time_units>::max() / 32 / options_.interval;
   }
 
   template <std::size_t D>
@@ -231,17 +214,11 @@ class adaptive_correction {
   {
     for (std::size_t index = 0; index < measured.size(); ++index) {
       if (measured[index] == 0) { continue; }
-      std::size_t const rank = index / step.microbatches;
-      auto const& [module, of_group, layers, of_layers] = step.stages[rank % step.stages.size()];
-      std::size_t const group = rank / step.stages.size();
-      std::size_t const replica = group * (step.replicas[module] / step.pipelines()) + of_group;
-      calls_.begin_call(rank, measured[index]);
-      for (sample_id const sample : step.microbatch(module, replica, index % step.microbatches)) {
-        auto const [forward, backward] = step.predicted[to_index(sample)][module];
-        uint128 const work = static_cast<uint128>(forward + backward) * layers;
-        calls_.add_part(factors_.shape(rank, step.shapes[to_index(sample)][module]),
-                        static_cast<time_units>(work / of_layers));
-      }
+      calls_.begin_call(index / step.microbatches, measured[index]);
+      detail::for_each_part(step, index, [&](std::uint32_t bucket, uint128 predicted) {
+        calls_.add_part(factors_.shape(index / step.microbatches, bucket),
+                        static_cast<time_units>(predicted));
+      });
       calls_.end_call();
     }
   }

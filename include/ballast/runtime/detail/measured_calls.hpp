@@ -99,8 +99,8 @@ class measured_calls {
     }
   }
 
-  /// Reads what write() wrote, of so many ranks and shapes.
-  void read(state_reader& in, std::size_t ranks, std::size_t shapes)
+  /// Reads what write() wrote, of so many ranks and shapes and of times up to `longest`.
+  void read(state_reader& in, std::size_t ranks, std::size_t shapes, time_units longest)
   {
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     constexpr std::int64_t most_calls = std::numeric_limits<std::uint32_t>::max();
@@ -111,9 +111,12 @@ class measured_calls {
     in.expect("calls");
     for (std::int64_t left = in.number(old_calls, most_calls); left > 0 && !in.failed(); --left) {
       auto const rank = in.number(0, static_cast<std::int64_t>(ranks) - 1);
-      auto const measured = in.number(1, most);
-      calls_.push_back({static_cast<std::uint32_t>(rank), measured, in.number(1, most)});
+      auto const measured = in.number(1, longest);
+      calls_.push_back({static_cast<std::uint32_t>(rank), measured, in.number(1, longest)});
     }
+    std::vector<time_units> left_of(calls_.size());  // that parts of a call have to add up to
+    std::transform(calls_.begin(), calls_.end(), left_of.begin(),
+                   [](measured_call const& each) { return each.predicted; });
     in.expect("parts");
     for (std::int64_t left = in.number(old_parts, most); left > 0 && !in.failed(); --left) {
       // A part of the present interval cannot be one of a call of the last one.
@@ -121,8 +124,12 @@ class measured_calls {
       auto const past = is_old ? old_calls : static_cast<std::int64_t>(calls_.size());
       auto const of_call = in.number(is_old ? 0 : old_calls, past - 1);
       auto const shape = in.number(0, static_cast<std::int64_t>(shapes) - 1);
-      parts_.push_back({static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape),
-                        in.number(0, most)});
+      if (in.failed()) { break; }
+      time_units& rest = left_of[static_cast<std::size_t>(of_call)];
+      auto const predicted = in.number(0, rest);
+      rest -= predicted;
+      parts_.push_back(
+          {static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape), predicted});
     }
     old_calls_ = static_cast<std::size_t>(old_calls);
     old_parts_ = static_cast<std::size_t>(old_parts);
