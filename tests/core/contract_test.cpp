@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -75,6 +79,40 @@ TEST(ExpectsDeathTest, CutsOffWhatIsTooLong)
 {
   std::string const name(400, 'a');
   EXPECT_DEATH(BALLAST_EXPECTS(false, "x", name.c_str(), name.c_str(), 7), "xa{510}\n");
+}
+
+// [handler]
+void log_and_end(ballast::broken_precondition const& broken)
+{
+  std::fprintf(stderr, "my trainer: %s (%s:%d)\n", broken.sentence, broken.file, broken.line);
+  std::_Exit(3);
+}
+// [handler]
+
+TEST(ExpectsDeathTest, CallsTheHandlerThatATrainerSets)
+{
+  auto const break_under = [](ballast::precondition_handler handler) {
+    ballast::set_precondition_handler(handler);
+    (void)third(-7, shelf{1});
+  };
+  EXPECT_EXIT(break_under(log_and_end), testing::ExitedWithCode(3),
+              "^my trainer: shelf 1 has -7 books, which is no multiple of three "
+              "\\(.*contract_test.cpp:[0-9]+\\)\n$");
+  // One that returns, throws, or breaks a precondition itself does not go on.
+  using ballast::broken_precondition;
+  EXPECT_EXIT(break_under([](broken_precondition const&) {}), testing::KilledBySignal(SIGABRT), "");
+  EXPECT_DEATH(break_under([](broken_precondition const&) { throw 7; }), "terminate|abort");
+  EXPECT_DEATH(break_under([](broken_precondition const&) { (void)half(3); }),
+               "ballast: the caller broke a precondition: even % 2 == 0");
+  EXPECT_EXIT(std::thread([&] { break_under(log_and_end); }).join(), testing::ExitedWithCode(3),
+              "shelf 1 has -7");
+}
+
+TEST(Expects, ReturnsTheHandlerBefore)
+{
+  EXPECT_EQ(ballast::set_precondition_handler(log_and_end), nullptr);
+  EXPECT_EQ(ballast::set_precondition_handler(nullptr), &log_and_end);
+  EXPECT_DEATH((void)half(3), "the caller broke a precondition: even % 2 == 0");
 }
 
 #ifdef BALLAST_AUDIT_ENABLED

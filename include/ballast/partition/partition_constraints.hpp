@@ -24,6 +24,9 @@ concept sample_key_reference =
     (std::integral<std::remove_cvref_t<T>> || std::is_enum_v<std::remove_cvref_t<T>>) &&
     sizeof(T) <= sizeof(std::int64_t);
 
+template <class>
+inline constexpr bool never = false;
+
 }  // namespace detail
 
 /// One key per sample, read where they are: in a vector, span or other array of integers or
@@ -44,6 +47,14 @@ class sample_keys {
         size_(std::size(keys)),
         read_(&read<std::remove_cvref_t<decltype(*std::data(keys))>>)
   {}
+
+  template <class Array>
+  sample_keys(Array const&) noexcept  // else a compiler lists constructors
+  {
+    static_assert(detail::never<Array>,
+                  "constraints.together takes an array of integers or identifiers, one for each "
+                  "sample, of which equal ones stay together; number other keys");
+  }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -69,6 +80,33 @@ class sample_keys {
   void (*read_)(void const*, std::span<std::int64_t>) noexcept = nullptr;
 };
 
+/// One value per sample, of rank_id or of std::int64_t, read where they are: a span that says what
+/// is wrong with an array of other values.
+///
+/// Expects     the array outlives the view.
+template <class Value>
+class sample_values : public std::span<Value const> {
+ public:
+  sample_values() noexcept = default;
+
+  template <class Array>
+    requires std::convertible_to<Array const&, std::span<Value const>>
+  sample_values(Array const& values) noexcept
+      : std::span<Value const>(values)  // implicit: {.home = ranks}
+  {}
+
+  template <class Array>
+  sample_values(Array const&) noexcept
+  {
+    static_assert(!std::is_enum_v<Value> || detail::never<Array>,
+                  "constraints.home takes an array of rank_id, one for each sample; make them of "
+                  "integers with to_id<rank_id>");
+    static_assert(std::is_enum_v<Value> || detail::never<Array>,
+                  "constraints.weights takes an array of std::int64_t, one for each sample; round "
+                  "other numbers in one way on all ranks");
+  }
+};
+
 /// What a plan has to keep to besides lengths, and where samples are now: all of it optional.
 ///
 ///     partition(lengths, bags, policy, cost, length, {.together = prompts, .home = ranks})
@@ -78,12 +116,12 @@ struct partition_constraints {
   /// Samples with the same key stay in one bag, as the answers to one prompt.
   sample_keys together = {};
   /// The rank that holds each sample now, for policies that avoid movement and for plan.moved.
-  std::span<rank_id const> home = {};
+  sample_values<rank_id> home = {};
   /// A bag of G GPUs gets at most G times this weight: what its memory holds. The plan of a policy
   /// that ignores weights is refused where it is above; `capped` makes every policy keep to it.
   std::int64_t most_per_gpu = no_limit;
   /// What counts against most_per_gpu, and only with it. Empty: the lengths.
-  std::span<std::int64_t const> weights = {};
+  sample_values<std::int64_t> weights = {};
 
   static constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 };
