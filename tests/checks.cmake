@@ -38,7 +38,7 @@ if(BALLAST_CLANGXX)
   file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
   list(FILTER examples INCLUDE REGEX "/examples/${not_sanitized}")
   add_test(NAME alone_examples
-    COMMAND ${BALLAST_CLANGXX} -std=c++20 -fsyntax-only
+    COMMAND ${BALLAST_CLANGXX} -std=c++20 -fsyntax-only ${ballast_user_warnings}
       "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
       "-D$<JOIN:$<TARGET_PROPERTY:headers,COMPILE_DEFINITIONS>,;-D>" ${examples}
     COMMAND_EXPAND_LISTS)

@@ -18,6 +18,23 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
+/// Threads that are waited for at the end, as std::jthread does, which libc++ 19 lacks.
+struct joined_threads {
+  std::vector<std::thread> all = {};
+
+  joined_threads() = default;
+  joined_threads(joined_threads const&) = delete;
+  joined_threads& operator=(joined_threads const&) = delete;
+  ~joined_threads()
+  {
+    for (std::thread& each : all) { each.join(); }
+  }
+};
+
+}  // namespace detail
+
 /// Runs a whole job in one process: calls f on one thread per rank, each with its communicator, and
 /// returns when all have returned.
 ///
@@ -55,12 +72,12 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
     }
   };
   {
-    std::vector<std::jthread> threads;
+    detail::joined_threads threads;
     // Declared after threads, so destroyed before them: if a thread cannot be started, the others
     // find that ranks have left, and can be joined.
     auto communicators = thread_communicator::make(ranks, deadline);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back(run, rank, std::move(communicators[rank]));
+      threads.all.emplace_back(run, rank, std::move(communicators[rank]));
     }
   }
   if (first_thrown) { std::rethrow_exception(first_thrown); }

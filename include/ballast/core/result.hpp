@@ -5,10 +5,12 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/ids.hpp>
 
-#if !__has_include(<tl/expected.hpp>)
-#error "ballast needs tl/expected.hpp, one header (Debian: libexpected-dev): add its folder with -I"
-#endif
+#if __has_include(<tl/expected.hpp>)
 #include <tl/expected.hpp>
+#else
+#error "ballast needs tl/expected.hpp, one header (Debian: libexpected-dev): add its folder with -I"
+#include <tl_expected_is_missing>  // stops g++, which goes on after #error
+#endif
 
 #include <cstddef>
 #include <exception>

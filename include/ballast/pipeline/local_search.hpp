@@ -66,7 +66,7 @@ inline void rise_and_fall(std::span<microbatch_id const> ascending, std::span<mi
     auto const b = problem.times[to_id<microbatch_id>(second)];
     for (std::size_t first = 0; first < second; ++first) {
       auto const a = problem.times[to_id<microbatch_id>(first)];
-      unranked += nowhere_longer(a, b) || nowhere_longer(b, a) ? 0 : 1;
+      unranked += nowhere_longer(a, b) || nowhere_longer(b, a) ? 0U : 1U;
     }
   }
   return count < 2 || unranked * 4 <= count * (count - 1) / 2;

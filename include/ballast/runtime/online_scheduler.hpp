@@ -111,7 +111,7 @@ class online_scheduler {
       return fail(error_code::wrong_order, 0,
                   "no step was submitted; submit the sizes of one before its plan is taken");
     }
-    waited_ += thread_.wait() ? 1 : 0;
+    waited_ += thread_.wait() ? 1U : 0U;
     submitted_ = false;
     ++taken_;
     if (auto const thrown = thread_.thrown()) { return what_was_thrown(thrown); }

@@ -137,7 +137,7 @@ class orchestrator {
     }
     is_planned_ = false;
     submitted_ = false;
-    waited_ += thread_.wait() ? 1 : 0;
+    waited_ += thread_.wait() ? 1U : 0U;
     if (auto const thrown = thread_.thrown()) { std::rethrow_exception(thrown); }
     if (!made_) { return made_; }
     present_ = 1 - present_;

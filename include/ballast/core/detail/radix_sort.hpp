@@ -35,7 +35,8 @@ template <int Digits, class KeyOf>
   std::size_t const digit_values = std::size_t{1} << digit_bits;
   std::uint64_t const mask = digit_values - 1;
 
-  std::array<std::array<std::uint32_t, std::size_t{1} << most_digit_bits>, Digits> counts;
+  std::array<std::array<std::uint32_t, std::size_t{1} << most_digit_bits>, std::size_t{Digits}>
+      counts;
   for (auto& of_digit : counts) { std::fill_n(of_digit.begin(), digit_values, 0U); }
   for (std::uint64_t const word : words) {
     std::uint64_t key = key_of(word);

@@ -18,7 +18,7 @@ void replace_front(Heap heap, typename Heap::value_type item) noexcept
 {
   std::size_t hole = 0;
   for (std::size_t child = 1; child + 1 < heap.size(); child = 2 * hole + 1) {
-    child += heap[child + 1] < heap[child] ? 1 : 0;
+    child += heap[child + 1] < heap[child] ? 1U : 0U;
     heap[hole] = heap[child];
     hole = child;
   }

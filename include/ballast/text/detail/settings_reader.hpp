@@ -5,6 +5,7 @@
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/text/decimal.hpp>
+#include <ballast/text/detail/nearest_double.hpp>
 #include <ballast/text/detail/policy_expression.hpp>
 #include <ballast/text/detail/text_error.hpp>
 #include <ballast/text/excerpt.hpp>
@@ -86,7 +87,7 @@ class settings_reader {
   {
     auto const* const written = find(key);
     if (written == nullptr) { return; }
-    auto const value = whole_text_as<double>(written->value);
+    auto const value = nearest_double(written->value);
     if (!value) { return refuse_value(*written, "a decimal number such as 0.405"); }
     target = *value;
   }
@@ -187,7 +188,7 @@ class settings_reader {
  private:
   using setting = policy_expression::setting;
 
-  template <class Number>
+  template <std::integral Number>
   [[nodiscard]] static std::optional<Number> whole_text_as(std::string_view text)
   {
     Number number{};

@@ -46,7 +46,7 @@ class relief_search {
   {
     std::size_t count = 0;
     for (auto each = bags.first_of(bag); each != limited_bags::none; each = bags[each].next) {
-      count += bags[each].cost > 0 ? 1 : 0;
+      count += bags[each].cost > 0 ? 1U : 0U;
     }
     held_ = scratch.take<candidate>(count);
     looked_at_ = count;

@@ -183,7 +183,7 @@ class pattern_bins {
     auto const& order = problem_.heaviest_first;
     std::size_t kinds = 0;
     for (std::size_t place = 1; place < order.size() && kinds <= most_kinds; ++place) {
-      kinds += order[place].cost != order[place - 1].cost ? 1 : 0;
+      kinds += order[place].cost != order[place - 1].cost ? 1U : 0U;
     }
     auto const most = static_cast<std::int64_t>(
         std::clamp(std::bit_ceil(8 * order.size()), least_capacity, most_capacity));
