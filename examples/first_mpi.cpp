@@ -37,6 +37,8 @@ result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> con
   });
 }
 
+constexpr std::chrono::milliseconds deadline = std::chrono::seconds(2);
+
 // After a failure no rank calls MPI_Finalize, and one alone calls MPI_Abort: mpirun itself may hang
 // or crash otherwise. It is the first rank that the error does not name; the others abort only if
 // that one does not.
@@ -45,15 +47,16 @@ result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> con
   std::fprintf(stderr, "%s: %s\n", name_of(why.code), why.message.c_str());
   std::size_t first = 0;
   while (std::ranges::count(why.ranks, to_id<rank_id>(first)) > 0) { ++first; }
-  bool const is_first = to_index(self) == first;
-  std::this_thread::sleep_for(std::chrono::seconds(is_first ? 5 : 60));  // others print theirs
+  bool const is_cause = std::ranges::count(why.ranks, self) > 0;  // others learn that later
+  int const halves = to_index(self) == first ? 1 : is_cause ? 4 : 2;
+  std::this_thread::sleep_for(halves * deadline / 2);  // others print theirs
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }
 
 void train(rank_id self, std::vector<tokens> const& read, std::chrono::seconds late)
 try {
-  auto comm = mpi_communicator::over(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(2)});
+  auto comm = mpi_communicator::over(MPI_COMM_WORLD, {.deadline = deadline});
   std::this_thread::sleep_for(late);
   auto const step =
       comm ? tokens_to_compute(*comm, read) : result<tokens>(tl::unexpected(comm.error()));

@@ -80,6 +80,9 @@ RC_GTEST_PROP(CheckWord, BetraysEverySingleDifference, (std::uint64_t seed))  //
       other = agreed;
       other.common[rank].root = to_id<rank_id>((to_index(call.root) + 1) % ranks);
       RC_ASSERT(other.sum() != 0U);
+      other = agreed;
+      other.common[rank].content += 1 + random.below(100);
+      RC_ASSERT(other.sum() != 0U);
     }
     for (std::size_t peer = 0; peer < ranks && !agreed.sent.empty(); ++peer) {
       calls other = agreed;
@@ -119,7 +122,7 @@ TEST(CheckWord, IsTheSameInEveryBuild)
   std::vector<std::size_t> const sent{3, 0};
   std::vector<std::size_t> const received{3, 7};
   EXPECT_EQ(check_word(rank_id{1}, 2, {collective::all_to_all_v}, sent, received),
-            0x8fffff6b283b0397U);
+            0x9ab97994d99a1e08U);
 }
 
 TEST(CheckWordDeathTest, RefusesARankBeyondTheGroup)

@@ -64,10 +64,24 @@ TEST(CommFailure, NamesThePeerWhoseMessageDiffers)
             (error{error_code::mismatch,
                    0,
                    "receive: this rank has a message of 10 bytes, and rank 4 one of 12; make both "
-                   "ranks plan from the same gathered lengths and settings",
+                   "ranks plan from the same gathered lengths and settings, and give arrays of the "
+                   "same types and widths",
                    {rank_id{4}}}));
-  EXPECT_THAT(comm_failure::different_message("receive", rank_id{4}, 10, {}).value().message,
-              testing::HasSubstr("10 bytes, and rank 4 one of more; make"));
+}
+
+TEST(CommFailure, AdvisesByWhatDiffers)
+{
+  EXPECT_EQ(comm_failure::different_content("all_to_all_v", true, {rank_id{1}}).value().message,
+            "all_to_all_v: ranks disagree on the number of arrays, the type of their elements or "
+            "their width (rank 1 differs from the others); nothing was sent. Make every rank give "
+            "arrays of the same types and widths");
+  EXPECT_EQ(
+      comm_failure::different_content("finish", false, {rank_id{1}}, "all is lost").value().message,
+      "finish: ranks disagree on the plan or its direction (rank 1 differs from the others); "
+      "all is lost. Make every rank plan from the same gathered lengths and settings");
+  EXPECT_EQ(comm_failure::different_options("over", "verify", {rank_id{0}}).value().message,
+            "over: ranks disagree on the option verify (rank 0 differs from the others); nothing "
+            "was sent. Make every rank give the same options");
 }
 
 TEST(CommFailure, SaysWhoLeft)

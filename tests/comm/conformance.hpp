@@ -6,6 +6,7 @@
 #include "traffic.hpp"  // defines: ballast_test::{traffic, random_traffic, message}
 
 #include <gtest/gtest.h>
+#include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
@@ -20,6 +21,7 @@
 #include <optional>
 #include <ostream>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -80,6 +82,7 @@ struct conformance {
             {"DifferentAllGatherSizes", different_all_gather_sizes},
             {"DifferentBroadcastRoots", different_broadcast_roots},
             {"DifferentBroadcastSizes", different_broadcast_sizes},
+            {"DifferentContents", different_contents},
             {"DifferentCounts", different_counts},
             {"CountAgainstZero", count_against_zero},
             {"CountAgainstItself", count_against_itself},
@@ -546,6 +549,35 @@ struct conformance {
       expect_pairs_named(comm, bytes, {{from, (from + 1) % size}});
       expect_pairs_named(comm, bytes, {{(from + 1) % size, from}});
     }
+  }
+
+  // Ranks 1 and 4 give another word, of the plan or of the arrays; messages have the same sizes.
+  static void different_contents(C& comm)
+  {
+    std::size_t const size = comm.size();
+    std::vector<std::size_t> const counts(size, 3);
+    Buffer send(3 * size), receive(3 * size);
+    std::vector<ballast::rank_id> differing;
+    for (std::size_t const rank : {1U, 4U}) {
+      if (rank < size) { differing.push_back(ballast::to_id<ballast::rank_id>(rank)); }
+    }
+    for (bool const in_arrays : {false, true}) {
+      std::uint64_t const usual = ballast::content_word(5, 6);
+      std::uint64_t const other =
+          in_arrays ? ballast::content_word(5, 7) : ballast::content_word(4, 6);
+      bool const differs = std::ranges::count(differing, comm.rank()) > 0;
+      std::ranges::fill(receive, untouched);
+      auto const done =
+          complete(comm, comm.all_to_all_v(send, counts, receive, counts, differs ? other : usual));
+      EXPECT_EQ(done.has_value(), differing.empty());
+      if (done) { continue; }
+      EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+      EXPECT_EQ(done.error().ranks, differing) << done.error().message;
+      EXPECT_EQ(done.error().message.find("arrays") != std::string::npos, in_arrays)
+          << done.error().message;
+      expect_untouched(receive);
+    }
+    expect_done(comm, comm.all_to_all_v(send, counts, receive, counts, 9));
   }
 
   static void different_counts(C& comm)

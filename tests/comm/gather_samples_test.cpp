@@ -115,6 +115,21 @@ TEST(GatherSamples, WithDifferentNumbersOfSamplesIsAMismatch)
   EXPECT_EQ(told[1].error().code, ballast::error_code::mismatch);
 }
 
+// Messages have the same size all the same.
+TEST(GatherSamples, OfDifferentTypesIsAMismatch)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    gathered_samples<std::int32_t> small;
+    gathered_samples<std::int64_t> large;
+    auto const done = comm.rank() == rank_id{1}
+                          ? ballast::gather_samples_into(small, comm, std::array{1, 2}, 16)
+                          : ballast::gather_samples_into(large, comm, {}, 8);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+    EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
+  });
+}
+
 TEST(GatherSamples, AllocatesNothingInTheSteadyState)
 {
   auto comms = thread_communicator::make(1);

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <ostream>
 #include <span>
 #include <thread>
@@ -54,12 +55,13 @@ struct transfer_checks {
   {
     return {{"SenderLeavesWhileTheReceiverSleeps", sender_leaves},
             {"BesideCollectives", beside_collectives},
+            {"WhileTheReceiverIsInACollective", while_in_a_collective},
             {"Cancelled", cancelled}};
   }
 
   static std::vector<check> mismatch_checks()
   {
-    return {{"DifferentMessages", different_messages}};
+    return {{"DifferentMessages", different_messages}, {"LongerMessages", longer_messages}};
   }
 
   static std::vector<check> steady_state_checks()
@@ -293,6 +295,28 @@ struct transfer_checks {
     expect_done(comm.wait_for(sent));
   }
 
+  // The sender waits for a receiver that has begun to receive, and waits in a part of the group.
+  static void while_in_a_collective(C& comm)
+  {
+    std::size_t const self = index_of(comm);
+    std::size_t const peer = self ^ 1U;
+    auto part = comm.split(0);
+    EXPECT_TRUE(part);
+    if (!part) { return; }
+    Buffer bytes(3'000'000);
+    ballast::transfer_id received{};
+    if (peer < comm.size() && self % 2 == 0) {
+      message{7, self, peer}.write(bytes);
+      expect_done(comm.wait_for(begun(comm.send(bytes, id_of(peer)))));
+    } else if (self % 2 == 1) {
+      received = begun(comm.receive(bytes, id_of(peer)));
+    }
+    expect_done(part->barrier());
+    if (self % 2 == 0) { return; }
+    expect_done(comm.wait_for(received));
+    expect_message({7, peer, self}, bytes);
+  }
+
   // A receive for which no send comes; the next message is for the next receive.
   static void cancelled(C& comm)
   {
@@ -335,6 +359,37 @@ struct transfer_checks {
       expect_done(comm.start());
       expect_done(comm.wait_for(well));
       expect_done(comm.wait_for(again));
+    }
+  }
+
+  // Nothing is written past the end of an array, and the next message is the next receive's.
+  static void longer_messages(C& comm)
+  {
+    std::size_t const self = index_of(comm);
+    std::size_t const peer = self ^ 1U;
+    if (peer >= comm.size()) { return; }
+    constexpr std::byte guard{0xa5};
+    for (std::size_t const sent : {1U, 2U, 100U, 4'096U, 5'000U, 70'000U, 1'048'576U}) {
+      for (std::size_t const expected : {sent - 1, sent / 2, std::size_t{0}}) {
+        Buffer out(sent), in(sent), next(sent), following(sent);
+        message{11, self, peer}.write(out);
+        message{12, self, peer}.write(next);
+        std::fill(in.begin(), in.end(), guard);
+        auto const longer = begun(comm.send(out, id_of(peer)));
+        auto const well = begun(comm.send(next, id_of(peer)));
+        auto const received = begun(comm.receive(std::span(in).first(expected), id_of(peer)));
+        auto const then = begun(comm.receive(following, id_of(peer)));
+        expect_done(comm.start());
+        auto const done = comm.wait_for(received);
+        EXPECT_EQ(done.has_value() ? ballast::error_code{} : done.error().code,
+                  ballast::error_code::mismatch);
+        expect_done(comm.wait_for(then));
+        expect_message({12, peer, self}, following);
+        (void)comm.wait_for(longer);
+        expect_done(comm.wait_for(well));
+        auto const past = std::span(in).subspan(expected);
+        EXPECT_EQ(std::count(past.begin(), past.end(), guard), std::ssize(past)) << sent;
+      }
     }
   }
 

@@ -70,6 +70,29 @@ TEST(MpiGroup, ComparesWhatMustBeComparedEvenIfToldNotTo)
   EXPECT_TRUE(group->run({collective::broadcast, bytes, {}}, {}, {}, nothing));
 }
 
+TEST(MpiGroup, IsMadeOfRanksWithTheSameOptions)  // Ensures (5)
+{
+  if (world_size() < 2) { return; }
+  ballast::mpi_communicator_options const usual{.deadline = std::chrono::seconds(20)};
+  auto verify = usual;
+  verify.verify = false;
+  auto deadline = usual;
+  deadline.deadline += std::chrono::milliseconds(1);
+  auto largest = usual;
+  largest.largest_message = 1;  // less than a word that ranks compare
+  for (auto const& [name, other] :
+       {std::pair("verify", verify), {"deadline", deadline}, {"largest_message", largest}}) {
+    bool const differs = world_rank() == 1 || world_rank() == 3;
+    auto const made = mpi_group::over(MPI_COMM_WORLD, differs ? other : usual);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, error_code::mismatch);
+    EXPECT_EQ(made.error().ranks.front(), rank_id{1});
+    EXPECT_NE(made.error().message.find(std::string("the option ") + name), std::string::npos)
+        << made.error().message;
+    EXPECT_TRUE(world());
+  }
+}
+
 TEST(MpiGroup, GivesItsFirstFailureEverAfter)  // Ensures (2)
 {
   auto const group = world();

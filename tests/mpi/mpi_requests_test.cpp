@@ -317,6 +317,32 @@ TEST_F(MpiRequests, DoNotCountTheTimeInWhichTheProcessIsStopped)
   requests.stop_listening();
 }
 
+// A process that is stopped now and then has its deadline all the same: its absence does not count,
+// but what it waited before does. Another one stops it at most twenty times, for 14 s in all.
+TEST_F(MpiRequests, ReachTheDeadlineOfAProcessThatIsStoppedNowAndThen)
+{
+  if (size_ < 2) { return; }
+  auto const processes = world_processes();
+  auto requests = listening(1s);
+  ballast_test::shared_flag over;
+  int unsent = -1;
+  if (self_ == 0) {
+    receive(requests, unsent, 1);
+    EXPECT_FALSE(requests.wait("interrupted"));
+    over.raise();
+  } else if (self_ == 1) {
+    int stops = 0;
+    while (stops < 20 && !over.wait(400ms)) {
+      ++stops;
+      kill(processes[0], SIGSTOP);
+      std::this_thread::sleep_for(300ms);
+      kill(processes[0], SIGCONT);
+    }
+    EXPECT_LT(stops, 20);
+  }
+  world_barrier();
+}
+
 TEST_F(MpiRequests, ReportTheFirstThatMpiRefuses)
 {
   auto requests = listening(20s);

@@ -88,10 +88,9 @@ TEST(MpiTransfersThatDiffer, AreFoundWhereAllPartsAreFull)
   struct sizes {
     std::size_t sent;
     std::size_t expected;
-    std::size_t left;  // what later receives find of the message
   };
-  for (auto const [sent, expected, left] :
-       {sizes{1000, 2000, 0}, {0, 1000, 0}, {2000, 1000, 0}, {3000, 1000, 1000}, {1000, 0, 0}}) {
+  for (auto const [sent, expected] :
+       {sizes{1000, 2000}, {0, 1000}, {2000, 1000}, {3000, 1000}, {1000, 0}}) {
     SCOPED_TRACE(testing::Message() << sent << " bytes, expected " << expected);
     std::vector<std::byte> array(comm.rank() == rank_id{1} ? sent : expected);
     if (comm.rank() == rank_id{1}) {
@@ -102,12 +101,6 @@ TEST(MpiTransfersThatDiffer, AreFoundWhereAllPartsAreFull)
       expect_difference(comm, array);
     }
     EXPECT_TRUE(comm.barrier());
-    if (comm.rank() == rank_id{0} && sent > expected) {
-      array.resize(left);
-      auto const id = comm.receive(array, rank_id{1});
-      ASSERT_TRUE(id);
-      EXPECT_TRUE(comm.wait_for(*id));
-    }
   }
   EXPECT_TRUE(comm.barrier());
 }

@@ -213,6 +213,24 @@ TEST(AllGatherDispatch, AllocatesNothingInTheSteadyState)  // Ensures (2)
       patience);
 }
 
+// Padded, both take as many bytes.
+TEST(AllGatherDispatch, TellsAllRanksOfOtherElements)  // Errors
+{
+  auto const where = ballast::place(std::array<tokens, 1>{1}, std::array{rank_id{0}}, 3);
+  auto const there = ballast::place(std::array<tokens, 1>{1}, std::array{rank_id{2}}, 3);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto const dispatch = [&](auto element) {
+      std::vector from(static_cast<std::size_t>(where.rows(comm.rank())), element);
+      std::vector to(static_cast<std::size_t>(there.rows(comm.rank())), element);
+      return ballast::all_gather_dispatch(comm, where, there, ballast::rows_of(from, to));
+    };
+    auto const done = comm.rank() == rank_id{1} ? dispatch(1.0F) : dispatch(1.0);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+    EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}});
+  });
+}
+
 TEST(AllGatherDispatch, PassesOnTheErrorOfItsCommunicator)  // Errors
 {
   std::array<tokens, 1> const lengths{4};

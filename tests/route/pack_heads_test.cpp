@@ -48,7 +48,7 @@ void exchange(bag_case const& bag, bool to_heads, ArraysOf arrays_of)
       return ballast::message_bytes(plan, to_heads ? gpu : peer, to_heads ? peer : gpu, arrays);
     });
     sent[gpu].assign(sent_at[gpu].back(), std::byte{0xee});
-    (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, sent[gpu]);
+    (to_heads ? ballast::pack_to_heads : ballast::pack_to_tokens)(plan, gpu, arrays, sent[gpu], 0);
   }
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     byte_list received;
@@ -58,7 +58,8 @@ void exchange(bag_case const& bag, bool to_heads, ArraysOf arrays_of)
       received.insert(received.end(), first, last);
     }
     auto const arrays = arrays_of(gpu);
-    (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, received);
+    (to_heads ? ballast::unpack_to_heads : ballast::unpack_to_tokens)(plan, gpu, arrays, received,
+                                                                      0);
   }
 }
 

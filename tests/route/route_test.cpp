@@ -21,6 +21,7 @@
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace {
@@ -379,6 +380,42 @@ struct failing_mover {
     return ballast::fail(ballast::error_code::transport, fails_at, "broken");
   }
 };
+
+// What rank 1 of three does otherwise hides behind equal sizes of messages; all ranks are told.
+TEST(Route, OfOtherArraysOrPlansIsAMismatchOnEveryRank)
+{
+  std::array<tokens, 2> const lengths{2, 2};
+  auto const read = ballast::place(lengths, std::array{rank_id{0}, rank_id{0}}, 3);
+  auto const computed = ballast::place(lengths, std::array{rank_id{0}, rank_id{1}}, 3);
+  auto const other = ballast::place(lengths, std::array{rank_id{1}, rank_id{0}}, 3);
+  enum class odd { element, width, number, plan };
+  for (odd const what : {odd::element, odd::width, odd::number, odd::plan}) {
+    ballast::run_ranks(3, [&](thread_communicator& comm) {
+      bool const differs = comm.rank() == rank_id{1};
+      auto const plan =
+          ballast::plan_route(read, differs && what == odd::plan ? other : computed, comm.rank());
+      ballast::workspace memory;
+      std::vector<double> x(static_cast<std::size_t>(plan.rows_before), 1.0);
+      std::vector<double> y(static_cast<std::size_t>(plan.rows_after), 2.0);
+      std::vector<float> narrow(4 * x.size()), narrow_there(4 * y.size());
+      auto const rows = [&](std::size_t first, std::size_t width) {
+        return rows_of(std::span(narrow).subspan(first * x.size(), width * x.size()),
+                       std::span(narrow_there).subspan(first * y.size(), width * y.size()), width);
+      };
+      auto const done = !differs || what == odd::plan ? route(comm, plan, memory, rows_of(x, y))
+                        : what == odd::element        ? route(comm, plan, memory, rows(0, 2))
+                        : what == odd::width          ? route(comm, plan, memory, rows(0, 1))
+                                             : route(comm, plan, memory, rows(0, 1), rows(1, 1));
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+      EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
+      bool const in_arrays = done.error().message.find("give arrays") != std::string::npos;
+      EXPECT_EQ(in_arrays, what != odd::plan) << done.error().message;
+      EXPECT_THAT(y, testing::Each(2.0));
+      EXPECT_TRUE(comm.barrier());
+    });
+  }
+}
 
 TEST(Route, EndsWithTheFirstFailureOfItsMover)
 {

@@ -386,8 +386,29 @@ TEST(ShardedExchange, TellsOfUnequalPlans)
   }
 }
 
-/// Rank 0 of two, alone: its transfers arrive at once, and one may throw, fail or refuse to be
-/// cancelled.
+// One rank has elements of half the width, twice as many.
+TEST(ShardedExchange, TellsOfOtherElements)  // Ensures (5)
+{
+  ballast::random_source random(4);
+  ballast::device_groups const all(ballast::node_sizes::equal(1, 2), 2);
+  sharded_case const step(all, {8}, {*all.group_of(rank_id{0}, 2)}, 4, 4, 2, random);
+  auto const ends = ballast::run_ranks(2, [&](thread_communicator& comm) {
+    sharded_arrays arrays(step, comm.rank());
+    auto inputs = arrays.inputs();
+    for (auto& each : inputs) { each.element_bytes /= comm.rank() == rank_id{1} ? 2 : 1; }
+    sharded_exchange exchange;
+    return exchange.forward(comm, arrays.packs, inputs, arrays.outputs(),
+                            [&](std::size_t pack) { arrays.compute_forward(pack); });
+  });
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_FALSE(ends[rank]);
+    EXPECT_EQ(ends[rank].error().code, error_code::mismatch) << ends[rank].error().message;
+    EXPECT_EQ(ends[rank].error().ranks, std::vector{ballast::to_id<rank_id>(1 - rank)});
+  }
+}
+
+/// Rank 0 of two, alone: its transfers arrive at once, it receives what it sends, and one may throw,
+/// fail or refuse to be cancelled.
 struct lone_pair_rank {
   std::size_t throws_at = 1'000'000;
   std::size_t fails_at = 1'000'000;
@@ -395,14 +416,20 @@ struct lone_pair_rank {
   std::size_t begun = 0;
   std::size_t waited = 0;
   std::size_t ended = 0;
+  std::span<std::byte> receives = {};
 
   [[nodiscard]] rank_id rank() const { return rank_id{0}; }
   [[nodiscard]] std::size_t size() const { return 2; }
-  result<transfer_id> send(std::span<std::byte const> /*bytes*/, rank_id /*peer*/)
+  result<transfer_id> send(std::span<std::byte const> bytes, rank_id /*peer*/)
   {
+    std::ranges::copy(bytes.first(std::min(bytes.size(), receives.size())), receives.begin());
     return begin();
   }
-  result<transfer_id> receive(std::span<std::byte> /*bytes*/, rank_id /*peer*/) { return begin(); }
+  result<transfer_id> receive(std::span<std::byte> bytes, rank_id /*peer*/)
+  {
+    receives = bytes;
+    return begin();
+  }
   result<void> start() { return {}; }
   result<bool> is_done(transfer_id /*transfer*/) { return true; }
   result<void> wait_for(transfer_id /*transfer*/)

@@ -625,6 +625,28 @@ TEST(UlyssesExchange, OfDifferentPlansIsAnErrorOnEveryGpu)
       deadline);
 }
 
+// Messages are as long, padded or not.
+TEST(UlyssesExchange, OfOtherElementsIsAnErrorOnEveryGpu)
+{
+  ballast::ulysses_plan plan;
+  plan.assign(std::array<tokens, 1>{6}, std::array{ballast::sample_id{0}}, 3, 3);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
+    auto const move = [&](auto element, std::size_t dim) {
+      ballast::workspace memory;
+      std::vector x(plan.heads_of_chunks(gpu, 3) * dim, element);
+      std::vector y(plan.heads_of_sequences(gpu, 3) * dim, element);
+      return to_heads(comm, plan, memory, ballast::heads_of(x, y, 3, dim));
+    };
+    for (std::size_t const dim : {1U, 2U}) {
+      auto const done = gpu == 1 ? move(1.0F, dim) : move(1.0, 1);
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
+      EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
+    }
+  });
+}
+
 TEST(UlyssesExchangeDeathTest, RejectsArraysThatDoNotFit)
 {
   auto group = thread_communicator::make(1);

@@ -26,6 +26,7 @@
 #include <latch>
 #include <new>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -268,8 +269,83 @@ TEST(UnitExchange, NamesADeadRankToAll)
   }
 }
 
+// What the ranks of a job of 3 senders and 2 receivers say to a step in which one of them did
+// something else, told by the call or by finish(), and to the next step, in which all do the same.
+template <class Forward>
+void expect_told_of(rank_id odd, Forward forward, std::string_view what)
+{
+  std::array const senders{rank_id{0}, rank_id{1}, rank_id{2}};
+  std::array const receivers{rank_id{3}, rank_id{4}};
+  for (unit_strategy const strategy : ballast::all_unit_strategies) {
+    SCOPED_TRACE(testing::Message()
+                 << what << ", rank " << to_index(odd) << ", " << name_of(strategy));
+    ballast::run_ranks(
+        6,  // the last takes no part
+        [&](thread_communicator& comm) {
+          if (comm.rank() == rank_id{5}) { return; }
+          auto const plan_of = [&](std::vector<tokens> const& lengths) {
+            ballast::workspace memory;
+            ballast::placement from, to;
+            assign_unit(from, memory, lengths, senders, 1, 6);
+            assign_unit(to, memory, lengths, receivers, 1, 6);
+            return plan_units(from, to, {senders, receivers}, strategy, comm.rank());
+          };
+          unit_exchange exchange;
+          (void)forward(comm, exchange, plan_of, comm.rank() == odd);
+          auto const told = exchange.finish(comm);
+          ASSERT_FALSE(told);
+          EXPECT_EQ(told.error().code, error_code::mismatch) << told.error().message;
+          EXPECT_EQ(told.error().ranks, std::vector{odd}) << told.error().message;
+          EXPECT_THAT(told.error().message, testing::HasSubstr(what));
+          auto const plan = plan_of({4, 4, 4, 4, 4, 4});
+          std::vector<int> x(static_cast<std::size_t>(plan.rows_before()), 7);
+          std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
+          EXPECT_TRUE(exchange.forward(comm, plan, rows_of(x, y)));
+          EXPECT_TRUE(exchange.finish(comm));
+          EXPECT_THAT(y, testing::Each(7));
+        },
+        10s);
+  }
+}
+
+// In the same step, on every rank of both units, and no row is that of another step.
+TEST(UnitExchange, TellsAllRanksWhoDidSomethingElse)  // Ensures (5)
+{
+  std::vector<tokens> const usual{4, 4, 4, 4, 4, 4};
+  auto const rows = [](auto element, std::size_t width, auto& comm, auto& exchange,
+                       auto const& plan) {
+    using T = decltype(element);
+    std::vector<T> x(static_cast<std::size_t>(plan.rows_before()) * width);
+    std::vector<T> y(static_cast<std::size_t>(plan.rows_after()) * width);
+    return exchange.forward(comm, plan, rows_of(x, y, width));
+  };
+  for (std::uint32_t rank = 0; rank < 5; ++rank) {
+    expect_told_of(
+        rank_id{rank},
+        [&](auto& comm, auto& exchange, auto const& plan_of, bool odd) {
+          return rows(0, 1, comm, exchange,
+                      plan_of(odd ? std::vector<tokens>{4, 4, 4, 4, 4, 8} : usual));
+        },
+        "the plan");
+    expect_told_of(
+        rank_id{rank},
+        [&](auto& comm, auto& exchange, auto const& plan_of, bool odd) {
+          auto const plan = plan_of(usual);
+          return odd ? rows(0, 2, comm, exchange, plan) : rows(0.0, 1, comm, exchange, plan);
+        },
+        "the type of their elements");
+    expect_told_of(
+        rank_id{rank},
+        [&](auto& comm, auto& exchange, auto const& plan_of, bool odd) {
+          auto const done = rows(0, 1, comm, exchange, plan_of(usual));
+          return odd ? done : rows(0, 1, comm, exchange, plan_of({}));  // once more, of nothing
+        },
+        "the plan");
+  }
+}
+
 // A sender learns late that its receiver wanted rows of another width. What it sends next arrives,
-// and finish() tells.
+// and finish() tells both.
 TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
 {
   unit_step const step({1, 1, 1}, {1, 1, 1}, {4, 3});
@@ -294,16 +370,15 @@ TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
     EXPECT_TRUE(exchange.forward(comm, plan, rows_of(x, there, 2)));
     EXPECT_THAT(there, testing::Each(8));
     auto const sent = exchange.finish(comm);
-    EXPECT_EQ(sent.has_value(), !sends);
-    if (!sent) {
-      EXPECT_EQ(sent.error().code, error_code::mismatch) << sent.error().message;
-      EXPECT_EQ(sent.error().ranks, std::vector{rank_id{1}});
-    }
+    ASSERT_FALSE(sent);
+    EXPECT_EQ(sent.error().code, error_code::mismatch) << sent.error().message;
+    EXPECT_EQ(sent.error().ranks, std::vector{rank_id{1}});
     EXPECT_TRUE(exchange.finish(comm)) << "it tells once";
   });
 }
 
-// One rank of three, alone: its transfers end when the test says so, and one may throw or fail.
+// One rank of three, alone: its transfers end when the test says so, and one may throw or fail. It
+// receives what it sends then.
 struct lone_rank {
   rank_id self{};
   std::size_t throws_at = 1'000'000;
@@ -313,14 +388,20 @@ struct lone_rank {
   std::size_t begun = 0;
   std::size_t ended = 0;
   std::vector<transfer_id> cancelled = {};
+  std::span<std::byte> receives = {};
 
   [[nodiscard]] rank_id rank() const { return self; }
   [[nodiscard]] std::size_t size() const { return 3; }
-  result<transfer_id> send(std::span<std::byte const> /*bytes*/, rank_id /*peer*/)
+  result<transfer_id> send(std::span<std::byte const> bytes, rank_id /*peer*/)
   {
+    if (bytes.size() == receives.size()) { std::ranges::copy(bytes, receives.begin()); }
     return begin();
   }
-  result<transfer_id> receive(std::span<std::byte> /*bytes*/, rank_id /*peer*/) { return begin(); }
+  result<transfer_id> receive(std::span<std::byte> bytes, rank_id /*peer*/)
+  {
+    receives = bytes;
+    return begin();
+  }
   result<void> start() { return {}; }
   result<bool> is_done(transfer_id transfer)
   {
@@ -388,7 +469,8 @@ TEST(UnitExchange, EndsItsNewestSendsFirst)
   ASSERT_EQ(comm.ended, 1U);
   comm.lost = true;
   EXPECT_FALSE(exchange.finish(comm));
-  EXPECT_EQ(comm.cancelled, (std::vector{transfer_id{3}, transfer_id{2}, transfer_id{1}}));
+  EXPECT_EQ(comm.cancelled, (std::vector{transfer_id{4}, transfer_id{5},  // of finish() itself
+                                         transfer_id{3}, transfer_id{2}, transfer_id{1}}));
 }
 
 // Unused memory that is large enough is taken before memory that would have to grow.

@@ -178,6 +178,25 @@ TEST(AdaptiveCorrection, TriesAgainAtOnceWithoutARest)
   EXPECT_GT(learning, 6);  // twice at least
 }
 
+// Also where no number of calls is asked for.
+TEST(AdaptiveCorrection, KeepsTheSpeedOfARankWithoutCalls)
+{
+  late_cluster const as_predicted(0, 0);
+  adaptive_correction correction(late_cluster::modules(), {.interval = 4, .fewest_calls = 0});
+  ballast::online_scheduler next(late_cluster::make_scheduler());
+  or_throw(next.submit(late_cluster::sizes_of(0)));
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    auto const* const plan = next.take().value();
+    or_throw(next.submit(late_cluster::sizes_of(step + 1)));
+    auto ran = as_predicted.run(*plan, true);
+    std::fill_n(ran.measured.begin() + static_cast<std::ptrdiff_t>(9 * plan->microbatches),
+                plan->microbatches, 0);
+    or_throw(correction.finish_step(*plan, ran.step_time, ran.measured));
+  }
+  EXPECT_EQ(correction.mode(), correction_mode::on);
+  EXPECT_NEAR(correction.speeds()[9], 1000, 100);
+}
+
 TEST(AdaptiveCorrection, MeasuresWhatTrackingCosts)
 {
   std::array<std::int64_t, 3> const percents{4, 20, 0};

@@ -294,6 +294,7 @@ TEST(StepBalancer, TellsEveryRankWhyAStepCannotBePlanned)
       EXPECT_EQ(each.error().code, bad.code);
       EXPECT_EQ(each.error().position, bad.position);
       EXPECT_THAT(each.error().message, HasSubstr(bad.said));
+      EXPECT_THAT(each.error().ranks, ElementsAre(rank_id{2})) << each.error().message;
       EXPECT_EQ(each.error(), told[0].error());
     }
   }

@@ -56,8 +56,10 @@ struct answer {
 };
 using answers = std::vector<std::optional<answer>>;  // by rank
 
-inline std::string text_of(ballast::error const& error)
+/// All survivors name the call by the same name, that of the function which they called.
+inline std::string text_of(ballast::error const& error, std::string const& call)
 {
+  if (!error.message.starts_with(call + ": ")) { return "another name for it: " + error.message; }
   std::string text = std::string("`").append(name_of(error.code)).append("`");
   if (!error.ranks.empty()) { text += ", " + ballast::comm_failure::ranks_text(error.ranks); }
   return text;
@@ -94,7 +96,7 @@ answer suffer(C comm, fault what, std::chrono::milliseconds deadline)
     ballast_test::failing_allocation const failing(is_victim ? 1 : 0);
     try {
       auto const part = comm.split(0);
-      return {part ? "success" : text_of(part.error()), since_start()};
+      return {part ? "success" : text_of(part.error(), "split"), since_start()};
     } catch (std::bad_alloc const&) {
       return {"`std::bad_alloc`", since_start()};
     }
@@ -104,7 +106,7 @@ answer suffer(C comm, fault what, std::chrono::milliseconds deadline)
   if (done) { done = comm.wait(); }
   double const seconds = since_start();
   if (done) { return {"success", seconds}; }
-  std::string text = text_of(done.error());
+  std::string text = text_of(done.error(), "all_to_all_v");
   if (done.error().code == ballast::error_code::mismatch) {
     text += comm.barrier() ? ", and the next call succeeds" : ", and the next call fails";
   }

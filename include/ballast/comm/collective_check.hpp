@@ -28,14 +28,24 @@ enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, bar
   return "collective";
 }
 
+/// A word of what an all-to-all moves, which must be the same on every rank: half of it is the
+/// plan's, half the arrays' (how many, and how wide their rows and elements are). 0 says nothing.
+[[nodiscard]] constexpr std::uint64_t content_word(std::uint64_t plan,
+                                                   std::uint64_t arrays) noexcept
+{
+  return plan << 32U | (arrays & 0xffff'ffffU);
+}
+
 /// What must be the same on every rank: the operation, the root (rank 0 for operations without
-/// one), and the bytes that each rank contributes (0 for operations where ranks may contribute
-/// different numbers of bytes).
+/// one), the bytes that each rank contributes (0 for operations where ranks may contribute
+/// different numbers of bytes), and a content_word.
 struct collective_call {
   collective operation{};
   std::uint64_t bytes = 0;
   rank_id root{};
+  std::uint64_t content = 0;
 
+  /// Of all but the content.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept
   {
     return digest{}
@@ -71,7 +81,7 @@ struct collective_call {
   };
   std::uint64_t const self = to_index(rank);
   std::uint64_t const next = (self + 1) % ranks;
-  std::uint64_t const common = call.word();
+  std::uint64_t const common = digest{}.add(call.word()).add(call.content).value();
   std::uint64_t sum = hash(self, ranks, common) - hash(next, ranks, common);
   for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
     sum += hash(self, peer, send_bytes[peer]) - hash(peer, self, receive_bytes[peer]);
@@ -135,6 +145,20 @@ namespace detail {
     if (words[rank] != common) { differing.push_back(to_id<rank_id>(rank)); }
   }
   return differing;
+}
+
+/// The same of content_words, and whether it is only their arrays that differ.
+struct content_dissent {
+  std::vector<rank_id> ranks;
+  bool in_arrays = false;
+};
+
+[[nodiscard]] inline content_dissent dissent_on_content(std::vector<std::uint64_t> words)
+{
+  content_dissent found{dissenters(words)};
+  for (std::uint64_t& word : words) { word >>= 32U; }
+  found.in_arrays = dissenters(words).empty();
+  return found;
 }
 
 }  // namespace detail

@@ -7,7 +7,6 @@
 #include <ballast/core/result.hpp>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,10 +38,19 @@ namespace ballast::inline v0::comm_failure {
   return tl::unexpected<error>(error{code, 0, std::move(message), std::move(ranks)});
 }
 
+/// The same error, of which `rank` is the cause.
+[[nodiscard]] inline tl::unexpected<error> of_rank(rank_id rank, tl::unexpected<error> why)
+{
+  why.value().ranks = {rank};
+  return why;
+}
+
 /// Ranks made different calls. `differing` is empty on a rank that agrees with all its own peers.
-[[nodiscard]] inline tl::unexpected<error> mismatch(std::string_view operation,
-                                                    std::string_view what,
-                                                    std::vector<rank_id> differing)
+/// `advice` goes on from "Make every rank".
+[[nodiscard]] inline tl::unexpected<error> mismatch(
+    std::string_view operation, std::string_view what, std::vector<rank_id> differing,
+    std::string_view advice = "plan from the same gathered lengths and settings",
+    std::string_view outcome = "nothing was sent")
 {
   std::string message = std::string(operation).append(": ranks disagree on ").append(what);
   if (!differing.empty()) {
@@ -50,7 +58,7 @@ namespace ballast::inline v0::comm_failure {
     message += " (" + ranks_text(differing) + (differing.size() == 1 ? " differs" : " differ");
     message += " from the others)";
   }
-  message += "; nothing was sent. Make every rank plan from the same gathered lengths and settings";
+  message.append("; ").append(outcome).append(". Make every rank ").append(advice);
   return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
 }
 
@@ -61,6 +69,19 @@ namespace ballast::inline v0::comm_failure {
   return mismatch(operation, "the operation, its size or its root", std::move(differing));
 }
 
+/// Ranks gave an exchange arrays of different widths or types, or different plans.
+[[nodiscard]] inline tl::unexpected<error> different_content(
+    std::string_view operation, bool in_arrays, std::vector<rank_id> differing,
+    std::string_view outcome = "nothing was sent")
+{
+  if (!in_arrays) {
+    return mismatch(operation, "the plan or its direction", std::move(differing),
+                    "plan from the same gathered lengths and settings", outcome);
+  }
+  return mismatch(operation, "the number of arrays, the type of their elements or their width",
+                  std::move(differing), "give arrays of the same types and widths", outcome);
+}
+
 /// Ranks disagree on how many bytes go from one to another.
 [[nodiscard]] inline tl::unexpected<error> different_counts(std::string_view operation,
                                                             std::vector<rank_id> differing)
@@ -68,16 +89,24 @@ namespace ballast::inline v0::comm_failure {
   return mismatch(operation, "the size of messages", std::move(differing));
 }
 
-/// Of a message between two ranks, `peer` sends or expects another number of bytes than this rank;
-/// nothing where that number is not known.
+/// Ranks have made a communicator with different options; `option` is the first that differs.
+[[nodiscard]] inline tl::unexpected<error> different_options(std::string_view operation,
+                                                             std::string_view option,
+                                                             std::vector<rank_id> differing)
+{
+  return mismatch(operation, detail::concat("the option ", option), std::move(differing),
+                  "give the same options");
+}
+
+/// Of a message between two ranks, `peer` sends or expects another number of bytes than this rank.
 [[nodiscard]] inline tl::unexpected<error> different_message(std::string_view operation,
                                                              rank_id peer, std::size_t bytes,
-                                                             std::optional<std::size_t> of_peer)
+                                                             std::size_t of_peer)
 {
   std::string message = std::string(operation).append(": this rank has a message of ");
-  message += detail::concat(bytes, " bytes, and ", ranks_text({peer}), " one of ",
-                            of_peer ? std::to_string(*of_peer) : "more",
-                            "; make both ranks plan from the same gathered lengths and settings");
+  message += detail::concat(bytes, " bytes, and ", ranks_text({peer}), " one of ", of_peer,
+                            "; make both ranks plan from the same gathered lengths and settings, "
+                            "and give arrays of the same types and widths");
   return with_ranks(error_code::mismatch, std::move(message), {peer});
 }
 

@@ -33,6 +33,8 @@ namespace ballast::inline v0 {
 /// This is what routes, `gather_samples` and `agree` call. The library's own communicators also
 /// have
 ///
+///   all_to_all_v(..., content)            as above, with a content_word that ranks compare where
+///                                         they compare sizes: routes give one where they can
 ///   broadcast(bytes, root)                every rank has root's bytes; root is below size()
 ///   barrier()                             no rank returns before every rank has called it
 ///   split(colour)                         returns a new group, of the ranks that gave the same

@@ -2,6 +2,8 @@
 #ifndef BALLAST_COMM_GATHER_SAMPLES_HPP
 #define BALLAST_COMM_GATHER_SAMPLES_HPP
 
+#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -31,6 +33,23 @@ struct gathered_samples {
   friend bool operator==(gathered_samples const&, gathered_samples const&) = default;
 };
 
+namespace detail {
+
+/// Of messages whose first word says how many bytes a sample has: whose differs.
+[[nodiscard]] inline tl::unexpected<error> different_samples(std::span<std::byte const> messages,
+                                                             std::size_t bytes, std::size_t ranks)
+{
+  std::vector<std::uint64_t> sizes(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::memcpy(&sizes[rank], &messages[rank * bytes], sizeof(sizes[rank]));
+    sizes[rank] >>= 48U;
+  }
+  return comm_failure::mismatch("gather_samples", "the size of a sample", dissenters(sizes),
+                                "give samples of the same type", "no sample was read");
+}
+
+}  // namespace detail
+
 /// Tells every rank what all ranks have read, in one small collective: the only communication that
 /// planning needs. This is the form for a training loop.
 ///
@@ -46,7 +65,8 @@ struct gathered_samples {
 /// In, out     all is overwritten; its memory is used again in the next step.
 /// Ensures     all ranks have the same samples, in rank order
 /// Errors      out_of_range, on every rank, if some rank has more samples than `most_samples`;
-///             `position` is that rank. out_of_range, before anything is sent, if the messages of
+///             `position` is that rank. mismatch, on every rank, where samples are of different
+///             sizes. out_of_range, before anything is sent, if the messages of
 ///             all ranks would be more bytes than an array can have; `position` is most_samples.
 ///             Also the errors of the communicator, and std::bad_alloc.
 /// Complexity  one all_gather of 8 + most_samples x sizeof(Sample) bytes a rank; O(n + ranks).
@@ -57,7 +77,8 @@ template <communicator C, class Sample>
                                                std::size_t most_samples)
 {
   BALLAST_EXPECTS(most_samples >= 1);
-  std::uint64_t const count = mine.size();
+  static_assert(sizeof(Sample) < std::size_t{1} << 16U);
+  std::uint64_t const count = std::uint64_t{sizeof(Sample)} << 48U | mine.size();
   constexpr std::size_t largest_array = std::numeric_limits<std::size_t>::max() / 4;
   if (most_samples > (largest_array / (comm.size() + 1) - sizeof(count)) / sizeof(Sample)) {
     return fail(error_code::out_of_range, most_samples, "gather_samples_into: most_samples is ",
@@ -85,9 +106,15 @@ template <communicator C, class Sample>
     std::byte const* const from = &received[rank * message];
     std::uint64_t samples = 0;
     std::memcpy(&samples, from, sizeof(samples));
+    if (samples >> 48U != sizeof(Sample)) {
+      return detail::different_samples(received, message, comm.size());
+    }
+    samples &= (std::uint64_t{1} << 48U) - 1;
     if (samples > most_samples) {
-      return fail(error_code::out_of_range, rank, "rank ", rank, " has ", samples,
-                  " samples and most_samples is ", most_samples, "; raise it on every rank");
+      return comm_failure::of_rank(
+          to_id<rank_id>(rank),
+          fail(error_code::out_of_range, rank, "rank ", rank, " has ", samples,
+               " samples and most_samples is ", most_samples, "; raise it on every rank"));
     }
     if (samples == 0) { continue; }
     std::size_t const before = all.samples.size();

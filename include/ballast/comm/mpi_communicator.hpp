@@ -106,13 +106,15 @@ class mpi_communicator {
   [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
                                           std::span<std::size_t const> send_bytes,
                                           std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes)
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0)
   {
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
     std::size_t const sent = lay_out(send_bytes, send_at_);
     std::size_t const received = lay_out(receive_bytes, receive_at_);
     expect_exchange_sizes(send.size(), sent, receive.size(), received);
-    return group_->run({collective::all_to_all_v, 0, {}}, send_bytes, receive_bytes, [&] {
+    collective_call const call{collective::all_to_all_v, 0, {}, content};
+    return group_->run(call, send_bytes, receive_bytes, [&] {
       return group_->messages().all_to_all(
           "all_to_all_v",
           [&](std::size_t peer) { return send.subspan(send_at_[peer], send_bytes[peer]); },
@@ -168,7 +170,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<bool> is_done(transfer_id transfer)
   {
-    return group_->transfer("is_done",
+    return group_->transfer(group_->call_of(transfer),
                             [&](detail::mpi_transfers& transfers, detail::mpi_requests&) {
                               return transfers.is_done(transfer);
                             });
@@ -176,7 +178,7 @@ class mpi_communicator {
 
   [[nodiscard]] result<void> wait_for(transfer_id transfer)
   {
-    return group_->transfer("wait_for",
+    return group_->transfer(group_->call_of(transfer),
                             [&](detail::mpi_transfers& transfers, detail::mpi_requests& requests) {
                               return transfers.wait_for(transfer, requests);
                             });

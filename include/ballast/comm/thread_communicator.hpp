@@ -78,11 +78,13 @@ class thread_communicator {
   [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
                                           std::span<std::size_t const> send_bytes,
                                           std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes)
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0)
   {
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
     expect_exchange_sizes(send.size(), total(send_bytes), receive.size(), total(receive_bytes));
-    thread_offer const offer{{collective::all_to_all_v}, send, send_bytes, receive_bytes};
+    thread_offer const offer{
+        {collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {

@@ -199,6 +199,12 @@ class thread_meeting {
       return comm_failure::different_calls(operation, std::move(differing));
     }
     for (std::size_t peer = 0; peer < size(); ++peer) {
+      calls[peer] = members_[peer].offer.call.content;
+    }
+    if (auto found = detail::dissent_on_content(std::move(calls)); !found.ranks.empty()) {
+      return comm_failure::different_content(operation, found.in_arrays, std::move(found.ranks));
+    }
+    for (std::size_t peer = 0; peer < size(); ++peer) {
       if (!counts_agree(self, peer) || !counts_agree(peer, self)) {
         differing.push_back(to_id<rank_id>(peer));
       }

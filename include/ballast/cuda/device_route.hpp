@@ -105,6 +105,7 @@ class device_route {
     ranks_ = plan.ranks();
     rows_before_ = plan.rows_before;
     rows_after_ = plan.rows_after;
+    word_ = plan.word;
     return {};
   }
 
@@ -143,7 +144,8 @@ class device_route {
             rows_before_,
             rows_after_,
             {in<tokens>(pinned_, at.sent_rows), ranks_},
-            {in<tokens>(pinned_, at.received_rows), ranks_}};
+            {in<tokens>(pinned_, at.received_rows), ranks_},
+            word_};
   }
 
   /// Host memory for the sizes of messages.
@@ -223,6 +225,7 @@ class device_route {
   std::size_t ranks_ = 0;
   tokens rows_before_ = 0;
   tokens rows_after_ = 0;
+  std::uint64_t word_ = 0;
   workspace memory_;
 };
 

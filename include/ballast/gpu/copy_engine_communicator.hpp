@@ -105,7 +105,8 @@ class copy_engine_communicator {
   [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
                                           std::span<std::size_t const> send_bytes,
                                           std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes)
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0)
   {
     nvtx_range const range("ballast::all_to_all_v");
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
@@ -115,7 +116,7 @@ class copy_engine_communicator {
     std::exclusive_scan(receive_bytes.begin(), receive_bytes.end(), offsets.begin(),
                         std::size_t{0});
     return member().exchange(
-        {{collective::all_to_all_v}, send, send_bytes, receive_bytes},
+        {{collective::all_to_all_v, 0, {}, content}, send, send_bytes, receive_bytes},
         [&](std::size_t peer) {
           return pull{group().message(peer, member().rank), receive.data() + offsets[peer]};
         },

@@ -126,7 +126,8 @@ class nccl_communicator {
   [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
                                           std::span<std::size_t const> send_bytes,
                                           std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes)
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0)
   {
     expect_counts(send_bytes.size(), receive_bytes.size(), size());
     expect_exchange_sizes(send.size(), std::reduce(send_bytes.begin(), send_bytes.end()),
@@ -135,9 +136,8 @@ class nccl_communicator {
         state_->options.verify || send_bytes[state_->rank] == receive_bytes[state_->rank], "rank ",
         rank(), " sends itself ", send_bytes[state_->rank], " bytes and receives ",
         receive_bytes[state_->rank], " from itself");
-    if (auto same = verify({collective::all_to_all_v}, send_bytes, receive_bytes); !same) {
-      return same;
-    }
+    collective_call const call{collective::all_to_all_v, 0, {}, content};
+    if (auto same = verify(call, send_bytes, receive_bytes); !same) { return same; }
     return state_->queue->exchange("all_to_all_v", send.data(), send_bytes, receive.data(),
                                    receive_bytes);
   }

@@ -2,8 +2,10 @@
 #ifndef BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
 #define BALLAST_ROUTE_ALL_GATHER_DISPATCH_HPP
 
+#include <ballast/comm/agree.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -102,7 +104,7 @@ namespace detail {
 /// Ensures     (1) every token's row is where `to` says, byte for byte
 ///             (2) the steady state allocates nothing
 /// Errors      those of the communicator's all_gather and wait; the arrays' `to` is then
-///             unspecified.
+///             unspecified. mismatch, on every rank, where placements or widths differ.
 /// Complexity  O(samples + pieces of both, x arrays) and the bytes of all ranks; comm.scratch holds
 ///             ranks + 1 padded parts.
 /// Source      the baseline of B. Xiao, Y. Zheng et al., "OrchMLLM", arXiv 2503.23830.
@@ -129,6 +131,12 @@ template <communicator C, std::same_as<row_array>... Arrays>
                     " has ", to.rows(self), " rows of ", array.row_bytes,
                     " bytes after the exchange");
     part += block_bytes(rows, array.row_bytes);
+  }
+
+  auto const word =
+      digest{}.add(from.digest()).add(to.digest()).add(detail::word_of(std::span(all)));
+  if (auto same = agree(comm, word.value(), "placements, or arrays' types and widths"); !same) {
+    return same;
   }
 
   std::span<std::byte> const memory = comm.scratch((comm.size() + 1) * part);

@@ -3,6 +3,7 @@
 #define BALLAST_ROUTE_HEAD_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/route/row_array.hpp>
 
 #include <concepts>
@@ -31,9 +32,20 @@ struct head_array {
   /// leaves it null for integers, since arrays of 16-bit integers often hold bf16. Set it yourself
   /// if yours hold numbers.
   void (*add)(std::byte* sums, std::byte const* values, std::size_t bytes) = nullptr;
+  std::size_t element_bytes = 0;  ///< which ranks compare; 0 says nothing
 };
 
 namespace detail {
+
+/// A word of how many arrays there are, and of their heads: the same on every rank.
+[[nodiscard]] inline std::uint64_t word_of(std::span<head_array const> arrays)
+{
+  digest all;
+  for (head_array const& each : arrays) {
+    all.add(each.shape.heads).add(each.shape.head_bytes).add(each.element_bytes);
+  }
+  return all.add(arrays.size()).value();
+}
 
 template <class T>
 concept addable = std::default_initializable<T> && !std::integral<T> &&
@@ -69,6 +81,7 @@ template <class From, class To>
   std::span const target(to);
   head_array array{std::as_bytes(source), std::as_writable_bytes(target), {heads, dim * sizeof(T)}};
   if constexpr (detail::addable<T>) { array.add = detail::add_elements<T>; }
+  array.element_bytes = sizeof(T);
   return array;
 }
 

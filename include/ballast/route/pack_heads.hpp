@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace ballast::inline v0 {
 
@@ -41,18 +42,20 @@ enum class block_side { own_tokens, own_heads };
 /// no room in messages.
 ///
 /// The blocks are either the GPU's own tokens with each peer's heads, or each peer's tokens with
-/// the GPU's own heads.
+/// the GPU's own heads. Each message begins with `head` bytes that are not its own.
 template <class Visit>
 void walk_blocks(ulysses_plan const& plan, std::uint32_t gpu, block_side side,
-                 std::span<head_array const> arrays, Visit const& visit)
+                 std::span<head_array const> arrays, std::size_t head, Visit const& visit)
 {
   std::size_t offset = 0;
   for (std::uint32_t peer = 0; peer < plan.gpus(); ++peer) {
+    std::size_t before = peer == gpu ? 0 : head;
     std::uint32_t const of_tokens = side == block_side::own_tokens ? gpu : peer;
     std::uint32_t const of_heads = side == block_side::own_tokens ? peer : gpu;
     for (head_array const& array : arrays) {
       head_block block = block_of(plan.split(), plan.rows(of_tokens), of_heads, array.shape);
       if (block.is_empty()) { continue; }
+      offset += std::exchange(before, 0);
       block.offset = offset;
       visit(peer, array, block);
       if (peer != gpu) { offset += block.room(); }
@@ -102,14 +105,15 @@ inline void pad_block(head_block const& block, std::byte* message)
 /// next three are the references of the device's, which make the same bytes.
 ///
 /// Shapes      messages: message_bytes(plan, gpu, peer, arrays) for each peer in order, none for
-///             the GPU itself.
+///             the GPU itself; and `head` bytes more for each that has any, which are left alone.
 /// Complexity  one copy of the bytes, in runs of a share of the heads, or in one where the share is
 ///             all heads; O(GPUs x arrays) beside that.
 inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
-                          std::span<head_array const> arrays, std::span<std::byte> messages)
+                          std::span<head_array const> arrays, std::span<std::byte> messages,
+                          std::size_t head = 0)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_tokens, arrays,
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, head,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
                 if (peer == gpu) { return; }
                 std::byte* const message = messages.data() + block.offset;
@@ -125,10 +129,11 @@ inline void pack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) from each peer in order.
 /// Complexity  one copy of the bytes, in runs of a chunk; O(GPUs x arrays x sequences) beside that.
 inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
-                            std::span<head_array const> arrays, std::span<std::byte const> messages)
+                            std::span<head_array const> arrays, std::span<std::byte const> messages,
+                            std::size_t head = 0)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_heads, arrays,
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, head,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
                 bool const stays = peer == gpu;
                 std::byte const* const from =
@@ -147,10 +152,11 @@ inline void unpack_to_heads(ulysses_plan const& plan, std::uint32_t gpu,
 /// Shapes      messages: message_bytes(plan, peer, gpu, arrays) for each peer in order.
 /// Complexity  that of unpack_to_heads.
 inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
-                           std::span<head_array const> arrays, std::span<std::byte> messages)
+                           std::span<head_array const> arrays, std::span<std::byte> messages,
+                           std::size_t head = 0)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_heads, arrays,
+  walk_blocks(plan, gpu, block_side::own_heads, arrays, head,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
                 if (peer == gpu) { return; }
                 std::byte* const message = messages.data() + block.offset;
@@ -172,10 +178,10 @@ inline void pack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
 ///             first.
 inline void unpack_to_tokens(ulysses_plan const& plan, std::uint32_t gpu,
                              std::span<head_array const> arrays,
-                             std::span<std::byte const> messages)
+                             std::span<std::byte const> messages, std::size_t head = 0)
 {
   using namespace detail;
-  walk_blocks(plan, gpu, block_side::own_tokens, arrays,
+  walk_blocks(plan, gpu, block_side::own_tokens, arrays, head,
               [&](std::uint32_t peer, head_array const& array, head_block const& block) {
                 BALLAST_EXPECTS(block.shared == 0 || array.add != nullptr,
                                 "several GPUs have the same of the ", array.shape.heads,

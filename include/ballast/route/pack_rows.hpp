@@ -50,15 +50,17 @@ inline void message_bytes(std::span<tokens const> rows, std::span<row_array cons
 namespace detail {
 
 /// Calls copy(array, first row, bytes, offset in the messages) for every range of every message,
-/// and pad(offset, bytes) after every block. This function alone knows the layout of messages.
+/// and pad(offset, bytes) after every block. This function alone knows the layout of messages, each
+/// of which begins with `head` bytes that are not its own.
 template <class Copy, class Pad>
-void walk_messages(route_table const& table, std::span<row_array const> arrays, Copy const& copy,
-                   Pad const& pad)
+void walk_messages(route_table const& table, std::span<row_array const> arrays, std::size_t head,
+                   Copy const& copy, Pad const& pad)
 {
   std::size_t offset = 0;
   for (std::size_t peer = 0; peer < table.rows().size(); ++peer) {
     tokens const rows = table.rows()[peer];
     if (rows == 0) { continue; }
+    offset += head;
     for (row_array const& array : arrays) {
       std::size_t const block_end = offset + block_bytes(rows, array.row_bytes);
       for (row_range const range : table[to_id<rank_id>(peer)]) {
@@ -77,13 +79,14 @@ void walk_messages(route_table const& table, std::span<row_array const> arrays, 
 /// Copies the rows that leave into messages on the host: to rank 0, then to rank 1, and so on. The
 /// reference of pack_rows() on the device, which makes the same bytes.
 ///
-/// Shapes      messages: the sum of message_bytes().
+/// Shapes      messages: the sum of message_bytes(), and `head` bytes more for each message.
+/// Ensures     the first `head` bytes of each message are left alone
 /// Complexity  O(ranks + ranges x arrays) and one copy of the bytes.
 inline void pack_rows(route_table const& table, std::span<row_array const> arrays,
-                      std::span<std::byte> messages)
+                      std::span<std::byte> messages, std::size_t head = 0)
 {
   detail::walk_messages(
-      table, arrays,
+      table, arrays, head,
       [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
         std::memcpy(&messages[offset], &array.from[row], bytes);
       },
@@ -94,10 +97,10 @@ inline void pack_rows(route_table const& table, std::span<row_array const> array
 
 /// Copies messages into the rows that they are for: the inverse of pack_rows.
 inline void unpack_rows(route_table const& table, std::span<row_array const> arrays,
-                        std::span<std::byte const> messages)
+                        std::span<std::byte const> messages, std::size_t head = 0)
 {
   detail::walk_messages(
-      table, arrays,
+      table, arrays, head,
       [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
         std::memcpy(&array.to[row], &messages[offset], bytes);
       },

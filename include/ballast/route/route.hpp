@@ -2,6 +2,7 @@
 #ifndef BALLAST_ROUTE_ROUTE_HPP
 #define BALLAST_ROUTE_ROUTE_HPP
 
+#include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
@@ -60,7 +61,7 @@ template <communicator C, exchange_mover Mover>
     message_bytes(traffic.sent, arrays, sent);
     message_bytes(traffic.received, arrays, received);
   };
-  return run_exchange(comm, memory, sizes, mover);
+  return run_exchange(comm, memory, content_word(traffic.plan, word_of(arrays)), sizes, mover);
 }
 
 /// Copies the rows that stay on their rank.
@@ -116,8 +117,8 @@ template <communicator C>
 [[nodiscard]] result<void> route_on_host(C& comm, route_plan const& plan, route_direction direction,
                                          std::span<row_array const> arrays, workspace& memory)
 {
-  row_traffic const forward{plan.rank, plan.rows_before, plan.rows_after, plan.sent.rows(),
-                            plan.received.rows()};
+  row_traffic const forward{plan.rank,        plan.rows_before,     plan.rows_after,
+                            plan.sent.rows(), plan.received.rows(), plan.word};
   return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
                        arrays, memory, host_row_mover<C>(comm, plan, direction, arrays));
 }
@@ -129,7 +130,7 @@ template <communicator C>
 ///     route(comm, plan, memory, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
 /// Collective: every rank calls it with its own plan, of the same two placements, and with arrays
-/// of the same row widths. Rows that stay on their rank are copied once and are in no message.
+/// of the same element and row widths. Rows that stay on their rank are copied once and are in no message.
 ///
 /// Shapes      each array: from[plan.rows_before], to[plan.rows_after] rows.
 /// Expects     the plan is of this rank; arrays in memory that the host reaches; no `to` overlaps
@@ -138,8 +139,8 @@ template <communicator C>
 ///                 without a token, between parts of samples, are unchanged
 ///             (2) the steady state allocates nothing
 /// Errors      those of the communicator's all_to_all_v and wait; then `to` is unspecified and
-///             `from` unchanged. It does not detect different plans whose messages have equal
-///             lengths: compare digests with agree() once a step.
+///             `from` unchanged. Where the communicator compares sizes it compares plans and widths
+///             too: mismatch on every rank.
 /// Complexity  O(ranks + ranges x arrays); each byte is copied once on either side of the
 ///             all-to-all, a kept byte once. comm.scratch holds all messages, which is the peak of
 ///             extra memory, and overwrites what the caller has there.

@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/jagged.hpp>
 #include <ballast/core/quantities.hpp>
@@ -11,6 +12,7 @@
 #include <ballast/route/placement.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -93,6 +95,7 @@ struct route_plan {
   route_table sent;
   route_table received;
   std::vector<kept_rows> kept;
+  std::uint64_t word = 0;  ///< of both placements: the same on every rank
 
   [[nodiscard]] std::size_t ranks() const noexcept { return sent.rows().size(); }
 };
@@ -116,7 +119,10 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   plan.sent.start(from.ranks());
   plan.received.start(from.ranks());
   plan.kept.clear();
+  digest all;
   detail::for_each_overlap(from, to, [&](detail::token_overlap const& part) {
+    all.add(std::uint64_t{to_index(part.from)} << 32U | to_index(part.to))
+        .add(static_cast<std::uint64_t>(part.count));
     if (part.from == rank && part.to == rank) {
       plan.kept.push_back({part.from_row, part.to_row, part.count});
     } else if (part.from == rank) {
@@ -127,6 +133,7 @@ inline void plan_route_into(route_plan& plan, placement const& from, placement c
   });
   plan.sent.finish();
   plan.received.finish();
+  plan.word = all.value();
 }
 
 /// The same, but returns a new plan.

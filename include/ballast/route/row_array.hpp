@@ -3,9 +3,11 @@
 #define BALLAST_ROUTE_ROW_ARRAY_HPP
 
 #include <ballast/core/contract.hpp>
+#include <ballast/core/digest.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <ranges>
 #include <span>
@@ -20,6 +22,7 @@ struct row_array {
   std::span<std::byte const> from;
   std::span<std::byte> to;
   std::size_t row_bytes = 0;
+  std::size_t element_bytes = 0;  ///< which ranks compare; 0 says nothing
 };
 
 /// Contiguous elements of one type that can be moved as bytes, before and after an exchange:
@@ -44,11 +47,19 @@ template <class From, class To>
   BALLAST_EXPECTS(width >= 1, "an array has rows of ", width, " elements");
   std::span const source(from);
   std::span const target(to);
-  return {std::as_bytes(source), std::as_writable_bytes(target),
-          width * sizeof(std::ranges::range_value_t<To>)};
+  constexpr std::size_t element = sizeof(std::ranges::range_value_t<To>);
+  return {std::as_bytes(source), std::as_writable_bytes(target), width * element, element};
 }
 
 namespace detail {
+
+/// A word of how many arrays there are and how wide: the same on every rank.
+[[nodiscard]] inline std::uint64_t word_of(std::span<row_array const> arrays)
+{
+  digest all;
+  for (row_array const& each : arrays) { all.add(each.row_bytes).add(each.element_bytes); }
+  return all.add(arrays.size()).value();
+}
 
 [[nodiscard]] inline bool overlapping(std::span<std::byte const> one,
                                       std::span<std::byte const> other)

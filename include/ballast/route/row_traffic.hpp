@@ -5,6 +5,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 
+#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -20,11 +21,12 @@ struct row_traffic {
   tokens rows_after = 0;   ///< and after it
   std::span<tokens const> sent;
   std::span<tokens const> received;
+  std::uint64_t plan = 0;  ///< a word of the plan and its direction, the same on every rank
 
   /// The traffic of the reverse exchange.
   [[nodiscard]] row_traffic reversed() const
   {
-    return {rank, rows_after, rows_before, received, sent};
+    return {rank, rows_after, rows_before, received, sent, ~plan};
   }
 };
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -56,6 +57,7 @@ namespace ballast::inline v0 {
 ///             (3) a call allocates only where packs or messages are larger than ever before:
 ///                 messages of ahead + 1 packs to heads, and of all packs to tokens
 ///             (4) no transfer is under way after a call, also after an error or an exception
+///             (5) no message is taken for one of another call, plan or arrays: mismatch
 /// Errors      those of the communicator; then the arrays that are written are unspecified, and the
 ///             rank takes part in no further exchange of the call: leave the communicator, so that
 ///             ranks that wait for this one learn it before their deadline.
@@ -121,6 +123,7 @@ class sharded_exchange {
     while (to_tokens_.size() < shared) { to_tokens_.emplace_back(allocator_); }
     begun_.clear();
     begun_.reserve(2 * shared);
+    ++calls_;
     result<void> done;
     try {
       done = go_through(comm, packs, arrays, forward, compute, watch);
@@ -154,7 +157,7 @@ class sharded_exchange {
       return watched(sharded_phase::begin_to_heads, pack_at(place), [&] {
         return newest(to_heads_[place % (ahead_ + 1)])
             .begin(comm, packs[pack_at(place)], direction::to_heads,
-                   parts(packs, pack_at(place), arrays.to_heads, direction::to_heads));
+                   parts(packs, pack_at(place), arrays.to_heads, direction::to_heads), calls_);
       });
     };
     for (std::size_t place = 0; place < std::min(ahead_, shared); ++place) {
@@ -177,7 +180,7 @@ class sharded_exchange {
       auto begun = watched(sharded_phase::begin_to_tokens, pack, [&] {
         return newest(to_tokens_[place])
             .begin(comm, packs[pack], direction::to_tokens,
-                   parts(packs, pack, arrays.to_tokens, direction::to_tokens));
+                   parts(packs, pack, arrays.to_tokens, direction::to_tokens), calls_);
       });
       if (!begun) { return begun; }
     }
@@ -254,6 +257,7 @@ class sharded_exchange {
   std::vector<messages> to_tokens_;  ///< of all shared packs
   std::vector<messages*> begun_;     ///< in this call, in order
   std::vector<head_array> parts_;
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace ballast::inline v0

@@ -2,6 +2,7 @@
 #ifndef BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP
 #define BALLAST_ROUTE_ULYSSES_EXCHANGE_HPP
 
+#include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/ids.hpp>
@@ -25,6 +26,13 @@ namespace ballast::inline v0 {
 namespace detail {
 
 enum class head_direction { to_heads, to_tokens };
+
+[[nodiscard]] inline std::uint64_t content_of(ulysses_plan const& plan, head_direction direction,
+                                              std::span<head_array const> arrays)
+{
+  std::uint64_t const same = plan.digest();
+  return content_word(direction == head_direction::to_heads ? same : ~same, word_of(arrays));
+}
 
 inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direction direction,
                         std::span<head_array const> arrays)
@@ -129,7 +137,7 @@ template <communicator C, head_mover Mover>
       received[peer] = to_heads ? own_heads : own_tokens;
     }
   };
-  return run_exchange(bag, memory, sizes, mover);
+  return run_exchange(bag, memory, content_of(plan, direction, arrays), sizes, mover);
 }
 
 template <communicator C>
@@ -150,8 +158,7 @@ template <communicator C>
 ///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
 /// Collective in the bag: every GPU calls it with an equal plan and with arrays of the same heads
-/// and types. It does not detect unequal plans whose messages have equal lengths: if lengths do not
-/// come from one gather, compare digests with agree(bag, plan.digest(), "the bag's plan"). It is
+/// and types, which are compared, as the plans are, where the communicator compares sizes. It is
 /// also the gradient of to_tokens, for an array of which no two GPUs have the same head.
 ///
 /// In a bag of one the two layouts are the same: no collective is called, and an array is copied

@@ -8,7 +8,9 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/route/detail/message_head.hpp>
 #include <ballast/route/detail/outgoing_messages.hpp>
+#include <ballast/route/detail/step_comparison.hpp>
 #include <ballast/route/pack_rows.hpp>
 #include <ballast/route/route.hpp>
 #include <ballast/route/route_plan.hpp>
@@ -20,9 +22,12 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
@@ -35,7 +40,8 @@ namespace ballast::inline v0 {
 ///     exchange.finish(comm);                                       // at the end of a step
 ///
 /// All ranks of both units call the same functions, each with its own plan, as often and in the
-/// same order; other ranks need not. A call packs what leaves the rank into messages of its own,
+/// same order; other ranks need not. What they have called is compared by finish(), which waits for
+/// all of them. Any other call packs what leaves the rank into messages of its own,
 /// begins to send them, waits for what comes, and returns. So a rank that only sends returns at
 /// once, while its receivers sleep: its arrays may be changed, and messages that are still under
 /// way are kept. Several exchanges may share a communicator if all ranks call them in one order.
@@ -48,7 +54,8 @@ namespace ballast::inline v0 {
 ///             are planned everywhere; arrays in memory that the host reaches; no `to` overlaps
 ///             another array. `Allocator` allocates memory that the communicator reaches. finish()
 ///             is called before the object is destroyed: messages that are still under way are
-///             given up, and their memory is never freed.
+///             given up, and their memory is never freed. From one finish() to the next it serves
+///             the same two units.
 /// Ensures     (1) every row is where the second placement says, byte for byte, in sample order
 ///             (2) backward is the exact inverse of forward, and its gradient
 ///             (3) a call allocates only where what comes is more than ever before, on a broker
@@ -57,12 +64,16 @@ namespace ballast::inline v0 {
 ///                 ones. Pinned memory: CUDA then waits for the device, so for all sends that are
 ///                 queued, without a deadline
 ///             (4) after an exception no transfer of a call is under way
+///             (5) no message is taken for one of another call, plan or arrays: each begins with a
+///                 word of these and its number
 /// Errors      those of the communicator; then `to` is unspecified and `from` unchanged. After a
-///             mismatch of what comes, the other messages of the call have arrived; but a broker
-///             that could not gather scatters nothing, so its receivers time out. A mismatch of
-///             what has left is told by finish(), on threads; a call does its own part all the
-///             same.
-/// Complexity  O(ranks + ranges x arrays). A byte is copied once on either side of each message,
+///             mismatch of what comes, the other messages of the call have arrived, and what a broker
+///             scatters is refused by its receivers too. finish():
+///             mismatch, on every rank of both units, where they have made different calls, with
+///             different plans, or with arrays of other widths or types; `ranks` are those that
+///             differ from the majority. What nobody has received is taken back, but not over MPI:
+///             go on there with a part of the communicator that split makes.
+/// Complexity  O(ranks + ranges x arrays), finish O(members). A byte is copied once on either side of each message,
 ///             and through a broker there are two messages. Memory: what is under way, and on
 ///             brokers what they gather.
 template <class Allocator = std::allocator<std::byte>>
@@ -70,7 +81,7 @@ template <class Allocator = std::allocator<std::byte>>
 class unit_exchange {
  public:
   explicit unit_exchange(Allocator const& allocator = Allocator())
-      : outgoing_(allocator), incoming_(allocator), middle_(allocator)
+      : outgoing_(allocator), step_(allocator), incoming_(allocator), middle_(allocator)
   {}
   unit_exchange(unit_exchange&&) noexcept = default;
   unit_exchange& operator=(unit_exchange&&) = delete;
@@ -80,12 +91,13 @@ class unit_exchange {
   {
     std::array<row_array, sizeof...(Arrays)> const all{arrays...};
     check(comm, plan, {plan.rank(), plan.rows_before(), plan.rows_after(), {}, {}}, all);
+    members_.assign(plan.members.begin(), plan.members.end());
     if (plan.is_direct()) { return move(comm, plan.gather, true, all); }
     go_through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.gather, true, detail::span_of(to_middle_)); !done) {
-      return done;
-    }
-    return move(comm, plan.scatter, true, detail::span_of(from_middle_));
+    auto first = move(comm, plan.gather, true, detail::span_of(to_middle_));
+    if (!first && first.error().code != error_code::mismatch) { return first; }
+    auto second = move(comm, plan.scatter, true, detail::span_of(from_middle_), !first);
+    return first ? second : first;
   }
 
   template <point_to_point C, std::same_as<row_array>... Arrays>
@@ -93,22 +105,29 @@ class unit_exchange {
   {
     std::array<row_array, sizeof...(Arrays)> const all{arrays...};
     check(comm, plan, {plan.rank(), plan.rows_after(), plan.rows_before(), {}, {}}, all);
+    members_.assign(plan.members.begin(), plan.members.end());
     if (plan.is_direct()) { return move(comm, plan.gather, false, all); }
     go_through_middle(plan.gather.rows_after, all);
-    if (auto done = move(comm, plan.scatter, false, detail::span_of(to_middle_)); !done) {
-      return done;
-    }
-    return move(comm, plan.gather, false, detail::span_of(from_middle_));
+    auto first = move(comm, plan.scatter, false, detail::span_of(to_middle_));
+    if (!first && first.error().code != error_code::mismatch) { return first; }
+    auto second = move(comm, plan.gather, false, detail::span_of(from_middle_), !first);
+    return first ? second : first;
   }
 
-  /// Waits until all that this rank has sent has arrived, or the communicator has taken it over.
-  ///
-  /// Errors      mismatch, once, also of a message of an earlier call, where the communicator tells
-  ///             senders.
+  /// Waits until all ranks of both units have come, and told each other what they have called since
+  /// the last finish(), and until all that this rank has sent has arrived, or the communicator has
+  /// taken it over.
   template <point_to_point C>
   [[nodiscard]] result<void> finish(C& comm)
   {
-    auto done = outgoing_.finish(comm);
+    result<void> done;
+    try {
+      done = step_.compare(comm, detail::span_of(members_));
+      if (done) { done = outgoing_.finish(comm); }
+    } catch (...) {
+      release(comm);
+      throw;
+    }
     if (!done) { release(comm); }
     return done;
   }
@@ -144,16 +163,20 @@ class unit_exchange {
     }
   }
 
-  /// Moves rows along a route, in either direction. Returns when those that come have come.
+  /// Moves rows along a route, in either direction. Returns when those that come have come. What
+  /// leaves is marked if it is spoilt, so that receivers refuse it and need not wait.
   template <class C>
   [[nodiscard]] result<void> move(C& comm, route_plan const& plan, bool forward,
-                                  std::span<row_array const> arrays)
+                                  std::span<row_array const> arrays, bool spoilt = false)
   {
     route_table const& leaving = forward ? plan.sent : plan.received;
     route_table const& coming = forward ? plan.received : plan.sent;
+    detail::message_head const head =
+        step_.note(forward ? plan.word : ~plan.word, detail::word_of(arrays));
     result<void> done;
     try {
-      done = begin(comm, leaving, coming, arrays);
+      done = begin(comm, leaving, coming, arrays,
+                   {head.number, spoilt ? ~head.content : head.content});
       if (done) {
         detail::keep_rows(plan, forward, arrays);
         done = detail::end_transfers(comm, receives_);
@@ -163,7 +186,14 @@ class unit_exchange {
       throw;
     }
     if (done) {
-      unpack_rows(coming, arrays, detail::mutable_span_of(incoming_, 0, total(bytes_coming_)));
+      detail::message_heads heads(head);
+      detail::for_each_message(detail::mutable_span_of(incoming_), detail::span_of(bytes_coming_),
+                               [&](std::span<std::byte const> message, std::size_t peer) {
+                                 heads.take(message, to_id<rank_id>(peer));
+                               });
+      if (done = heads.told("receive"); !done) { return done; }
+      unpack_rows(coming, arrays, detail::mutable_span_of(incoming_, 0, total(bytes_coming_)),
+                  sizeof(head));
     } else if (done.error().code != error_code::mismatch) {
       release(comm);
     }
@@ -172,12 +202,15 @@ class unit_exchange {
 
   template <class C>
   [[nodiscard]] result<void> begin(C& comm, route_table const& leaving, route_table const& coming,
-                                   std::span<row_array const> arrays)
+                                   std::span<row_array const> arrays, detail::message_head head)
   {
     // First all memory: each_message must not throw once it has begun a transfer.
     for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) { bytes->resize(comm.size()); }
     message_bytes(leaving.rows(), arrays, detail::mutable_span_of(bytes_leaving_));
     message_bytes(coming.rows(), arrays, detail::mutable_span_of(bytes_coming_));
+    for (auto* const bytes : {&bytes_leaving_, &bytes_coming_}) {
+      for (std::size_t& each : *bytes) { each += each > 0 ? sizeof(detail::message_head) : 0; }
+    }
     auto const unused = outgoing_.unused(comm, total(bytes_leaving_));
     if (!unused) { return tl::unexpected(unused.error()); }
     auto& [messages, sends] = **unused;
@@ -186,7 +219,12 @@ class unit_exchange {
     messages.resize(std::max(messages.size(), total(bytes_leaving_)));
     incoming_.resize(std::max(incoming_.size(), total(bytes_coming_)));
 
-    pack_rows(leaving, arrays, detail::mutable_span_of(messages, 0, total(bytes_leaving_)));
+    pack_rows(leaving, arrays, detail::mutable_span_of(messages, 0, total(bytes_leaving_)),
+              sizeof(head));
+    detail::for_each_message(detail::mutable_span_of(messages), detail::span_of(bytes_leaving_),
+                             [&](std::span<std::byte> message, std::size_t) {
+                               std::memcpy(message.data(), &head, sizeof(head));
+                             });
     if (auto begun = each_message(
             detail::mutable_span_of(incoming_), detail::span_of(bytes_coming_), receives_,
             [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
@@ -233,6 +271,8 @@ class unit_exchange {
   }
 
   detail::outgoing_messages<Allocator> outgoing_;  // gives up what is under way at the end
+  detail::step_comparison<Allocator> step_;
+  std::vector<rank_id> members_;  // of both units
   std::vector<transfer_id> receives_;
   byte_array incoming_;
   byte_array middle_;  // what a broker has gathered

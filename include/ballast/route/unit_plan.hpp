@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -83,9 +84,10 @@ inline void place_on_brokers(placement& where, workspace& memory, placement cons
 /// inverse, through the same ranks.
 struct unit_plan {
   unit_strategy strategy = unit_strategy::direct;
-  route_plan gather;   ///< from where samples are to where they are gathered
-  route_plan scatter;  ///< from there to where they are wanted
-  placement gathered;  ///< where they are in between
+  route_plan gather;             ///< from where samples are to where they are gathered
+  route_plan scatter;            ///< from there to where they are wanted
+  placement gathered;            ///< where they are in between
+  std::vector<rank_id> members;  ///< of both units, in increasing order, each once
 
   [[nodiscard]] bool is_direct() const noexcept { return strategy == unit_strategy::direct; }
 
@@ -115,6 +117,11 @@ inline void plan_units_into(unit_plan& plan, workspace& memory, placement const&
                             rank_id rank)
 {
   plan.strategy = strategy;
+  auto& members = plan.members;
+  members.assign(units.senders.begin(), units.senders.end());
+  members.insert(members.end(), units.receivers.begin(), units.receivers.end());
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
   if (plan.is_direct()) { return plan_route_into(plan.gather, from, to, rank); }
   place_on_brokers(plan.gathered, memory, to, units.receivers, brokers_of(units, strategy));
   plan_route_into(plan.gather, from, plan.gathered, rank);

@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_PHASE_PLANNER_HPP
 #define BALLAST_RUNTIME_PHASE_PLANNER_HPP
 
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
@@ -125,8 +126,10 @@ class phase_planner {
     step.source.clear();
     auto const refuse = [&step](std::string const& what) {
       std::size_t const sample = step.lengths.size() - 1;
-      return fail(error_code::out_of_range, sample, "sample ", sample, ", which rank ",
-                  to_index(step.source.back()), " has read, has ", what);
+      rank_id const reader = step.source.back();
+      return comm_failure::of_rank(
+          reader, fail(error_code::out_of_range, sample, "sample ", sample, ", which rank ",
+                       to_index(reader), " has read, has ", what));
     };
     for (std::size_t entry = 0; entry < all.samples.size(); ++entry) {
       auto const [modality, length] = all.samples[entry];

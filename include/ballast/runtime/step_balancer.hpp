@@ -5,6 +5,7 @@
 #include <ballast/comm/concepts.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
 #include <ballast/core/ids.hpp>
@@ -201,7 +202,7 @@ class step_balancer {
     if (auto done = partition_into(planned_, memory_, all_.samples, bags_, policy_, cost_,
                                    options_.length_of, constraints);
         !done) {
-      return done;
+      return with_reader(std::move(done).error());
     }
     std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
     place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
@@ -210,6 +211,17 @@ class step_balancer {
     heads_.assign(lengths, planned_.samples[bag()], bags_[bag()].gpus,
                   std::max(options_.query_heads, 1U));
     return {};
+  }
+
+  /// The error of a plan, and who has read the sample that it is of, if it is of one.
+  [[nodiscard]] tl::unexpected<error> with_reader(error why) const
+  {
+    bool const of_sample = why.message.starts_with(detail::concat("sample ", why.position, " "));
+    if (!of_sample) { return tl::unexpected(std::move(why)); }
+    rank_id const reader = all_.source[why.position];
+    why.message += detail::concat(" (rank ", reader, " has read it)");
+    why.ranks = {reader};
+    return tl::unexpected(std::move(why));
   }
 
   void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const

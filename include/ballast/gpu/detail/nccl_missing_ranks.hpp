@@ -33,7 +33,7 @@ namespace ballast::inline v0::detail {
 /// Errors      mismatch: `ranks` are those whose call is not the most common one, the same list on
 ///             every rank; if only counts differ, those whose counts differ from this rank's.
 ///             timed_out: `ranks` have not been heard; empty if NCCL has not even begun. transport.
-/// Complexity  O(P) calls of NCCL, 32 bytes to each rank.
+/// Complexity  O(P) calls of NCCL, 40 bytes to each rank.
 template <class Allocator>
 class nccl_missing_ranks {
  public:
@@ -63,6 +63,7 @@ class nccl_missing_ranks {
     word const common = {
         .sum = check_word(to_id<rank_id>(rank_), ranks, call, send_bytes, receive_bytes),
         .call = call.word(),
+        .content = call.content,
         .sent_or_colour = colour};
     std::fill(told.begin(), told.end(), common);
     for (std::size_t peer = 0; peer < send_bytes.size(); ++peer) {
@@ -87,6 +88,11 @@ class nccl_missing_ranks {
     if (auto differing = dissenters(); !differing.empty()) {
       return comm_failure::different_calls(operation, std::move(differing));
     }
+    std::vector<std::uint64_t> contents;
+    for (word const& each : heard) { contents.push_back(each.content); }
+    if (auto found = dissent_on_content(std::move(contents)); !found.ranks.empty()) {
+      return comm_failure::different_content(operation, found.in_arrays, std::move(found.ranks));
+    }
     return comm_failure::different_counts(operation, unequal_counts());
   }
 
@@ -99,7 +105,8 @@ class nccl_missing_ranks {
  private:
   struct word {
     std::uint64_t sum = 0;   // zero over all ranks where all agree
-    std::uint64_t call = 0;  // what all ranks must have in common
+    std::uint64_t call = 0;  // what all ranks must have in common, and the next
+    std::uint64_t content = 0;
     std::uint64_t sent_or_colour = 0;
     std::uint64_t received = 0;
   };

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <span>
 
@@ -46,14 +47,16 @@ class host_messages {
 /// Runs the operations of an exchange in their order, for routes and for Ulysses, on the host and
 /// on the device: pack, all-to-all, keep, wait, unpack.
 ///
-/// sizes(sent, received) writes the bytes of the messages to and from each rank.
+/// sizes(sent, received) writes the bytes of the messages to and from each rank. The content_word is
+/// compared where the communicator takes one.
 ///
 /// Ensures     (1) nothing is sent if packing fails, and after any failure nothing follows
 ///             (2) memory is allocated by the workspace and the mover alone
 /// Errors      the first of the mover or of the communicator's all_to_all_v.
 template <communicator C, std::invocable<std::span<std::size_t>, std::span<std::size_t>> Sizes,
           exchange_mover Mover>
-[[nodiscard]] result<void> run_exchange(C& comm, workspace& memory, Sizes const& sizes, Mover mover)
+[[nodiscard]] result<void> run_exchange(C& comm, workspace& memory, std::uint64_t content,
+                                        Sizes const& sizes, Mover mover)
 {
   auto scratch = memory.open();
   std::span<std::size_t> const sent = scratch.take<std::size_t>(comm.size());
@@ -66,7 +69,14 @@ template <communicator C, std::invocable<std::span<std::size_t>, std::span<std::
   std::span<std::byte> const outgoing = messages.first(all_sent);
   std::span<std::byte> const incoming = messages.subspan(all_sent, all_received);
   if (auto packed = mover.pack(outgoing); !packed) { return packed; }
-  if (auto moved = comm.all_to_all_v(outgoing, sent, incoming, received); !moved) { return moved; }
+  auto const all_to_all = [&] {
+    if constexpr (requires { comm.all_to_all_v(outgoing, sent, incoming, received, content); }) {
+      return comm.all_to_all_v(outgoing, sent, incoming, received, content);
+    } else {
+      return comm.all_to_all_v(outgoing, sent, incoming, received);
+    }
+  };
+  if (auto moved = all_to_all(); !moved) { return moved; }
   if (auto kept = mover.keep(); !kept) { return kept; }
   if (auto done = mover.arrive(); !done) { return done; }
   return mover.unpack(incoming);

@@ -6,6 +6,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/route/detail/message_head.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/pack_heads.hpp>
 #include <ballast/route/sharded_packs.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,7 +24,8 @@ namespace ballast::inline v0::detail {
 
 /// An exchange of heads among the GPUs of a group, and the memory of its messages: begin() packs
 /// and begins to send, end() waits and unpacks. Both get the same pack, direction and arrays.
-/// release() ends it after a failure.
+/// release() ends it after a failure. Each message begins with a word of these and the number of the
+/// exchange.
 ///
 /// Ensures     (1) between end() or release() and the next begin(), no transfer is under way
 ///             (2) begin() allocates only where messages are larger than ever before, and nothing
@@ -34,8 +37,9 @@ class head_messages {
 
   template <point_to_point C>
   [[nodiscard]] result<void> begin(C& comm, sharded_pack const& pack, head_direction direction,
-                                   std::span<head_array const> arrays)
+                                   std::span<head_array const> arrays, std::uint64_t number)
   {
+    head_ = {number, content_of(pack.plan, direction, arrays)};
     bool const to_heads = direction == head_direction::to_heads;
     check_heads(pack.plan, pack.gpu, direction, arrays);
     std::size_t leaving = 0;
@@ -62,12 +66,13 @@ class head_messages {
 
     auto rest_leaving = mutable_span_of(outgoing_, 0, leaving);
     if (to_heads) {
-      pack_to_heads(pack.plan, pack.gpu, arrays, rest_leaving);
+      pack_to_heads(pack.plan, pack.gpu, arrays, rest_leaving, sizeof(head_));
     } else {
-      pack_to_tokens(pack.plan, pack.gpu, arrays, rest_leaving);
+      pack_to_tokens(pack.plan, pack.gpu, arrays, rest_leaving, sizeof(head_));
     }
     for_each_peer(pack, [&](std::uint32_t peer) {
       std::size_t const size = bytes(pack, peer, to_heads, arrays);
+      if (size > 0) { std::memcpy(rest_leaving.data(), &head_, sizeof(head_)); }
       done = note(size == 0, sends_,
                   [&] { return comm.send(rest_leaving.first(size), rank_of(pack, peer)); });
       rest_leaving = rest_leaving.subspan(size);
@@ -89,11 +94,21 @@ class head_messages {
         if (!done) { return done; }
       }
     }
+    bool const to_heads = direction == head_direction::to_heads;
     auto const arrived = span_of(incoming_).first(coming_);
-    if (direction == head_direction::to_heads) {
-      unpack_to_heads(pack.plan, pack.gpu, arrays, arrived);
+    message_heads heads(head_);
+    auto rest = arrived;
+    for_each_peer(pack, [&](std::uint32_t peer) {
+      std::size_t const size = bytes(pack, peer, !to_heads, arrays);
+      if (size > 0) { heads.take(rest, rank_of(pack, peer)); }
+      rest = rest.subspan(size);
+      return true;
+    });
+    if (auto told = heads.told("receive"); !told) { return told; }
+    if (to_heads) {
+      unpack_to_heads(pack.plan, pack.gpu, arrays, arrived, sizeof(head_));
     } else {
-      unpack_to_tokens(pack.plan, pack.gpu, arrays, arrived);
+      unpack_to_tokens(pack.plan, pack.gpu, arrays, arrived, sizeof(head_));
     }
     return {};
   }
@@ -118,8 +133,9 @@ class head_messages {
   [[nodiscard]] static std::size_t bytes(sharded_pack const& pack, std::uint32_t peer,
                                          bool own_tokens, std::span<head_array const> arrays)
   {
-    return own_tokens ? message_bytes(pack.plan, pack.gpu, peer, arrays)
-                      : message_bytes(pack.plan, peer, pack.gpu, arrays);
+    std::size_t const blocks = own_tokens ? message_bytes(pack.plan, pack.gpu, peer, arrays)
+                                          : message_bytes(pack.plan, peer, pack.gpu, arrays);
+    return blocks == 0 ? 0 : sizeof(message_head) + blocks;
   }
 
   [[nodiscard]] static rank_id rank_of(sharded_pack const& pack, std::uint32_t gpu)
@@ -151,6 +167,7 @@ class head_messages {
   byte_array outgoing_;
   byte_array incoming_;
   std::size_t coming_ = 0;  ///< bytes of the exchange that is under way
+  message_head head_;       ///< of its messages
   std::vector<transfer_id> sends_;
   std::vector<transfer_id> receives_;
 };

@@ -124,6 +124,7 @@ class outgoing_messages {
   template <class C>
   void cancel(C& comm)
   {
+    earlier_ = {};
     for (std::size_t index = calls_.size(); index > 0; --index) {
       cancel_transfers(comm, calls_[index - 1].sends, calls_[index - 1].bytes);
     }

@@ -2,6 +2,7 @@
 #ifndef BALLAST_RUNTIME_DETAIL_CHECK_TIMES_HPP
 #define BALLAST_RUNTIME_DETAIL_CHECK_TIMES_HPP
 
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -54,9 +55,11 @@ template <std::size_t D>
   auto most = static_cast<uint128>(std::max({step_time, step.makespan, step.uncorrected}));
   for (std::size_t index = 0; index < measured.size(); ++index) {
     if (measured[index] < 0) {
-      return fail(error_code::out_of_range, index, "rank ", index / step.microbatches, " measured ",
-                  measured[index], " for microbatch ", index % step.microbatches,
-                  "; give times from 0 on");
+      std::size_t const rank = index / step.microbatches;
+      return comm_failure::of_rank(
+          to_id<rank_id>(rank),
+          fail(error_code::out_of_range, index, "rank ", rank, " measured ", measured[index],
+               " for microbatch ", index % step.microbatches, "; give times from 0 on"));
     }
     uint128 predicted = 0;
     if (measured[index] > 0) {

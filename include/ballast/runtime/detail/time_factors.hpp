@@ -39,8 +39,8 @@ namespace ballast::inline v0::detail {
 ///
 /// Units       factors are in 1 / unchanged_factor, from 1/16 to 16.
 /// Ensures     (1) they are integers of integer arithmetic, the same on every machine
-///             (2) a shape of less than a sixteenth of a call learns nothing from it, and one with
-///                 fewer calls than asked for keeps its factor
+///             (2) a shape of less than a sixteenth of a call learns nothing from it, and a rank or
+///                 shape with no calls, or fewer than asked for, keeps its factor
 /// Complexity  fit: O(rounds x parts).
 /// Source      median polish: J. W. Tukey, "Exploratory Data Analysis", Addison-Wesley 1977; here
 ///             of products, and of calls with several shapes.
@@ -143,7 +143,8 @@ class time_factors {
       for (std::size_t const call : calls_of_rank_[rank]) {
         values_.push_back(ratio_of(calls[call].measured, explained_[call]));
       }
-      if (values_.size() >= fewest_calls) { of_ranks_[rank] = median_of(values_); }
+      if (values_.empty() || values_.size() < fewest_calls) { continue; }
+      of_ranks_[rank] = median_of(values_);
     }
     for (std::size_t module = 0; module * shape_buckets < of_shapes_.size(); ++module) {
       values_.clear();

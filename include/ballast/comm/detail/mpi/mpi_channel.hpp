@@ -2,6 +2,7 @@
 #ifndef BALLAST_COMM_DETAIL_MPI_MPI_CHANNEL_HPP
 #define BALLAST_COMM_DETAIL_MPI_MPI_CHANNEL_HPP
 
+#include <ballast/comm/detail/mpi/mpi_incoming.hpp>
 #include <ballast/core/config.hpp>
 
 #include <mpi.h>
@@ -24,8 +25,8 @@ namespace ballast::inline v0::detail {
 
 /// What a group of MPI processes shares with all groups that are split from it: a communicator for
 /// the bytes of their operations, one for their roll calls, one for transfers between two ranks,
-/// which may be under way meanwhile, and the tags by which these groups tell their
-/// messages apart.
+/// which may be under way meanwhile, the messages that are expected there, and the tags by which
+/// these groups tell their messages apart.
 ///
 /// MPI has no call that makes a communicator for some ranks of another and that a deadline can end.
 /// So a split makes none: its groups have a tag each.
@@ -69,6 +70,7 @@ class mpi_channel {
   MPI_Comm data = MPI_COMM_NULL;
   MPI_Comm control = MPI_COMM_NULL;
   MPI_Comm pairs = MPI_COMM_NULL;
+  mpi_incoming incoming;
 
  private:
   std::mutex mutex_;

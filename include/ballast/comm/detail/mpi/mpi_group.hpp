@@ -6,12 +6,13 @@
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/host_scratch.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
+#include <ballast/comm/detail/mpi/mpi_comparison.hpp>
+#include <ballast/comm/detail/mpi/mpi_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_messages.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/detail/mpi/mpi_transfers.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/point_to_point.hpp>
-#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
@@ -38,6 +39,7 @@ namespace ballast::inline v0::detail {
 ///             (3) after an operation that ended with an exception each further one returns
 ///                 peer_lost, with this rank
 ///             (4) part() ends as any operation does, wherever a rank stops, dies or throws
+///             (5) all ranks of a group that was made have the same options
 class mpi_group {
  public:
   /// Frees a group, unless it is broken: if an operation did not end, MPI may still use the group's
@@ -79,8 +81,11 @@ class mpi_group {
         return tl::unexpected(std::move(done).error());
       }
     }
-    return opened(std::move(made), channel.reserve(0), std::move(members),
-                  static_cast<std::size_t>(rank));
+    auto group = opened(std::move(made), channel.reserve(0), std::move(members),
+                        static_cast<std::size_t>(rank));
+    if (!group) { return group; }
+    if (auto same = (*group)->compare_options(); !same) { return tl::unexpected(same.error()); }
+    return group;
   }
 
   /// Makes a group of the ranks of this one that gave the same colour, in order. Collective.
@@ -96,7 +101,7 @@ class mpi_group {
     }
     std::size_t place = 0;
     for (std::size_t peer = 0; peer < size_; ++peer) {
-      if (words_[peer] >> 32U != colour) { continue; }
+      if (comparison_.words()[peer] >> 32U != colour) { continue; }
       if (peer == rank_) { place = members.size(); }
       members.push_back(messages_.members()[peer]);
     }
@@ -123,8 +128,10 @@ class mpi_group {
     under_way_ = true;
     result<void> done = messages_.requests().enter(name_of(call.operation));
     if (done) { done = meet(call, send_bytes, receive_bytes); }
+    bool const differ =  // before bytes moved
+        !done && done.error().code == error_code::mismatch && !comparison_.failed();
     if (done) { done = move(); }
-    if (!done && done.error().code != error_code::mismatch) { failure_ = done.error(); }
+    if (!done && !differ) { failure_ = done.error(); }
     under_way_ = false;
     return done;
   }
@@ -144,6 +151,9 @@ class mpi_group {
     return done;
   }
 
+  /// The name of the call that began a transfer.
+  [[nodiscard]] char const* call_of(transfer_id id) { return transfers_.call_of(id); }
+
   /// Ends a transfer, also of a broken group; returns whether MPI no longer uses its bytes.
   [[nodiscard]] bool cancel(transfer_id id) { return transfers_.cancel(id); }
 
@@ -160,10 +170,9 @@ class mpi_group {
       : options_(options),
         channel_(std::move(channel)),
         messages_(channel_, options),
-        transfers_(channel_, options)
-  {
-    words_.reserve(most_ranks);
-  }
+        transfers_(channel_, options),
+        comparison_(most_ranks)
+  {}
 
   [[nodiscard]] static result<handle> opened(handle made, int tag, std::vector<int> members,
                                              std::size_t rank)
@@ -172,7 +181,7 @@ class mpi_group {
     made->tag_ = tag;
     made->rank_ = rank;
     made->size_ = members.size();
-    made->words_.resize(members.size());
+    made->comparison_.open(members.size());
     made->transfers_.open(tag, members);
     auto const done = made->messages_.open(tag, std::move(members), rank);
     if (!done) { return tl::unexpected(done.error()); }
@@ -186,7 +195,19 @@ class mpi_group {
   {
     mpi_requests& requests = messages_.requests();
     requests.started("MPI_Comm_idup", MPI_Comm_idup(from, &to, requests.next()));
-    return requests.wait("MPI_Comm_idup");
+    return requests.wait("over");
+  }
+
+  /// Before anything depends on them: also on how messages are cut, so these are not yet.
+  [[nodiscard]] result<void> compare_options()
+  {
+    under_way_ = true;
+    result<void> done = messages_.requests().enter("over");
+    if (done) { done = comparison_.run(messages_, options_); }
+    under_way_ = comparison_.failed();
+    messages_.cut_at(options_.largest_message);
+    transfers_.cut_at(options_.largest_message);
+    return done;
   }
 
   /// Reserves a tag that is free on all ranks that give this colour: each offers its lowest, and
@@ -195,17 +216,18 @@ class mpi_group {
   {
     for (tag_ = channel_->reserve(0);;) {
       std::uint64_t const offer = static_cast<std::uint32_t>(tag_);
-      if (auto told = whole.gather("split", std::uint64_t{colour} << 32U | offer); !told) {
-        return told;
-      }
+      auto told =
+          whole.comparison_.gather(whole.messages_, "split", std::uint64_t{colour} << 32U | offer);
+      if (!told) { return told; }
+      auto const words = whole.comparison_.words();
       bool same = true;
       std::uint64_t highest = offer;
-      for (std::uint64_t const word : whole.words_) {
+      for (std::uint64_t const word : words) {
         auto const theirs = static_cast<std::uint32_t>(word);
         if (theirs == static_cast<std::uint32_t>(mpi_channel::none)) {
           return mpi_failure("split: all tags are in use, MPI", MPI_ERR_TAG);
         }
-        for (std::uint64_t const other : whole.words_) {
+        for (std::uint64_t const other : words) {
           same = same && (word >> 32U != other >> 32U || word == other);
         }
         if (word >> 32U == colour) { highest = std::max<std::uint64_t>(highest, theirs); }
@@ -223,54 +245,7 @@ class mpi_group {
     bool const always =
         call.operation == collective::barrier || call.operation == collective::split;
     if (!options_.verify && !always) { return {}; }
-    char const* const name = name_of(call.operation);
-    if (auto met =
-            gather(name, check_word(to_id<rank_id>(rank_), size_, call, send_bytes, receive_bytes));
-        !met) {
-      return met;
-    }
-    std::uint64_t const sum = std::reduce(words_.begin(), words_.end());
-    return sum == 0 ? result<void>{} : disagreement(call, send_bytes, receive_bytes);
-  }
-
-  // Every rank knows that something differs; together they find out what.
-  [[nodiscard]] result<void> disagreement(collective_call call,
-                                          std::span<std::size_t const> send_bytes,
-                                          std::span<std::size_t const> receive_bytes)
-  {
-    char const* const name = name_of(call.operation);
-    if (auto gathered = gather(name, call.word()); !gathered) { return gathered; }
-    if (auto differing = dissenters(words_); !differing.empty()) {
-      return comm_failure::different_calls(name, std::move(differing));
-    }
-    // Only all_to_all_v has more to compare: the ranks of each pair exchange both of their counts.
-    counts_.clear();
-    for (std::size_t peer = 0; peer < size_; ++peer) {
-      counts_.insert(counts_.end(), {send_bytes[peer], receive_bytes[peer]});
-    }
-    theirs_.resize(counts_.size());
-    auto const pair_of = [](std::span<std::uint64_t> counts, std::size_t peer) {
-      return std::as_writable_bytes(counts.subspan(2 * peer, 2));
-    };
-    auto const told = messages_.all_to_all(
-        name, [&](std::size_t peer) { return pair_of(counts_, peer); },
-        [&](std::size_t peer) { return pair_of(theirs_, peer); });
-    if (!told) { return told; }
-    std::vector<rank_id> differing;
-    for (std::size_t peer = 0; peer < size_; ++peer) {
-      if (theirs_[2 * peer] != receive_bytes[peer] || theirs_[2 * peer + 1] != send_bytes[peer]) {
-        differing.push_back(to_id<rank_id>(peer));
-      }
-    }
-    return comm_failure::different_counts(name, std::move(differing));
-  }
-
-  // Gathers every rank's word in words_.
-  [[nodiscard]] result<void> gather(char const* operation, std::uint64_t word)
-  {
-    words_[rank_] = word;
-    return messages_.all_gather(operation, std::as_writable_bytes(mutable_span_of(words_)),
-                                sizeof(word));
+    return comparison_.run(messages_, call, send_bytes, receive_bytes);
   }
 
   mpi_communicator_options options_;
@@ -285,9 +260,7 @@ class mpi_group {
                             // exception
 
   // Members, since MPI may use them after the call that gave it these arrays has returned.
-  std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> counts_;
-  std::vector<std::uint64_t> theirs_;
+  mpi_comparison comparison_;
   host_scratch scratch_;
   std::vector<host_scratch> retired_;  // MPI may still write there
 };

@@ -2,9 +2,11 @@
 #ifndef BALLAST_COMM_DETAIL_MPI_MPI_MESSAGES_HPP
 #define BALLAST_COMM_DETAIL_MPI_MPI_MESSAGES_HPP
 
+#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>
 
 #include <mpi.h>
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,17 +26,20 @@ namespace ballast::inline v0::detail {
 /// a wait. MPI's own collectives need a communicator for just these ranks (see mpi_channel), and
 /// have the receive arrays in use for ever if a rank does not come.
 ///
-/// Expects     all ranks of the group call the same function with the same sizes.
+/// Expects     all ranks of the group call the same function with the same sizes; with `verify`
+///             they have compared these.
 /// Ensures     (1) nothing is allocated if there was a call with as many messages before; what is
 ///                 allocated is allocated before the first message of a call
 ///             (2) in verify's absence, wrong sizes do not write past the end of an array
-/// Errors      those of mpi_requests.
+/// Errors      those of mpi_requests; without `verify` mismatch, where a message has another size.
 /// Complexity  messages of each rank: all_to_all one to each peer with bytes, all_gather log2(P),
 ///             broadcast at most log2(P), in as many rounds; several above `largest_message`.
 class mpi_messages {
  public:
   mpi_messages(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options)
-      : channel_(std::move(channel)), largest_(options.largest_message), requests_(options.deadline)
+      : channel_(std::move(channel)),
+        compared_(options.verify),
+        requests_(options.deadline, &channel_->incoming)
   {}
 
   /// From now on it serves these ranks of the channel's communicators, of which this is number
@@ -46,6 +52,9 @@ class mpi_messages {
     return requests_.listen(channel_->control, tag, std::move(members), rank);
   }
 
+  /// From now on it cuts messages at this size.
+  void cut_at(std::size_t largest) noexcept { largest_ = largest; }
+
   [[nodiscard]] std::size_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] std::vector<int> const& members() const noexcept { return members_; }
@@ -56,21 +65,22 @@ class mpi_messages {
   [[nodiscard]] result<void> all_to_all(char const* operation, Outgoing outgoing, Incoming incoming)
   {
     std::span<std::byte const> const own = outgoing(rank_);
-    if (own.size() > incoming(rank_).size()) {
-      return mpi_failure(operation, MPI_ERR_TRUNCATE);  // as between any two ranks
+    if (own.size() != incoming(rank_).size()) {
+      return comm_failure::different_message(operation, to_id<rank_id>(rank_),
+                                             incoming(rank_).size(), own.size());
     }
     std::size_t most = 0;
     for (std::size_t peer = 0; peer < size(); ++peer) {
       most += messages(incoming(peer).size()) + messages(outgoing(peer).size());
     }
-    requests_.expect(most);
+    expect(most);
     // Each rank begins with another peer, so that no rank is everybody's first.
     for (std::size_t step = 1; step < size(); ++step) {
       receive(before(step), incoming(before(step)));
     }
     for (std::size_t step = 1; step < size(); ++step) { send(after(step), outgoing(after(step))); }
     if (!own.empty()) { std::memcpy(incoming(rank_).data(), own.data(), own.size()); }
-    return requests_.wait(operation);
+    return wait(operation);
   }
 
   /// all[P * bytes] has this rank's bytes at their place and gets those of all others.
@@ -84,7 +94,7 @@ class mpi_messages {
       return std::pair(all.subspan(first * bytes, at_end * bytes),
                        all.first((count - at_end) * bytes));
     };
-    requests_.expect(4 + 2 * messages(all.size()));
+    expect(4 + 2 * messages(all.size()));
     for (std::size_t have = 1; have < size();) {
       std::size_t const more = std::min(have, size() - have);
       auto const [incoming, incoming_rest] = parts(after(have), more);
@@ -93,7 +103,7 @@ class mpi_messages {
       auto const [outgoing, outgoing_rest] = parts(rank_, more);
       send(before(have), outgoing);
       send(before(have), outgoing_rest);
-      if (auto done = requests_.wait(operation); !done) { return done; }
+      if (auto done = wait(operation); !done) { return done; }
       have += more;
     }
     return {};
@@ -109,18 +119,25 @@ class mpi_messages {
     while (reach < size() && (place & reach) == 0) { reach *= 2; }
     std::size_t children = 0;
     for (std::size_t ahead = reach; ahead > 1; ahead /= 2) { ++children; }
-    requests_.expect(messages(bytes.size()) * std::max<std::size_t>(children, 1));
+    expect(messages(bytes.size()) * std::max<std::size_t>(children, 1));
     if (place != 0) {
       receive(at(place - reach), bytes);
-      if (auto done = requests_.wait(operation); !done) { return done; }
+      if (auto done = wait(operation); !done) { return done; }
     }
     for (std::size_t ahead = reach / 2; ahead > 0; ahead /= 2) {
       if (place + ahead < size()) { send(at(place + ahead), std::span<std::byte const>(bytes)); }
     }
-    return requests_.wait(operation);
+    return wait(operation);
   }
 
  private:
+  /// A message of a size that nobody has compared.
+  struct expected_message {
+    std::size_t number;
+    std::size_t peer;
+    std::size_t bytes;
+  };
+
   [[nodiscard]] std::size_t after(std::size_t step) const { return (rank_ + step) % size(); }
   [[nodiscard]] std::size_t before(std::size_t step) const
   {
@@ -129,14 +146,21 @@ class mpi_messages {
 
   [[nodiscard]] std::size_t messages(std::size_t bytes) const noexcept
   {
+    if (!compared_) { return bytes == 0 ? 0 : bytes / largest_ + 1; }  // as mpi_incoming has them
     return bytes / largest_ + (bytes % largest_ != 0 ? 1 : 0);
+  }
+
+  void expect(std::size_t messages)
+  {
+    requests_.expect(messages);
+    if (!compared_) { expected_.reserve(messages); }
   }
 
   /// Calls f(part, count) for as many parts as messages are needed.
   template <class Byte, class F>
   void in_messages(std::span<Byte> bytes, F f) const
   {
-    while (!bytes.empty()) {
+    for (std::size_t left = messages(bytes.size()); left > 0; --left) {
       auto const part = bytes.first(std::min(bytes.size(), largest_));
       f(part, static_cast<int>(part.size()));
       bytes = bytes.subspan(part.size());
@@ -145,6 +169,13 @@ class mpi_messages {
 
   void receive(std::size_t peer, std::span<std::byte> bytes)
   {
+    if (!compared_) {
+      if (bytes.empty()) { return; }
+      std::size_t const number =
+          channel_->incoming.begin(channel_->data, members_[peer], tag_, bytes, largest_);
+      expected_.push_back({number, peer, bytes.size()});
+      return;
+    }
     in_messages(bytes, [&](std::span<std::byte> part, int count) {
       requests_.started("MPI_Irecv", MPI_Irecv(part.data(), count, MPI_BYTE, members_[peer], tag_,
                                                channel_->data, requests_.next_receive()));
@@ -159,10 +190,50 @@ class mpi_messages {
     });
   }
 
+  /// Waits for all messages of a round. Of those that have another size the first one is told, when
+  /// all have come.
+  [[nodiscard]] result<void> wait(std::string_view operation)
+  {
+    struct giving_up {
+      mpi_messages& messages;
+      ~giving_up()
+      {
+        for (auto const& each : messages.expected_) {
+          (void)messages.channel_->incoming.cancel(each.number);
+        }
+        messages.expected_.clear();
+      }
+    } const at_end{*this};
+    result<void> sizes;
+    auto const take = [&]() -> result<std::size_t> {
+      std::size_t const before = expected_.size();
+      for (std::size_t index = 0; index < expected_.size();) {
+        auto const [number, peer, bytes] = expected_[index];
+        auto const over = channel_->incoming.is_done(number);
+        if (!over) { return tl::unexpected(over.error()); }
+        if (!*over) {
+          ++index;
+          continue;
+        }
+        std::size_t const theirs = channel_->incoming.end(number);
+        if (sizes && theirs != bytes) {
+          sizes = comm_failure::different_message(operation, to_id<rank_id>(peer), bytes, theirs);
+        }
+        expected_[index] = expected_.back();
+        expected_.pop_back();
+      }
+      return before - expected_.size();
+    };
+    auto done = requests_.wait(operation, expected_.size(), take);
+    return sizes ? done : sizes;
+  }
+
   std::shared_ptr<mpi_channel> channel_;
-  std::size_t largest_;
+  std::size_t largest_ = mpi_communicator_options().largest_message;
+  bool compared_;  // the sizes of messages, before they are sent
   mpi_requests requests_;
-  std::vector<int> members_;  // their ranks in the channel's communicators
+  std::vector<expected_message> expected_;  // in this round
+  std::vector<int> members_;                // their ranks in the channel's communicators
   std::size_t rank_ = 0;
   int tag_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
+#include <ballast/comm/detail/mpi/mpi_failure.hpp>
+#include <ballast/comm/detail/mpi/mpi_incoming.hpp>
 #include <ballast/comm/detail/mpi/mpi_missing_ranks.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/result.hpp>
@@ -11,7 +13,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <string_view>
@@ -21,20 +22,12 @@
 
 namespace ballast::inline v0::detail {
 
-/// Returns the error of a call of MPI, with MPI's code and text.
-[[nodiscard]] inline tl::unexpected<error> mpi_failure(std::string_view call, int code)
-{
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  return comm_failure::transport(call, code, {text.data(), static_cast<std::size_t>(length)});
-}
-
 /// One rank's requests to MPI, and a wait for them that ends at a deadline and names missing ranks.
 ///
 /// A rank that has waited until the deadline calls the roll (see mpi_missing_ranks); every wait
 /// also tests for roll calls of others. A rank that finds a roll call when it begins its next
 /// operation takes part in it. A rank that has not been heard within the grace period is missing.
+/// Messages that others expect, of `incoming`, are received meanwhile.
 ///
 /// Ensures     (1) wait() ends within the deadline, counted from the last message that arrived,
 ///                 plus the grace period
@@ -46,8 +39,9 @@ namespace ballast::inline v0::detail {
 ///             that none sends. transport: MPI refused a request, or a request failed.
 class mpi_requests {
  public:
-  explicit mpi_requests(std::chrono::milliseconds deadline)
-      : deadline_(deadline),
+  explicit mpi_requests(std::chrono::milliseconds deadline, mpi_incoming* incoming = nullptr)
+      : incoming_(incoming),
+        deadline_(deadline),
         grace_(std::clamp<std::chrono::milliseconds>(deadline / 4, std::chrono::milliseconds(100),
                                                      std::chrono::seconds(5))),
         requests_{MPI_REQUEST_NULL}
@@ -112,15 +106,21 @@ class mpi_requests {
     refused_code_ = code;
   }
 
-  /// Waits until all requests are done; afterwards there are none, whatever it returns.
-  [[nodiscard]] result<void> wait(std::string_view operation)
+  /// Waits until all requests are done; afterwards there are none, whatever it returns. It waits
+  /// for `open` more events too, of which more() returns how many have come.
+  template <class More>
+  [[nodiscard]] result<void> wait(std::string_view operation, std::size_t open, More more)
   {
     struct closing {
       mpi_requests& requests;
       ~closing() { requests.close(); }
     } const at_end{*this};
     if (refused_code_ != MPI_SUCCESS) { return mpi_failure(refused_call_, refused_code_); }
-    return until_done(operation);
+    return until_done(operation, open, more);
+  }
+  [[nodiscard]] result<void> wait(std::string_view operation)
+  {
+    return wait(operation, 0, [] { return result<std::size_t>(0); });
   }
 
   /// Waits for one transfer with `peer`: until is_done() returns true, which tests it.
@@ -192,13 +192,16 @@ class mpi_requests {
                       : result<void>{};
   }
 
-  [[nodiscard]] result<void> until_done(std::string_view operation)
+  template <class More>
+  [[nodiscard]] result<void> until_done(std::string_view operation, std::size_t open, More more)
   {
-    std::size_t open = requests_.size() - 1;
+    open += requests_.size() - 1;
     auto const test = [&]() -> result<std::size_t> {
-      return poll().map([&](std::size_t done) {
-        open -= done;
-        return done;
+      auto const done = poll();
+      if (!done) { return done; }
+      return more().map([&](std::size_t ended) {
+        open -= *done + ended;
+        return *done + ended;
       });
     };
     return watch(operation, mpi_missing_ranks::everybody, [&] { return open == 0; }, test);
@@ -209,19 +212,22 @@ class mpi_requests {
   template <class Over, class Test>
   [[nodiscard]] result<void> watch(std::string_view operation, int awaited, Over is_over, Test test)
   {
-    auto heard = clock::now();  // when the last request was done
+    auto heard =
+        clock::now();  // when the last request was done, later by as long as it was stopped
     for (std::size_t looks = 1; !is_over(); ++looks) {
+      if (incoming_ != nullptr) { incoming_->look(); }
       auto const done = test();
       if (!done) { return tl::unexpected(done.error()); }
       auto const now = clock::now();
       // A process that was stopped, perhaps with the whole job, has not waited in that time.
       auto const absence = now - std::exchange(looked_, now);
       bool const was_stopped = absence > grace_;
-      if (was_stopped) { came_ += absence; }
-      if (was_stopped || *done > 0) {
-        heard = now;
-        continue;
+      if (was_stopped) {
+        came_ += absence;
+        heard = std::min(now, heard + absence);
       }
+      if (*done > 0) { heard = now; }
+      if (was_stopped || *done > 0) { continue; }
       // In whole milliseconds, since the longest deadlines overflow in nanoseconds.
       bool const over =
           std::chrono::duration_cast<std::chrono::milliseconds>(now - heard) >= deadline_;
@@ -268,6 +274,7 @@ class mpi_requests {
     return comm_failure::timed_out(operation, deadline_, roll_.missing());
   }
 
+  mpi_incoming* incoming_;
   std::chrono::milliseconds deadline_;
   std::chrono::milliseconds grace_;
   clock::time_point looked_ = clock::now();  // when requests were last tested

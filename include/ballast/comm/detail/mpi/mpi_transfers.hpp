@@ -4,6 +4,7 @@
 
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_channel.hpp>
+#include <ballast/comm/detail/mpi/mpi_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_requests.hpp>
 #include <ballast/comm/mpi_communicator_options.hpp>
 #include <ballast/comm/point_to_point.hpp>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,16 +25,14 @@ namespace ballast::inline v0::detail {
 
 /// The transfers between two ranks of a group: non-blocking messages of MPI, tested one transfer at
 /// a time. Each is cut into parts of `largest_message` bytes and a shorter one, perhaps empty,
-/// which is last: so messages of different sizes differ in a part that both have.
+/// which is last; what comes is the channel's affair (mpi_incoming).
 ///
 /// Expects     what `point_to_point` says; transfers under way when it is destroyed are cancelled.
 /// Ensures     (1) a transfer allocates only where there were never as many, or never as large ones
 ///             (2) what allocates comes before the first message of a transfer
-///             (3) a message that is longer than expected does not write past the end
-///             (4) MPI does not use the bytes of a transfer that has ended with a mismatch
-/// Errors      mismatch, of receives; those of mpi_requests. Where a message has more parts than
-///             its receive, later receives from that rank find those that are left; where it has
-///             fewer, the receive takes parts of later sends that come before it is waited for.
+///             (3) a message of another size than expected writes nothing past the end, and does
+///                 not meet a later receive
+/// Errors      mismatch, of receives; those of mpi_requests.
 class mpi_transfers {
  public:
   mpi_transfers(std::shared_ptr<mpi_channel> channel, mpi_communicator_options options)
@@ -45,7 +43,9 @@ class mpi_transfers {
   ~mpi_transfers()
   {
     if (!mpi_is_running()) { return; }
-    for (transfer& each : all_) { (void)withdraw(each); }
+    for (transfer& each : all_) {
+      if (each.under_way) { (void)withdraw(each); }
+    }
   }
 
   void open(int tag, std::vector<int> members)
@@ -54,35 +54,50 @@ class mpi_transfers {
     tag_ = tag;
   }
 
+  /// From now on it cuts messages at this size.
+  void cut_at(std::size_t largest) noexcept { largest_ = largest; }
+
   [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, std::size_t peer)
   {
-    return begin(true, bytes, peer, [&](std::span<std::byte const> part, MPI_Request* request) {
-      return MPI_Isend(part.data(), static_cast<int>(part.size()), MPI_BYTE, members_[peer], tag_,
-                       channel_->pairs, request);
-    });
+    transfer& own = room();
+    own.parts.assign(bytes.size() / largest_ + 1, MPI_REQUEST_NULL);
+    transfer_id const id = begin({true, true, peer, bytes.size(), 0, std::move(own.parts)});
+    for (MPI_Request& part : at(id).parts) {
+      auto const size = std::min(bytes.size(), largest_);
+      int const code = MPI_Isend(bytes.data(), static_cast<int>(size), MPI_BYTE, members_[peer],
+                                 tag_, channel_->pairs, &part);
+      if (code != MPI_SUCCESS) { return mpi_failure("MPI_Isend", code); }
+      bytes = bytes.subspan(size);
+    }
+    return id;
   }
 
   [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, std::size_t peer)
   {
-    return begin(false, bytes, peer, [&](std::span<std::byte> part, MPI_Request* request) {
-      return MPI_Irecv(part.data(), static_cast<int>(part.size()), MPI_BYTE, members_[peer], tag_,
-                       channel_->pairs, request);
-    });
+    transfer& own = room();
+    std::size_t const message =
+        channel_->incoming.begin(channel_->pairs, members_[peer], tag_, bytes, largest_);
+    return begin({false, true, peer, bytes.size(), message, std::move(own.parts)});
   }
 
+  /// The name of the call that began a transfer.
+  [[nodiscard]] char const* call_of(transfer_id id) { return name_of(at(id)); }
+
   /// Whether it has ended; wait_for says how.
-  [[nodiscard]] result<bool> is_done(transfer_id id) { return test(at(id)); }
+  [[nodiscard]] result<bool> is_done(transfer_id id)
+  {
+    channel_->incoming.look();
+    return test(at(id));
+  }
 
   [[nodiscard]] result<void> wait_for(transfer_id id, mpi_requests& requests)
   {
     transfer& own = at(id);
     auto done = requests.wait_for(name_of(own), own.peer, [&] { return test(own); });
     if (!done) { return done; }  // it stays, for cancel
-    bool const differs = own.differs;
+    std::size_t const theirs = own.sends ? own.bytes : channel_->incoming.end(own.message);
     release(id);
-    if (!differs) { return {}; }
-    std::optional<std::size_t> const theirs =
-        own.longer ? std::nullopt : std::optional(own.received);
+    if (theirs == own.bytes) { return {}; }
     return comm_failure::different_message(name_of(own), to_id<rank_id>(own.peer), own.bytes,
                                            theirs);
   }
@@ -100,10 +115,8 @@ class mpi_transfers {
     bool under_way = false;
     std::size_t peer = 0;
     std::size_t bytes = 0;
-    std::size_t received = 0;
-    bool differs = false;  // from what has come
-    bool longer = false;   // is what has come
-    std::vector<MPI_Request> parts;
+    std::size_t message = 0;         // its number among the channel's, if it receives
+    std::vector<MPI_Request> parts;  // if it sends
   };
 
   [[nodiscard]] static char const* name_of(transfer const& each)
@@ -118,87 +131,43 @@ class mpi_transfers {
     return all_[to_index(id)];
   }
 
-  template <class Byte, class Start>
-  [[nodiscard]] result<transfer_id> begin(bool sends, std::span<Byte> bytes, std::size_t peer,
-                                          Start start)
+  /// Returns the place of the next transfer.
+  [[nodiscard]] transfer& room()
   {
     if (unused_.empty()) {
       unused_.reserve(all_.size() + 1);  // for all to end, which must not allocate
       all_.emplace_back();
       unused_.push_back(all_.size() - 1);
     }
-    transfer& own = all_[unused_.back()];
-    own.parts.assign(bytes.size() / largest_ + 1, MPI_REQUEST_NULL);
-    own = {sends, true, peer, bytes.size(), 0, false, false, std::move(own.parts)};
+    return all_[unused_.back()];
+  }
+
+  [[nodiscard]] transfer_id begin(transfer&& own)
+  {
     auto const id = to_id<transfer_id>(unused_.back());
+    all_[unused_.back()] = std::move(own);
     unused_.pop_back();
-    for (MPI_Request& part : own.parts) {
-      auto const size = std::min(bytes.size(), largest_);
-      if (int const code = start(bytes.first(size), &part); code != MPI_SUCCESS) {
-        return mpi_failure(sends ? "MPI_Isend" : "MPI_Irecv", code);
-      }
-      bytes = bytes.subspan(size);
-    }
     return id;
   }
 
   [[nodiscard]] result<bool> test(transfer& own) const
   {
-    bool const differed = own.differs;
+    if (!own.sends) { return channel_->incoming.is_done(own.message); }
     bool done = true;
     for (MPI_Request& part : own.parts) {
       if (part == MPI_REQUEST_NULL) { continue; }
-      MPI_Status status{};
       int ended = 0;
-      int const code = MPI_Test(&part, &ended, &status);
-      int kind = MPI_SUCCESS;
-      if (code != MPI_SUCCESS) { MPI_Error_class(code, &kind); }
-      if (kind == MPI_ERR_TRUNCATE) {
-        own.differs = true;
-        own.longer = true;
-        if (part != MPI_REQUEST_NULL) { MPI_Request_free(&part); }  // it is over
-      } else if (code != MPI_SUCCESS) {
-        return mpi_failure("MPI_Test", code);
-      } else if (ended == 0) {
-        done = false;
-      } else if (!own.sends) {
-        take(own, part_bytes(own, &part), status);
-      }
+      int const code = MPI_Test(&part, &ended, MPI_STATUS_IGNORE);
+      if (code != MPI_SUCCESS) { return mpi_failure("MPI_Test", code); }
+      done = done && ended != 0;
     }
-    // Those parts that will not come end now, the others when they have come: until then MPI
-    // writes.
-    if (own.differs && !differed) { cancel_parts(own); }
     return done;
   }
 
-  static void take(transfer& own, std::size_t expected, MPI_Status const& status)
-  {
-    int cancelled = 0;
-    MPI_Test_cancelled(&status, &cancelled);
-    if (cancelled != 0) { return; }
-    int count = 0;
-    MPI_Get_count(&status, MPI_BYTE, &count);
-    own.received += static_cast<std::size_t>(count);
-    own.differs = own.differs || static_cast<std::size_t>(count) != expected;
-  }
-
-  [[nodiscard]] std::size_t part_bytes(transfer const& own, MPI_Request const* part) const
-  {
-    auto const before = static_cast<std::size_t>(part - own.parts.data()) * largest_;
-    return std::min(largest_, own.bytes - before);
-  }
-
-  static void cancel_parts(transfer& own)
-  {
-    for (MPI_Request& part : own.parts) {
-      if (part != MPI_REQUEST_NULL) { MPI_Cancel(&part); }
-    }
-  }
-
   /// Ends what is left of a transfer; returns whether MPI no longer uses its bytes.
-  [[nodiscard]] static bool withdraw(transfer& own)
+  [[nodiscard]] bool withdraw(transfer& own) const
   {
-    if (!own.sends && !own.differs) { cancel_parts(own); }  // if it differs they are cancelled
+    if (!own.sends) { return channel_->incoming.cancel(own.message); }
     bool unused = true;
     for (MPI_Request& part : own.parts) {
       if (part == MPI_REQUEST_NULL) { continue; }
