@@ -29,8 +29,8 @@ namespace ballast::inline v0 {
 
 /// One process of an MPI job as a communicator: `mpi_communicator::over(MPI_COMM_WORLD)`.
 ///
-/// It is `point_to_point` too, and a transfer makes progress while its ranks call MPI: a large
-/// message may wait until its sender calls again.
+/// It is `point_to_point` too, and a transfer makes progress while its sender calls MPI, and its
+/// receiver this communicator or one that was split from the same: a large message may wait.
 ///
 /// It works on duplicates of the MPI communicator that it is given, so its messages never mix with
 /// the caller's. Groups made by split use the same duplicates, and each has tags of its own: a
@@ -45,8 +45,10 @@ namespace ballast::inline v0 {
 ///             (2) a call ends within the deadline, counted from the last message that arrived,
 ///                 plus a grace period in which the waiting ranks find out who is missing: a
 ///                 quarter of the deadline, but at least 100 ms and at most 5 s
-/// Errors      mismatch, with `verify`, and of transfers; of those that have `largest_message`
-///             bytes or more, later transfers between the two ranks may meet parts that are left.
+///             (3) nothing is written past the end of an array, whatever other ranks send
+/// Errors      mismatch, with `verify`, of transfers, and of `over`, where ranks have different
+///             options. Without `verify` a message of another size is a mismatch where it comes;
+///             the communicator is broken then.
 ///             timed_out: `ranks` had not made the call when the first rank gave up, or made it so
 ///             late that the others gave up while it did. A rank that makes it later gets the same
 ///             error, with itself among `ranks`. A rank that had finished the operation and did not

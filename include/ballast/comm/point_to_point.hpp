@@ -47,7 +47,8 @@ enum class transfer_id : std::uint32_t {};
 ///             (2) a message may be empty, and it is a message all the same
 ///             (3) once as many transfers have been under way, nothing is allocated
 /// Errors      mismatch: `ranks`, the peer, sends or expects another number of bytes. The receiver
-///             gets this error, and on threads the sender too; what it has received is unspecified.
+///             gets this error, and on threads the sender too; what it has received is unspecified,
+///             and what lies behind its bytes is untouched (NCCL compares no sizes).
 ///             The transfer has ended, and the communicator can still be used.
 ///             timed_out: a wait reached the deadline, counted from its call. `ranks` are those for
 ///             which it waited: the peer, or if that rank waits itself, the rank for which that one
