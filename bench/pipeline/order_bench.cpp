@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../tests/support/named_chain.hpp"        // defines: named_chain
 #include "../../tests/support/pipeline_families.hpp"  // defines: named_families, times_of
 
 #include <benchmark/benchmark.h>
@@ -11,11 +12,13 @@
 #include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/interval_filling.hpp>
 #include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -88,7 +91,7 @@ void add(std::string const& name, Policy const& policy, bool settles = false)
     auto* const rows = benchmark::RegisterBenchmark(
         ("order/" + name + "/" + std::string(family_name)).c_str(), order<Policy>, policy, family);
     rows->ArgNames({"microbatches", "ranks", "chunks"})->Unit(benchmark::kMicrosecond);
-    rows->Args({8, 4, 1})->Args({8, 8, 1});
+    rows->Args({7, 2, 2})->Args({8, 4, 1})->Args({8, 8, 1});
     if (settles) {
       rows->Args({9, 8, 1});
     } else {
@@ -96,6 +99,46 @@ void add(std::string const& name, Policy const& policy, bool settles = false)
     }
   }
 }
+
+// Interval filling where the first stage is named an encoder and the last one a generator, and where
+// no stage is named: means above the bound of 200 steps in which both vary, beside the given order.
+void named_ends(benchmark::State& state)
+{
+  constexpr std::size_t microbatches = 64;
+  constexpr std::uint64_t steps = 200;
+  auto const ranks = static_cast<std::size_t>(state.range(0));
+  auto const make = [&](ballast::stage_graph const& stages) {
+    return ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{},
+                                            microbatches)
+        .value();
+  };
+  auto const named = make(ballast_test::named_chain(ranks, ranks, 1, 1));
+  auto const unnamed = make(ballast::chain_of_stages(ranks, ranks));
+  double given_gap = 0;
+  double unnamed_gap = 0;
+  double gap = 0;
+  for (auto _ : state) {
+    given_gap = unnamed_gap = gap = 0;
+    for (std::uint64_t step = 1; step <= steps; ++step) {
+      auto const times =
+          ballast_test::times_of(ballast_test::time_family::both_ends, microbatches, ranks, step);
+      given_gap += order_microbatches(unnamed, times, ballast::given_order{})->gap();
+      unnamed_gap += order_microbatches(unnamed, times, ballast::interval_filling{})->gap();
+      gap += order_microbatches(named, times, ballast::interval_filling{})->gap();
+    }
+  }
+  state.counters["gap_given"] = given_gap / steps;
+  state.counters["gap_unnamed"] = unnamed_gap / steps;
+  state.counters["gap"] = gap / steps;
+}
+
+BENCHMARK(named_ends)
+    ->Name("order/named_ends")
+    ->ArgName("ranks")
+    ->Arg(8)
+    ->Arg(16)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 bool const added = [] {
   add("given", ballast::given_order{});  // baseline

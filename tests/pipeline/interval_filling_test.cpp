@@ -7,8 +7,11 @@
 #include "../support/random_times.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/pipeline/joined_stages.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -117,38 +120,39 @@ TEST(IntervalFilling, AscendsWhereNothingIsTrained)
   EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 0}));
 }
 
-// With two stages on each of two ranks the first run of forwards is of positions 0 1 0 1 2: one
-// microbatch is first, two fill the first interval, and two are kept for the end.
-TEST(IntervalFilling, FillsAsManyAsARunOfForwardsHasWhereInterleaved)
+// With two stages on each of two ranks the first run of forwards is of positions 0 1 0 1 2. Only
+// position 1 fills nothing but the first interval, so one microbatch is kept for the end.
+TEST(IntervalFilling, FillsIntervalsByMicrobatchWhereInterleaved)
 {
   auto const times = first_stage_times({50, 2, 40, 7, 30, 1, 20, 3}, 4, 10);
   auto const plan =
       order_microbatches(ballast_test::chain_schedule(2, 8, 2), times, interval_filling{}).value();
   EXPECT_EQ(plan.order.front(), microbatch_id{5});
-  EXPECT_EQ(numbers(std::span(plan.order).last(2)), (std::vector{1, 7}));
+  EXPECT_EQ(plan.order.back(), microbatch_id{1});
+  // Backward 5 on the last chunk ends at 1 + 3 x 10 + 20 + 20 = 71 and the rank has worked until
+  // 1 + 10 (its two forwards of 5; the second starts at 21): the interval is 51 - 31 = 20 for
+  // three forwards that are to come, 13 for the two of position 1. 3 and 10 take 13.
+  EXPECT_EQ(plan.order[1], microbatch_id{3});
 }
 
-TEST(TakeClosest, SharesTheTimeAmongThoseToCome)
+// A frozen encoder, an LLM and a generator. What each microbatch takes in encoder and generator is
+// 5 + 3 x 20, 9 + 3 x 2, 1 + 3 x 30 and 7 + 3 x 3; gradients of the encoder do not count.
+TEST(IntervalFilling, TakesTheTimeInEncoderAndGeneratorForTheSize)
 {
-  using ballast::detail::unplaced_microbatch;
-  auto const taken = [](time_units time, std::size_t count) {
-    std::vector<unplaced_microbatch> all;
-    for (time_units const forward : {1, 4, 4, 6, 10, 30}) {
-      all.push_back({forward, 0, ballast::to_id<microbatch_id>(all.size())});
-    }
-    std::span<unplaced_microbatch> left(all);
-    std::vector<microbatch_id> placed(count);
-    ballast::detail::take_closest_into(placed, left, time);
-    EXPECT_EQ(left.size(), all.size() - count);
-    return numbers(placed);
-  };
-  EXPECT_EQ(taken(6, 1), (std::vector{3}));
-  EXPECT_EQ(taken(5, 1), (std::vector{1}));           // 4 and 6 are as close: the smaller
-  EXPECT_EQ(taken(20, 2), (std::vector{4, 3}));       // 10 of 20 / 2, then 6 is closest to 10
-  EXPECT_EQ(taken(0, 2), (std::vector{0, 1}));        // no time: the smallest
-  EXPECT_EQ(taken(1000, 3), (std::vector{5, 4, 3}));  // too much: the largest
-  EXPECT_EQ(taken(0, 6), (std::vector{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(taken(9, 0), std::vector<int>{});
+  auto const stages =
+      ballast::joined_stages({.encoders = {{1, false}}, .llm = {2}, .generators = {{1}}}).value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::one_forward_one_backward{}, 4).value();
+  ballast::pipeline_times times(4, 4);
+  std::ranges::fill(times.rows, ballast::stage_time{10, 20});
+  time_units const encoder[] = {5, 9, 1, 7};
+  time_units const generator[] = {20, 2, 30, 3};
+  for (std::uint32_t row = 0; row < 4; ++row) {
+    times[microbatch_id{row}][0] = {encoder[row], 1000 - 300 * row};
+    times[microbatch_id{row}][3] = {generator[row], 2 * generator[row]};
+  }
+  auto const plan = order_microbatches(schedule, times, interval_filling{}).value();
+  EXPECT_EQ(numbers(plan.order), (std::vector{1, 2, 3, 0}));
 }
 
 TEST(IntervalFilling, KeepsWhatPoliciesPromise)  // Ensures (2)

@@ -1,5 +1,6 @@
 #include <ballast/pipeline/joined_stages.hpp>  // first: proves it is self-contained
 
+#include "../support/named_chain.hpp"
 #include "../support/stage_links.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,7 @@ TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
               ElementsAre(link(0, 1, 5), link(1, 3, 5), link(2, 3, 5), link(3, 4, 5), link(4, 5, 5),
                           link(4, 6, 5), link(6, 7, 5)));
   for (std::uint32_t stage = 0; stage < 8; ++stage) {
-    auto const& [rank, backward] = (*stages)[stage_id{stage}];
+    auto const& [rank, backward, part] = (*stages)[stage_id{stage}];
     EXPECT_EQ(rank, pipeline_rank{stage});
     EXPECT_EQ(backward, stage >= 2) << stage;
   }
@@ -46,7 +47,7 @@ TEST(JoinedStages, IsAChainWithoutEncodersAndGenerators)
   EXPECT_EQ(*stages, ballast::chain_of_stages(4, 4, 3));
   EXPECT_EQ(joined_stages({}).value(), ballast::chain_of_stages(1, 1));
   EXPECT_EQ(joined_stages({.encoders = {{2}}, .llm = {1}, .generators = {{1}}}).value(),
-            ballast::chain_of_stages(4, 4));
+            ballast_test::named_chain(4, 4, 2, 1));
 }
 
 TEST(JoinedStages, MakesAPipelineOfSeveralModules)

@@ -81,7 +81,7 @@ struct graph_timeline {
     }
   }
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    auto const& [rank, backward] = stages[to_id<stage_id>(stage)];
+    auto const& [rank, backward, part] = stages[to_id<stage_id>(stage)];
     for (std::uint32_t position = 0; position < schedule.microbatches; ++position) {
       auto const forward = number.find({to_id<stage_id>(stage), pass::forward, position});
       auto const back = number.find({to_id<stage_id>(stage), pass::backward, position});

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace ballast::inline v0 {
@@ -23,7 +24,7 @@ namespace detail {
 
 /// A microbatch that has no position yet.
 struct unplaced_microbatch {
-  time_units forward = 0;  ///< on the stage whose intervals are filled
+  time_units size = 0;
   time_units total = 0;
   microbatch_id microbatch{};
 };
@@ -37,27 +38,128 @@ struct unplaced_microbatch {
   return stage_id{0};
 }
 
-/// Fills the positions of `order` with microbatches taken from `left`, one by one: the one whose
-/// forward is closest to the time that is left divided by the positions that are left, of equally
-/// close ones the first.
-inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced_microbatch>& left,
-                              time_units time)
+/// What a microbatch takes in encoders and generators, both passes; where no stage is named so, its
+/// forward on stage `first`.
+[[nodiscard]] inline time_units filling_size(order_problem const& problem, microbatch_id microbatch,
+                                             stage_id first)
 {
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    time_units const wanted = time / static_cast<time_units>(order.size() - at);
-    auto const distance = [wanted](unplaced_microbatch const& each) {
-      return each.forward > wanted ? each.forward - wanted : wanted - each.forward;
-    };
-    auto const closer = [distance](unplaced_microbatch const& a, unplaced_microbatch const& b) {
-      return distance(a) < distance(b);
-    };
-    auto const closest = std::min_element(left.begin(), left.end(), closer);
-    order[at] = closest->microbatch;
-    time -= closest->forward;
-    std::copy(closest + 1, left.end(), closest);
-    left = left.first(left.size() - 1);
+  auto const times = problem.times[microbatch];
+  bool named = false;
+  time_units size = 0;
+  for (std::size_t stage = 0; stage < times.size(); ++stage) {
+    auto const& [rank, backward, part] = problem.schedule.stages()[to_id<stage_id>(stage)];
+    if (part == model_part::llm) { continue; }
+    size += times[stage].forward + (backward ? times[stage].backward : 0);
+    named = true;
   }
+  return named ? size : times[to_index(first)].forward;
 }
+
+/// The intervals of a rank. Its tasks are runs of forwards, each followed by backwards; the interval
+/// of a run lasts from its end until the first of these can start.
+class rank_intervals {
+ public:
+  rank_intervals(order_problem const& problem, pipeline_rank rank, workspace::frame& scratch)
+      : problem_(problem),
+        tasks_(problem.schedule.tasks_on(rank)),
+        chunks_(problem.schedule.stages().stages_on(rank).size()),
+        forwards_(scratch.take<run_forward>(chunks_ * problem.schedule.microbatches())),
+        runs_(scratch.take<run>(tasks_.size() + 1)),
+        ends_(scratch.take<time_units>(problem.schedule.tasks().size()))
+  {
+    std::fill(runs_.begin(), runs_.end(), run{});
+    std::size_t forwards = 0;
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < tasks_.size(); ++at) {
+      pipeline_task const& task = problem.schedule.tasks()[tasks_[at]];
+      if (task.pass == pass::forward) {
+        forwards_[forwards++] = {task.position, number, to_index(task.stage)};
+        ++runs_[number].open;
+        runs_[number].backward = at + 1;
+      } else if (runs_[number].open > 0) {
+        ++number;
+      }
+    }
+    std::sort(forwards_.begin(), forwards_.end(), [](run_forward const& a, run_forward const& b) {
+      return precedes(a.position, b.position, a.run, b.run, a.stage, b.stage);
+    });
+  }
+
+  /// How many of the first positions have all their forwards in the first run.
+  [[nodiscard]] std::size_t leading_positions() const
+  {
+    std::size_t at = 0;
+    while (at < forwards_.size() && forwards_[at].run == 0) { ++at; }
+    return at / chunks_;
+  }
+
+  /// Notes that the last microbatch of `placed` has its position, and looks at the intervals of the
+  /// next one: each run's, or what is left of the first run's, shared evenly among its forwards
+  /// that have no microbatch yet.
+  void advance(std::span<microbatch_id const> placed)
+  {
+    for (run_forward const& each : forwards_of(placed.size() - 1)) {
+      --runs_[each.run].open;
+      if (each.run == 0 && placed.size() > 1) {
+        runs_[0].interval -= problem_.times[placed.back()][each.stage].forward;
+      }
+    }
+    next_ = forwards_of(placed.size());
+    partial_order const known{problem_, placed, ends_};
+    std::size_t last = simulated_;
+    for (run_forward const& each : next_) {
+      auto& [open, backward, interval] = runs_[each.run];
+      if (backward == tasks_.size() || (each.run == 0 && placed.size() > 1)) { continue; }
+      known.simulate(last, tasks_[backward] + 1);
+      last = std::max<std::size_t>(last, tasks_[backward] + 1);
+      interval = known.start(tasks_[backward]) - ends_[tasks_[backward - 1]];
+    }
+    if (last > simulated_) { simulated_ = problem_.schedule.tasks_before(placed.size()); }
+  }
+
+  /// How far the next position's intervals and the forwards of a microbatch differ.
+  [[nodiscard]] time_units distance(microbatch_id microbatch) const
+  {
+    time_units sum = 0;
+    for (std::size_t at = 0; at < next_.size();) {
+      auto const& [open, backward, interval] = runs_[next_[at].run];
+      time_units const share = interval / open;
+      time_units apart = 0;
+      for (std::size_t const number = next_[at].run; at < next_.size(); ++at) {
+        if (next_[at].run != number) { break; }
+        apart += problem_.times[microbatch][next_[at].stage].forward - share;
+      }
+      if (backward < tasks_.size()) { sum += apart < 0 ? -apart : apart; }
+    }
+    return sum;
+  }
+
+ private:
+  struct run_forward {
+    std::uint32_t position = 0;
+    std::size_t run = 0;
+    std::size_t stage = 0;
+  };
+  struct run {
+    time_units open = 0;       // its forwards that have no microbatch yet
+    std::size_t backward = 0;  // that ends it, among the tasks of the rank
+    time_units interval = 0;
+  };
+
+  [[nodiscard]] std::span<run_forward const> forwards_of(std::size_t position) const
+  {
+    return forwards_.subspan(position * chunks_, chunks_);
+  }
+
+  order_problem const& problem_;
+  std::span<std::uint32_t const> tasks_;
+  std::size_t chunks_;
+  std::span<run_forward> forwards_;  // by position, then by run
+  std::span<run> runs_;
+  std::span<time_units> ends_;           // of all tasks
+  std::span<run_forward const> next_{};  // of the position that is filled next
+  std::size_t simulated_ = 0;            // tasks whose ends no microbatch to come can change
+};
 
 }  // namespace detail
 
@@ -65,29 +167,34 @@ inline void take_closest_into(std::span<microbatch_id> order, std::span<unplaced
 ///
 /// The smallest microbatch goes first, so that the other stages start early; the smallest of the
 /// others are kept for the end, where gradients come one after the other and no forward hides them.
-/// In between, every microbatch goes where its forward takes about as long as the first stage would
+/// In between, every microbatch goes where its forwards take about as long as the first stage would
 /// wait there, according to a simulation of the order so far.
 ///
-/// Size is the forward time on the first stage; of equal sizes the smaller total time comes first,
-/// then the lower number. Where the first stages are frozen and have no backward, the first stage
-/// that has one takes the part of the first stage.
+/// Size is the time in encoders and generators, both passes, or, where no stage is named so, the
+/// forward time on the first stage; of equal sizes the smaller total time comes first, then the
+/// lower number. Where the first stages are frozen and have no backward, the first stage that has
+/// one takes the part of the first stage.
 ///
 /// For any schedule, interleaved ones too: the tasks of the rank that has the first stage are
 /// forwards, then a backward, then forwards, and so on. Each run of forwards before a backward has
 /// one interval: from the end of the run until that backward can start, where microbatches without
-/// a position take no time. It is filled with as many microbatches as the run has new ones on the
-/// first stage; several are chosen one by one, each the closest to an even share of the time that
-/// is left, of equally close ones the smaller. As many are kept for the end as the first run has
-/// new ones after the smallest. In 1F1B these are p - 1 for the first interval, one for each of the
-/// others, and p - 1 at the end, as in the paper.
+/// a position take no time; that of the first run is the interval once the first microbatch has its
+/// position, less the forwards chosen since. Position after position gets the microbatch whose
+/// forwards, run by run, differ least in sum from an even share of these intervals among the
+/// forwards without a microbatch; of equally close ones the smaller. The positions that have all
+/// forwards in the first run, but for one, are as many as are kept for the end: p - 1, as in the
+/// paper.
 ///
 /// Ensures     (1) the order is that of the algorithm, which ends when none is left: as printed it
 ///             would give l + p - 2 microbatches a position
 ///             (2) the order depends on nothing but the times and the schedule
-/// Complexity  O(l^2 + tasks): one simulation in all, and a look at what is left per microbatch.
+/// Complexity  O(l^2 v + tasks) with v stages on the rank in 1F1B: one simulation in all, and a look
+///             at what is left per microbatch. Interleaved: for each position, a simulation from
+///             its first task to the last backward that it fills.
 /// Source      Z. Zhang et al., "DistTrain: Addressing Model and Data Heterogeneity with
 ///             Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025,
-///             Algorithm 2. The paper describes GETINTERVAL and SELECTCLOSEST in words only.
+///             Algorithm 2. The paper describes GETINTERVAL, SELECTCLOSEST and virtual stages
+///             in words only.
 struct interval_filling {
   void operator()(order_problem const& problem, std::span<microbatch_id> order,
                   workspace& memory) const
@@ -95,49 +202,38 @@ struct interval_filling {
     BALLAST_EXPECTS(order.size() == problem.schedule.microbatches(), "an order of ", order.size(),
                     " microbatches was given for a schedule of ", problem.schedule.microbatches());
     if (order.empty()) { return; }
-    compiled_schedule const& schedule = problem.schedule;
-    stage_id const stage = detail::first_trained_stage(schedule.stages());
+    stage_graph const& stages = problem.schedule.stages();
+    stage_id const first = detail::first_trained_stage(stages);
     auto scratch = memory.open();
     auto left = scratch.take<detail::unplaced_microbatch>(order.size());
     for (std::size_t at = 0; at < order.size(); ++at) {
-      auto const row = problem.times[order[at]];
-      left[at] = {row[to_index(stage)].forward, detail::total_time(problem, order[at]), order[at]};
+      left[at] = {detail::filling_size(problem, order[at], first),
+                  detail::total_time(problem, order[at]), order[at]};
     }
     std::sort(left.begin(), left.end(), [](auto const& a, auto const& b) {
-      return detail::precedes(a.forward, b.forward, a.total, b.total, a.microbatch, b.microbatch);
+      return detail::precedes(a.size, b.size, a.total, b.total, a.microbatch, b.microbatch);
     });
 
-    std::span<time_units> const ends = scratch.take<time_units>(schedule.tasks().size());
-    auto const tasks = schedule.tasks_on(schedule.stages()[stage].rank);
-    std::size_t placed = 0;
-    std::size_t simulated = 0;   // tasks whose ends no microbatch to come can change
-    std::size_t introduced = 0;  // positions whose forward on the stage has been passed
-    std::span<detail::unplaced_microbatch> rear;
-    for (std::size_t at = 0; at < tasks.size(); ++at) {
-      pipeline_task const& task = schedule.tasks()[tasks[at]];
-      if (task.pass == pass::forward) {
-        if (task.stage == stage) {
-          introduced = std::max<std::size_t>(introduced, task.position + 1);
+    detail::rank_intervals intervals(problem, stages[first].rank, scratch);
+    std::size_t const leading = std::max<std::size_t>(1, intervals.leading_positions());
+    order[0] = left.front().microbatch;
+    auto const rear = left.subspan(1, leading - 1);
+    left = left.subspan(leading);
+    std::size_t placed = 1;
+    while (!left.empty()) {
+      intervals.advance(order.first(placed));
+      auto closest = left.begin();
+      time_units least = intervals.distance(closest->microbatch);
+      for (auto each = closest + 1; each != left.end(); ++each) {
+        if (time_units const distance = intervals.distance(each->microbatch); distance < least) {
+          closest = each;
+          least = distance;
         }
-        continue;
       }
-      if (placed == 0 && introduced > 0) {
-        order[placed++] = left.front().microbatch;
-        rear = left.subspan(1, introduced - 1);
-        left = left.subspan(introduced);
-      }
-      if (std::size_t const count = std::min(introduced - placed, left.size()); count > 0) {
-        detail::partial_order const known{problem, order.first(placed), ends};
-        known.simulate(simulated, tasks[at] + 1);
-        simulated = schedule.tasks_before(placed);
-        time_units const interval = known.start(tasks[at]) - ends[tasks[at - 1]];
-        detail::take_closest_into(order.subspan(placed, count), left, interval);
-        placed += count;
-      }
+      order[placed++] = closest->microbatch;
+      std::copy(closest + 1, left.end(), closest);
+      left = left.first(left.size() - 1);
     }
-    // The microbatches kept for the end. Where nothing is trained there is no interval: all of
-    // them.
-    for (auto const& each : left) { order[placed++] = each.microbatch; }
     for (auto const& each : rear) { order[placed++] = each.microbatch; }
   }
 

@@ -30,8 +30,8 @@ struct joined_modules {
 };
 
 /// The stages of such a model, each on a rank of its own, numbered module after module: the
-/// encoders as they are listed, the LLM, the generators. The last stage of every encoder feeds the
-/// first of the LLM, and the last of the LLM the first of every generator.
+/// encoders as they are listed, the LLM, the generators, and named so. The last stage of every
+/// encoder feeds the first of the LLM, and the last of the LLM the first of every generator.
 ///
 /// Errors      out_of_range: module `position`, counted in that order, has no stage or too many;
 ///             those of stage_graph::make, for a transfer time, or a module without backward that
@@ -54,12 +54,13 @@ struct joined_modules {
 
   std::vector<pipeline_stage> stages;
   std::vector<stage_link> links;
-  auto const append = [&](pipeline_module const& module, std::vector<stage_id> const& feeders) {
+  auto const append = [&](pipeline_module const& module, model_part part,
+                          std::vector<stage_id> const& feeders) {
     std::vector<stage_id> feed = feeders;
     for (std::size_t left = module.stages; left > 0; --left) {
       auto const stage = to_id<stage_id>(stages.size());
       for (stage_id const from : feed) { links.push_back({from, stage, modules.transfer}); }
-      stages.push_back({to_id<pipeline_rank>(stages.size()), module.backward});
+      stages.push_back({to_id<pipeline_rank>(stages.size()), module.backward, part});
       feed = {stage};
     }
     return feed.front();
@@ -67,10 +68,12 @@ struct joined_modules {
   std::vector<stage_id> encoded;
   encoded.reserve(modules.encoders.size());
   for (pipeline_module const& encoder : modules.encoders) {
-    encoded.push_back(append(encoder, {}));
+    encoded.push_back(append(encoder, model_part::encoder, {}));
   }
-  stage_id const last_of_llm = append(modules.llm, encoded);
-  for (pipeline_module const& generator : modules.generators) { append(generator, {last_of_llm}); }
+  stage_id const last_of_llm = append(modules.llm, model_part::llm, encoded);
+  for (pipeline_module const& generator : modules.generators) {
+    append(generator, model_part::generator, {last_of_llm});
+  }
   return stage_graph::make(std::move(stages), links);
 }
 

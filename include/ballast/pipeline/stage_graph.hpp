@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <span>
 #include <string>
@@ -20,10 +21,14 @@
 
 namespace ballast::inline v0 {
 
+/// The parts of a multimodal model.
+enum class model_part : std::uint8_t { llm, encoder, generator };
+
 /// Some layers of a model and where they are.
 struct pipeline_stage {
   pipeline_rank rank{};
   bool backward = true;  ///< false where nothing here or upstream is trained: a frozen encoder
+  model_part part = model_part::llm;
   friend bool operator==(pipeline_stage const&, pipeline_stage const&) = default;
 };
 

@@ -31,7 +31,7 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline std::optional<std::size_t> lead_of(compiled_schedule const& schedule,
                                                         stage_id stage)
 {
-  auto const& [rank, backward] = schedule.stages()[stage];
+  auto const& [rank, backward, part] = schedule.stages()[stage];
   if (!backward || schedule.stages().stages_on(rank).size() > 1) { return std::nullopt; }
   std::size_t forwards = 0;
   std::size_t backwards = 0;

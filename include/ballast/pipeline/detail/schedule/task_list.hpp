@@ -121,7 +121,7 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   }
   list.first_of_rank.push_back(list.tasks.size());
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    auto const& [rank, backward] = stages[to_id<stage_id>(stage)];
+    auto const& [rank, backward, part] = stages[to_id<stage_id>(stage)];
     for (pass const direction : {pass::forward, pass::backward}) {
       if (direction == pass::backward && !backward) { continue; }
       for (std::uint32_t position = 0; position < list.microbatches; ++position) {
