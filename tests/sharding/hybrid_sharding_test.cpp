@@ -238,6 +238,22 @@ TEST(HybridSharding, SplitsFewSequencesOverAllGpus)
   EXPECT_EQ(plan.makespan, 2 * (800 + 800 * 800) / 8);
 }
 
+TEST(HybridSharding, FindsTheOnlyGroupThatHasTheMemory)
+{
+  // Most groups across GPUs of a node have three; only the node of four holds a sequence of 400.
+  device_groups const groups(node_sizes(std::vector<std::uint32_t>{3, 3, 4}), 4);
+  sharding_cost const cost{.work = {.linear = 10}, .heads = 4, .latency = 20};
+  sharding_step const step{
+      {54, 30, 21, 64, 26, 55, 400, 88, 80, 48, 89, 48, 80, 37}, groups, cost, 120};
+  auto const plan = hybrid_sharding(step.lengths, groups, cost, step.limit);
+  ASSERT_TRUE(plan) << plan.error().message;
+  expect_true_plan(*plan, step);
+  EXPECT_EQ(groups[plan->owner[6]].gpus, 4U);
+  auto const plain = ballast_test::search_from_best_uniform(step);
+  if (plain) { EXPECT_LE(plan->makespan, *plain); }
+  EXPECT_LE(plan->gap(), 0.05);
+}
+
 TEST(HybridSharding, NamesTheSequenceThatItCannotPlan)  // Errors
 {
   device_groups const groups(node_sizes::equal(1, 4), 4);
