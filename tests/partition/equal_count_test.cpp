@@ -168,6 +168,15 @@ TEST(EqualCount, ComesWithinOneTenThousandthWhereDifferencingDoesNot)
   }
 }
 
+TEST(EqualCount, GivesTheFastestBagTheSampleThatIsOver)
+{
+  ballast_test::instance const step{{1000, 1000, 1000, 1000}, {99, 98, 99, 98}, {8, 1, 4}};
+  auto const plan = ballast_test::plan_instance(step, equal_count{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->samples[bag_id{0}].size(), 2U);
+  EXPECT_EQ(plan->makespan, (ballast::ratio{98, 1}));
+}
+
 TEST(EqualCount, CountsWhatStaysTogetherAsOne)
 {
   // [together]

@@ -55,6 +55,28 @@ TEST(BalancedCounts, AreLargerForFasterThenForLessLoadedBags)
   EXPECT_THAT(counts_of(ten, {{1, 1, 1}, {}, {5, 0, 5}}), ElementsAre(3, 4, 3));
 }
 
+TEST(BalancedCounts, AreLargerForFasterBagsOfAnySize)
+{
+  EXPECT_THAT(counts_of({99, 98, 99, 98}, {{8, 1, 4}}), ElementsAre(2, 1, 1));
+  EXPECT_THAT(counts_of(ten, {{2, 8, 4, 1}}), ElementsAre(2, 3, 3, 2));
+  EXPECT_THAT(counts_of(ten, {{8, 1, 1}, {8, 9, 1}}), ElementsAre(3, 4, 3));
+  EXPECT_THAT(counts_of(ten, {{4, 1, 1}}, 3), ElementsAre(4, 3, 3));
+  // The fastest may have two, of which too few are long enough for the next.
+  EXPECT_THAT(counts_of({9, 9, 9, 2, 2, 1, 1, 1}, {{8, 4, 1}}), ElementsAre(2, 1, 5));
+  ballast::random_source random(8);
+  for (int trial = 0; trial < 200; ++trial) {
+    bags given{std::vector<std::uint32_t>(1 + random.below(6))};
+    for (auto& gpus : given.gpus) { gpus = std::uint32_t{1} << random.below(4); }
+    std::vector<tokens> const lengths(random.below(40), 100);
+    auto const counts = counts_of(lengths, given, static_cast<std::uint32_t>(1 + random.below(4)));
+    for (std::size_t a = 0; a < counts.size(); ++a) {
+      for (std::size_t b = 0; b < counts.size(); ++b) {
+        if (given.gpus[a] > given.gpus[b]) { EXPECT_GE(counts[a], counts[b]); }
+      }
+    }
+  }
+}
+
 TEST(BalancedCounts, AreMultiplesButOneThatHasTheRest)  // Ensures (2)
 {
   EXPECT_THAT(counts_of(ten, {{1, 1}}, 2), ElementsAre(6, 4));
@@ -78,8 +100,8 @@ TEST(BalancedCounts, GiveLargeBagsWhatFitsThem)
 
 TEST(BalancedCounts, PutTheRestWhereCountsAreSmallerWhenItFits)  // Ensures (3)
 {
-  // Three pairs and one: the bag of one GPU gets two pairs, the larger one a pair and the rest.
-  EXPECT_THAT(counts_of(std::vector<tokens>(7, 9), {{4, 1}}, 2), ElementsAre(3, 4));
+  // Three pairs and one: the larger bag gets two pairs, the other one a pair and the rest.
+  EXPECT_THAT(counts_of(std::vector<tokens>(7, 9), {{4, 1}}, 2), ElementsAre(4, 3));
   EXPECT_THAT(counts_of({9, 9, 1, 1, 1, 1, 1}, {{4, 1}}, 2), ElementsAre(2, 5));
 }
 
