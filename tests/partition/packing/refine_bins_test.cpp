@@ -94,6 +94,20 @@ TEST(RefineBins, PacksFewKindsToTheOptimum)
   EXPECT_LE(noisy->bins(), noisy->lower_bound + 1);
 }
 
+TEST(RefineBins, PacksThirdsOfALargeCapacityAsThoseOfASmallOne)
+{
+  for (std::int64_t const third :
+       {std::int64_t{1000}, std::int64_t{1} << 56, std::int64_t{1} << 59}) {
+    packing_instance step{{}, 3 * third};
+    for (std::int64_t const less : {2, 3, 0, 4, 1, 3}) { step.weights.push_back(third - less); }
+    step.weights[2] = 3 * third - step.weights[0] - step.weights[1];
+    step.weights[5] = 3 * third - step.weights[3] - step.weights[4];
+    auto const plan = ballast::pack_to_capacity(step.weights, step.capacity, refine_packing);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->bins(), 2U) << third;
+  }
+}
+
 TEST(RefineBins, PacksAFifthToAHalfWithinAPercent)
 {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {

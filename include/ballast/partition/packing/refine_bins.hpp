@@ -97,7 +97,7 @@ struct refine_bins {
     detail::bin_pool pool(problem, best.bins, owner, scratch);
     while (best.bins > best.lower_bound && !left.spent()) {
       left.spend(8 * owner.size());
-      pool.choose_roomiest(detail::bin_emptying::most_bins);
+      pool.choose_roomiest(detail::bin_emptying::most_bins(problem.capacity));
       bool const has_all = pool.bins() == best.bins;
       std::size_t const most_less = best.bins - best.lower_bound;
       packed_bins const before{pool.bins(), pool.bins() - std::min(pool.bins(), most_less)};

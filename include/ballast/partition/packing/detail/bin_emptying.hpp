@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -26,12 +27,18 @@ namespace ballast::inline v0::detail {
 /// a dive (`pattern_packing`). If the bins are all there are and one less is impossible, that is a
 /// proof.
 ///
-/// Expects     at most most_bins; of more, `bin_pool` takes those with the most room
+/// Expects     at most most_bins(capacity); of more, `bin_pool` takes those with the most room
 /// Complexity  that of these, within `steps`, and O(n + b log b) for each attempt; some 10 MB of
 ///             scratch.
 class bin_emptying {
  public:
-  static constexpr std::size_t most_bins = 256;
+  /// So few that what they hold together fits 63 bits.
+  [[nodiscard]] static constexpr std::size_t most_bins(std::int64_t capacity) noexcept
+  {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(most / std::max<std::int64_t>(capacity, 1), 1, 256));
+  }
 
   bin_emptying(packing_problem const& problem, workspace& memory)
       : problem_(problem), memory_(memory)
@@ -41,7 +48,7 @@ class bin_emptying {
   [[nodiscard]] packed_bins operator()(packed_bins best, std::span<bag_id> owner,
                                        work_budget& steps)
   {
-    if (problem_.capacity >= most_capacity || best.bins > most_bins) { return best; }
+    if (best.bins > most_bins(problem_.capacity)) { return best; }
     auto scratch = memory_.open();
     std::span<tokens> const lengths = scratch.take<tokens>(owner.size());
     std::fill(lengths.begin(), lengths.end(), 0);  // bags of one GPU take every sample
@@ -109,7 +116,6 @@ class bin_emptying {
  private:
   static constexpr std::size_t most_samples = 240;
   static constexpr std::size_t table = std::size_t{1} << 21;
-  static constexpr std::int64_t most_capacity = std::int64_t{1} << 54;  // of most_bins below 2^63
   static constexpr std::int64_t most_room = table;
   static constexpr std::uint64_t completion_nodes = std::uint64_t{1} << 14;
   static constexpr std::uint64_t pattern_nodes = std::uint64_t{1} << 21;
