@@ -1,8 +1,11 @@
 #include <ballast/by_name/any_policy.hpp>  // first: proves it is self-contained
+#include <ballast/by_name/parse_policy.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/partition/batching.hpp>
 #include <ballast/partition/best_of.hpp>
 #include <ballast/partition/capped.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -24,13 +27,19 @@
 #include <ballast/topology/bag_layout.hpp>
 
 #include "../support/policy_checks.hpp"
+#include "../support/trials.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -205,6 +214,150 @@ TEST(AnyPolicy, PlacesEverySampleInABagItFits)
 {
   ballast_test::expect_valid_plans(any_policy(refine<any_policy>{}), 25);
   ballast_test::expect_starting_loads_counted(any_policy{});
+}
+
+// A step under constraints, so small that all assignments can be tried.
+struct limited_step {
+  ballast::bag_layout bags;
+  std::vector<ballast::tokens> lengths;
+  std::vector<std::int64_t> keys;      // or empty
+  std::vector<ballast::rank_id> home;  // or empty
+  std::vector<std::int64_t> weights;   // or empty
+  std::int64_t most_per_gpu = ballast::partition_constraints::no_limit;
+};
+
+limited_step draw_limited_step(ballast::random_source& random)
+{
+  limited_step step;
+  std::vector<ballast::bag> bags;
+  std::uint32_t gpus = 0;
+  std::uint64_t const count = 1 + random.below(3);
+  while (bags.size() < count) {
+    bags.push_back({ballast::rank_id{gpus}, std::uint32_t{1} << random.below(3)});
+    gpus += bags.back().gpus;
+  }
+  std::vector<std::uint32_t> speeds(gpus, 1);
+  for (auto& speed : speeds) { speed += static_cast<std::uint32_t>(random.below(2)); }
+  step.bags = ballast::bag_layout(bags, speeds);
+  if (random.below(2) == 0) {
+    step.bags = step.bags.with_short_samples(ballast::short_samples::admitted);
+  }
+  step.lengths.resize(random.below(7));
+  std::int64_t total = 0;
+  std::int64_t longest = 0;
+  for (auto& length : step.lengths) {
+    length = random.below(6) == 0 ? random.between(0, 3) : random.between(1, 12);
+    total += length;
+    longest = std::max(longest, length);
+    step.keys.push_back(random.between(0, 4));
+    step.home.push_back(ballast::rank_id{static_cast<std::uint32_t>(random.below(gpus))});
+    step.weights.push_back(random.between(0, 9));
+  }
+  if (random.below(3) != 0) { step.keys.clear(); }
+  if (random.below(2) == 0) { step.home.clear(); }
+  if (random.below(4) != 0) {
+    step.most_per_gpu = random.between(total / (2 * gpus), 2 * total / gpus + longest / 4);
+  }
+  if (random.below(3) != 0 || step.most_per_gpu == ballast::partition_constraints::no_limit) {
+    step.weights.clear();
+  }
+  return step;
+}
+
+// Whether bags take these samples, keep together what belongs together and hold no more than they
+// can, padded where `pads` is set. Shares nothing with the library but bag_layout::takes.
+bool keeps_to(limited_step const& step, std::vector<ballast::bag_id> const& owner, bool pads)
+{
+  auto const& weights = step.weights.empty() ? step.lengths : step.weights;
+  std::vector<std::vector<std::int64_t>> held(step.bags.size());
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    if (to_index(owner[sample]) >= step.bags.size() ||
+        !step.bags.takes(owner[sample], step.lengths[sample])) {
+      return false;
+    }
+    held[to_index(owner[sample])].push_back(weights[sample]);
+    for (std::size_t other = 0; other < sample && !step.keys.empty(); ++other) {
+      if (step.keys[other] == step.keys[sample] && owner[other] != owner[sample]) { return false; }
+    }
+  }
+  for (std::size_t bag = 0; bag < held.size(); ++bag) {
+    std::int64_t sum = 0;
+    for (std::int64_t const weight : held[bag]) {
+      sum += pads ? std::ranges::max(held[bag]) : weight;
+    }
+    if (step.most_per_gpu < 1'000'000 && sum > step.most_per_gpu * step.bags.sizes()[bag]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool some_plan_keeps_to(limited_step const& step, bool pads)
+{
+  std::vector<ballast::bag_id> owner(step.lengths.size(), ballast::bag_id{0});
+  while (true) {
+    if (keeps_to(step, owner, pads)) { return true; }
+    std::size_t next = 0;
+    while (next < owner.size() && to_index(owner[next]) + 1 == step.bags.size()) {
+      owner[next++] = ballast::bag_id{0};
+    }
+    if (next == owner.size()) { return false; }
+    owner[next] = ballast::to_id<ballast::bag_id>(to_index(owner[next]) + 1);
+  }
+}
+
+TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
+{
+  constexpr std::array names = {"round_robin",
+                                "lpt",
+                                "karmarkar_karp",
+                                "multifit",
+                                "greedy_knapsack",
+                                "greedy_knapsack:capacity=full",
+                                "refine",
+                                "exact",
+                                "best_of:lpt,karmarkar_karp",
+                                "least_movement:eps=0.01",
+                                "equal_count",
+                                "equal_count:multiple=2",
+                                "padded_batches",
+                                "attention_padded_batches",
+                                "conv_transformer_batches",
+                                "quadratic_with_tolerance:tolerance=3",
+                                "capped",
+                                "capped:refine",
+                                "capped:greedy_knapsack",
+                                "capped:least_movement",
+                                "capped:equal_count",
+                                "capped:padded_batches"};
+  ballast::random_source random(2026);
+  std::map<std::string, int> kept;
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    auto const step = draw_limited_step(random);
+    bool const possible = some_plan_keeps_to(step, false);
+    for (char const* const name : names) {
+      SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << name);
+      auto const policy = ballast::parse_policy(name).value();
+      bool const pads = policy.batches() == ballast::batching::padded;
+      auto const plan = ballast::partition(step.lengths, step.bags, policy,
+                                           ballast::quadratic_cost{.linear = 7, .quadratic = 1},
+                                           {.together = step.keys,
+                                            .home = step.home,
+                                            .most_per_gpu = step.most_per_gpu,
+                                            .weights = step.weights});
+      if (plan) {
+        ASSERT_TRUE(keeps_to(step, plan->owner, pads));
+        kept[name] += step.most_per_gpu < 1'000'000 ? 1 : 0;
+      } else if (possible) {
+        // A policy that minds limits finds the plan; others say what would.
+        bool const minds = policy.batches() == ballast::batching::packed && !policy.restricts() &&
+                           std::string(name).starts_with("capped");
+        EXPECT_FALSE(minds) << plan.error().message;
+        EXPECT_THAT(plan.error().message, testing::ContainsRegex("use a|not all fillings"));
+      }
+    }
+  }
+  for (char const* const name : names) { EXPECT_GT(kept[name], 5) << name; }
 }
 
 }  // namespace

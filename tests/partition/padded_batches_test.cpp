@@ -152,6 +152,23 @@ TEST(PaddedBatches, GivesBagsTheirSamplesInDescendingOrder)
   EXPECT_EQ(plan->owner[3], bag_id{2});
 }
 
+TEST(PaddedBatches, CountsWhatItPadsAgainstALimit)
+{
+  std::vector<ballast::tokens> const lengths{100, 1, 1, 1};
+  auto const planned = [&](std::int64_t most_per_gpu, std::size_t gpus) {
+    return ballast::partition(lengths, ballast::one_gpu_bags(gpus), padded_batches{},
+                              std::identity{}, {.most_per_gpu = most_per_gpu});
+  };
+  auto const refused = planned(110, 1);  // which holds the 103 tokens, but not 400
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
+  EXPECT_THAT(refused.error().message,
+              testing::HasSubstr("brings bag 0 to 2 samples that weigh 100 each"));
+  EXPECT_TRUE(planned(400, 1));
+  EXPECT_FALSE(planned(399, 1));
+  EXPECT_TRUE(planned(110, 2));  // 100, and three of one
+}
+
 TEST(PaddedBatches, AcceptsTheEdges)
 {
   auto const plan_of = [](std::vector<tokens> const& lengths, std::size_t bags) {

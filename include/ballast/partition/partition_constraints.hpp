@@ -118,7 +118,8 @@ struct partition_constraints {
   /// The rank that holds each sample now, for policies that avoid movement and for plan.moved.
   sample_values<rank_id> home = {};
   /// A bag of G GPUs gets at most G times this weight: what its memory holds. The plan of a policy
-  /// that ignores weights is refused where it is above; `capped` makes every policy keep to it.
+  /// that ignores weights is refused where it is above; `capped` makes policies that pack keep to
+  /// it. Where a policy pads, each sample weighs as much as the heaviest of its bag.
   std::int64_t most_per_gpu = no_limit;
   /// What counts against most_per_gpu, and only with it. Empty: the lengths.
   sample_values<std::int64_t> weights = {};

@@ -8,6 +8,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/batching.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -53,8 +54,17 @@ struct step_samples {
   return capacities;
 }
 
+/// Whether what a bag holds, padded where the policy pads, is more than its capacity.
+[[nodiscard]] constexpr bool overruns(padded_sum const& held, std::int64_t capacity) noexcept
+{
+  return static_cast<uint128>(held.packed) +
+             static_cast<uint128>(held.count) * static_cast<uint128>(held.largest) >
+         static_cast<uint128>(capacity);
+}
+
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
-/// taken for a certified one. Where there are capacities, a policy may have found no room.
+/// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
+/// that are padded weigh as much as the heaviest of their bag.
 ///
 /// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
 [[nodiscard]] inline result<void> check_policy(partition_problem const& problem,
@@ -66,9 +76,9 @@ struct step_samples {
   auto scratch = memory.open();
   std::span<cost_units> const recomputed = scratch.take<cost_units>(bags);
   std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
-  std::span<std::int64_t> const held = scratch.take<std::int64_t>(problem.capacities.size());
+  std::span<padded_sum> const held = scratch.take<padded_sum>(problem.capacities.size());
   std::fill(batch.begin(), batch.end(), padded_sum{});
-  std::fill(held.begin(), held.end(), 0);
+  std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
     if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
@@ -84,10 +94,19 @@ struct step_samples {
                               : batches == batching::padded ? cost
                                                             : problem.attention[sample];
     batch[bag].add(cost - padded, padded);
-    if (!held.empty()) {
-      held[bag] += problem.weights[sample];
-      if (held[bag] > problem.capacities[bag]) { return out_of_capacity(problem, items, sample); }
-    }
+    if (held.empty()) { continue; }
+    bool const pads = batches == batching::padded;
+    held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
+    if (!overruns(held[bag], problem.capacities[bag])) { continue; }
+    if (!pads) { return out_of_capacity(problem, items, sample); }
+    return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
+                " brings bag ", bag, " to ", held[bag].count, " samples that weigh ",
+                held[bag].largest,
+                " each, padded to the heaviest, and it "
+                "holds ",
+                problem.capacities[bag],
+                "; policies that pad look for the shortest step alone, so plan fewer samples, "
+                "raise the limit, or use a policy that packs, as capped{}");
   }
   for (std::size_t bag = 0; bag < bags; ++bag) { recomputed[bag] = batch[bag].load(); }
   auto const [said, is] = std::mismatch(loads.begin(), loads.end(), recomputed.begin());

@@ -7,6 +7,7 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
@@ -105,8 +106,8 @@ struct bags_needed {
 /// The error for a step without a plan that keeps to the capacities: first what all samples weigh
 /// and all bags hold, then the sample. Where all bags hold the same, it says how many bags the step
 /// needs at least, and how many are enough. It sends to another policy
-/// only where that finds a plan: `advice`, as `capped` does, tries the filling that this error
-/// tries.
+/// where that finds a plan, since `advice`, as `capped` does, tries the filling that this error
+/// tries, and otherwise says that a search gave up, unless no plan can exist.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
 /// Complexity  O(n log n + n m + n b) for the b bags that are enough; it allocates.
@@ -133,9 +134,14 @@ struct bags_needed {
   auto const [fewest, most] =
       std::minmax_element(problem.capacities.begin(), problem.capacities.end());
   std::size_t const without_room = count_without_room(problem);
+  auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
+  uint128 held = 0;
+  for (std::int64_t const capacity : problem.capacities) { held += static_cast<uint128>(capacity); }
+  bool impossible = held < static_cast<uint128>(weight);
   std::string room;
   if (*fewest == *most) {
     auto const [least, enough] = count_bags_needed(problem.weights, *most);
+    impossible = impossible || least > bags;
     char const* const too_short =
         without_room != 0 ? ", but some samples are too short for some of them" : "";
     room = enough <= bags ? concat(enough, " such bags are enough", too_short)
@@ -149,7 +155,6 @@ struct bags_needed {
                                       " samples without room");
     room = concat(total_of(problem.capacities), " in all; ", room);
   }
-  auto const weight = std::reduce(problem.weights.begin(), problem.weights.end());
   std::string const why = concat("all samples weigh ", weight, " and ", bags, " bags hold ", room,
                                  "; ", named(item), " and found no bag with room; ");
   return fail(
@@ -157,7 +162,10 @@ struct bags_needed {
       without_room == 0
           ? concat(why, "use a policy that looks at weights and chooses among all plans, as ",
                    advice)
-          : why + "add bags, raise the limit or plan fewer samples at once");
+          : concat(why, "add bags, raise the limit or plan fewer samples at once",
+                   impossible ? ""
+                              : concat("; not all fillings were tried, as ", advice,
+                                       " does within its work")));
 }
 
 }  // namespace ballast::inline v0::detail
