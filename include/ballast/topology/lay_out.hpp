@@ -27,7 +27,9 @@ namespace ballast::inline v0 {
 enum class misplaced_bags : std::uint8_t {
   refuse,         ///< an error that names the first such bag
   largest_first,  ///< larger bags get their ranks first, in the smallest nodes that they fit and
-                  ///< there the first that fit; numbers stay as written
+                  ///< there the first that fit; also where one in the order written would span
+                  ///< nodes that are smaller than it, and another could hold it. Numbers stay as
+                  ///< written
 };
 
 namespace detail {
@@ -48,6 +50,15 @@ namespace detail {
     if (next == nodes.size() || nodes[to_id<node_id>(next)] != size) { return false; }
   }
   return true;
+}
+
+[[nodiscard]] inline std::size_t largest_of(node_sizes const& nodes)
+{
+  std::size_t largest = 0;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    largest = std::max<std::size_t>(largest, nodes[to_id<node_id>(node)]);
+  }
+  return largest;
 }
 
 [[nodiscard, gnu::cold]] inline std::string bag_name(std::size_t index, std::size_t gpus)
@@ -192,9 +203,11 @@ namespace detail {
 /// Ensures     (1) every rank is in exactly one bag
 ///             (2) every bag fits in the sense above
 ///             (3) where all bags fit in the order written, bag b + 1 starts where bag b ends,
-///                 whatever `misplaced` says
+///                 unless the largest come first and a bag would span nodes that one node could
+///                 hold
 ///             (4) bags whose sizes are powers of two find places largest first if there are any
-///             (5) the bags are as fast as the cluster's GPUs make them (bag_layout)
+///             (5) largest first, no such bag spans nodes while there is room for it inside one
+///             (6) the bags are as fast as the cluster's GPUs make them (bag_layout)
 /// Errors      infeasible: the GPUs are no whole number of replicas (position 0), or bag `position`
 ///             does not fit, or found no gap when the largest were laid first; out_of_range: the
 ///             speeds are not one for each GPU (position 0), that of GPU `position` is 0, or that
@@ -214,14 +227,18 @@ namespace detail {
 
   std::vector<bag> bags;
   bags.reserve(gpus / spec.gpus() * spec.bags());
+  std::size_t const largest_node = detail::largest_of(nodes);
   std::size_t rank = 0;
   std::size_t misfit = gpus;  // index of the first bag that does not fit in the order written
+  bool spans = false;         // whether a bag that one node could hold is in several
   while (rank < gpus) {
     for (bag_group const group : spec.groups()) {
       for (std::uint32_t repeat = 0; repeat < group.bags; ++repeat) {
         if (misfit == gpus && !detail::bag_fits_at(nodes, rank, group.gpus)) {
           misfit = bags.size();
         }
+        spans = spans || (group.gpus <= largest_node &&
+                          group.gpus > nodes[nodes.node_of(to_id<rank_id>(rank))]);
         bags.push_back({to_id<rank_id>(rank), group.gpus});
         rank += group.gpus;
       }
@@ -234,11 +251,13 @@ namespace detail {
         " would start at rank ", first, ": ", detail::misfit_text(nodes, first, bags[misfit].gpus),
         "; write larger bags first, lay the largest first, or use sizes that divide a ", "node");
   }
-  if (misfit != gpus) {
-    std::size_t const unlaid = detail::lay_largest_first(detail::mutable_span_of(bags), nodes);
-    if (unlaid != bags.size()) {
+  if (misplaced == misplaced_bags::largest_first && (misfit != gpus || spans)) {
+    std::vector<bag> laid = bags;
+    std::size_t const unlaid = detail::lay_largest_first(detail::mutable_span_of(laid), nodes);
+    if (unlaid == laid.size()) { return detail::layout_at_speeds(detail::span_of(laid), machines); }
+    if (misfit != gpus) {
       return fail(error_code::infeasible, unlaid,
-                  detail::bag_name(unlaid, bags[unlaid].gpus) + " fits nowhere in nodes of " +
+                  detail::bag_name(unlaid, laid[unlaid].gpus) + " fits nowhere in nodes of " +
                       nodes.text() +
                       " once bags as large or larger are laid; use sizes that divide a node, or "
                       "whole nodes of one size");
