@@ -29,16 +29,18 @@ constexpr std::array knapformer_codes = {
     "g8b2i256f85s1,g4b1i512f85s1"};
 
 struct bag_job {
-  ballast::cost_spec spec = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
+  ballast::cost_spec spec =
+      ballast::parse_cost_spec("transformer:d=3072,layers=57,gamma=0.405").value();
   ballast::cluster machines;
   ballast::bag_exchange_work exchanges;
 
   explicit bag_job(std::size_t gpus) : machines(ballast::cluster_of(gpus).value())
   {
-    // A forward pass of one layer in bf16: q, k, v and out, and what is routed there and back.
+    // A forward pass of 57 layers in bf16: q, k, v and out, and what is routed there and back.
     ballast::bag_traffic const traffic{
-        .head_bytes_per_token = 4 * 3072 * 2,
-        .all_to_alls = 2,
+        .layers = 57,
+        .head_bytes_per_token_and_layer = 4 * 3072 * 2,
+        .all_to_alls_per_layer = 2,
         .routed_bytes_per_token = 2 * 3072 * 2,
         .routes = 2,
         .units_per_second = 400e12 / std::ldexp(1.0, spec.log2_flops_per_unit)};

@@ -4,12 +4,12 @@
 #include "steps.hpp"
 
 #include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/transformer_shape.hpp>
 #include <ballast/parallelism/bag_exchange_work.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/bag_spec.hpp>
-#include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>
@@ -54,16 +54,30 @@ std::string text_of(bag_mix const& mix)
   return text;
 }
 
-/// What exchanging takes while the costs are computed: a forward pass.
+/// What exchanging takes while the costs are computed: as measured steps say, or for a forward pass
+/// over the links.
 outcome<ballast::bag_exchange_work> exchanges_of(job const& work)
 {
   if (!work.times_known) { return ballast::bag_exchange_work{}; }
-  auto const shape = ballast::parse_cost_spec(work.options.cost)->shape;
+  if (work.step_fit) {
+    auto const priced = ballast::price_bag_exchanges(*work.step_fit);
+    if (!priced) { return usage("--measured", priced.error()); }
+    return *priced;
+  }
+  auto const spec = ballast::parse_cost_spec(work.options.cost);
+  ballast::transformer_shape const& shape = spec->shape;
+  if (!spec->layers_written) {
+    return usage(fmt::format(
+        "--bags auto: samples are brought to their bag once for all layers; say how many there "
+        "are, as in --cost {},layers=57",
+        work.options.cost));
+  }
   constexpr std::uint64_t bf16_bytes = 2;
   std::uint64_t const heads = 2 * (std::uint64_t{shape.heads} + shape.kv_heads);
   auto const traffic = ballast::bag_traffic{
-      .head_bytes_per_token = bf16_bytes * heads * shape.head_dim * shape.layers,
-      .all_to_alls = 2 * shape.layers,
+      .layers = shape.layers,
+      .head_bytes_per_token_and_layer = bf16_bytes * heads * shape.head_dim,
+      .all_to_alls_per_layer = 2,
       .routed_bytes_per_token = 2 * static_cast<std::uint64_t>(work.bytes_per_token),
       .routes = 2,
       .units_per_second = 1 / work.seconds_per_unit};
@@ -107,11 +121,7 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
       {.largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others});
   if (!found) { return usage("--bags auto", found.error()); }
 
-  bag_mix const& best = found->mixes.front().mix;
-  auto layout =
-      ballast::lay_out(best.spec(), work.machines, ballast::misplaced_bags::largest_first);
-  if (!layout) { return usage("--bags auto", layout.error()); }
-  named_layout chosen{text_of(best), layout->with_short_samples(short_ones)};
+  named_layout chosen{text_of(found->mixes.front().mix), found->bags};
   for (ballast::judged_mix const& each : found->mixes) {
     chosen.judged.push_back({text_of(each.mix), each.fitted_step.value() * work.seconds_per_unit,
                              each.judged_step.value() * work.seconds_per_unit});

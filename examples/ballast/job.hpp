@@ -11,6 +11,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/cost/step_fit.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/data_code.hpp>
@@ -38,7 +39,7 @@ struct job_options {
   bool largest_bags_first = false;       ///< where bags in the order written do not fit
   std::string short_samples = "refuse";  ///< or admit: those with fewer tokens than bags have GPUs
   std::string cost = "transformer:d=3072,gamma=0.405";
-  std::string measured;  ///< CSV file of measured times to fit gamma to, or empty
+  std::string measured;  ///< CSV file of measured times to fit the cost to, or empty
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
   std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
@@ -86,10 +87,13 @@ struct job {
   bool times_known = false;     ///< whether seconds_per_unit is one of a real GPU
   std::string compute;          ///< what the cost model prices, for people
   std::optional<ballast::gamma_fit> fit;
-  std::vector<ballast::latency_measurement> measured;
-  std::vector<ballast::tokens> misfits;  ///< lengths whose time the fit misses by more than 5 %
-  double bytes_per_token = 0;            ///< 0 where it is unknown
-  std::string array;                     ///< what these bytes are, for people
+  std::optional<ballast::step_fit> step_fit;  ///< where whole steps were measured; `fit` is of it
+  std::size_t measurements = 0;
+  std::vector<ballast::latency_measurement> measured;  ///< unless whole steps were
+  /// What the fit misses by more than 5 %: lengths, or lines of the file where these are steps.
+  std::vector<std::int64_t> misfits;
+  double bytes_per_token = 0;  ///< 0 where it is unknown
+  std::string array;           ///< what these bytes are, for people
 
   [[nodiscard]] std::size_t gpus() const noexcept { return machines.gpus(); }
   [[nodiscard]] bool admits_short_samples() const { return options.short_samples == "admit"; }

@@ -127,7 +127,8 @@ void add_job(CLI::App& app, cli::job_options& options)
       ->type_name("MODEL")
       ->capture_default_str();
   add_file(app, "--measured", options.measured,
-           "CSV file with the columns length,seconds to fit the model's gamma to");
+           "CSV file to fit the model's times to: length,seconds of calls, or of steps "
+           "length_sum,square_sum,sequences,gpus,seconds");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of the fastest GPU, for predicted times (default: 400)");
   add_policy(app, options.policy);

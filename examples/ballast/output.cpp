@@ -81,8 +81,21 @@ std::string misfits_text(job const& work)
   for (std::size_t index = 0; index < std::min(most, work.misfits.size()); ++index) {
     lengths += (index == 0 ? "" : ", ") + std::to_string(work.misfits[index]);
   }
-  return fmt::format("; more than 5 % off {} of them, at {}{} tokens", work.misfits.size(), lengths,
-                     work.misfits.size() > most ? ", ..." : "");
+  return fmt::format("; more than 5 % off {} of them, {} {}{}{}", work.misfits.size(),
+                     work.step_fit ? "in lines" : "at", lengths,
+                     work.misfits.size() > most ? ", ..." : "", work.step_fit ? "" : " tokens");
+}
+
+std::string fit_text(job const& work)
+{
+  std::string const text = fmt::format("gamma {:.4f}", work.fit->gamma);
+  if (!work.step_fit) {
+    return fmt::format("{} and {} per call", text, duration_text(work.fit->seconds_per_call));
+  }
+  auto const& [compute, per_token, per_sequence] = *work.step_fit;
+  return fmt::format("{}, {} per exchanged token, {} per sequence and {} per step", text,
+                     duration_text(per_token), duration_text(per_sequence),
+                     duration_text(compute.seconds_per_call));
 }
 
 std::string heading_of(job const& work, std::int64_t samples)
@@ -96,12 +109,11 @@ std::string heading_of(job const& work, std::int64_t samples)
     out += shown_text(machines_text(work)) + "\n";
   }
   out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
-                     work.fit ? " with gamma fitted" : "", shown_text(policy_text(options)),
+                     work.fit ? " with times fitted" : "", shown_text(policy_text(options)),
                      options.seed);
   if (work.fit) {
-    out += fmt::format("gamma {:.4f} and {} per call from {}, R^2 {:.5f}, error {:.2f} %{}\n",
-                       work.fit->gamma, duration_text(work.fit->seconds_per_call),
-                       count_of(work.measured.size(), "measurement"), work.fit->r_squared,
+    out += fmt::format("{} from {}, R^2 {:.5f}, error {:.2f} %{}\n", fit_text(work),
+                       count_of(work.measurements, "measurement"), work.fit->r_squared,
                        100 * work.fit->median_relative_error, misfits_text(work));
   }
   return out;
@@ -150,13 +162,18 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
 
 nlohmann::ordered_json fit_json(job const& work)
 {
-  return {{"gamma", work.fit->gamma},
-          {"seconds_per_flop", work.fit->seconds_per_flop},
-          {"seconds_per_call", work.fit->seconds_per_call},
-          {"r_squared", work.fit->r_squared},
-          {"median_relative_error", work.fit->median_relative_error},
-          {"rms_relative_error", work.fit->rms_relative_error},
-          {"misfits", work.misfits}};
+  nlohmann::ordered_json json = {{"gamma", work.fit->gamma},
+                                 {"seconds_per_flop", work.fit->seconds_per_flop},
+                                 {"seconds_per_call", work.fit->seconds_per_call},
+                                 {"r_squared", work.fit->r_squared},
+                                 {"median_relative_error", work.fit->median_relative_error},
+                                 {"rms_relative_error", work.fit->rms_relative_error},
+                                 {"misfits", work.misfits}};
+  if (work.step_fit) {
+    json["seconds_per_exchanged_token"] = work.step_fit->seconds_per_exchanged_token;
+    json["seconds_per_sequence"] = work.step_fit->seconds_per_sequence;
+  }
+  return json;
 }
 
 outcome<void> print(std::string const& text)

@@ -49,6 +49,9 @@ namespace cli {
 /// Which measured times the fit misses, to follow what it says of its errors; empty where none.
 [[nodiscard]] std::string misfits_text(job const& work);
 
+/// What the fit found, but its errors. Expects work.fit.
+[[nodiscard]] std::string fit_text(job const& work);
+
 /// What --measured gave. Expects work.fit.
 [[nodiscard]] nlohmann::ordered_json fit_json(job const& work);
 

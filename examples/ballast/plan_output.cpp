@@ -278,11 +278,9 @@ std::vector<pages::html_page::setting> settings_of(plan_run const& run)
   }
   if (work.fit) {
     settings.push_back(
-        {"Fit",
-         fmt::format("gamma {:.4f}, {} per call, R² {:.5f}, error {:.2f} %, {:.2f} % at most{}",
-                     work.fit->gamma, duration_text(work.fit->seconds_per_call),
-                     work.fit->r_squared, 100 * work.fit->median_relative_error,
-                     100 * work.fit->largest_relative_error, misfits_text(work))});
+        {"Fit", fmt::format("{}, R² {:.5f}, error {:.2f} %, {:.2f} % at most{}", fit_text(work),
+                            work.fit->r_squared, 100 * work.fit->median_relative_error,
+                            100 * work.fit->largest_relative_error, misfits_text(work))});
   }
   return settings;
 }

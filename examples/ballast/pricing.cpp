@@ -5,14 +5,21 @@
 
 #include <ballast/core/result.hpp>
 #include <ballast/cost/cost_spec.hpp>
+#include <ballast/cost/flops.hpp>
+#include <ballast/cost/gamma_fit.hpp>
 #include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/step_fit.hpp>
+#include <ballast/cost/training_passes.hpp>
 #include <ballast/text/csv.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,46 +29,114 @@
 namespace cli {
 namespace {
 
-/// Measured times: a CSV file with the columns `length` (tokens) and `seconds`.
+constexpr std::string_view latency_header = "length,seconds";
+constexpr std::string_view step_header = "length_sum,square_sum,sequences,gpus,seconds";
+
+/// Measured times: a CSV file, whose header says whether they are of calls or of steps.
 struct measurements {
-  std::vector<ballast::latency_measurement> times;
+  std::vector<ballast::latency_measurement> calls;
+  std::vector<ballast::step_measurement> steps;
   std::vector<std::size_t> lines;
+  bool of_steps = false;
 };
 
 outcome<measurements> load_measurements(std::string const& path)
 {
   auto const text = read_text(path);
   if (!text) { return tl::unexpected(text.error()); }
-  auto const bad_row = [&](std::size_t line, std::string_view why) {
-    return bad_data(
-        fmt::format("{}: line {}: {}; rows look like 4096,0.0123 under the header length,seconds",
-                    path, line, why));
-  };
-  auto const whole = [](std::string_view field, auto& number) {
-    auto const read = std::from_chars(field.data(), field.data() + field.size(), number);
-    return read.ec == std::errc{} && read.ptr == field.data() + field.size();
-  };
   ballast::csv_reader reader(*text);
   measurements found;
+  bool& steps = found.of_steps;
+  auto const bad_row = [&](std::size_t line, std::string_view why) {
+    return bad_data(fmt::format("{}: line {}: {}; rows look like {} under the header {}", path,
+                                line, why, steps ? "18000,81000000,4,1,0.93" : "4096,0.0123",
+                                steps ? step_header : latency_header));
+  };
+  auto const read = [](std::string_view field, auto& number) {
+    auto const done = std::from_chars(field.data(), field.data() + field.size(), number);
+    return done.ec == std::errc{} && done.ptr == field.data() + field.size();
+  };
   for (bool header = true;; header = false) {
     auto const row = reader.next();
     if (!row) { return bad_data(fmt::format("{}: {}", path, row.error().message)); }
     auto const fields = row->fields;
     if (fields.empty()) { return found; }
-    if (fields.size() != 2) { return bad_row(row->line, "expected two fields"); }
     if (header) {
-      if (fields[0] != "length" || fields[1] != "seconds") {
-        return bad_row(row->line, "expected the header length,seconds");
+      std::string const names = fmt::format("{}", fmt::join(fields, ","));
+      steps = names == step_header;
+      if (!steps && names != latency_header) {
+        return bad_row(row->line, fmt::format("expected the header {}, or for steps {}",
+                                              latency_header, step_header));
       }
       continue;
     }
-    ballast::latency_measurement each;
-    if (!whole(fields[0], each.length) || !whole(fields[1], each.seconds)) {
-      return bad_row(row->line, "expected a whole number and a decimal number");
+    if (fields.size() != (steps ? 5 : 2)) {
+      return bad_row(row->line, steps ? "expected five fields" : "expected two fields");
     }
-    found.times.push_back(each);
+    ballast::latency_measurement call;
+    ballast::step_measurement step;
+    bool const readable = steps ? read(fields[0], step.length_sum) &&
+                                      read(fields[1], step.square_sum) &&
+                                      read(fields[2], step.sequences) &&
+                                      read(fields[3], step.gpus) && read(fields[4], step.seconds)
+                                : read(fields[0], call.length) && read(fields[1], call.seconds);
+    if (!readable) { return bad_row(row->line, "expected whole numbers and a decimal number"); }
+    if (steps) {
+      found.steps.push_back(step);
+    } else {
+      found.calls.push_back(call);
+    }
     found.lines.push_back(row->line);
   }
+}
+
+/// Why times could not be fitted, with the line that is wrong.
+tl::unexpected<failure> unfitted(std::string const& path, ballast::error const& why,
+                                 std::vector<std::size_t> const& lines)
+{
+  bool const one_row = why.code == ballast::error_code::out_of_range && why.position < lines.size();
+  return bad_data(fmt::format(
+      "{}: {}{}", path, one_row ? fmt::format("line {}: ", lines[why.position]) : "", why.message));
+}
+
+outcome<void> fit_to_calls(job& work, measurements& measured, ballast::flop_polynomial forward)
+{
+  auto const fit = ballast::fit_latency(measured.calls, forward);
+  if (!fit) { return unfitted(work.options.measured, fit.error(), measured.lines); }
+  auto const cost = ballast::latency_cost(*fit, forward);
+  if (!cost) { return bad_data(cost.error().message); }
+  work.fit = *fit;
+  for (std::size_t const index : ballast::misfits(measured.calls, forward, *fit)) {
+    work.misfits.push_back(measured.calls[index].length);
+  }
+  work.measured = std::move(measured.calls);
+  work.cost = *cost;
+  work.seconds_per_unit = 1e-12;
+  return {};
+}
+
+/// A long log says what gamma is, and what sequences and steps take; a few rows do not.
+outcome<void> fit_to_steps(job& work, measurements const& measured, ballast::cost_spec const& spec)
+{
+  constexpr std::size_t long_log = 20;
+  auto const flops = ballast::step_flops(spec.forward, spec.passes);
+  if (!flops) { return usage("--cost", flops.error()); }
+  ballast::step_terms terms{.gamma = spec.gamma};
+  if (measured.steps.size() >= long_log) {
+    terms = {.gamma = std::nullopt, .sequences = true, .steps = true};
+  }
+  auto const fit = ballast::fit_steps(measured.steps, *flops, terms);
+  if (!fit) { return unfitted(work.options.measured, fit.error(), measured.lines); }
+  auto const cost = ballast::step_cost(*fit, *flops);
+  if (!cost) { return bad_data(cost.error().message); }
+  work.step_fit = *fit;
+  work.fit = fit->compute;
+  for (std::size_t const index : ballast::misfits(measured.steps, *flops, *fit)) {
+    work.misfits.push_back(static_cast<std::int64_t>(measured.lines[index]));
+  }
+  work.cost = *cost;
+  work.seconds_per_unit = 1e-9;
+  return {};
 }
 
 }  // namespace
@@ -100,24 +175,10 @@ outcome<void> price(job& work)
   }
   auto measured = load_measurements(work.options.measured);
   if (!measured) { return tl::unexpected(measured.error()); }
-  auto const fit = ballast::fit_latency(measured->times, spec->forward);
-  if (!fit) {
-    bool const one_row = fit.error().code == ballast::error_code::out_of_range;
-    std::string const line =
-        one_row ? fmt::format("line {}: ", measured->lines[fit.error().position]) : "";
-    return bad_data(fmt::format("{}: {}{}", work.options.measured, line, fit.error().message));
-  }
-  auto const cost = ballast::latency_cost(*fit, spec->forward);
-  if (!cost) { return bad_data(cost.error().message); }
   work.compute = "what was measured";
-  work.fit = *fit;
-  for (std::size_t const index : ballast::misfits(measured->times, spec->forward, *fit)) {
-    work.misfits.push_back(measured->times[index].length);
-  }
-  work.measured = std::move(measured->times);
-  work.cost = *cost;
-  work.seconds_per_unit = 1e-12;
-  return {};
+  work.measurements = measured->lines.size();
+  return measured->of_steps ? fit_to_steps(work, *measured, *spec)
+                            : fit_to_calls(work, *measured, spec->forward);
 }
 
 outcome<void> check_token_width(job const& work)

@@ -70,11 +70,13 @@ TEST_F(BallastPlan, TakesEveryPolicyWithItsParameters)
                  "at offset 7 of");
 }
 
+constexpr char const* layers = "--cost transformer:d=3072,gamma=0.405,layers=57 ";
+
 TEST_F(BallastPlan, ChoosesBags)
 {
   std::string const page = path("page.html");
-  auto const result =
-      run(std::string("plan ") + mixed + "--bags auto --steps 2 --format json --report " + page);
+  auto const result = run(std::string("plan ") + mixed + layers +
+                          "--bags auto --steps 2 --format json --report " + page);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   json const plan = json::parse(result.out);
   auto const& judged = plan.at("judged_bags");
@@ -90,15 +92,16 @@ TEST_F(BallastPlan, ChoosesBags)
   }
   EXPECT_THAT(content_of(page), testing::HasSubstr("<h2>Bags</h2>"));
 
-  auto const table =
-      run("plan --codes g13b4i256f1s0 --nodes 8,5 --bags g1n13 --bags auto --steps 1");
+  auto const table = run(
+      std::string("plan --codes g13b4i256f1s0 --nodes 8,5 --bags g1n13 --bags auto --steps 1 ") +
+      layers);
   EXPECT_EQ(table.exit_code, 0) << table.error;
   EXPECT_THAT(table.out, testing::HasSubstr("bags chosen before others"));
 
   // No bag has more GPUs than the model has heads.
   auto const two_heads =
       run(std::string("plan ") + mixed +
-          "--bags auto --steps 1 --cost transformer:d=3072,heads=2 --format json");
+          "--bags auto --steps 1 --cost transformer:d=3072,heads=2,layers=57 --format json");
   ASSERT_EQ(two_heads.exit_code, 0) << two_heads.error;
   json const judged_for_two = json::parse(two_heads.out).at("judged_bags");
   for (auto const& each : judged_for_two) {
@@ -107,13 +110,60 @@ TEST_F(BallastPlan, ChoosesBags)
   }
 }
 
+TEST_F(BallastPlan, LaysBagsOutAsItChoseThem)
+{
+  auto const chosen = json::parse(run("plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
+                                      "--steps 1 --policy lpt --format json "
+                                      "--bags auto " +
+                                      std::string(layers))
+                                      .out);
+  auto const written = json::parse(run("plan --codes g15b4i256f1s0,g1b1i2048f1s0 --nodes 4,4,8 "
+                                       "--steps 1 --policy lpt --format json "
+                                       "--largest-bags-first --bags " +
+                                       chosen.at("bags").get<std::string>() + " " + layers)
+                                       .out);
+  EXPECT_TRUE(chosen.at("bags").get<std::string>().starts_with("g8"));  // in the last node
+  EXPECT_EQ(chosen.at("digest"), written.at("digest"));
+}
+
+TEST_F(BallastPlan, ChoosesBagsByMeasuredSteps)
+{
+  std::string const steps = "length_sum,square_sum,sequences,gpus,seconds\n";
+  std::string const rows =
+      "17120,293115563,1,1,4.62\n17120,293115563,1,2,2.92\n"
+      "34031,326556824,14,4,2.62\n67882,652467004,28,8,2.52\n";
+  auto const result = run(std::string("plan ") + mixed + "--bags auto --steps 1 --measured " +
+                          file("steps.csv", steps + rows) + " --format json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  json const plan = json::parse(result.out);
+  EXPECT_NEAR(plan.at("fit").at("seconds_per_exchanged_token"), 77e-6, 1e-6);
+  EXPECT_EQ(plan.at("fit").at("misfits"), json({3, 5}));  // lines
+  std::map<std::string, double> step;
+  for (auto const& each : plan.at("judged_bags")) { step[each.at("bags")] = each.at("scored_ms"); }
+  EXPECT_NEAR(step.at("g1n32"), 4760, 60);
+  EXPECT_LT(step.at("g8n4"), step.at("g2n16"));
+  EXPECT_LT(step.at("g2n16"), step.at("g1n32"));
+
+  expect_refused(run(std::string("plan ") + mixed + "--measured " +
+                     file("wrong.csv", steps + "293115563,17120,1,1,4.62\n")),
+                 1, "wrong.csv: line 2: step 0 has 293115563 tokens whose squared lengths");
+  expect_refused(run(std::string("plan ") + mixed + "--measured " +
+                     file("short.csv", steps + "17120,293115563,1,4.62\n")),
+                 1, "short.csv: line 2: expected five fields");
+  expect_refused(run(std::string("plan ") + mixed + "--measured " + file("none.csv", "a,b\n")), 1,
+                 "expected the header length,seconds, or for steps length_sum,square_sum");
+}
+
 TEST_F(BallastPlan, SaysWhereItCannotChooseBags)
 {
+  expect_refused(run(std::string("plan ") + mixed + "--bags auto"), 2,
+                 "--bags auto: samples are brought to their bag once for all layers; say how many");
   expect_refused(run(std::string("plan ") + mixed + "--bags auto --stages 2"), 2,
                  "--bags auto: bags are chosen for steps without pipelines");
   std::string const speeds = file("speeds", "1\n1\n1\n2\n");
-  expect_refused(run("plan --codes g4b4i256f1s0 --bags auto --speeds " + speeds), 2,
-                 "--bags auto: the GPUs of the cluster differ in speed");
+  expect_refused(
+      run(std::string("plan --codes g4b4i256f1s0 --bags auto ") + layers + "--speeds " + speeds), 2,
+      "--bags auto: the GPUs of the cluster differ in speed");
 }
 
 TEST_F(BallastPlan, SaysWhichShareOfTheTokensMoves)

@@ -6,13 +6,18 @@
 #include <gtest/gtest.h>
 #include <ballast/ballast.hpp>
 #include <ballast/cost.hpp>
+#include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/report.hpp>
 #include <ballast/workload.hpp>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +31,8 @@ struct measured_step {
   double tokens;  // thousands per second
 };
 
+constexpr std::array<char const*, 4> bag_names = {"g1n32", "g2n16", "g4n8", "g8n4"};
+
 struct row {
   char const* mix;
   char const* codes;
@@ -34,6 +41,35 @@ struct row {
   std::array<measured_step, 5> measured;  // without a balancer, then with these bags
 };
 
+std::vector<row> const table = {row{"LowRes",
+                                    "g32b32i256f1s0",
+                                    1.22,
+                                    {1.00, 1.00, 1.00, 1.00},
+                                    {{{3.13, 24.72, 147.63},
+                                      {2.95, 26.20, 156.48},
+                                      {3.30, 23.40, 139.77},
+                                      {3.51, 22.04, 131.63},
+                                      {4.30, 17.96, 107.28}}}},
+                                row{"MixedRes",
+                                    "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0",
+                                    17.14,
+                                    {3.92, 1.27, 1.01, 1.00},
+                                    {{{4.64, 14.54, 58.58},
+                                      {4.62, 14.63, 58.95},
+                                      {2.92, 23.10, 93.08},
+                                      {2.62, 25.74, 103.74},
+                                      {2.52, 26.81, 108.06}}}},
+                                row{"JointImageVideo",
+                                    "g8b4i256f1s0,g2b5i512f1s0,g2b5i1024f1s0,g4b1i2048f1s0,"
+                                    "g1b10i256f4s0,g3b1i512f4s0,g8b2i256f85s1,g4b1i512f85s1",
+                                    28.11,
+                                    {4.61, 1.62, 1.00, 1.00},
+                                    {{{8.05, 12.69, 45.88},
+                                      {8.11, 12.60, 45.56},
+                                      {4.71, 21.68, 78.40},
+                                      {3.55, 28.78, 104.07},
+                                      {3.44, 29.74, 107.54}}}}};
+
 class KnapformerTable1 : public testing::TestWithParam<row> {};
 
 TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
@@ -41,12 +77,11 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
   constexpr std::size_t gpus = 32;
   constexpr int batches = 100;
   constexpr double tolerance = 0.025;
-  constexpr std::array<char const*, 4> names = {"g1n32", "g2n16", "g4n8", "g8n4"};
   auto const spec = ballast::parse_cost_spec("transformer:d=3072,gamma=0.405").value();
   auto const codes = ballast::parse_data_codes(GetParam().codes).value();
   auto const machines = ballast::cluster_of(gpus).value();
   std::vector<ballast::bag_layout> layouts;
-  for (char const* const bags : names) {
+  for (char const* const bags : bag_names) {
     layouts.push_back(ballast::lay_out(ballast::parse_bags(bags).value(), machines).value());
   }
 
@@ -71,7 +106,7 @@ TEST_P(KnapformerTable1, ComesOutWithinTwoAndAHalfPercent)
               GetParam().without_balancer);
   EXPECT_NEAR(without / batches / GetParam().without_balancer, 1.0, tolerance);
   for (std::size_t layout = 0; layout < layouts.size(); ++layout) {
-    std::printf(", %s %4.2f (%4.2f)", names[layout], with[layout] / batches,
+    std::printf(", %s %4.2f (%4.2f)", bag_names[layout], with[layout] / batches,
                 GetParam().with_bags[layout]);
     EXPECT_NEAR(with[layout] / batches / GetParam().with_bags[layout], 1.0, tolerance);
   }
@@ -105,36 +140,141 @@ TEST_P(KnapformerTable1, HasTheUtilizationThatItsStepTimesMean)
   std::puts("");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Mixes, KnapformerTable1,
-    testing::Values(row{"LowRes",
-                        "g32b32i256f1s0",
-                        1.22,
-                        {1.00, 1.00, 1.00, 1.00},
-                        {{{3.13, 24.72, 147.63},
-                          {2.95, 26.20, 156.48},
-                          {3.30, 23.40, 139.77},
-                          {3.51, 22.04, 131.63},
-                          {4.30, 17.96, 107.28}}}},
-                    row{"MixedRes",
-                        "g16b4i256f1s0,g4b5i512f1s0,g4b5i1024f1s0,g8b1i2048f1s0",
-                        17.14,
-                        {3.92, 1.27, 1.01, 1.00},
-                        {{{4.64, 14.54, 58.58},
-                          {4.62, 14.63, 58.95},
-                          {2.92, 23.10, 93.08},
-                          {2.62, 25.74, 103.74},
-                          {2.52, 26.81, 108.06}}}},
-                    row{"JointImageVideo",
-                        "g8b4i256f1s0,g2b5i512f1s0,g2b5i1024f1s0,g4b1i2048f1s0,"
-                        "g1b10i256f4s0,g3b1i512f4s0,g8b2i256f85s1,g4b1i512f85s1",
-                        28.11,
-                        {4.61, 1.62, 1.00, 1.00},
-                        {{{8.05, 12.69, 45.88},
-                          {8.11, 12.60, 45.56},
-                          {4.71, 21.68, 78.40},
-                          {3.55, 28.78, 104.07},
-                          {3.44, 29.74, 107.54}}}}),
-    [](auto const& mix) { return std::string(mix.param.mix); });
+INSTANTIATE_TEST_SUITE_P(Mixes, KnapformerTable1, testing::ValuesIn(table),
+                         [](auto const& mix) { return std::string(mix.param.mix); });
+
+// Forward-backward latencies (FBL): a rate and a time per exchanged token, fitted to the four
+// balanced cells of one mix, foretell the cells of all three.
+struct measured_cells {
+  std::vector<std::vector<ballast::sample_batch>> batches;           // by mix
+  std::vector<std::vector<ballast::step_measurement>> of_mix;        // with bags, by mix and layout
+  std::vector<std::vector<ballast::step_measurement>> without_bags;  // by mix and batch
+  ballast::flop_polynomial flops;
+};
+
+void add_sample(ballast::step_measurement& step, tokens length)
+{
+  step.length_sum += length;
+  step.square_sum += static_cast<std::uint64_t>(length * length);
+  ++step.sequences;
+}
+
+// The busiest GPU or bag, by the work of a GPU in it.
+ballast::step_measurement const& busiest_of(std::vector<ballast::step_measurement> const& bags,
+                                            ballast::cost_spec const& spec)
+{
+  auto const work = [&spec](ballast::step_measurement const& bag) {
+    return (static_cast<double>(spec.forward.linear) * static_cast<double>(bag.length_sum) +
+            spec.gamma * static_cast<double>(spec.forward.quadratic) *
+                static_cast<double>(bag.square_sum)) /
+           bag.gpus;
+  };
+  return *std::ranges::max_element(bags, {}, work);
+}
+
+measured_cells read_cells(ballast::cost_spec const& spec)
+{
+  constexpr std::size_t batches = 100;
+  measured_cells cells;
+  cells.flops = ballast::step_flops(spec.forward, spec.passes).value();
+  for (row const& mix : table) {
+    auto const codes = ballast::parse_data_codes(mix.codes).value();
+    ballast::random_source random(2508'06001);
+    auto& drawn = cells.batches.emplace_back();
+    auto& as_read = cells.without_bags.emplace_back();
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      drawn.push_back(ballast::draw_batch(codes, 32, {}, random).value());
+      std::vector<ballast::step_measurement> gpus(32);
+      for (std::size_t sample = 0; sample < drawn.back().lengths.size(); ++sample) {
+        add_sample(gpus[to_index(drawn.back().source[sample])], drawn.back().lengths[sample]);
+      }
+      as_read.push_back(busiest_of(gpus, spec));
+    }
+    auto& with_bags = cells.of_mix.emplace_back();
+    for (std::size_t layout = 0; layout < bag_names.size(); ++layout) {
+      auto const bags =
+          ballast::lay_out(ballast::parse_bags(bag_names[layout]).value(), 32).value();
+      // A cell is a mean of steps, so it has the mean of their busiest bags.
+      ballast::step_measurement mean{.gpus = bags.sizes().front(),
+                                     .seconds = mix.measured[layout + 1].seconds};
+      for (auto const& step : drawn) {
+        auto const plan =
+            ballast::partition(step.lengths, bags, ballast::greedy_knapsack{}, spec.cost).value();
+        std::vector<ballast::step_measurement> of_bags(bags.size(), {.gpus = mean.gpus});
+        for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
+          add_sample(of_bags[to_index(plan.owner[sample])], step.lengths[sample]);
+        }
+        auto const& busiest = busiest_of(of_bags, spec);
+        mean.length_sum += busiest.length_sum;
+        mean.square_sum += busiest.square_sum;
+        mean.sequences += busiest.sequences;
+      }
+      mean.length_sum /= batches;
+      mean.square_sum /= batches;
+      mean.sequences /= batches;
+      with_bags.push_back(mean);
+    }
+  }
+  return cells;
+}
+
+// What a fit says of the five cells of a mix, which choose_bags judges on these batches.
+std::array<double, 5> foretold(ballast::step_fit const& fit, measured_cells const& cells,
+                               std::size_t mix)
+{
+  std::array<double, 5> seconds{};
+  for (auto const& step : cells.without_bags[mix]) {
+    seconds[0] += fitted_seconds(fit, cells.flops, step) /
+                  static_cast<double>(cells.without_bags[mix].size());
+  }
+  auto const chosen =
+      ballast::choose_bags(std::span(cells.batches[mix]).first(8), ballast::cluster_of(32).value(),
+                           ballast::price_bag_exchanges(fit).value(),
+                           ballast::step_cost(fit, cells.flops).value(),
+                           {.judged_on = cells.batches[mix]})
+          .value();
+  for (ballast::judged_mix const& each : chosen.mixes) {
+    if (!each.mix.is_uniform()) { continue; }
+    std::uint32_t const gpus = each.mix.spec().groups().front().gpus;
+    seconds[static_cast<std::size_t>(std::bit_width(gpus))] = each.judged_step.value() * 1e-9;
+  }
+  return seconds;
+}
+
+TEST(KnapformerStepTimes, AreWhatAFitToFourCellsForetells)
+{
+  auto const spec =
+      ballast::parse_cost_spec("transformer:d=3072,layers=57,heads=24,recompute=1,gamma=0.405")
+          .value();
+  auto const cells = read_cells(spec);
+  for (std::size_t fitted = 0; fitted < table.size(); ++fitted) {
+    auto const fit =
+        ballast::fit_steps(cells.of_mix[fitted], cells.flops, {.gamma = spec.gamma}).value();
+    std::printf("fitted to %s: %.0f TFLOP/s, %.1f us per exchanged token\n", table[fitted].mix,
+                1e-12 / fit.compute.seconds_per_flop, 1e6 * fit.seconds_per_exchanged_token);
+    for (std::size_t mix = 0; mix < table.size(); ++mix) {
+      auto const times = foretold(fit, cells, mix);
+      auto const& paper = table[mix].measured;
+      std::printf("foretold (paper): %s, no balancer %.2f (%.2f)", table[mix].mix, times[0],
+                  paper[0].seconds);
+      for (std::size_t cell = 1; cell < times.size(); ++cell) {
+        std::printf(", %s %.2f (%.2f)", bag_names[cell - 1], times[cell], paper[cell].seconds);
+      }
+      std::puts("");
+      if (table[fitted].mix != std::string("MixedRes")) { continue; }
+      for (std::size_t cell = 0; cell < times.size(); ++cell) {
+        EXPECT_NEAR(times[cell] / paper[cell].seconds, 1, 0.12) << table[mix].mix << ' ' << cell;
+        for (std::size_t other = 1; cell > 0 && other < times.size(); ++other) {
+          if (paper[cell].seconds > 1.05 * paper[other].seconds) {
+            EXPECT_GT(times[cell], times[other]) << table[mix].mix << ' ' << cell;
+          } else if (paper[cell].seconds > paper[other].seconds && times[cell] < times[other]) {
+            std::printf("swapped in %s: %s and %s\n", table[mix].mix, bag_names[other - 1],
+                        bag_names[cell - 1]);
+          }
+        }
+      }
+    }
+  }
+}
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/bag_exchange_work.hpp>  // first: proves it is self-contained
 
+#include <ballast/cost/step_fit.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -20,9 +21,10 @@ using ballast::bag_mix;
 using ballast::bag_traffic;
 using testing::HasSubstr;
 
-// A token of 10 kB in heads and 4 kB in routes; a unit is a nanosecond.
-constexpr bag_traffic sent_per_token{.head_bytes_per_token = 10'000,
-                                     .all_to_alls = 4,
+// A token of 10 kB in the heads of two layers and 4 kB in routes; a unit is a nanosecond.
+constexpr bag_traffic sent_per_token{.layers = 2,
+                                     .head_bytes_per_token_and_layer = 5'000,
+                                     .all_to_alls_per_layer = 2,
                                      .routed_bytes_per_token = 4'000,
                                      .routes = 2,
                                      .units_per_second = 1e9};
@@ -55,10 +57,43 @@ TEST(BagExchangeWork, IsRoundedUp)
 {
   bag_exchange_work exchanges;
   exchanges.per_token[1] = 1;
-  EXPECT_EQ(exchanges.work(1, 0), 0);
-  EXPECT_EQ(exchanges.work(1, 1), 1);
-  EXPECT_EQ(exchanges.work(1, 1 << 20), 1);
-  EXPECT_EQ(exchanges.work(1, (1 << 20) + 1), 2);
+  exchanges.per_sample[1] = 1 << 19;
+  EXPECT_EQ(exchanges.work(1, 0, 0), 0);
+  EXPECT_EQ(exchanges.work(1, 1, 0), 1);
+  EXPECT_EQ(exchanges.work(1, 1 << 20, 0), 1);
+  EXPECT_EQ(exchanges.work(1, (1 << 20) + 1, 0), 2);
+  EXPECT_EQ(exchanges.work(1, 1 << 20, 2), 2);
+  EXPECT_EQ(exchanges.work(1, 1 << 20, 3), 3);
+}
+
+TEST(BagExchangeWork, RoutesOnceForAllLayers)
+{
+  auto traffic = sent_per_token;
+  traffic.head_bytes_per_token_and_layer = 0;
+  auto const machines = ballast::cluster_of(8).value();
+  auto const few = ballast::price_bag_exchanges(traffic, machines).value();
+  traffic.layers = 57;
+  auto const many = ballast::price_bag_exchanges(traffic, machines).value();
+  EXPECT_EQ(few.per_token, many.per_token);
+  EXPECT_EQ(many.once[3] - many.once[0], 57 * 20'000);  // two all-to-alls in each layer
+}
+
+TEST(BagExchangeWork, IsWhatTheFitSaysOfAStep)
+{
+  ballast::step_fit const fit{.compute = {.seconds_per_call = 3e-3},
+                              .seconds_per_exchanged_token = 2e-6,
+                              .seconds_per_sequence = 5e-5};
+  auto const priced = ballast::price_bag_exchanges(fit).value();
+  for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
+    std::uint32_t const gpus = bag_mix::gpus_of(size);
+    ballast::step_measurement const step{
+        .length_sum = 70'000, .square_sum = 0, .sequences = 9, .gpus = gpus};
+    auto const work = static_cast<double>(priced.work(size, step.length_sum, step.sequences));
+    EXPECT_NEAR(work / gpus + static_cast<double>(priced.once[size]),
+                1e9 * fitted_seconds(fit, {.linear = 1, .quadratic = 1}, step), 1);
+  }
+  EXPECT_FALSE(ballast::price_bag_exchanges({.compute = {}, .seconds_per_exchanged_token = -1e-9}));
+  EXPECT_FALSE(ballast::price_bag_exchanges({.compute = {}, .seconds_per_sequence = 2e3}));
 }
 
 TEST(BagExchangeWork, RefusesWhatIsNoSpeed)  // Errors
@@ -81,9 +116,10 @@ TEST(BagExchangeWork, RefusesWhatIsNoSpeed)  // Errors
   sent.units_per_second = 1e22;
   EXPECT_THAT(refused(sent, machines), HasSubstr("takes 2^40 cost units or more"));
   sent = sent_per_token;
-  sent.head_bytes_per_token = std::uint64_t{1} << 32;
+  sent.head_bytes_per_token_and_layer = std::uint64_t{1} << 31;
   EXPECT_THAT(refused(sent, machines), HasSubstr("2^32 bytes or more"));
-  EXPECT_EQ(refused({}, machines), "none");
+  EXPECT_EQ(refused({.layers = 1}, machines), "none");
+  EXPECT_THAT(refused({}, machines), HasSubstr("for how many layers"));
 }
 
 }  // namespace

@@ -51,10 +51,14 @@ std::optional<std::uint64_t> planned_step(ballast::bag_layout const& layout,
     std::size_t size = 0;
     while (ballast::bag_mix::gpus_of(size) < layout.sizes()[bag]) { ++size; }
     ballast::tokens count = 0;
+    std::size_t samples = 0;
     for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-      if (to_index(plan->owner[sample]) == bag) { count += lengths[sample]; }
+      if (to_index(plan->owner[sample]) != bag) { continue; }
+      count += lengths[sample];
+      ++samples;
     }
-    auto const work = static_cast<std::uint64_t>(plan->loads[bag] + exchanges.work(size, count));
+    auto const work =
+        static_cast<std::uint64_t>(plan->loads[bag] + exchanges.work(size, count, samples));
     auto const once = static_cast<std::uint64_t>(exchanges.once[size]);
     step = std::max(step, 8 * once + 8 / layout.sizes()[bag] * work);
   }

@@ -25,11 +25,13 @@ namespace ballast::inline v0 {
 
 /// A cost model as a command line or a configuration file names it.
 struct cost_spec {
-  quadratic_cost cost;          ///< gamma-corrected forward pass, or the number of tokens
-  flop_polynomial forward;      ///< exact FLOP of all layers and the head; zero for `tokens`
-  double gamma = 1;             ///< without meaning for `tokens`
-  transformer_shape shape;      ///< empty for `tokens`
-  training_passes passes;       ///< the default, with recompute as specified
+  quadratic_cost cost;      ///< gamma-corrected forward pass, or the number of tokens
+  flop_polynomial forward;  ///< exact FLOP of all layers and the head; zero for `tokens`
+  double gamma = 1;         ///< without meaning for `tokens`
+  transformer_shape shape;  ///< empty for `tokens`
+  bool layers_written =
+      false;               ///< whether the text says how many layers, or they are 1 for want of it
+  training_passes passes;  ///< the default, with recompute as specified
   int log2_flops_per_unit = 0;  ///< what one cost unit stands for; without meaning for `tokens`
 
   friend bool operator==(cost_spec const&, cost_spec const&) = default;
@@ -77,6 +79,7 @@ inline constexpr std::string_view transformer_arguments =
   bool recompute = false;
   read.number("d", shape.hidden);
   read.number("layers", shape.layers);
+  spec.layers_written = read.is_written("layers");
   read.number("heads", shape.heads);
   shape.kv_heads = shape.heads;
   read.number("kv_heads", shape.kv_heads);

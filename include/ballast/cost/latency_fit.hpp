@@ -7,13 +7,13 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
+#include <ballast/cost/detail/fitted_time.hpp>
 #include <ballast/cost/detail/nonnegative_fit.hpp>
 #include <ballast/cost/detail/robust_fit.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/gamma_fit.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -39,9 +39,8 @@ struct latency_measurement {
   std::vector<std::size_t> found;
   for (std::size_t index = 0; index < measurements.size(); ++index) {
     auto const [length, seconds] = measurements[index];
-    if (std::abs(fitted_seconds(fit, flops, length) - seconds) > share * seconds) {
-      found.push_back(index);
-    }
+    detail::fitted_time const time{fitted_seconds(fit, flops, length), seconds};
+    if (time.relative_error() > share) { found.push_back(index); }
   }
   return found;
 }
@@ -106,8 +105,9 @@ struct latency_measurement {
                 "two unknowns need measurements of at least two different lengths");
   }
 
-  auto const [per_flop, per_attention_flop, per_call] =
-      detail::fit_robustly(detail::span_of(rows), {true, true, different > 2}).c;
+  auto const c = detail::fit_robustly(detail::span_of(rows), {true, true, different > 2}).c;
+  double const per_flop = c[0];
+  double const per_attention_flop = c[1];
   if (per_attention_flop == 0 && !(per_flop > 0)) {
     return fail(error_code::infeasible, 0,
                 "the times do not grow with the length, so they tell of launches only; measure "
@@ -121,26 +121,12 @@ struct latency_measurement {
 
   gamma_fit fit{.seconds_per_flop = per_flop,
                 .gamma = per_attention_flop / per_flop,
-                .seconds_per_call = per_call};
-  auto const count = static_cast<double>(measurements.size());
-  double mean = 0;
-  for (latency_measurement const& sample : measurements) { mean += sample.seconds / count; }
-  double squares = 0;
-  double variance = 0;
-  std::vector<double> relative_errors;
-  for (latency_measurement const& sample : measurements) {
-    double const error = fitted_seconds(fit, flops, sample.length) - sample.seconds;
-    double const relative = std::abs(error) / sample.seconds;
-    relative_errors.push_back(relative);
-    fit.rms_relative_error += relative * relative / count;
-    squares += error * error;
-    variance += (sample.seconds - mean) * (sample.seconds - mean);
+                .seconds_per_call = c[2]};
+  std::vector<detail::fitted_time> times;
+  for (auto const& [length, seconds] : measurements) {
+    times.push_back({fitted_seconds(fit, flops, length), seconds});
   }
-  std::sort(relative_errors.begin(), relative_errors.end());
-  fit.median_relative_error = relative_errors[relative_errors.size() / 2];
-  fit.largest_relative_error = relative_errors.back();
-  fit.rms_relative_error = std::sqrt(fit.rms_relative_error);
-  fit.r_squared = variance > 0 ? 1 - squares / variance : 0;
+  detail::judge_fit(fit, detail::span_of(times));
   return fit;
 }
 

@@ -15,6 +15,7 @@
 #include <ballast/parallelism/detail/mix_step.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <algorithm>
@@ -63,6 +64,7 @@ struct judged_mix {
 /// What choose_bags() found.
 struct bag_choice {
   std::vector<judged_mix> mixes;  ///< the chosen one, then the others of the last round, best first
+  bag_layout bags;                ///< the chosen one, as it was priced: no bag spans nodes
   bool proven = false;       ///< whether no mix that is left out is better on the fitted batches
   std::uint64_t placed = 0;  ///< samples, over all plans
 };
@@ -79,8 +81,9 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
   for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
     BALLAST_EXPECTS(exchanges.once[size] >= 0, "exchanges of bags of ", bag_mix::gpus_of(size),
                     " GPUs take ", exchanges.once[size], " units, and the least is 0");
-    BALLAST_EXPECTS(size == 0 || exchanges.per_token[size] >= exchanges.per_token[size - 1],
-                    "a token in bags of ", bag_mix::gpus_of(size),
+    BALLAST_EXPECTS(size == 0 || (exchanges.per_token[size] >= exchanges.per_token[size - 1] &&
+                                  exchanges.per_sample[size] >= exchanges.per_sample[size - 1]),
+                    "a token or sample in bags of ", bag_mix::gpus_of(size),
                     " GPUs exchanges less than in smaller bags");
   }
 }
@@ -122,9 +125,9 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 /// A step is planned by longest processing time first, as longest_processing_time does it, and
 /// takes as long as its slowest bag:
 ///
-///     max over bags b of (load(b) + exchanges.work(T(b))) / G(b) + exchanges.once
+///     max over bags b of (load(b) + exchanges.work(T(b), n(b))) / G(b) + exchanges.once
 ///
-/// with T(b) the tokens of its samples. Mixes are fitted to the batches: sought are those with the
+/// with T(b) the tokens of its n(b) samples. Mixes are fitted to the batches: sought are those with the
 /// least mean step. With up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32 GPUs
 /// none is left out, so the result is that of trying all. Beyond that the search ends when its work
 /// is used up. Of the best ones, and those with as many bags of one size as fit, the one is chosen
@@ -137,10 +140,11 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 /// later: admit short samples, or give batches that have the shortest ones. Call it once, when the
 /// job starts; it allocates.
 ///
-/// Expects     exchanges: once >= 0, and per_token does not decrease with the size.
-/// Ensures     (1) all mixes use all GPUs, fit the nodes where larger bags are laid first
-///                 (misplaced_bags::largest_first), have no bag larger than largest_bag, and where
-///                 short samples are refused, no batch of either kind has any
+/// Expects     exchanges: once >= 0; per_token and per_sample do not decrease with the size.
+/// Ensures     (1) all mixes use all GPUs, have no bag larger than largest_bag, and where short
+///                 samples are refused, no batch of either kind has any; lay_out() lays each inside
+///                 the nodes by misplaced_bags::largest_first, and choice.bags is the first so laid,
+///                 with search.short_ones
 ///             (2) steps are those of the plans of partition() with longest_processing_time
 ///             (3) those with as many bags of one size as fit are always judged, for each size: on
 ///                 judged_on, none of them has shorter steps than the first
@@ -199,6 +203,9 @@ template <cost_model CostOf>
   choice.mixes =
       detail::judge_mixes(found, search.finalists, places, *fitted, *others, choice.placed);
   choice.proven = searcher.proven();
+  auto laid = lay_out(choice.mixes.front().mix.spec(), machines, misplaced_bags::largest_first);
+  if (!laid) { return tl::unexpected(laid.error()); }
+  choice.bags = laid->with_short_samples(search.short_ones);
   return choice;
 }
 

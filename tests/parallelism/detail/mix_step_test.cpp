@@ -65,6 +65,8 @@ TEST(MixSteps, AreThoseOfPartitionAndNotBelowTheBound)
       exchanges.once[size] = random.between(0, 50);
       exchanges.per_token[size] =
           (size == 0 ? 0 : exchanges.per_token[size - 1]) + random.below(1 << 20);
+      exchanges.per_sample[size] =
+          (size == 0 ? 0 : exchanges.per_sample[size - 1]) + random.below(1 << 25);
     }
     quadratic_cost const cost{.linear = random.below(16), .quadratic = random.below(3)};
     ballast::sample_batch const batch{draw_mix_lengths(random)};

@@ -5,6 +5,7 @@
 #include <ballast/core/config.hpp>
 #include <ballast/core/detail/span_of.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -14,15 +15,16 @@
 
 namespace ballast::inline v0::detail {
 
-/// As many as a latency has: per token, per token^2, per call.
-inline constexpr std::size_t most_unknowns = 3;
+/// As many as a step has: per token, per token^2, per exchanged token, per sequence, per step. A
+/// latency has three.
+inline constexpr std::size_t most_unknowns = 5;
 
 using coefficients = std::array<double, most_unknowns>;
 
 /// Which unknowns a fit may use; the others are 0.
 using chosen_unknowns = std::array<bool, most_unknowns>;
 
-/// One measurement: x[0] c[0] + x[1] c[1] + x[2] c[2] should be y.
+/// One measurement: the sum of x[i] c[i] should be y.
 struct fit_row {
   coefficients x{};
   double y = 0;
@@ -30,12 +32,18 @@ struct fit_row {
   /// How far it is from that.
   [[nodiscard]] double error(coefficients const& c) const
   {
-    return x[0] * c[0] + x[1] * c[1] + x[2] * c[2] - y;
+    double sum = 0;
+    for (std::size_t unknown = 0; unknown < most_unknowns; ++unknown) {
+      sum += x[unknown] * c[unknown];
+    }
+    return sum - y;
   }
 
   [[nodiscard]] fit_row operator*(double factor) const
   {
-    return {.x = {x[0] * factor, x[1] * factor, x[2] * factor}, .y = y * factor};
+    fit_row scaled{.x = x, .y = y * factor};
+    for (double& each : scaled.x) { each *= factor; }
+    return scaled;
   }
 };
 
@@ -58,6 +66,7 @@ struct fitted_coefficients {
   fitted_coefficients fit{.c = {}, .squared_errors = 0};
   coefficients norms{};
   for (std::size_t column = 0; column < most_unknowns; ++column) {
+    if (!chosen[column]) { continue; }
     for (fit_row const& row : rows) { norms[column] += row.x[column] * row.x[column]; }
   }
   for (std::size_t column = 0; column < most_unknowns; ++column) {
@@ -69,7 +78,7 @@ struct fitted_coefficients {
       square += row.x[column] * row.x[column];
       of_y += row.x[column] * row.y;
       for (std::size_t after = column + 1; after < most_unknowns; ++after) {
-        products[after] += row.x[column] * row.x[after];
+        if (chosen[after]) { products[after] += row.x[column] * row.x[after]; }
       }
     }
     if (!(square > dependent * norms[column])) { return std::nullopt; }
@@ -80,7 +89,7 @@ struct fitted_coefficients {
     for (fit_row& row : rows) {
       row.y -= fit.c[column] * row.x[column];
       for (std::size_t after = column + 1; after < most_unknowns; ++after) {
-        row.x[after] -= shares[column][after] * row.x[column];
+        if (chosen[after]) { row.x[after] -= shares[column][after] * row.x[column]; }
       }
     }
   }
@@ -117,7 +126,7 @@ struct fitted_coefficients {
     if (!allowed) { continue; }
     scratch.assign(rows.begin(), rows.end());
     auto const fit = fit_least_squares(mutable_span_of(scratch), used);
-    if (fit && fit->c[0] >= 0 && fit->c[1] >= 0 && fit->c[2] >= 0 &&
+    if (fit && *std::min_element(fit->c.begin(), fit->c.end()) >= 0 &&
         fit->squared_errors < best.squared_errors) {
       best = *fit;
     }

@@ -104,6 +104,8 @@ template <cost_model CostOf>
   cost_units const slowest = *std::max_element(exchanges.once.begin(), exchanges.once.end());
   std::uint64_t const dearest =
       *std::max_element(exchanges.per_token.begin(), exchanges.per_token.end());
+  std::uint64_t const dearest_sample =
+      *std::max_element(exchanges.per_sample.begin(), exchanges.per_sample.end());
   workspace memory;
   std::vector<cost_units> costs;
   uint128 sum = 0;
@@ -130,8 +132,9 @@ template <cost_model CostOf>
       token_sum += static_cast<std::uint64_t>(length);
     }
     // Every bag rounds its exchanges up by less than a unit.
-    sum += ((token_sum * dearest) >> bag_exchange_work::fraction_bits) + gpus +
-           uint128{bag_mix::largest} * static_cast<std::uint64_t>(slowest);
+    sum += ((token_sum * dearest + uint128{lengths.size()} * dearest_sample) >>
+            bag_exchange_work::fraction_bits) +
+           gpus + uint128{bag_mix::largest} * static_cast<std::uint64_t>(slowest);
     if (sum >> 59 != 0) {
       return fail(error_code::out_of_range, batch,
                   "the costs and exchanges of the batches up to batch ", batch,

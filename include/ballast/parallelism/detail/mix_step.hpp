@@ -35,7 +35,7 @@ inline constexpr step_eighths over_the_limit = std::numeric_limits<step_eighths>
 
 /// Steps of mixes on one batch, planned by longest processing time first: it gives a sample to the
 /// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time`
-/// does. Only the loads and tokens of the bags are kept, not which sample is where.
+/// does. Only the loads, tokens and samples of the bags are counted, not which sample is where.
 ///
 /// Bags of one size are a heap, the least loaded in front. A bag in it is a number, its load above
 /// its own number, for which 64 bits are enough but for extreme costs.
@@ -96,7 +96,9 @@ class mix_steps {
     auto scratch = memory_.open();
     std::span<Word> const all = scratch.take<Word>(bags);
     std::span<tokens> const tokens_of = scratch.take<tokens>(bags);
+    std::span<std::size_t> const samples_of = scratch.take<std::size_t>(bags);
     std::fill(tokens_of.begin(), tokens_of.end(), tokens{0});
+    std::fill(samples_of.begin(), samples_of.end(), std::size_t{0});
     std::size_t first = 0;
     for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
       if (mix.bags[size] == 0) { continue; }
@@ -130,6 +132,7 @@ class mix_steps {
       }
       Word const lightest = best->heap.front();
       tokens_of[number(lightest)] += length;
+      ++samples_of[number(lightest)];
       replace_front(best->heap, lightest + (Word{units} << number_bits));
     }
     placed += done;
@@ -139,8 +142,8 @@ class mix_steps {
       bags_of_size<Word> const& kind = kinds[at];
       step_eighths busiest = 0;
       for (Word const bag : kind.heap) {
-        auto const exchanged =
-            static_cast<std::uint64_t>(exchanges_.work(kind.size, tokens_of[number(bag)]));
+        auto const exchanged = static_cast<std::uint64_t>(
+            exchanges_.work(kind.size, tokens_of[number(bag)], samples_of[number(bag)]));
         busiest = std::max(busiest, load(bag) + exchanged);
       }
       step = std::max(
@@ -160,7 +163,7 @@ class mix_steps {
 /// bag, with the exchanges that these cost on G. And the heaviest sample takes its time on its best
 /// bag.
 ///
-/// Expects     a mix with a bag; per_token does not decrease with the size.
+/// Expects     a mix with a bag; per_token and per_sample do not decrease with the size.
 /// Complexity  O(sizes log n).
 [[nodiscard]] inline step_eighths step_bound(bag_mix const& mix, mix_batch const& batch,
                                              bag_exchange_work const& exchanges)
@@ -180,7 +183,8 @@ class mix_steps {
     if (mix.bags[size] == 0) { continue; }
     // What these bags take for the first so many samples, were these spread evenly.
     auto const spread = [&](std::size_t first) {
-      uint128 const exchanged = (uint128{exchanges.per_token[size]} * batch.tokens_before[first]) >>
+      uint128 const exchanged = (uint128{exchanges.per_token[size]} * batch.tokens_before[first] +
+                                 uint128{exchanges.per_sample[size]} * first) >>
                                 bag_exchange_work::fraction_bits;
       return static_cast<step_eighths>(
           divided_up(bag_mix::largest * (batch.cost_before[first] + exchanged + once), gpus));
@@ -209,7 +213,7 @@ class mix_steps {
     auto const own_once = bag_mix::largest * static_cast<std::uint64_t>(exchanges.once[size]);
     bound = std::max(bound, own_once);
     if (samples > 0) {
-      auto const exchanged = static_cast<std::uint64_t>(exchanges.work(size, batch.length(0)));
+      auto const exchanged = static_cast<std::uint64_t>(exchanges.work(size, batch.length(0), 1));
       std::uint64_t const work = batch.cost(0) + exchanged;
       heaviest = std::min(heaviest, work * eighths_of(size) + own_once);
     }
