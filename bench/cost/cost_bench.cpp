@@ -1,10 +1,12 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::transformer_cost
 
 #include <benchmark/benchmark.h>
+#include <ballast/core/random.hpp>
 #include <ballast/cost/interpolated_cost.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/packed_cost.hpp>
+#include <ballast/cost/step_fit.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -124,10 +126,42 @@ void fit_latency(benchmark::State& state)
       std::abs(ballast::fit_latency(measured, layer).value().gamma - 0.405);
 }
 
+// A log of steps on bags of 1 to 8 GPUs, a tenth of them disturbed, and all five terms.
+void fit_steps(benchmark::State& state)
+{
+  ballast::flop_polynomial const step{24ULL * 3072 * 3072 * 228, 4ULL * 3072 * 228};
+  ballast::random_source random(1);
+  std::vector<ballast::step_measurement> measured(static_cast<std::size_t>(state.range(0)));
+  constexpr ballast::step_fit truth{
+      .compute = {.seconds_per_flop = 1 / 260e12, .gamma = 0.405, .seconds_per_call = 0.3},
+      .seconds_per_exchanged_token = 70e-6,
+      .seconds_per_sequence = 2e-3};
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    measured[i].gpus = 1U << random.below(4);
+    measured[i].sequences = static_cast<std::uint32_t>(1 + random.below(40));
+    auto const longest = random.between(200, 20'000);
+    for (std::uint32_t sequence = 0; sequence < measured[i].sequences; ++sequence) {
+      auto const length = random.between(longest / 2, longest);
+      measured[i].length_sum += length;
+      measured[i].square_sum += static_cast<std::uint64_t>(length * length);
+    }
+    measured[i].seconds = fitted_seconds(truth, step, measured[i]) * (i % 10 == 9 ? 10 : 1);
+  }
+  ballast::step_terms const all{.gamma = {}, .sequences = true, .steps = true};
+  for (auto _ : state) {
+    auto fit = ballast::fit_steps(measured, step, all);
+    benchmark::DoNotOptimize(fit);
+  }
+  auto const fit = ballast::fit_steps(measured, step, all).value();
+  state.counters["rate_error"] = std::abs(fit.compute.seconds_per_flop * 260e12 - 1);
+  state.counters["token_error"] = std::abs(fit.seconds_per_exchanged_token / 70e-6 - 1);
+}
+
 BENCHMARK(floating_point);
 BENCHMARK(quadratic_cost);
 BENCHMARK(interpolated_cost);
 BENCHMARK(packed_cost);
 BENCHMARK(fit_latency)->ArgName("measurements")->Arg(16)->Arg(160)->Arg(1600);
+BENCHMARK(fit_steps)->ArgName("measurements")->Arg(20)->Arg(200)->Arg(2000);
 
 }  // namespace

@@ -41,6 +41,8 @@ TEST(CostSpec, ReadsATransformer)
 TEST(CostSpec, FillsInTheClassicShape)  // Ensures (1)
 {
   auto const spec = parse_cost_spec("transformer:d=3072,gamma=0.405").value();
+  EXPECT_FALSE(spec.layers_written);
+  EXPECT_TRUE(parse_cost_spec("transformer:d=96,layers=1")->layers_written);
   EXPECT_EQ(spec.shape, classic_transformer(3072));
   EXPECT_EQ(spec.gamma, 0.405);
   EXPECT_EQ(spec.passes, training_passes{});
