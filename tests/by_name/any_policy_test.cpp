@@ -332,7 +332,7 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
                                 "capped:padded_batches"};
   ballast::random_source random(2026);
   std::map<std::string, int> kept;
-  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
     auto const step = draw_limited_step(random);
     bool const possible = some_plan_keeps_to(step, false);
     for (char const* const name : names) {
