@@ -22,6 +22,7 @@
 #include <ballast/parallelism/place_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/price_orchestration.hpp>
+#include <ballast/parallelism/replicated_degree.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>

@@ -55,7 +55,7 @@ TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
 {
   ballast::random_source random(19);
   int feasible = 0;
-  int const trials = ballast_test::trials_of(1000);
+  int const trials = ballast_test::trials_of(400);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const problem = ballast_test::random_orchestration(random, trial % 4 == 0 ? 96 : 24,

@@ -62,6 +62,8 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
                  "has tensor-parallel degree 1 after 1");
   expect_unsound([](problem& p) { p.modules[1].degrees[0].backward_of_input = 161; }, 1,
                  "takes 80 forward, 160 backward and 161 of it for its input at tp 1");
+  expect_unsound([](problem& p) { p.modules[1].degrees[1].copies = 4; }, 1,
+                 "has 4 copies on 2 GPUs; give a divisor");
   expect_unsound([](problem& p) { p.modules[1].degrees[0].forward = -1; }, 1, "takes -1 forward");
   expect_unsound([](problem& p) { p.modules[1].degrees[1].weight_bytes = problem::most_bytes + 1; },
                  1, "holds more than 2^53 bytes at tp 2");

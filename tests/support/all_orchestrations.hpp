@@ -104,7 +104,8 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
   if (of.is_trained) {
     uint128 const sent = of_stage(degree.weight_bytes) + of_stage(degree.gradient_bytes);
     if (kind.bytes_per_second > 0) {
-      result.once += up(sent * (dp - 1) * second, uint128{kind.bytes_per_second} * dp);
+      result.once +=
+          up(sent * (dp - 1) * second, uint128{kind.bytes_per_second} * dp * degree.copies);
     }
     result.state = sent + up(of_stage(degree.optimizer_bytes), dp);
   }

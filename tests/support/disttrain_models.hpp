@@ -8,6 +8,7 @@
 #include <ballast/cost/transformer_shape.hpp>
 #include <ballast/cost/unet_shape.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
+#include <ballast/parallelism/replicated_degree.hpp>
 
 #include <cstdint>
 #include <string>
@@ -16,9 +17,10 @@
 namespace ballast_test {
 
 /// The models of Z. Zhang et al., "DistTrain", SIGCOMM 2025: ViT-Huge, an LLM, Stable Diffusion
-/// 2.1. What the paper does not say is assumed: `images` of 1,024 tokens in a sample of 8,192
-/// tokens, each encoded, and each generated with `latent` pixels on a side (64 for 512 x 512
-/// pixels), and how fast an A100 computes.
+/// 2.1. Encoder and generator fit one GPU, and are replicated inside groups, whose GPUs share the
+/// images of a sample (section 7.1). What the paper does not say is assumed: `images` of 1,024
+/// tokens in a sample of 8,192 tokens, each encoded, and each generated with `latent` pixels on a
+/// side (64 for 512 x 512 pixels, 128 for the 1024 x 1024 of 72B), and how fast an A100 computes.
 struct disttrain_model {
   ballast::transformer_shape llm;
   std::uint32_t images = 8;
@@ -44,9 +46,11 @@ struct forward_work {
 };
 
 /// Backward takes twice the products, and as many all-reduces. A GPU holds of a parameter 2 bytes
-/// of weight, 4 of gradient and 12 of optimiser.
+/// of weight, 4 of gradient and 12 of optimiser. Where there are images, a group shares these, else
+/// every product.
 inline ballast::orchestrated_module module_of(std::string name, std::uint32_t layers,
-                                              forward_work const& work, double reached)
+                                              forward_work const& work, double reached,
+                                              std::uint32_t images = 0)
 {
   ballast::orchestrated_module module;
   module.name = std::move(name);
@@ -63,6 +67,9 @@ inline ballast::orchestrated_module module_of(std::string name, std::uint32_t la
     module.degrees.push_back({tp, picoseconds(1, 1), picoseconds(2, 2), picoseconds(1, 2),
                               bytes(2 * work.parameters), bytes(4 * work.parameters),
                               bytes(12 * work.parameters), bytes(work.activations)});
+    if (images > 0) {
+      module.degrees.back() = ballast::replicated_degree(module.degrees.front(), tp, images);
+    }
   }
   return module;
 }
@@ -107,9 +114,10 @@ inline ballast::orchestration_problem orchestration_of(disttrain_model const& mo
   ballast::orchestration_problem problem;
   problem.modules = {
       module_of("encoder", vit.layers, transformer_work(vit, image_tokens, model.images),
-                model.reached),
+                model.reached, model.images),
       module_of("llm", model.llm.layers, transformer_work(model.llm, length, 1), model.reached),
-      module_of("generator", 1, unet_work(model.latent, model.images), model.unet_reached)};
+      module_of("generator", 1, unet_work(model.latent, model.images), model.unet_reached,
+                model.images)};
   std::uint64_t const of_image = 2 * static_cast<std::uint64_t>(image_tokens) * model.images;
   problem.modules[0].boundary_bytes = of_image * vit.hidden;
   problem.modules[1].boundary_bytes = 2 * static_cast<std::uint64_t>(length) * model.llm.hidden;

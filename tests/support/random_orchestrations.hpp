@@ -47,6 +47,7 @@ inline ballast::orchestrated_module random_orchestrated(ballast::random_source& 
     degree.gradient_bytes = state / 6 / tp;
     degree.optimizer_bytes = state / tp;
     degree.activation_bytes = held / tp;
+    if (random.below(4) == 0) { degree.copies = tp; }
     module.degrees.push_back(degree);
   }
   return module;

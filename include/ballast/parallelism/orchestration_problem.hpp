@@ -41,6 +41,7 @@ struct orchestrated_degree {
   std::uint64_t gradient_bytes = 0;
   std::uint64_t optimizer_bytes = 0;   ///< which replicas share
   std::uint64_t activation_bytes = 0;  ///< of one sample
+  std::uint32_t copies = 1;  ///< of its weights that the tp GPUs have; they reduce gradients first
 
   friend bool operator==(orchestrated_degree const&, orchestrated_degree const&) = default;
 };
@@ -122,6 +123,9 @@ namespace detail {
                            each.backward_of_input, " of it for its input at tp ", each.tp,
                            "; give picoseconds from 0 to 2^53, the last no more than the second"));
     }
+    if (each.copies == 0 || each.tp % each.copies != 0) {
+      return refuse(concat("has ", each.copies, " copies on ", each.tp, " GPUs; give a divisor"));
+    }
     if (std::max({each.weight_bytes, each.gradient_bytes, each.optimizer_bytes,
                   each.activation_bytes}) > problem::most_bytes) {
       return refuse(concat("holds more than 2^53 bytes at tp ", each.tp, "; check the unit"));
@@ -135,7 +139,7 @@ namespace detail {
 /// Refuses a problem that has no meaning.
 ///
 /// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not
-///             increase, times or bytes out of bounds, or a kind that there is not; or kind
+///             increase, copies that do not divide tp, times or bytes out of bounds, or a kind that there is not; or kind
 ///             `position` has no GPU, no node or no speed; or, with position 0, there is no module,
 ///             the LLM is none of them, there is no batch, one above most_global_batch, or one that
 ///             is no whole number of microbatches; or two degrees of one kind's modules divide

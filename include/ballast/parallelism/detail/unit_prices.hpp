@@ -98,7 +98,7 @@ class unit_prices {
       uint128 const reduced = of_stage(of.gradient_bytes);
       if (sends) {  // gradients are reduced and scattered, weights gathered
         once += divided_up((reduced + bytes) * (dp - 1) * picoseconds_per_second,
-                           static_cast<uint128>(kind_.bytes_per_second) * dp);
+                           static_cast<uint128>(kind_.bytes_per_second) * dp * of.copies);
       }
       bytes += reduced + divided_up(of_stage(of.optimizer_bytes), dp);
     }
