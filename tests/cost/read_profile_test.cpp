@@ -117,6 +117,9 @@ TEST(ReadProfile, LoadsFiles)
   std::ofstream(path) << by_hand;
   EXPECT_EQ(load_profile(path.string()).value(), read_profile(by_hand).value());
   EXPECT_EQ(load_module_profiles(path.string()).value().size(), 1U);
+  std::ofstream(path, std::ios::binary) << by_hand.substr(0, by_hand.size() - 1);
+  EXPECT_EQ(load_profile(path.string()).error().code, error_code::bad_row);
+  EXPECT_THAT(load_profile(path.string()).error().message, HasSubstr("has no end, as in a file"));
   std::ofstream(path) << header;
   EXPECT_THAT(load_module_profiles(path.string()).error().message,
               StartsWith(path.string() + ": the profile has no module"));

@@ -27,6 +27,7 @@ using ballast::module_layout;
 using ballast::monolithic;
 using ballast::orchestrate;
 using ballast::orchestration_problem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -199,11 +200,16 @@ TEST(Orchestrate, SaysHowMuchMemoryIsMissing)
 {
   auto problem = ballast_test::small_orchestration();
   problem.kinds[0].memory_bytes = 25;
+  problem.kinds[0].gpus = 1024;
   // At tp 2, 4 stages, 12 replicas and one microbatch: (40 + 40 + 240 / 12) / 4 + 5.
   EXPECT_EQ(refusal(problem).position, 1U);
   EXPECT_THAT(refusal(problem).message,
               HasSubstr("module llm needs 5 bytes more than the 25 of a GPU where it comes closest "
                         "(tp 2 pp 4 dp 12)"));
+  problem.kinds[0].gpus = 16;  // which do not hold those 96
+  EXPECT_THAT(refusal(problem).message,
+              HasSubstr("module vision needs 45 bytes more than the 25 of a GPU where it comes "
+                        "closest (tp 2 pp 1 dp 2)"));
 }
 
 TEST(Orchestrate, SaysHowManyGpusAreMissing)
@@ -219,7 +225,9 @@ TEST(Orchestrate, SaysHowManyGpusAreMissing)
   problem.kinds[1].memory_bytes = 400;
   EXPECT_EQ(refusal(problem).position, 1U);
   EXPECT_THAT(refusal(problem).message,
-              HasSubstr("(llm tp 1 pp 2 dp 1) needs 1 more than the 1 of kind 1"));
+              AllOf(HasSubstr("module llm needs "),
+                    HasSubstr(" bytes more than the 400 of a GPU where it comes closest (tp 1 pp 1 "
+                              "dp 1); use larger GPUs, more of them")));
 }
 
 TEST(Orchestrate, SaysWhichDegreeCannotBe)

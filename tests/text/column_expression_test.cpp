@@ -193,6 +193,20 @@ TEST(ColumnExpression, RefusesAColumnThatTheHeaderHasTwice)
   EXPECT_THAT(parse_column_expression("a", twice).error().message, HasSubstr("two columns 'a'"));
 }
 
+TEST(ColumnExpression, SaysWhereBackticksAreMissing)
+{
+  std::array<std::string_view, 4> const names = {"gr\xc3\xb6ss", "x-y", "a b", "x"};
+  for (std::string_view const text : {"gr\xc3\xb6ss", "1+x-y", "a b", "\xc3\xa4", "1*\"x\""}) {
+    bool const is_difference = text == "1+x-y";  // of the column x, and of y, which is none
+    auto const parsed = parse_column_expression(text, names);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, is_difference ? error_code::unknown_name : error_code::syntax);
+    EXPECT_THAT(parsed.error().message,
+                HasSubstr(is_difference ? "there is no column 'y'" : "between backticks"));
+  }
+  EXPECT_TRUE(parse_column_expression("`gr\xc3\xb6ss`+`x-y`-x", names));
+}
+
 TEST(ColumnExpression, NestsThirtyTwoDeepAndNoDeeper)
 {
   auto const nested = [](std::size_t depth) {

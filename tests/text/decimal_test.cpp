@@ -42,12 +42,12 @@ TEST(Decimal, IsRoundedAtTheNinthDecimal)  // Ensures (1)
 {
   EXPECT_EQ(read_decimal("0.1234567894999"), "0.123456789");
   EXPECT_EQ(read_decimal("0.1234567895"), "0.12345679");
-  EXPECT_EQ(read_decimal("0.0000000004"), "0");
+  EXPECT_EQ(read_decimal("0.0000000004"), "out_of_range");
   EXPECT_EQ(read_decimal("5e-10"), "0.000000001");
-  EXPECT_EQ(read_decimal("49e-11"), "0");
-  EXPECT_EQ(read_decimal("9e-999"), "0");
+  EXPECT_EQ(read_decimal("49e-11"), "out_of_range");
+  EXPECT_EQ(read_decimal("9e-999"), "out_of_range");
   EXPECT_EQ(read_decimal("1." + std::string(1000, '9')), "2");
-  EXPECT_EQ(read_decimal("0." + std::string(1000, '0') + "1e900"), "0");
+  EXPECT_EQ(read_decimal("0." + std::string(1000, '0') + "1e900"), "out_of_range");
 }
 
 TEST(Decimal, RefusesWhatIsNoNumberOfZeroOrMore)

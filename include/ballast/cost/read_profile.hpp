@@ -9,6 +9,8 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/text/read_file.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -177,11 +179,17 @@ class profile_builder {
 
 /// Reads the file at `path`; as `read_profile`, with the path in front of every message.
 ///
-/// Errors      also unreadable: the file cannot be opened or read, or it is a directory.
+/// Errors      also unreadable: the file cannot be opened or read, or it is a directory; bad_row:
+///             its last line has no end, so that it may have been cut.
 [[nodiscard]] inline result<profile_file> load_profile(std::string const& path)
 {
   auto const csv = read_file(path);
   if (!csv) { return tl::unexpected(csv.error()); }
+  if (!csv->empty() && csv->back() != '\n') {
+    auto const line = 1 + static_cast<std::size_t>(std::count(csv->begin(), csv->end(), '\n'));
+    return fail(error_code::bad_row, line, path, ": line ", line,
+                " has no end, as in a file that was cut; end it with a newline if it is whole");
+  }
   auto file = read_profile(*csv);
   if (!file) { file.error().message.insert(0, path + ": "); }
   return file;

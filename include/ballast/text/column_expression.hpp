@@ -160,8 +160,28 @@ class column_expression::parser {
     std::size_t const first = at_;
     if (at_ < text_.size() && is_digit(text_[at_])) { return constant(); }
     while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) { ++at_; }
+    if (needs_backticks(first)) {
+      return refuse(error_code::syntax, first,
+                    "put a name with other characters than letters, digits and '_' between "
+                    "backticks, as in `a-b`");
+    }
     if (at_ > first) { return column(first, text_.substr(first, at_ - first)); }
     return refuse(error_code::syntax, at_, "expected a column, a whole number or '('");
+  }
+
+  /// Whether a column begins here whose name is no plain one, or a character of such a name ended
+  /// the plain one.
+  [[nodiscard]] bool needs_backticks(std::size_t first) const
+  {
+    std::string_view const plain = text_.substr(first, at_ - first);
+    for (std::string_view const name : header_) {
+      if (name == plain) { return false; }
+    }
+    for (std::string_view const name : header_) {
+      if (name.size() > plain.size() && text_.substr(first).starts_with(name)) { return true; }
+    }
+    return at_ < text_.size() &&
+           (text_[at_] < ' ' || text_[at_] > '~' || text_[at_] == '"' || text_[at_] == '\'');
   }
 
   bool parentheses(std::size_t nested)

@@ -92,7 +92,8 @@ class decimal {
 /// Ensures     (1) the number is what is written, rounded at the ninth decimal, halves up
 ///             (2) no locale matters, and no floating point is involved
 /// Errors      syntax: the text is no such number, or the number is negative; out_of_range: it is
-///             2^63 or more, or its exponent is beyond 999. position is 0.
+///             2^63 or more, or not 0 and rounds to 0, or its exponent is beyond 999. position is
+///             0.
 /// Complexity  O(bytes).
 [[nodiscard]] inline result<decimal> parse_decimal(std::string_view text)
 {
@@ -141,6 +142,10 @@ class decimal {
   for (; left > 0 && billionths > 0 && billionths < limit; --left) { billionths *= 10; }
   billionths += rounds_up ? 1 : 0;
   if (billionths >= limit) { return too_large(); }
+  if (billionths == 0 && digits.find_first_of("123456789") != digits.npos) {
+    return fail(error_code::out_of_range, 0,
+                excerpt(text) + " is not 0, and less than half of 1e-9; use another unit");
+  }
   return decimal(billionths);
 }
 

@@ -21,12 +21,16 @@
 namespace ballast::inline v0::detail {
 
 /// What no orchestration of a problem has, once it is known that there is none: memory for a
-/// module, however many GPUs it gets; else GPUs for all modules.
+/// module, however many of the GPUs of its kind it gets; else GPUs for all modules.
 class orchestration_shortfall {
  public:
   explicit orchestration_shortfall(unit_options const& options) : options_(options)
   {
-    for (unit_case const& each : options.cases()) { look_at(each); }
+    for (bool const held : {true, false}) {
+      only_held_ = held;
+      for (unit_case const& each : options.cases()) { look_at(each); }
+      if (memory_.lacking != nothing) { return; }
+    }
   }
 
   [[nodiscard]] tl::unexpected<error> sentence() const
@@ -54,7 +58,7 @@ class orchestration_shortfall {
                   "no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
                   " bytes more than the ", options_.kind(memory_.module).memory_bytes,
                   " of a GPU where it comes closest (", text(memory_.layouts[memory_.module]),
-                  "); use larger GPUs, or smaller microbatches");
+                  "); use larger GPUs, more of them, or smaller microbatches");
     }
     if (gpus_.lacking == 0) {
       return fail(error_code::infeasible, 0,
@@ -102,6 +106,7 @@ class orchestration_shortfall {
     if (!is_new) { return at->second; }
     std::uint64_t const memory = options_.kind(module).memory_bytes;
     options_.each(module, case_, [&](unit_option const& option) {
+      if (only_held_ && option.gpus > options_.kind(module).gpus) { return; }
       std::uint64_t const bytes = options_.bytes(module, option, behind, case_);
       std::uint64_t const lacking = bytes > memory ? bytes - memory : 0;
       lacking_option& best = at->second[option.layout.pp];
@@ -167,6 +172,7 @@ class orchestration_shortfall {
 
   unit_options const& options_;
   unit_case case_;
+  bool only_held_ = true;  // layouts of no more GPUs than their kind has
   std::map<std::pair<std::size_t, std::uint64_t>, std::map<std::uint32_t, lacking_option>>
       closest_;  // of each module and number of microbatches behind it, by its stages
   closest memory_;
