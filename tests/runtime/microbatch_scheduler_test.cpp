@@ -188,6 +188,65 @@ TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
   }
 }
 
+/// Oracle: whether there is a way to fill `room` with what comes from `sample` on.
+bool can_hold(std::vector<tokens>& room, std::span<tokens const> sizes, std::size_t sample)
+{
+  if (sample == sizes.size() / 2) { return true; }
+  tokens const size = sizes[2 * sample + 1];
+  for (tokens& left : room) {
+    if (left < size) { continue; }
+    left -= size;
+    bool const held = can_hold(room, sizes, sample + 1);
+    left += size;
+    if (held) { return true; }
+  }
+  return false;
+}
+
+TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against all plans
+{
+  ballast::random_source random(31);
+  auto setup = small_setup(1, 2);  // two replicas of the last module in a group
+  auto const graph = ballast::stage_graph::make(
+      {{ballast::pipeline_rank{0}}, {ballast::pipeline_rank{1}}, {ballast::pipeline_rank{2}}},
+      {{ballast::stage_id{0}, ballast::stage_id{1}}, {ballast::stage_id{0}, ballast::stage_id{2}}});
+  setup.schedule =
+      ballast::compiled_schedule::make(*graph, ballast::one_forward_one_backward{}, 2).value();
+  setup.modules = {{1, {1}}, {2, {1}}};
+  setup.most_per_microbatch = 1000;
+  auto scheduler = scheduler_of(std::move(setup));
+  scheduled_step<2> step;
+  int planned = 0;
+  int refused = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<tokens> sizes{1, 900, 1, 600, 1, 600, 1, 600, 1, 300, 1, 300, 1, 300};
+    for (std::size_t at = 1; trial > 0 && at < sizes.size(); at += 2) {
+      sizes[at] = 100 * random.between(2, 9);
+    }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<tokens> room(4, 1000);
+    auto const done = scheduler(step, sizes, 1, 0, {});
+    ASSERT_EQ(done.has_value(), can_hold(room, sizes, 0));
+    ++(done ? planned : refused);
+    if (!done) { continue; }
+    EXPECT_LE(step.largest_load_bound, step.largest_load);
+    std::size_t found = 0;
+    for (std::size_t replica = 0; replica < 2; ++replica) {
+      for (std::size_t position = 0; position < 2; ++position) {
+        tokens held = 0;
+        for (sample_id const sample : step.microbatch(1, replica, position)) {
+          held += sizes[2 * to_index(sample) + 1];
+          ++found;
+        }
+        EXPECT_LE(held, 1000);
+      }
+    }
+    EXPECT_EQ(found, sizes.size() / 2);
+  }
+  EXPECT_GE(planned, 50);
+  EXPECT_GE(refused, 20);
+}
+
 TEST(MicrobatchScheduler, DependsOnItsArgumentsAlone)  // Ensures (3)
 {
   using ballast::local_search;

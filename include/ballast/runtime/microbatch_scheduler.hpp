@@ -53,7 +53,8 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
 /// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps
 ///                 empty
-///             (2) no replica of the last module holds more than most_per_microbatch
+///             (2) no replica of the last module holds more than most_per_microbatch; where the
+///                 evenest microbatches have no room, samples go to replicas first
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
 /// Complexity  partition and the order policy, twice where costs are corrected.

@@ -17,6 +17,7 @@
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
+#include <ballast/runtime/detail/split_by_replica.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -58,6 +59,7 @@ class group_microbatches {
         ones_(groups * setup.schedule.microbatches(), 1),
         microbatches_(one_gpu_bags(ones_.size())),
         all_groups_(one_gpu_bags(groups)),
+        by_replica_(microbatches_, setup.modules[D - 1].replicas / groups),
         times_(setup.schedule.microbatches(), setup.schedule.stages().stages())
   {
     for (std::size_t module = 0; module < D; ++module) {
@@ -85,18 +87,26 @@ class group_microbatches {
       return costs;
     };
     partition_constraints limit;
-    if (most_per_microbatch_ != limit.no_limit) {
+    bool const limited = most_per_microbatch_ != limit.no_limit;
+    auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
+    if (limited) {
       weights_.resize(times.size());
       for (std::size_t sample = 0; sample < times.size(); ++sample) {
         weights_[sample] = sizes[sample * D + D - 1];
       }
-      auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
       bool const endless = most_per_microbatch_ > limit.no_limit / sharing;
       limit.weights = span_of(weights_);
       limit.most_per_gpu = endless ? limit.no_limit : most_per_microbatch_ * sharing;
     }
     auto done = partition_into(parts_, memory, times, microbatches_, split_, stage_costs,
                                no_length{}, limit);
+    bool const no_room = !done && done.error().code == error_code::infeasible;
+    if (limited && sharing > 1 && (no_room || (done && !replicas_hold(memory, sizes, times)))) {
+      limit.most_per_gpu = most_per_microbatch_;
+      if (no_room) { parts_.lower_bound = {}; }
+      replica_of_.resize(times.size());
+      done = by_replica_(parts_, replica_of_, memory, times, stage_costs, limit);
+    }
     if (!done) { return done; }
     return partition_into(of_groups_, memory, parts_.loads, all_groups_, refine{}, std::identity{},
                           no_length{},
@@ -118,14 +128,16 @@ class group_microbatches {
       auto const own = of_groups_.samples[to_id<bag_id>(group)];
       for (std::size_t position = 0; position < own.size(); ++position) {
         auto const samples = parts_.samples[to_id<bag_id>(to_index(own[position]))];
-        if (replicas(module) > 1) {
+        bool const is_known = module + 1 == D && limits_replicas();
+        if (replicas(module) > 1 && !is_known) {
           if (auto done = to_replicas(memory, module, samples, sizes, times); !done) {
             return done;
           }
         }
         for (std::size_t index = 0; index < samples.size(); ++index) {
-          std::size_t const replica =
-              replicas(module) > 1 ? to_index(of_replicas_.owner[index]) : 0;
+          std::size_t const replica = is_known               ? replica_of_[to_index(samples[index])]
+                                      : replicas(module) > 1 ? to_index(of_replicas_.owner[index])
+                                                             : 0;
           std::size_t const bin = position * replicas(module) + replica;
           shared_[module].push_back({samples[index], bin});
           add_time(module, bin, times[to_index(samples[index])][module]);
@@ -161,6 +173,28 @@ class group_microbatches {
   [[nodiscard]] pipeline_times const& times() const { return times_; }
 
  private:
+  /// Whether split() chooses the replicas of the last module, so that none holds too much.
+  [[nodiscard]] bool limits_replicas() const
+  {
+    return replicas(D - 1) > 1 && most_per_microbatch_ != partition_constraints::no_limit;
+  }
+
+  /// Whether the replicas of the last module can hold each microbatch; notes which sample goes
+  /// where.
+  [[nodiscard]] bool replicas_hold(workspace& memory, std::span<tokens const> sizes,
+                                   std::span<sample_time const> times)
+  {
+    replica_of_.resize(times.size());
+    for (std::size_t microbatch = 0; microbatch < microbatches_.size(); ++microbatch) {
+      auto const samples = parts_.samples[to_id<bag_id>(microbatch)];
+      if (!to_replicas(memory, D - 1, samples, sizes, times)) { return false; }
+      for (std::size_t index = 0; index < samples.size(); ++index) {
+        replica_of_[to_index(samples[index])] = to_index(of_replicas_.owner[index]);
+      }
+    }
+    return true;
+  }
+
   /// The samples of a microbatch to the replicas of a module.
   [[nodiscard]] result<void> to_replicas(workspace& memory, std::size_t module,
                                          std::span<sample_id const> samples,
@@ -242,6 +276,8 @@ class group_microbatches {
   cost_vector_plan<D> parts_;      // samples to the microbatches of all groups
   cost_vector_plan<D> of_groups_;  // microbatches to groups
   cost_vector_plan<1> of_replicas_;
+  split_by_replica<D> by_replica_;
+  std::vector<std::size_t> replica_of_;  // of samples, in the last module where it is limited
   std::array<std::vector<shared_sample>, D> shared_;  // of one group
   std::array<std::vector<stage_time>, D> sums_;       // of its microbatches and replicas
   pipeline_times times_;                              // of its microbatches and stages
