@@ -22,6 +22,7 @@ packing|The fewest bins|^(pack_to_cap/(best\|fewest\|refine)\|nemo_first_fit\|mu
 vectors|Encoder and LLM at once|^(plan_vectors\|vectors_in_bags)/|Makespan above the certified bound, beside longest processing time on one number.
 counts|Equal counts|^(equal_count\|equal_size_differencing)/|The same number of samples in every bag, beside verl's differencing.
 orders|Orders of microbatches|^order/(given\|ascending\|interval\|insertion\|local\|exact)|Ten steps of each family under 1F1B: mean makespan above the optimum or the bound.
+growth|How planners grow|^growth/|A million samples on 16,384 GPUs, for orders 4,096 microbatches on 64 stages: the time of one step, `MiB` that it took, and `exponent`, by which power the time grew from an eighth of both (0: too short to tell). What is linear in microbatches times stages has 2.
 simulation|Simulating a pipeline|^(simulate_into\|makespan_of\|graph_of_boost)/|Tasks per second of the simulator, beside the one over Boost.Graph.
 END
 }

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// How time and memory of every planner grow: a row for each planner and family of lengths. The row's
+// time is that of the largest size; `exponent` is by which power of the size time grew from a size
+// an eighth as large; `MiB` is what the process had at its peak beyond what it had before.
+
+#include <benchmark/benchmark.h>
+#include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/cost/known_models.hpp>
+#include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/packing/best_fit_decreasing.hpp>
+#include <ballast/partition/packing/fewest_bins_of.hpp>
+#include <ballast/partition/packing/first_fit_decreasing.hpp>
+#include <ballast/partition/packing/minimum_bin_slack.hpp>
+#include <ballast/partition/packing/pack_to_capacity.hpp>
+#include <ballast/partition/packing/refine_bins.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/route/node_placement.hpp>
+#include <ballast/route/place.hpp>
+#include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/topology/cluster.hpp>
+#include <ballast/topology/lay_out.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using ballast::tokens;
+
+enum class lengths_of_family : std::uint8_t { equal, two_values, geometric, one_giant };
+constexpr std::array family_names = {"equal", "two_values", "geometric", "one_giant"};
+
+std::vector<tokens> grown_lengths(lengths_of_family family, std::size_t count)
+{
+  ballast::random_source random(17);
+  std::vector<tokens> lengths(count, 2048);
+  for (std::size_t each = 0; each < count; ++each) {
+    switch (family) {
+      case lengths_of_family::equal: break;
+      case lengths_of_family::two_values: lengths[each] = random.below(3) == 0 ? 3001 : 1000; break;
+      case lengths_of_family::geometric: lengths[each] = tokens{8} << random.below(13); break;
+      case lengths_of_family::one_giant:
+        lengths[each] = each == count / 2 ? 1'000'000 : random.between(100, 1000);
+        break;
+    }
+  }
+  return lengths;
+}
+
+struct growing_size {
+  std::size_t samples;  // or microbatches
+  std::size_t gpus;     // or stages of a pipeline
+};
+
+// What a planner says of a step: how far it is above its bound at most, or why it refuses.
+struct growth_answer {
+  double gap = 0;
+  std::string refused;
+};
+
+using growing_planner = std::function<growth_answer(std::vector<tokens> const&, std::size_t)>;
+
+double cpu_seconds()
+{
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+// In KiB: what /proc says the process has, or had at most since the peak was forgotten.
+std::size_t kept_memory(std::string_view name)
+{
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word == name) {
+      std::size_t kib = 0;
+      status >> kib;
+      return kib;
+    }
+  }
+  return 0;
+}
+
+void forget_peak()
+{
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+void grow(benchmark::State& state, growing_planner const& plan, lengths_of_family family,
+          growing_size largest)
+{
+  auto const smaller = grown_lengths(family, largest.samples / 8);
+  double const start = cpu_seconds();
+  (void)plan(smaller, std::max<std::size_t>(1, largest.gpus / 8));
+  double const before = cpu_seconds() - start;
+  auto const lengths = grown_lengths(family, largest.samples);
+  growth_answer answer;
+  forget_peak();
+  std::size_t const had = kept_memory("VmRSS:");
+  double seconds = 0;
+  for (auto _ : state) {
+    double const began = cpu_seconds();
+    answer = plan(lengths, largest.gpus);
+    seconds = cpu_seconds() - began;
+  }
+  std::size_t const peak = kept_memory("VmHWM:");
+  if (!answer.refused.empty()) { std::fprintf(stderr, "%s\n", answer.refused.c_str()); }
+  // Below a thousandth of a second it is the clock that is measured.
+  state.counters["exponent"] = before < 0.001 ? 0 : std::log(seconds / before) / std::log(8.0);
+  state.counters["MiB"] = static_cast<double>(peak > had ? peak - had : 0) / 1024;
+  state.counters["gap"] = answer.gap;
+  state.counters["refused"] = answer.refused.empty() ? 0 : 1;
+}
+
+template <class Plan>
+growth_answer told(Plan const& plan)
+{
+  if (!plan) { return {0, plan.error().message}; }
+  return {plan->gap(), {}};
+}
+
+template <class Planner>
+void add_growth(std::string const& name, growing_size largest, Planner const& plan)
+{
+  for (std::size_t family = 0; family < family_names.size(); ++family) {
+    benchmark::RegisterBenchmark(("growth/" + name + "/" + family_names[family]).c_str(), grow,
+                                 growing_planner(plan), static_cast<lengths_of_family>(family),
+                                 largest)
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
+constexpr growing_size many{1'000'000, 16'384};
+
+void add_partitions()
+{
+  for (std::string const name :
+       {"round_robin", "longest_processing_time", "greedy_knapsack", "karmarkar_karp", "multifit",
+        "refine", "exact:nodes=100000", "best_of:lpt,multifit", "least_movement", "capped",
+        "equal_count", "padded_batches", "attention_padded_batches", "conv_transformer_batches",
+        "quadratic_with_tolerance"}) {
+    for (std::string const bags : {"", "/mixed_bags"}) {
+      add_growth(
+          "partition/" + name + bags, many,
+          [=](std::vector<tokens> const& lengths, std::size_t gpus) {
+            auto const layout =
+                bags.empty()
+                    ? ballast::one_gpu_bags(gpus)
+                    : ballast::lay_out(ballast::parse_bags("g1n" + std::to_string(gpus / 2) +
+                                                           "+g2n" + std::to_string(gpus / 8) +
+                                                           "+g4n" + std::to_string(gpus / 16))
+                                           .value(),
+                                       gpus)
+                          .value();
+            ballast::partition_constraints constraints;
+            std::vector<ballast::rank_id> home;
+            if (name == "least_movement") {
+              for (std::size_t each = 0; each < lengths.size(); ++each) {
+                home.push_back(ballast::to_id<ballast::rank_id>(each % gpus));
+              }
+              constraints.home = home;
+            }
+            if (name == "capped") {
+              auto const total = std::accumulate(lengths.begin(), lengths.end(), tokens{0});
+              constraints.most_per_gpu = std::max(*std::max_element(lengths.begin(), lengths.end()),
+                                                  2 * total / static_cast<tokens>(gpus));
+            }
+            return told(ballast::partition(lengths, layout, ballast::parse_policy(name).value(),
+                                           ballast::quadratic_cost{24 * 3072, 4}, constraints));
+          });
+    }
+  }
+}
+
+template <class Policy>
+void add_vectors(std::string const& name, Policy const& policy)
+{
+  add_growth("vectors/" + name, many, [=](std::vector<tokens> const& lengths, std::size_t gpus) {
+    std::vector<ballast::cost_vector<2>> costs;
+    for (std::size_t each = 0; each < lengths.size(); ++each) {
+      costs.push_back({lengths[each], lengths[lengths.size() - 1 - each] * 2});
+    }
+    return told(ballast::partition(costs, ballast::one_gpu_bags(gpus), policy, std::identity{},
+                                   ballast::no_length{}));
+  });
+}
+
+template <class Policy>
+void add_packing(std::string const& name, Policy const& policy)
+{
+  add_growth(
+      "packing/" + name, {1'000'000, 1},
+      [=](std::vector<tokens> const& lengths, std::size_t) -> growth_answer {
+        auto const plan = ballast::pack_to_capacity(
+            lengths, std::max<tokens>(65'536, *std::ranges::max_element(lengths)), policy);
+        if (!plan) { return {0, plan.error().message}; }
+        return {static_cast<double>(plan->bins()) / static_cast<double>(plan->lower_bound) - 1, {}};
+      });
+}
+
+void add_orders()
+{
+  for (std::string const name : {"ascending", "interval", "insertion:evaluations=4000",
+                                 "search:evaluations=4000", "exact:nodes=1000"}) {
+    add_growth(
+        "order/" + name, {4096, 64}, [=](std::vector<tokens> const& lengths, std::size_t stages) {
+          auto const schedule = ballast::compiled_schedule::make(
+                                    ballast::chain_of_stages(stages, stages),
+                                    ballast::interleaved_one_forward_one_backward{}, lengths.size())
+                                    .value();
+          ballast::pipeline_times times(lengths.size(), stages);
+          for (std::size_t task = 0; task < times.rows.size(); ++task) {
+            tokens const length = lengths[task / stages];
+            times.rows[task] = {length, 2 * length};
+          }
+          return told(ballast::order_microbatches(schedule, times,
+                                                  ballast::parse_order_policy(name).value()));
+        });
+  }
+}
+
+growth_answer shard(std::vector<tokens> const& lengths, std::size_t gpus)
+{
+  auto const machines = ballast::cluster_of(gpus).value();
+  auto const cost =
+      ballast::sharding_cost_of(ballast::find_known_model("llama3-8b").value().shape,
+                                {.seconds_per_flop = 1 / 400e12, .gamma = 1}, machines)
+          .value();
+  return told(ballast::hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 32), cost));
+}
+
+growth_answer place_nodes(std::vector<tokens> const& lengths, std::size_t gpus)
+{
+  auto const bags = ballast::one_gpu_bags(gpus);
+  std::vector<ballast::rank_id> home;
+  for (std::size_t each = 0; each < lengths.size(); ++each) {
+    home.push_back(ballast::to_id<ballast::rank_id>(each % gpus));
+  }
+  auto plan = ballast::partition(lengths, bags, ballast::longest_processing_time{}, std::identity{})
+                  .value();
+  auto const placed = ballast::place_by_node(plan, ballast::place(lengths, home, gpus), bags,
+                                             ballast::cluster_of(gpus).value());
+  if (!placed) { return {0, placed.error().message}; }
+  return {};
+}
+
+growth_answer choose(std::vector<tokens> const& lengths, std::size_t gpus)
+{
+  std::vector<ballast::sample_batch> batches(1);
+  batches[0].lengths = lengths;
+  auto const chosen = ballast::choose_bags(batches, ballast::cluster_of(gpus).value(), {},
+                                           ballast::quadratic_cost{24 * 3072, 4});
+  if (!chosen) { return {0, chosen.error().message}; }
+  return {};
+}
+
+bool const added_growth = [] {
+  add_partitions();
+  add_vectors("longest_processing_time", ballast::longest_processing_time{});
+  add_vectors("refine", ballast::refine<>{});
+  add_packing("first_fit_decreasing", ballast::first_fit_decreasing{});
+  add_packing("best_fit_decreasing", ballast::best_fit_decreasing{});
+  add_packing("minimum_bin_slack", ballast::minimum_bin_slack{});
+  add_packing("fewest_bins_of", ballast::fewest_bins_of{ballast::first_fit_decreasing{},
+                                                        ballast::minimum_bin_slack{}});
+  add_packing("refine_bins", ballast::refine_bins<>{});
+  add_growth("hybrid_sharding", many, shard);
+  add_orders();
+  add_growth("place_by_node", many, place_nodes);
+  add_growth("choose_bags", many, choose);
+  return true;
+}();
+
+}  // namespace
