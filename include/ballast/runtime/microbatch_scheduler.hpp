@@ -48,7 +48,8 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// Samples go to as many microbatches as all groups have, so that the largest time of any stage of
 /// any module is small; microbatches to groups, equally many and about as much work to each; and
 /// each group's into an order. Where a module has several replicas in a group, they share each
-/// microbatch.
+/// microbatch. Where a rank computes its microbatches alone, without stages, partition_grid fills
+/// them.
 ///
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
 /// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps

@@ -62,7 +62,7 @@ class rank_exchanges {
         if (even == 0 || sums_[late] - even >= least_) { break; }
         search(late, giving, early, even);
         // Good enough: a quarter of what the best could take off.
-        if ((sums_[late] - least_) * 4 >= even) { break; }
+        if (sums_[late] - least_ >= (even + 3) / 4) { break; }
       }
       if (least_ == sums_[late]) { break; }
       make(late);
