@@ -56,42 +56,25 @@ outcome<void> check_samples(job_options const& options)
   return {};
 }
 
-/// The column that --together names.
-outcome<std::size_t> column_together(job_options const& options,
-                                     std::span<std::string_view const> columns)
+/// The column that --together or --kind names.
+outcome<std::size_t> column_named(job_options const& options, std::string_view option,
+                                  std::string const& column,
+                                  std::span<std::string_view const> columns)
 {
-  std::string const name = ballast::excerpt(options.together);
-  auto const found = std::ranges::count(columns, options.together);
+  std::string const name = ballast::excerpt(column);
+  auto const found = std::ranges::count(columns, column);
   if (found > 1) {
-    return bad_data(fmt::format("--together: {} has {} columns {}; rename all but one of them",
+    return bad_data(fmt::format("{}: {} has {} columns {}; rename all but one of them", option,
                                 options.trace, found, name));
   }
   if (found == 0) {
     constexpr std::size_t most_listed = 40;
     auto const listed = columns.first(std::min(columns.size(), most_listed));
-    return usage(fmt::format("--together: {} has no column {}; name one of {}{}", options.trace,
+    return usage(fmt::format("{}: {} has no column {}; name one of {}{}", option, options.trace,
                              name, fmt::join(listed, ", "),
                              columns.size() > most_listed ? ", ..." : ""));
   }
-  return static_cast<std::size_t>(std::ranges::find(columns, options.together) - columns.begin());
-}
-
-/// A number for every row of the trace, equal where the column is. Expects a trace whose lengths
-/// have been read, so that every row has its fields.
-outcome<std::vector<std::int64_t>> groups_of(job const& work)
-{
-  ballast::csv_reader rows(work.trace_text);
-  auto const header = rows.next();
-  auto const column = column_together(work.options, header->fields);
-  if (!column) { return tl::unexpected(column.error()); }
-  std::map<std::string, std::int64_t, std::less<>> number_of;
-  std::vector<std::int64_t> groups;
-  while (true) {
-    auto const row = rows.next();
-    if (!row || row->fields.empty()) { return groups; }
-    auto const next = static_cast<std::int64_t>(number_of.size());
-    groups.push_back(number_of.emplace(row->fields[*column], next).first->second);
-  }
+  return static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
 }
 
 /// How many GPUs the job has, and the option that says so.
@@ -197,6 +180,25 @@ outcome<std::vector<ballast::tokens>> read_lengths(job const& work, std::string 
   });
 }
 
+outcome<std::vector<std::int64_t>> numbers_of_column(job const& work, std::string_view option,
+                                                     std::string const& named)
+{
+  return read_in_memory(work.options.trace, [&]() -> outcome<std::vector<std::int64_t>> {
+    ballast::csv_reader rows(work.trace_text);
+    auto const header = rows.next();
+    auto const column = column_named(work.options, option, named, header->fields);
+    if (!column) { return tl::unexpected(column.error()); }
+    std::map<std::string, std::int64_t, std::less<>> number_of;
+    std::vector<std::int64_t> groups;
+    while (true) {
+      auto const row = rows.next();
+      if (!row || row->fields.empty()) { return groups; }
+      auto const next = static_cast<std::int64_t>(number_of.size());
+      groups.push_back(number_of.emplace(row->fields[*column], next).first->second);
+    }
+  });
+}
+
 outcome<job> prepare_job(job_options const& options, progress& shown)
 {
   if (auto const checked = check_samples(options); !checked) {
@@ -264,7 +266,7 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
     if (!options.together.empty()) {
-      auto groups = read_in_memory(options.trace, [&] { return groups_of(work); });
+      auto groups = numbers_of_column(work, "--together", options.together);
       if (!groups) { return tl::unexpected(groups.error()); }
       work.group_of_row = std::move(*groups);
     }

@@ -114,6 +114,13 @@ struct job {
                                                                  std::string const& expression,
                                                                  std::string_view option);
 
+/// A number for every row of the trace, equal where the column that an option names is.
+///
+/// Expects     work.trace_text, whose lengths have been read, so that every row has its fields.
+[[nodiscard]] outcome<std::vector<std::int64_t>> numbers_of_column(job const& work,
+                                                                   std::string_view option,
+                                                                   std::string const& column);
+
 /// Whether bags are to be chosen.
 [[nodiscard]] inline bool are_chosen(std::string_view bags)
 {

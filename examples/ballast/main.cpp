@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cleanup.hpp"
+#include "grid_command.hpp"
 #include "job.hpp"
 #include "orchestrate_command.hpp"
 #include "out_of_memory.hpp"
@@ -204,6 +205,37 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
           });
   add_ordering(plan, options.ordering);
   for (auto const* const name : {"--schedule", "--order"}) { plan.get_option(name)->needs(stages); }
+  auto* const microbatches =
+      plan.add_option(
+              "--microbatches", options.microbatches,
+              "Microbatches of every rank, whose gradients are added up: a number, or auto, "
+              "the fewest that are found (default: a step is computed at once)")
+          ->type_name("K|auto")
+          ->check([](std::string const& number) {
+            return number.empty() ? "the text is empty; write a number, or auto" : "";
+          });
+  add_number<std::size_t>(plan, "--most-tokens-per-microbatch", options.most_tokens_per_microbatch,
+                          1, std::size_t{1} << 40,
+                          "Most tokens of a microbatch of a bag (default: no limit)");
+  add_number<std::size_t>(plan, "--multiple-of", options.multiple_of, 1, 1 << 20,
+                          "Numbers of microbatches are multiples of this (default: 1)");
+  plan.add_option("--meet", options.meet,
+                  "When ranks wait for each other: step, after all their microbatches, or "
+                  "microbatch, after each")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"step", "microbatch"}))
+      ->capture_default_str();
+  plan.add_option("--kind", options.kind,
+                  "Column of the trace: the samples of a slot of microbatches have the same value")
+      ->type_name("COLUMN");
+  for (auto const* const name :
+       {"--most-tokens-per-microbatch", "--multiple-of", "--meet", "--kind"}) {
+    plan.get_option(name)->needs(microbatches);
+  }
+  plan.add_flag("--no-shuffle", options.no_shuffle,
+                "Steps take the rows of the trace as they stand");
+  add_file(plan, "--plan", options.plan,
+           "Write who computes which sample to this CSV file: step,sample,rank,slot,tokens,cost");
   add_file(plan, "--picture", options.picture, "Write the work per GPU as an SVG file");
   add_file(plan, "--report", options.report, "Write an HTML page with pictures to this file");
   add_file(plan, "--timeline", options.timeline,
@@ -486,6 +518,9 @@ int main(int argc, char** argv)
       return complain({2, fmt::format("{}; see ballast {} --help", wrong.what(), command())});
     }
     constexpr std::string_view fewer = "take fewer samples per step, or fewer GPUs";
+    if (plan_command.parsed() && !plan.microbatches.empty()) {
+      return complain(perform(plan, cli::run_grid, cli::show_grid, "planning steps", fewer));
+    }
     if (plan_command.parsed()) {
       return complain(perform(plan, cli::run_plan, cli::show_plan, "planning steps", fewer));
     }

@@ -27,9 +27,16 @@ struct plan_options {
   job_options job;
   std::string stages;         ///< of the pipeline that every bag is, or empty
   ordering_options ordering;  ///< of its microbatches
-  std::string picture;        ///< path of an SVG file of the work per GPU, or empty
-  std::string report;         ///< path of the HTML page, or empty
-  std::string timeline;       ///< path of the trace-event file, or empty
+  std::string microbatches;   ///< of every rank: a number, auto, or empty where a step is one
+  std::size_t most_tokens_per_microbatch = 0;  ///< 0: no limit
+  std::size_t multiple_of = 1;                 ///< of numbers of microbatches
+  std::string meet = "step";                   ///< or microbatch: when ranks wait for each other
+  std::string kind;         ///< column whose equal values share slots of microbatches, or empty
+  bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
+  std::string plan;         ///< path of the CSV file of all owners, or empty
+  std::string picture;      ///< path of an SVG file of the work per GPU, or empty
+  std::string report;       ///< path of the HTML page, or empty
+  std::string timeline;     ///< path of the trace-event file, or empty
 };
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.
@@ -50,6 +57,7 @@ struct planned {
   ballast::route_volume first_moved;         ///< from one to the other; only for the page
   std::vector<bars> timeline;                ///< the first steps as planned
   std::vector<pipeline_figures> pipelines;   ///< of each step; only with --stages
+  std::string plan_lines;                    ///< only with --plan
 };
 
 /// Everything that `ballast plan` found out; what is printed and drawn is made of this alone.
@@ -63,6 +71,9 @@ struct plan_run {
 
 /// A timeline holds no more steps than this: more make files that no viewer opens.
 inline constexpr std::size_t most_timeline_steps = 100;
+
+/// Why options about the trace do not go with data codes, if so.
+[[nodiscard]] outcome<void> check_trace_options(plan_options const& options);
 
 /// Whether the table ends with a picture of the first step: only on a terminal.
 [[nodiscard]] bool prints_picture(plan_options const& options);

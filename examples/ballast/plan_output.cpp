@@ -10,6 +10,7 @@
 #include "pages/plan_page.hpp"
 #include "pages/step_bars.hpp"
 #include "plan_command.hpp"
+#include "plan_lines.hpp"
 #include "shown_text.hpp"
 #include "write_file.hpp"
 
@@ -408,6 +409,9 @@ outcome<void> show_plan(plan_run const& run)
     written += fmt::format("{:<8} {}\n", what, shown_text(path));
     files.push_back({path, std::move(content)});
   };
+  if (!run.options.plan.empty()) {
+    add("plan", run.options.plan, std::string(plan_columns) + first.plan_lines);
+  }
   if (!run.options.picture.empty()) {
     add("picture", run.options.picture,
         pages::standalone_svg(pages::load_chart(

@@ -36,7 +36,9 @@ namespace cli {
 class step_source {
  public:
   explicit step_source(job const& work) : step_source(work, work.options.seed) {}
-  step_source(job const& work, std::uint64_t seed) : gpus_(work.gpus()), from_(start(work, seed)) {}
+  step_source(job const& work, std::uint64_t seed, bool shuffled = true)
+      : gpus_(work.gpus()), from_(start(work, seed, shuffled))
+  {}
 
   [[nodiscard]] ballast::result<void> next_into(ballast::sample_batch& out)
   {
@@ -54,11 +56,12 @@ class step_source {
   };
   using kind = std::variant<from_codes, ballast::batch_sampler>;
 
-  static kind start(job const& work, std::uint64_t seed)
+  static kind start(job const& work, std::uint64_t seed, bool shuffled)
   {
     if (!work.codes.empty()) { return from_codes{work.codes, ballast::random_source(seed)}; }
     std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
-    return ballast::batch_sampler(work.trace, batch, work.gpus(), seed);
+    return shuffled ? ballast::batch_sampler(work.trace, batch, work.gpus(), seed)
+                    : ballast::batch_sampler::in_order(work.trace, batch, work.gpus());
   }
 
   std::size_t gpus_;
@@ -89,13 +92,22 @@ inline std::string refusal(ballast::bag_layout const& bags, ballast::sample_batc
       why.position, batch.lengths[why.position], bags.smallest_bag());
 }
 
+/// What each sample of a step has in a table by row of the trace; nothing where there is none.
+inline void values_of_rows(std::vector<std::int64_t>& values, ballast::sample_batch const& batch,
+                           std::vector<std::int64_t> const& by_row)
+{
+  values.clear();
+  if (by_row.empty()) { return; }
+  for (std::uint32_t const row : batch.rows) { values.push_back(by_row[row]); }
+}
+
 /// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
 /// one, so that their number costs no memory. Shows progress where standard error is a terminal.
 template <class Visit>
 outcome<void> for_each_step(job const& work, named_layout const& bags, progress& shown,
-                            Visit const& visit)
+                            Visit const& visit, bool shuffled = true)
 {
-  step_source source(work);
+  step_source source(work, work.options.seed, shuffled);
   ballast::sample_batch batch;
   ballast::partition_plan plan;
   ballast::workspace memory;
@@ -114,10 +126,7 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
     if (auto const drawn = source.next_into(batch); !drawn) {
       return usage("--codes", drawn.error());
     }
-    together.clear();
-    if (!work.group_of_row.empty()) {
-      for (std::uint32_t const row : batch.rows) { together.push_back(work.group_of_row[row]); }
-    }
+    values_of_rows(together, batch, work.group_of_row);
     constraints.together = together;
     constraints.home = batch.source;
     auto const start = std::chrono::steady_clock::now();

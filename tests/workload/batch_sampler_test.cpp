@@ -111,6 +111,13 @@ TEST(BatchSampler, ShufflesEveryPassAnew)
   EXPECT_NE(first, sampler.next());
 }
 
+TEST(BatchSampler, TakesRowsAsTheyStand)
+{
+  auto sampler = batch_sampler::in_order({50, 51, 52}, 2, 1);
+  EXPECT_EQ(sampler.next().lengths, (std::vector<tokens>{50, 51}));
+  EXPECT_EQ(sampler.next().rows, (std::vector<std::uint32_t>{2, 0}));
+}
+
 TEST(BatchSamplerDeathTest, RejectsAnEmptyTraceAndNoGpu)  // Expects
 {
   EXPECT_DEATH(batch_sampler({}, 1, 1, 0), "the trace has no samples");

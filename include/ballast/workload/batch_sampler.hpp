@@ -50,6 +50,15 @@ class batch_sampler {
                     " samples, and there can be fewer than 2^32");
   }
 
+  /// Steps that take the samples as they stand in the trace, pass after pass.
+  [[nodiscard]] static batch_sampler in_order(std::vector<tokens> trace, std::size_t batch,
+                                              std::size_t gpus)
+  {
+    batch_sampler sampler(std::move(trace), batch, gpus, 0);
+    sampler.shuffles_ = false;
+    return sampler;
+  }
+
   /// The samples of the next step, in place of what `out` held.
   void next_into(sample_batch& out)
   {
@@ -57,7 +66,7 @@ class batch_sampler {
     out.rows.resize(batch_);
     for (std::size_t sample = 0; sample < batch_; ++sample) {
       if (at_ == order_.size()) {
-        random_.shuffle(detail::mutable_span_of(order_));
+        if (shuffles_) { random_.shuffle(detail::mutable_span_of(order_)); }
         at_ = 0;
       }
       out.rows[sample] = order_[at_++];
@@ -85,6 +94,7 @@ class batch_sampler {
   std::size_t gpus_;
   std::size_t at_;
   random_source random_;
+  bool shuffles_ = true;
 };
 
 }  // namespace ballast::inline v0

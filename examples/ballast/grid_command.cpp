@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grid_command.hpp"
+
+#include "cleanup.hpp"
+#include "output.hpp"
+#include "output_paths.hpp"
+#include "pages/gantt_chart.hpp"
+#include "pages/html_page.hpp"
+#include "pages/load_chart.hpp"
+#include "pages/step_bars.hpp"
+#include "plan_lines.hpp"
+#include "progress.hpp"
+#include "shown_text.hpp"
+#include "steps.hpp"
+#include "write_file.hpp"
+
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition/grid/grid_options.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/grid/refine_grid.hpp>
+#include <ballast/report/chrome_trace.hpp>
+#include <ballast/report/metrics.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/workload/sample_batch.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cli {
+namespace {
+
+using ballast::grid_meeting;
+using ballast::tokens;
+
+outcome<void> check_grid_options(plan_options const& options)
+{
+  job_options const& job = options.job;
+  for (auto const& [name, given, instead] :
+       {std::tuple{"--stages", !options.stages.empty(), "pipelines order whole steps"},
+        std::tuple{"--most-tokens-per-gpu", job.most_tokens_per_gpu != 0,
+                   "give --most-tokens-per-microbatch"},
+        std::tuple{"--place-by-node", job.place_by_node, "slots do not exchange ranks"},
+        std::tuple{"--policy", job.policy != job_options{}.policy,
+                   "grids are planned by refine_grid"}}) {
+    if (given) {
+      return usage(fmt::format("--microbatches and {} do not go together: {}", name, instead));
+    }
+  }
+  if (job.bags.size() > 1 || std::ranges::any_of(job.bags, are_chosen)) {
+    return usage("--microbatches plans one layout; give one --bags, written out");
+  }
+  if (auto const checked = check_trace_options(options); !checked) { return checked; }
+  return check_paths(inputs_of(job), {{"--plan", &options.plan},
+                                      {"--picture", &options.picture},
+                                      {"--report", &options.report},
+                                      {"--timeline", &options.timeline}});
+}
+
+/// The ranks of a grid are equal.
+outcome<void> check_grid_bags(named_layout const& bags)
+{
+  for (std::size_t bag = 0; bag < bags.layout.size(); ++bag) {
+    auto const id = ballast::to_id<ballast::bag_id>(bag);
+    if (bags.layout[id].gpus != bags.layout[ballast::bag_id{0}].gpus ||
+        bags.layout.speeds()[bag] != bags.layout.speeds()[0]) {
+      return usage(fmt::format(
+          "--bags {}: bag {} is not as large and as fast as bag 0, and --microbatches fills equal "
+          "bags; give bags of one kind",
+          bags.bags, bag));
+    }
+  }
+  return {};
+}
+
+/// The cells of a step, each as long as it takes: one after the other, or slot by slot.
+std::vector<pages::gantt_bar> bars_of_cells(ballast::grid_plan const& plan,
+                                            ballast::bag_layout const& bags, double seconds)
+{
+  std::vector<pages::gantt_bar> bars;
+  double const unit = seconds / bags.speeds()[0];
+  std::vector<double> busy_until(plan.ranks, 0);
+  for (std::size_t slot = 0; slot < plan.microbatches; ++slot) {
+    if (plan.meet == grid_meeting::microbatch) {
+      std::ranges::fill(busy_until, std::ranges::max(busy_until));
+    }
+    for (std::size_t rank = 0; rank < plan.ranks; ++rank) {
+      auto const id = ballast::to_id<ballast::rank_id>(rank);
+      double const duration = static_cast<double>(plan.load(id, slot)) * unit;
+      ballast::bag const bag = bags[ballast::to_id<ballast::bag_id>(rank)];
+      for (std::uint32_t gpu = 0; gpu < bag.gpus && !plan.is_empty(id, slot); ++gpu) {
+        bars.push_back(
+            {ballast::to_id<ballast::rank_id>(to_index(bag.first) + gpu), busy_until[rank],
+             duration,
+             fmt::format("microbatch {} of {}, {}, {} tokens", slot + 1, plan.microbatches,
+                         count_of(plan.microbatch(id, slot).size(), "sample"),
+                         plan.weight(id, slot))});
+      }
+      busy_until[rank] += duration;
+    }
+  }
+  return bars;
+}
+
+/// Over the steps.
+template <class Value>
+double mean_of(grid_run const& run, Value grid_step_figures::* value)
+{
+  double sum = 0;
+  for (grid_step_figures const& step : run.steps) { sum += static_cast<double>(step.*value); }
+  return sum / static_cast<double>(run.steps.size());
+}
+
+double worst_gap(grid_run const& run)
+{
+  return std::ranges::max(run.steps, {}, &grid_step_figures::gap).gap;
+}
+
+double median_seconds(grid_run const& run)
+{
+  std::vector<double> seconds;
+  for (grid_step_figures const& step : run.steps) { seconds.push_back(step.plan_seconds); }
+  std::ranges::sort(seconds);
+  return (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
+}
+
+/// "7", or "6 to 8" where steps differ.
+std::string microbatches_text(grid_run const& run, std::size_t grid_step_figures::* which)
+{
+  auto const [least, most] = std::ranges::minmax(run.steps, {}, which);
+  return least.*which == most.*which ? fmt::format("{}", least.*which)
+                                     : fmt::format("{} to {}", least.*which, most.*which);
+}
+
+std::string meeting_text(plan_options const& options)
+{
+  return options.meet == "step" ? "once a step" : "in every microbatch";
+}
+
+std::string table_of(grid_run const& run)
+{
+  plan_options const& options = run.options;
+  std::string out = heading_of(run.job, static_cast<std::int64_t>(run.samples));
+  out += fmt::format("ranks meet {}", meeting_text(options));
+  if (options.most_tokens_per_microbatch != 0) {
+    out += fmt::format(", at most {} tokens in a microbatch", options.most_tokens_per_microbatch);
+  }
+  out += fmt::format("\n\n{:<14}{:>20}{:>18}{:>10}{:>8}{:>9}{:>10}\n", "", "microbatches",
+                     "step / mean", "gap", "empty", "tokens", "planning");
+  out += fmt::format("{:<14}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>9}{:>10}\n", "bags", "planned",
+                     "at least", "before", "after", "at most", "cells", "moved", "median");
+  out += fmt::format(
+      "{:<14}{:>10}{:>10}{:>9.3f}{:>9.3f}{:>8.2f} %{:>6.1f} %{:>7.1f} %{:>10}\n",
+      run.job.layouts.front().bags, microbatches_text(run, &grid_step_figures::microbatches),
+      microbatches_text(run, &grid_step_figures::fewest),
+      mean_of(run, &grid_step_figures::ratio_before), mean_of(run, &grid_step_figures::ratio_after),
+      100 * worst_gap(run), 100 * mean_of(run, &grid_step_figures::empty_share),
+      100 * mean_of(run, &grid_step_figures::moved_share), duration_text(median_seconds(run)));
+  return out + "\n";
+}
+
+nlohmann::ordered_json json_of(grid_run const& run)
+{
+  plan_options const& options = run.options;
+  auto json =
+      settings_json(run.job, run.job.layouts.front().bags, static_cast<std::int64_t>(run.samples));
+  json["meet"] = options.meet;
+  if (options.most_tokens_per_microbatch != 0) {
+    json["most_tokens_per_microbatch"] = options.most_tokens_per_microbatch;
+  }
+  if (!options.kind.empty()) { json["kind"] = options.kind; }
+  json["microbatches_mean"] = mean_of(run, &grid_step_figures::microbatches);
+  json["fewest_microbatches_mean"] = mean_of(run, &grid_step_figures::fewest);
+  json["balance_ratio_before"] = mean_of(run, &grid_step_figures::ratio_before);
+  json["balance_ratio_after"] = mean_of(run, &grid_step_figures::ratio_after);
+  json["gap_mean"] = mean_of(run, &grid_step_figures::gap);
+  json["gap_max"] = worst_gap(run);
+  json["empty_share"] = mean_of(run, &grid_step_figures::empty_share);
+  json["moved_share"] = mean_of(run, &grid_step_figures::moved_share);
+  json["plan_ms_median"] = 1e3 * median_seconds(run);
+  json["digest"] = fmt::format("{:016x}", run.digest.value());
+  return json;
+}
+
+std::string page_of(grid_run const& run)
+{
+  using pages::html_page;
+  job const& work = run.job;
+  std::string const unit = work.times_known ? "s" : "";
+  html_page page(fmt::format("{} on {}", work.source, count_of(work.gpus(), "GPU")),
+                 fmt::format("{} microbatches on every rank; ranks meet {}.",
+                             microbatches_text(run, &grid_step_figures::microbatches),
+                             meeting_text(run.options)));
+  page.add_figures(
+      {{"Step / mean", fmt::format("{:.3f}", mean_of(run, &grid_step_figures::ratio_after)),
+        "1 is even", fmt::format("{:.3f}", mean_of(run, &grid_step_figures::ratio_before))},
+       {"Gap", fmt::format("{:.2f} %", 100 * worst_gap(run)), "above the best plan, at most"},
+       {"Microbatches", microbatches_text(run, &grid_step_figures::microbatches),
+        "no plan has fewer than " + microbatches_text(run, &grid_step_figures::fewest)},
+       {"Empty cells", fmt::format("{:.1f} %", 100 * mean_of(run, &grid_step_figures::empty_share)),
+        "ranks run a dummy there"}});
+  page.add_chart("Work per GPU", "The first step: as its samples were read, and as planned.",
+                 pages::load_chart(pages::work_per_gpu(run.first_before, work.gpus()),
+                                   pages::work_per_gpu(run.first_after, work.gpus()), unit));
+  page.add_chart("Grid",
+                 "The first step again, over time. Each row is a GPU. Before, a bar is a sample; "
+                 "after, it is a microbatch (stronger colour: longer), and grey is a GPU that "
+                 "waits.",
+                 pages::gantt_chart(run.first_before, run.first_after, work.gpus(), unit));
+  pages::html_table table(
+      {"Step", "Microbatches", "At least", "Step / mean", "Gap", "Empty cells"});
+  constexpr std::size_t most_rows = 100;
+  for (std::size_t step = 0; step < std::min(run.steps.size(), most_rows); ++step) {
+    grid_step_figures const& each = run.steps[step];
+    table.add_row({fmt::format("{}", step + 1), fmt::format("{}", each.microbatches),
+                   fmt::format("{}", each.fewest), fmt::format("{:.3f}", each.ratio_after),
+                   fmt::format("{:.2f} %", 100 * each.gap),
+                   fmt::format("{:.1f} %", 100 * each.empty_share)});
+  }
+  page.add_section("Steps", "The first 100 at most.", table.markup());
+  page.add_settings(
+      "Settings", "What was planned; the same settings give the same plan.",
+      {{"Samples", work.source + ", " + count_of(run.samples, "sample") + " per step"},
+       {"GPUs", machines_text(work)},
+       {"Bags", work.layouts.front().bags},
+       {"Most tokens in a microbatch",
+        run.options.most_tokens_per_microbatch == 0
+            ? "no limit"
+            : fmt::format("{}", run.options.most_tokens_per_microbatch)},
+       {"Cost model", work.options.cost},
+       {"Seed", fmt::format("{}", work.options.seed)}});
+  return page.markup();
+}
+
+outcome<std::string> timeline_of(grid_run const& run)
+{
+  ballast::report::chrome_trace trace;
+  trace.name_process(0, fmt::format("{} in bags {}", run.job.source, run.job.layouts[0].bags));
+  for (std::uint32_t gpu = 0; gpu < run.job.gpus(); ++gpu) {
+    trace.name_track({0, gpu}, fmt::format("GPU {}", gpu));
+  }
+  double now = 0;
+  auto const nanoseconds = [](double seconds) { return std::llround(seconds * 1e9); };
+  for (auto const& bars : run.timeline) {
+    double last = 0;
+    for (pages::gantt_bar const& bar : bars) { last = std::max(last, bar.start + bar.duration); }
+    if (now + last > 9e9) {
+      return bad_data(
+          "the steps last longer than a timeline can hold, 285 years; raise --tflops or use fewer "
+          "steps");
+    }
+    for (pages::gantt_bar const& bar : bars) {
+      auto const start = nanoseconds(now + bar.start);
+      trace.add({{0, static_cast<std::uint32_t>(bar.gpu)},
+                 bar.label,
+                 "microbatch",
+                 start,
+                 nanoseconds(now + (bar.start + bar.duration)) - start});
+    }
+    now += last;
+  }
+  auto json = trace.json();
+  if (!json) { return bad_data(json.error().message); }
+  return *json;
+}
+
+}  // namespace
+
+outcome<grid_run> run_grid(plan_options const& options)
+{
+  if (auto const checked = check_grid_options(options); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  ballast::grid_options grid;
+  if (options.microbatches != "auto") {
+    std::size_t number = 0;
+    auto const [end, wrong] =
+        std::from_chars(options.microbatches.data(),
+                        options.microbatches.data() + options.microbatches.size(), number);
+    if (wrong != std::errc() || end != options.microbatches.data() + options.microbatches.size()) {
+      return usage(fmt::format("--microbatches: \"{}\" is no number; give one from 1, or auto",
+                               shown_text(options.microbatches)));
+    }
+    grid.microbatches = number;
+  }
+  grid.multiple_of = options.multiple_of;
+  if (options.most_tokens_per_microbatch != 0) {
+    grid.most_weight = static_cast<std::int64_t>(options.most_tokens_per_microbatch);
+  }
+  grid.meet = options.meet == "step" ? grid_meeting::step : grid_meeting::microbatch;
+
+  progress shown;
+  auto work = prepare_job(options.job, shown);
+  if (!work) { return tl::unexpected(work.error()); }
+  grid_run run;
+  run.options = options;
+  run.job = std::move(*work);
+  run.job.options.policy = "refine_grid";
+  named_layout const& bags = run.job.layouts.front();
+  if (auto const checked = check_grid_bags(bags); !checked) {
+    return tl::unexpected(checked.error());
+  }
+
+  std::vector<std::int64_t> kind_of_row;
+  if (!options.kind.empty()) {
+    auto numbers = numbers_of_column(run.job, "--kind", options.kind);
+    if (!numbers) { return tl::unexpected(numbers.error()); }
+    kind_of_row = std::move(*numbers);
+  }
+  step_source source(run.job, options.job.seed, !options.no_shuffle);
+  ballast::sample_batch batch;
+  ballast::grid_plan plan;
+  ballast::workspace memory;
+  std::vector<std::int64_t> together;
+  std::vector<std::int64_t> kinds;
+  std::vector<ballast::rank_id> home;
+  double const seconds = run.job.seconds_at_speed_one();
+  for (std::size_t step = 0; step < options.job.steps; ++step) {
+    shown.update([&] {
+      return fmt::format("planning {}, step {} of {}", bags.bags, step + 1, options.job.steps);
+    });
+    if (auto const drawn = source.next_into(batch); !drawn) {
+      return usage("--codes", drawn.error());
+    }
+    values_of_rows(together, batch, run.job.group_of_row);
+    values_of_rows(kinds, batch, kind_of_row);
+    home.clear();
+    for (ballast::rank_id const gpu : batch.source) {
+      home.push_back(ballast::to_id<ballast::rank_id>(to_index(bags.layout.bag_of(gpu))));
+    }
+    grid.together = together;
+    grid.kinds = kinds;
+    grid.home = home;
+    for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
+      if (!bags.layout.takes(ballast::bag_id{0}, batch.lengths[sample])) {
+        return bad_data(fmt::format(
+            "step {}: sample {} of {} tokens is shorter than a bag, which has {} GPUs; use smaller "
+            "bags, or leave it out",
+            step + 1, sample, batch.lengths[sample], bags.layout[ballast::bag_id{0}].gpus));
+      }
+    }
+    auto const start = std::chrono::steady_clock::now();
+    auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout.size(),
+                                                   grid, ballast::refine_grid{}, run.job.cost);
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
+    if (!done) {
+      return bad_data(
+          fmt::format("step {}, bags {}: {}", step + 1, bags.bags, done.error().message));
+    }
+    if (step == 0) { run.samples = batch.lengths.size(); }
+    double const total = static_cast<double>(
+        std::reduce(plan.costs.begin(), plan.costs.end(), ballast::cost_units{0}));
+    run.steps.push_back(
+        {.microbatches = plan.microbatches,
+         .fewest = plan.fewest_microbatches,
+         .ratio_before = ballast::report::measure_as_read(batch, plan.costs, run.job.gpus(),
+                                                          run.job.machines.gpu_speeds)
+                             .balance_ratio(),
+         .ratio_after = total == 0 ? 1
+                                   : static_cast<double>(plan.makespan) *
+                                         static_cast<double>(plan.ranks) / total,
+         .gap = plan.gap(),
+         .empty_share = static_cast<double>(plan.empty_cells()) /
+                        static_cast<double>(plan.ranks * plan.microbatches),
+         .moved_share = plan.moved.value(),
+         .plan_seconds = taken.count()});
+    run.digest.add(plan.digest());
+    if (step == 0) {
+      run.first_before = pages::bars_as_read(batch, plan.costs, run.job.gpus(), seconds,
+                                             run.job.machines.gpu_speeds);
+      run.first_after = bars_of_cells(plan, bags.layout, seconds);
+    }
+    if (!options.timeline.empty() && step < most_timeline_steps) {
+      run.timeline.push_back(bars_of_cells(plan, bags.layout, seconds));
+    }
+    for (std::size_t sample = 0; !options.plan.empty() && sample < batch.lengths.size(); ++sample) {
+      std::size_t const cell = to_index(plan.owner[sample]);
+      add_plan_lines(run.plan_lines, step, batch, sample,
+                     bags.layout[ballast::to_id<ballast::bag_id>(cell % plan.ranks)],
+                     cell / plan.ranks, plan.costs[sample]);
+    }
+  }
+  return run;
+}
+
+outcome<void> show_grid(grid_run const& run)
+{
+  std::string written;
+  std::vector<file_content> files;
+  auto const add = [&](std::string_view what, std::string const& path, std::string content) {
+    written += fmt::format("{:<8} {}\n", what, shown_text(path));
+    files.push_back({path, std::move(content)});
+  };
+  plan_options const& options = run.options;
+  if (!options.plan.empty()) {
+    add("plan", options.plan, std::string(plan_columns) + run.plan_lines);
+  }
+  if (!options.picture.empty()) {
+    add("picture", options.picture,
+        pages::standalone_svg(
+            pages::load_chart(pages::work_per_gpu(run.first_before, run.job.gpus()),
+                              pages::work_per_gpu(run.first_after, run.job.gpus()), "s")));
+  }
+  if (!options.report.empty()) { add("page", options.report, page_of(run)); }
+  if (!options.timeline.empty()) {
+    auto timeline = timeline_of(run);
+    if (!timeline) { return tl::unexpected(timeline.error()); }
+    add("timeline", options.timeline, std::move(*timeline));
+  }
+  if (auto const done = write_files(files, at_end.files); !done) {
+    return bad_data(done.error().message);
+  }
+  if (options.job.format == "json") { return print_json(json_of(run)); }
+  return print(table_of(run) + written);
+}
+
+}  // namespace cli
