@@ -193,7 +193,7 @@ nlohmann::ordered_json json_of(grid_run const& run)
   json["empty_share"] = mean_of(run, &grid_step_figures::empty_share);
   json["moved_share"] = mean_of(run, &grid_step_figures::moved_share);
   json["plan_ms_median"] = 1e3 * median_seconds(run);
-  json["digest"] = fmt::format("{:016x}", run.digest.value());
+  json["digest"] = run.digest.value();
   return json;
 }
 
