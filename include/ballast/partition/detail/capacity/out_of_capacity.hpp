@@ -4,6 +4,7 @@
 
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
@@ -24,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -63,15 +65,21 @@ struct bags_needed {
           best_fit_bins(heaviest_first, capacity, scratch.take<std::int64_t>(weights.size()))};
 }
 
-/// The most that any bag holds that item `item` fits.
-[[nodiscard]] inline std::int64_t largest_capacity(partition_problem const& problem,
-                                                   std::size_t item)
+/// The bag that holds most of each number of GPUs: what fits a bag depends on these alone.
+[[nodiscard, gnu::cold]] inline std::vector<std::size_t> roomiest_bags(
+    partition_problem const& problem)
 {
-  std::int64_t most = 0;
-  for (std::size_t bag = 0; bag < problem.capacities.size(); ++bag) {
-    if (problem.fits(item, bag)) { most = std::max(most, problem.capacities[bag]); }
-  }
-  return most;
+  std::vector<std::size_t> bags(problem.capacities.size());
+  std::iota(bags.begin(), bags.end(), std::size_t{0});
+  std::sort(bags.begin(), bags.end(), [&problem](std::size_t a, std::size_t b) {
+    return precedes(problem.gpus[a], problem.gpus[b], problem.capacities[b], problem.capacities[a],
+                    a, b);
+  });
+  auto const last = std::unique(bags.begin(), bags.end(), [&problem](std::size_t a, std::size_t b) {
+    return problem.gpus[a] == problem.gpus[b];
+  });
+  bags.erase(last, bags.end());
+  return bags;
 }
 
 /// How many samples best fit leaves without a bag that they fit and that has room, heaviest first.
@@ -110,7 +118,8 @@ struct bags_needed {
 /// tries, and otherwise says that a search gave up, unless no plan can exist.
 ///
 /// Expects     capacities; `item` found no bag, or made one overrun its capacity.
-/// Complexity  O(n log n + n m + n b) for the b bags that are enough; it allocates.
+/// Complexity  O(n log n + m log m + n s + n b) for bags of s sizes, of which b are enough; it
+///             allocates.
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
     partition_problem const& problem, planned_items const& items, std::size_t item,
     std::string_view advice = "capped{longest_processing_time{}}")
@@ -121,8 +130,12 @@ struct bags_needed {
                   items.first_sample.empty() ? " weighs " : " and what stays with it weigh ",
                   problem.weights[which]);
   };
+  std::vector<std::size_t> const roomiest = roomiest_bags(problem);
   for (std::size_t each = 0; each < problem.weights.size(); ++each) {
-    std::int64_t const most = largest_capacity(problem, each);
+    std::int64_t most = 0;
+    for (std::size_t const bag : roomiest) {
+      if (problem.fits(each, bag)) { most = std::max(most, problem.capacities[bag]); }
+    }
     if (problem.weights[each] > most) {
       return fail(error_code::infeasible, items.sample_of(each), named(each),
                   ", more than any bag that it fits holds, which is ", most,

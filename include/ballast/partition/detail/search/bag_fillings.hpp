@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace ballast::inline v0::detail {
@@ -179,6 +180,17 @@ class bag_fillings {
            (bag.now != filling_pass::more_samples || samples_in(bag) > bag.average);
   }
 
+  /// The first sample after this one that is lighter.
+  [[nodiscard]] std::size_t end_of_equal(std::size_t index) const noexcept
+  {
+    cost_units const cost = costs_[index++];
+    if (index == count_ || costs_[index] < cost) { return index; }
+    auto const all = costs();
+    auto const end = std::upper_bound(all.begin() + static_cast<std::ptrdiff_t>(index), all.end(),
+                                      cost, std::greater{});
+    return static_cast<std::size_t>(end - all.begin());
+  }
+
   void take(std::size_t index, cost_units slack_before, cost_units slack) noexcept
   {
     picks_[picked_++] = {index, room_, slack_before};
@@ -200,7 +212,7 @@ class bag_fillings {
         // the sample would also have room, alone or in the place of the heaviest that comes in.
         cost_units const left_out = costs_[index];
         slack = std::min(slack, room_ - left_out - 1);
-        while (index < count_ && costs_[index] == left_out) { ++index; }
+        index = end_of_equal(index);
         nodes.spend(1);
         if (slack < least_empty(bag) || !is_worth(bag, index, slack)) { break; }
         cost_units const slack_with = std::min(slack, left_out - costs_[index] - 1);
