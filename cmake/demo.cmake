@@ -28,7 +28,7 @@ run(pipeline --durations ${project}/examples/pipeline_times.csv
   --report ${OUTPUT}/pipeline.html --timeline ${OUTPUT}/pipeline.json)
 run(search --profile ${project}/examples/layout_profile.csv
   --data ${project}/examples/layout_data.csv --gpus 64 --memory 80GB --global-batch 512
-  --top 20 --report ${OUTPUT}/layouts.html)
+  --print 20 --report ${OUTPUT}/layouts.html)
 
 if(NOT "$ENV{BALLAST_TRACE}" STREQUAL "")
   if("$ENV{BALLAST_LENGTH}" STREQUAL "")

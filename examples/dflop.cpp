@@ -27,7 +27,7 @@ using namespace ballast;
 using namespace dflop_models;
 
 constexpr std::size_t steps = 4;
-constexpr std::size_t tried = 8;  // layouts that are scheduled, of each ranking
+constexpr std::size_t tried = 16;  // layouts that are scheduled
 
 // [dflop]
 struct training {
@@ -58,8 +58,8 @@ training train(layout_problem const& problem, model_layout const& layout,
 
 struct comparison {
   simulated_layout homogeneous;  // one tp and one dp for all modules, batches as they are read
-  simulated_layout searched;     // each module its own
-  simulated_layout unscheduled;  // the layout that is best with the scheduler, without it
+  simulated_layout searched;     // each module its own, samples dealt longest first
+  simulated_layout unscheduled;  // the layout that is best with the scheduler, as read
   training scheduled;
 };
 comparison compare(dflop_model const& model)
@@ -73,19 +73,18 @@ comparison compare(dflop_model const& model)
   problem.global_batch = batch;
   problem.gpus = gpus;
   problem.memory_bytes = 80'000'000'000;
-  auto const found = search_layouts(problem, most).value();
-  auto const ranked = rank_by_simulation(problem, found.layouts, batches).value();
-  auto const homogeneous =
-      rank_by_simulation(problem, homogeneous_layouts(problem), batches).value();
-
-  // Balanced microbatches are what the search takes them for, so its own ranking counts again.
-  comparison best{homogeneous.at(0), ranked.at(0), {}, {}};
-  for (std::size_t index = 0; index < 2 * tried && index / 2 < ranked.size(); ++index) {
-    auto const& layout = index % 2 == 0 ? found.layouts[index / 2] : ranked[index / 2].layout;
+  auto const found = search_layouts(problem, batches, {.best = tried}).value();
+  constexpr auto as_read = sample_dealing::as_drawn;
+  comparison best{
+      rank_by_simulation(problem, homogeneous_layouts(problem), batches, as_read).value().at(0),
+      found.layouts.at(0),
+      {},
+      {}};
+  for (auto const& [layout, simulated] : found.layouts) {
     training const now = train(problem, layout, batches);
-    if (index > 0 && now.step >= best.scheduled.step) { continue; }
+    if (best.scheduled.step > 0 && now.step >= best.scheduled.step) { continue; }
     best.scheduled = now;
-    best.unscheduled = {layout, simulate_layout(problem, layout, batches).value()};
+    best.unscheduled = {layout, simulate_layout(problem, layout, batches, as_read).value()};
   }
   return best;
 }

@@ -44,9 +44,8 @@ comparison compare(std::array<module_profile, 2> const& modules,
   problem.global_batch = batch;
   problem.gpus = gpus;
   problem.memory_bytes = 80'000'000'000;
-  auto const found = search_layouts(problem, most).value();
   return {rank_by_simulation(problem, homogeneous_layouts(problem), batches).value().at(0),
-          rank_by_simulation(problem, found.layouts, batches).value().at(0)};
+          search_layouts(problem, batches).value().layouts.at(0)};
 }
 // [layouts]
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace {
@@ -27,6 +28,12 @@ std::vector<ballast_test::random_model> models(std::size_t count, std::size_t sa
   return drawn;
 }
 
+std::vector<ballast::tokens> batches_of(std::size_t samples)
+{
+  ballast::random_source random(512);
+  return ballast_test::draw_model(random, 2, samples, true, memory_of_gpu).sizes;
+}
+
 ballast::layout_problem problem_of(ballast_test::random_model const& model, std::int64_t gpus,
                                    std::uint32_t batch)
 {
@@ -39,43 +46,67 @@ ballast::layout_problem problem_of(ballast_test::random_model const& model, std:
   return problem;
 }
 
-// 20 models in turn, of which some fit.
-void search(benchmark::State& state, ballast::step_estimate estimate)
+// How long a proof takes, and how much longer a step of the best of the 5 and of the 20 cheapest by
+// price is. Models in turn, of which some fit: `proven` of `feasible`.
+void search(benchmark::State& state, bool cheapest_counts_only)
 {
-  auto const drawn = models(20, 256);
-  std::vector<ballast::layout_problem> problems;
-  double evaluated = 0;
+  auto const drawn = models(static_cast<std::size_t>(state.range(1)), 256);
   double feasible = 0;
-  for (auto const& model : drawn) {
-    problems.push_back(problem_of(model, state.range(0), 2048));
-    problems.back().estimate = estimate;
-    auto const found = ballast::search_layouts(problems.back());
-    evaluated += found ? static_cast<double>(found->evaluated) : 0;
-    feasible += found ? 1 : 0;
+  double proven = 0;
+  double bounded = 0;
+  double simulated = 0;
+  double of_5 = 0;
+  double of_20 = 0;
+  for (auto _ : state) {
+    for (auto const& model : drawn) {
+      auto const problem = problem_of(model, state.range(0), 512);
+      auto const batches = batches_of(4 * 512);
+      auto const found =
+          ballast::search_layouts(problem, batches, {.cheapest_counts_only = cheapest_counts_only});
+      if (!found) { continue; }
+      ++feasible;
+      proven += found->is_proven ? 1 : 0;
+      bounded += static_cast<double>(found->bounded);
+      simulated += static_cast<double>(found->simulated);
+      state.PauseTiming();
+      auto cheapest = ballast_test::all_layouts(problem);
+      cheapest.resize(std::min<std::size_t>(cheapest.size(), 20));
+      auto const best_of = [&](std::size_t most) {
+        auto const some = std::span(cheapest).first(std::min(most, cheapest.size()));
+        auto const ranked = ballast::rank_by_simulation(problem, some, batches).value();
+        return static_cast<double>(ranked.front().simulated) /
+               static_cast<double>(found->layouts.front().simulated);
+      };
+      of_5 += best_of(5);
+      of_20 += best_of(20);
+      state.ResumeTiming();
+    }
   }
   state.counters["feasible"] = feasible;
-  state.counters["evaluated"] = evaluated / feasible;
-  std::size_t next = 0;
-  for (auto _ : state) {
-    auto const found = ballast::search_layouts(problems[next++ % problems.size()]);
-    benchmark::DoNotOptimize(found);
-  }
+  state.counters["proven"] = proven;
+  state.counters["bounded"] = bounded / feasible;
+  state.counters["simulated"] = simulated / feasible;
+  state.counters["best_of_5"] = of_5 / feasible;
+  state.counters["best_of_20"] = of_20 / feasible;
 }
 
-BENCHMARK_CAPTURE(search, mean_sample, ballast::step_estimate::mean_sample)
-    ->Name("search_layouts/mean_sample")
-    ->ArgName("gpus")
-    ->Arg(64)
-    ->Arg(1024)
-    ->Arg(16'384)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(search, mean_step, ballast::step_estimate::mean_step)
-    ->Name("search_layouts/mean_step")
-    ->ArgName("gpus")
-    ->Arg(1024)
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(search, all_counts, false)
+    ->Name("search_layouts/all_counts")
+    ->ArgNames({"gpus", "models"})
+    ->Args({64, 10})
+    ->Args({256, 4})
+    ->Args({1024, 2})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(search, cheapest_counts, true)
+    ->Name("search_layouts/cheapest_counts")
+    ->ArgNames({"gpus", "models"})
+    ->Args({1024, 2})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
 
-// The baseline: every tp, pp, dp and number of microbatches, as the published search does.
+// The baseline: every tp, pp, dp and number of microbatches is priced, as the published search does
+// it, and none simulated.
 void try_all(benchmark::State& state)
 {
   auto const drawn = models(4, 256);
@@ -87,64 +118,24 @@ void try_all(benchmark::State& state)
   }
 }
 BENCHMARK(try_all)
-    ->Name("search_layouts/try_all")
+    ->Name("search_layouts/price_all")
     ->ArgName("gpus")
     ->Arg(64)
     ->Unit(benchmark::kMillisecond);
 
-// Searches that do not return what trying all layouts returns: none. Batches of 64, 16 samples,
-// both estimates, the best three; every number of GPUs up to `gpus`, or that number alone.
-void differs_from_all(benchmark::State& state)
-{
-  auto const last = state.range(0);
-  auto const drawn = models(static_cast<std::size_t>(state.range(1)), 16);
-  double searches = 0;
-  double feasible = 0;
-  double wrong = 0;
-  for (auto _ : state) {
-    for (auto const& model : drawn) {
-      for (std::int64_t gpus = last <= 64 ? 1 : last; gpus <= last; ++gpus) {
-        for (auto const estimate :
-             {ballast::step_estimate::mean_sample, ballast::step_estimate::mean_step}) {
-          auto problem = problem_of(model, gpus, 64);
-          problem.estimate = estimate;
-          auto expected = ballast_test::all_layouts(problem);
-          expected.resize(std::min<std::size_t>(expected.size(), 3));
-          auto const found = ballast::search_layouts(problem, 3);
-          bool const same = found ? found->layouts == expected : expected.empty();
-          ++searches;
-          feasible += found ? 1 : 0;
-          wrong += same ? 0 : 1;
-        }
-      }
-    }
-  }
-  state.counters["searches"] = searches;
-  state.counters["feasible"] = feasible;
-  state.counters["wrong"] = wrong;
-}
-BENCHMARK(differs_from_all)
-    ->Name("search_layouts/differs_from_all")
-    ->ArgNames({"gpus", "models"})
-    ->Args({16, 50})
-    ->Args({64, 50})
-    ->Args({256, 5})
-    ->Args({1024, 5})
-    ->Iterations(1)
-    ->Unit(benchmark::kSecond);
-
-// What the simulator takes for the best layout and a batch of 2,048 samples.
+// What the simulator takes for the best layout and a batch of 512 samples.
 void simulate(benchmark::State& state)
 {
-  auto const drawn = models(20, 2048);
+  auto const drawn = models(4, 512);
   std::vector<ballast::layout_problem> problems;
   std::vector<ballast::model_layout> layouts;
   for (auto const& model : drawn) {
-    auto const problem = problem_of(model, state.range(0), 2048);
-    auto const found = ballast::search_layouts(problem);
+    auto const problem = problem_of(model, state.range(0), 512);
+    auto const found =
+        ballast::search_layouts(problem, problem.sizes, {.cheapest_counts_only = true});
     if (!found) { continue; }
     problems.push_back(problem);
-    layouts.push_back(found->layouts.front());
+    layouts.push_back(found->layouts.front().layout);
   }
   std::size_t next = 0;
   for (auto _ : state) {

@@ -341,11 +341,31 @@ void add_modules(CLI::App& app, Options& options)
 CLI::App& add_search(CLI::App& app, cli::search_options& options)
 {
   auto& search = *app.add_subcommand(
-      "search", "Find the layouts with the shortest steps: tp, pp and dp of every module");
+      "search",
+      "Find the layouts with the shortest simulated steps: tp, pp and dp of every module");
   add_modules(search, options);
   constexpr std::uint32_t most = std::uint32_t{1} << 24;
-  add_number<std::size_t>(search, "--top", options.top, 1, 1000,
-                          "Layouts to find, simulate and print (default: 5)");
+  add_number<std::size_t>(search, "--print", options.print, 1, most,
+                          "Layouts to print, the best ones (default: 5, or all)");
+  search
+      .add_option_function<std::string>(
+          "--top",
+          [](std::string const&) {
+            throw CLI::ValidationError(
+                "--top", "is gone, since all layouts are searched; --print K prints the best K");
+          },
+          "")
+      ->group("");
+  search
+      .add_option("--microbatches", options.microbatches,
+                  "Which numbers of microbatches each layout is tried with: all, or cheapest, that "
+                  "of the lowest price")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"all", "cheapest"}))
+      ->capture_default_str();
+  add_number<std::uint64_t>(search, "--budget", options.budget, 1, 1'000'000,
+                            "Thousand million steps of work that the search may do, of which each "
+                            "takes some seconds (default: 64)");
   search
       .add_option("--estimate", options.estimate,
                   "What stands for the data in a price: mean-sample, or mean-step, the mean over "

@@ -12,7 +12,6 @@
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
-#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 
@@ -48,12 +47,17 @@ outcome<ballast::ratio> read_share(std::string_view option, std::string const& t
   return ballast::ratio{static_cast<std::int64_t>(billionths), whole};
 }
 
-/// The best layouts by the prices, ranked by simulated steps.
+/// The layouts with the shortest simulated steps.
 outcome<void> find_layouts(search_run& run, ballast::layout_problem const& problem,
                            std::span<tokens const> batches)
 {
   auto const start = std::chrono::steady_clock::now();
-  auto const found = ballast::search_layouts(problem, run.options.top);
+  constexpr std::uint64_t thousand_million = 1'000'000'000;
+  auto found =
+      ballast::search_layouts(problem, batches,
+                              {.best = run.options.print,
+                               .cheapest_counts_only = run.options.microbatches == "cheapest",
+                               .most_work = run.options.budget * thousand_million});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
     if (found.error().code != ballast::error_code::infeasible) {
@@ -62,10 +66,8 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
     run.why_none = found.error().message;
     return {};
   }
-  run.evaluated = found->evaluated;
-  auto ranked = ballast::rank_by_simulation(problem, found->layouts, batches);
-  if (!ranked) { return bad_data("a layout cannot be simulated: " + ranked.error().message); }
-  run.layouts = std::move(*ranked);
+  run.found = *std::move(found);
+  run.layouts = run.found.layouts;
   return {};
 }
 
@@ -119,15 +121,13 @@ outcome<search_run> run_search(search_options const& options)
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;
-  // Neither search nor simulation has a place from which to report, so another thread says that
-  // they are at work.
+  // The search has no place from which to report, so another thread says that it is at work.
   progress shown;
   auto searching =
       std::async(std::launch::async, [&] { return find_layouts(run, problem, batches); });
   while (searching.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-    shown.update([&options] {
-      return fmt::format("searching {} GPUs, simulating {} layouts", options.gpus, options.top);
-    });
+    shown.update(
+        [&options] { return fmt::format("searching the layouts of {} GPUs", options.gpus); });
   }
   if (auto const searched = searching.get(); !searched) { return tl::unexpected(searched.error()); }
   return run;

@@ -6,7 +6,7 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
-#include <ballast/parallelism/simulated_layout.hpp>
+#include <ballast/parallelism/search_layouts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,9 @@ struct search_options {
   std::uint32_t gpus_per_node = 8;
   std::string memory;  ///< of a GPU: 80GB
   std::uint32_t global_batch = 0;
-  std::size_t top = 5;
+  std::size_t print = 5;             ///< layouts
+  std::string microbatches = "all";  ///< or "cheapest"
+  std::uint64_t budget = 64;         ///< thousand million steps of work
   std::string estimate = "mean-sample";
   std::size_t draws = 1024;           ///< samples that are priced
   std::string memory_quantile = "1";  ///< share of microbatches that have to fit
@@ -41,10 +43,10 @@ struct search_run {
   std::vector<ballast::tokens> sizes;  ///< of the samples that were priced
   std::size_t rows = 0;                ///< of the data
   std::uint64_t memory_bytes = 0;
-  std::vector<ballast::simulated_layout> layouts;  ///< best first
-  std::uint64_t evaluated = 0;
-  double seconds = 0;      ///< to search
-  std::string why_none{};  ///< where no layout fits
+  ballast::layout_ranking found;
+  std::vector<ballast::simulated_layout> layouts;  ///< those of `found`
+  double seconds = 0;                              ///< to search
+  std::string why_none{};                          ///< where no layout fits
 };
 
 /// Reads, searches and simulates.

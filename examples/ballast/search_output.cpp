@@ -23,7 +23,11 @@ nlohmann::ordered_json to_json(search_run const& run)
 {
   nlohmann::ordered_json json;
   json["feasible"] = !run.layouts.empty();
-  json["evaluated"] = run.evaluated;
+  json["proven"] = run.found.is_proven;
+  json["lower_bound_seconds"] = seconds_of(run.found.lower_bound);
+  json["any_dealing_seconds"] = seconds_of(run.found.any_dealing);
+  json["evaluated"] = run.found.bounded;
+  json["simulated"] = run.found.simulated;
   json["milliseconds"] = run.seconds * 1e3;
   json["layouts"] = nlohmann::ordered_json::array();
   for (auto const& [layout, simulated] : run.layouts) {
@@ -64,6 +68,33 @@ std::string samples_text(search_run const& run)
                      count_of(run.rows, "sample"), run.options.estimate, run.options.seed);
 }
 
+/// How good the best layout is, for table and page.
+std::string certificate_of(search_run const& run)
+{
+  auto const& found = run.found;
+  double const best = seconds_of(run.layouts.front().simulated);
+  std::string const batches =
+      run.options.batches == 1 ? "1 batch" : fmt::format("{} batches", run.options.batches);
+  std::string const counts = run.options.microbatches == "cheapest"
+                                 ? ", each layout with its cheapest number of microbatches"
+                                 : "";
+  std::string const how =
+      fmt::format("{} with a number of microbatches looked at in {}, {} simulated on {}{}",
+                  count_of(found.bounded, "layout"), duration_text(run.seconds), found.simulated,
+                  batches, counts);
+  std::string const dealing =
+      fmt::format("no way to deal samples makes a step of the best one shorter than {}",
+                  duration_text(seconds_of(found.any_dealing)));
+  if (found.is_proven) {
+    return fmt::format("{}: no other is better than the {} shown; {}", how, run.layouts.size(),
+                       dealing);
+  }
+  return fmt::format("{}{}: no layout has a step below {}, {:.1f} % less than the best; {}", how,
+                     found.is_out_of_work ? ", then the budget ended" : "",
+                     duration_text(seconds_of(found.lower_bound)),
+                     100 * (1 - seconds_of(found.lower_bound) / best), dealing);
+}
+
 std::string table_of(search_run const& run)
 {
   search_options const& options = run.options;
@@ -92,11 +123,7 @@ std::string table_of(search_run const& run)
                        duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
                        bytes_text(static_cast<double>(layout.memory_bytes)));
   }
-  return out +
-         fmt::format("\n{} priced in {}, the best {} simulated on {}\n\n",
-                     count_of(run.evaluated, "layout"), duration_text(run.seconds),
-                     run.layouts.size(),
-                     options.batches == 1 ? "1 batch" : fmt::format("{} batches", options.batches));
+  return out + "\n" + certificate_of(run) + "\n\n";
 }
 
 outcome<std::string> page_of(search_run const& run)
@@ -112,8 +139,10 @@ outcome<std::string> page_of(search_run const& run)
   page.places = std::move(*places);
   page.gpus_per_node = options.gpus_per_node;
   page.memory_bytes = run.memory_bytes;
-  page.evaluated = run.evaluated;
+  page.certificate = certificate_of(run);
+  page.lower_bound = run.found.lower_bound;
   page.search_seconds = run.seconds;
+  page.simulated = run.found.simulated;
   page.settings = {{"Profile", options.profile},
                    {"Data", options.data},
                    {"Samples", samples_text(run)},

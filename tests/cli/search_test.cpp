@@ -89,10 +89,16 @@ std::vector<std::string> keys_of(json const& object)
 
 TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
 {
-  json const found = search(files() + "--top 7");
-  EXPECT_THAT(keys_of(found), ElementsAre("evaluated", "feasible", "layouts", "milliseconds"));
+  json const found = search(files() + "--print 7");
+  EXPECT_THAT(keys_of(found),
+              ElementsAre("any_dealing_seconds", "evaluated", "feasible", "layouts",
+                          "lower_bound_seconds", "milliseconds", "proven", "simulated"));
   EXPECT_EQ(found.at("feasible"), true);
-  EXPECT_GE(found.at("evaluated"), 7);
+  EXPECT_EQ(found.at("proven"), true);
+  EXPECT_GE(found.at("simulated"), 7);
+  EXPECT_GE(found.at("evaluated"), found.at("simulated"));
+  EXPECT_EQ(found.at("lower_bound_seconds"), found.at("layouts").at(0).at("simulated_seconds"));
+  EXPECT_LE(found.at("any_dealing_seconds"), found.at("lower_bound_seconds"));
   ASSERT_EQ(found.at("layouts").size(), 7U);
   double before = 0;
   for (json const& layout : found.at("layouts")) {
@@ -118,7 +124,7 @@ TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
 TEST_F(BallastSearch, PricesWhatTheLibraryPrices)
 {
   // One row: drawing and shuffling it changes nothing.
-  std::string const arguments = files() + "--top 1 ";
+  std::string const arguments = files() + "--print 1 ";
   (void)file("data.csv", "vision,llm\n3,800\n");
   json const best = search(arguments).at("layouts").at(0);
   auto const modules = ballast::load_module_profiles(path("profile.csv")).value();
@@ -156,12 +162,35 @@ TEST_F(BallastSearch, RepeatsItselfAndTakesSizesFromExpressions)
 
 TEST_F(BallastSearch, PrintsATable)
 {
-  auto const shown = run("search " + files() + "--top 2 --batches 1");
+  auto const shown = run("search " + files() + "--print 2 --batches 1");
   EXPECT_EQ(shown.exit_code, 0) << shown.error;
   EXPECT_THAT(shown.out, HasSubstr("60 of 60 samples priced by mean-sample, seed 1\n"));
   EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB on nodes of 8, global batch 64\n"));
   EXPECT_THAT(shown.out, HasSubstr("microbatches   predicted   simulated    memory\n1   "));
-  EXPECT_THAT(shown.out, HasSubstr("the best 2 simulated on 1 batch\n"));
+  EXPECT_THAT(shown.out, HasSubstr(" simulated on 1 batch: no other is better than the 2 shown; "));
+  EXPECT_EQ(shown.out.find("\n3   "), std::string::npos);
+}
+
+TEST_F(BallastSearch, PrintsAllWhereThereAreFewer)
+{
+  json const few = search(files("80GB", "4") + "--print 100000").at("layouts");
+  EXPECT_GE(few.size(), 2U);
+  EXPECT_LT(few.size(), 100U);
+  json const one = search(files("80GB", "4") + "--print 1").at("layouts");
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one.at(0), few.at(0)) << "what is printed does not change what is best";
+}
+
+TEST_F(BallastSearch, SaysWhatItLeavesOut)
+{
+  json const all = search(files());
+  json const cheapest = search(files() + "--microbatches cheapest");
+  EXPECT_LE(all.at("layouts").at(0).at("simulated_seconds"),
+            cheapest.at("layouts").at(0).at("simulated_seconds"));
+  EXPECT_LE(cheapest.at("lower_bound_seconds"), all.at("lower_bound_seconds"));
+  EXPECT_EQ(cheapest.at("proven"), false);
+  EXPECT_THAT(run("search " + files() + "--microbatches cheapest").out,
+              HasSubstr("each layout with its cheapest number of microbatches: no layout has a "));
 }
 
 TEST_F(BallastSearch, WritesAPage)
@@ -172,6 +201,8 @@ TEST_F(BallastSearch, WritesAPage)
   std::string const page = content_of(path("page.html"));
   EXPECT_THAT(page, HasSubstr("<h1>vision and llm on 16 GPUs</h1>"));
   EXPECT_THAT(page, HasSubstr("<dd>64, simulated 4 times</dd>"));
+  std::string const table = shown.out.substr(shown.out.rfind(" looked at in "));
+  EXPECT_THAT(page, HasSubstr(table.substr(table.find(": no other"), 40))) << "one thing in both";
   expect_refused(run("search " + files() + "--report " + path("data.csv")), 2,
                  "--data and --report name the same file");
   expect_refused(run("search " + files() + "--report /nowhere/p.html"), 1, "/nowhere/p.html");
@@ -197,7 +228,11 @@ TEST_F(BallastSearch, RefusesWhatItCannotSearch)
 {
   expect_refused(run("search"), 2, "is required; see ballast search --help");
   expect_refused(run("search " + files("80GB", "0")), 2, "--gpus");
-  expect_refused(run("search " + files() + "--top 0"), 2, "--top");
+  expect_refused(run("search " + files() + "--print 0"), 2, "--print");
+  expect_refused(run("search " + files() + "--top 5"), 2,
+                 "all layouts are searched; --print K prints the best K");
+  expect_refused(run("search " + files() + "--microbatches 7"), 2, "--microbatches");
+  expect_refused(run("search " + files() + "--budget 0"), 2, "--budget");
   expect_refused(run("search " + files() + "--estimate best"), 2, "--estimate");
   for (std::string const size : {"0", "80XB", "GB", "-1", "1e30", "0.2B"}) {
     expect_refused(run("search " + files(size)), 2,

@@ -8,12 +8,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,18 +22,38 @@ namespace {
 
 using ballast::error_code;
 using ballast::layout_problem;
-using ballast::module_layout;
 using ballast::search_layouts;
+using ballast::simulated_layout;
 using ballast::step_estimate;
+using ballast::tokens;
 using testing::HasSubstr;
 
 constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;
 
-/// Compares a search with all layouts; returns whether there was one.
-bool expect_best_of_all(layout_problem const& problem, std::size_t best, std::string const& where)
+/// Every layout with every number of microbatches, simulated task by task; of each layout the best,
+/// the best first.
+std::vector<simulated_layout> all_simulated(layout_problem const& problem,
+                                            std::span<tokens const> batches,
+                                            bool with_all_counts = true)
 {
-  auto expected = ballast_test::all_layouts(problem);
-  auto const found = search_layouts(problem, best);
+  auto const all = ballast_test::all_layouts(problem, with_all_counts);
+  std::vector<simulated_layout> best;
+  auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
+  for (simulated_layout const& each : ranked) {
+    bool const is_new = std::ranges::none_of(best, [&](simulated_layout const& other) {
+      return other.layout.modules == each.layout.modules;
+    });
+    if (is_new) { best.push_back(each); }
+  }
+  return best;
+}
+
+/// Compares a search with all layouts; returns whether there was one.
+bool expect_best_of_all(layout_problem const& problem, std::span<tokens const> batches,
+                        std::size_t best, std::string const& where)
+{
+  auto expected = all_simulated(problem, batches);
+  auto const found = search_layouts(problem, batches, {.best = best});
   if (expected.empty()) {
     EXPECT_FALSE(found) << where;
     EXPECT_EQ(found.error().code, error_code::infeasible) << where;
@@ -40,49 +61,82 @@ bool expect_best_of_all(layout_problem const& problem, std::size_t best, std::st
   }
   if (expected.size() > best) { expected.resize(best); }
   EXPECT_TRUE(found) << where << ": " << found.error().message;
-  if (found) { EXPECT_TRUE(found->layouts == expected) << where; }
+  if (found) {
+    EXPECT_TRUE(found->layouts == expected) << where;
+    EXPECT_TRUE(found->is_proven) << where;
+    EXPECT_EQ(found->lower_bound, expected.front().simulated) << where;
+    EXPECT_LE(found->any_dealing, expected.front().simulated) << where;
+  }
   return true;
 }
 
-TEST(SearchLayouts, FindsWhatTryingAllLayoutsFinds)  // Ensures (1) (2)
-{
-  ballast::random_source random(18);
-  int feasible = 0;
-  int const trials = ballast_test::trials_of(400);
-  for (int trial = 0; trial < trials; ++trial) {
-    std::size_t const modules = 1 + random.below(3);
-    auto const model = ballast_test::draw_model(random, modules, 1 + random.below(16),
-                                                random.below(3) == 0, memory_of_gpu);
+/// A problem of up to three modules, and one or two batches.
+struct drawn_problem {
+  ballast_test::random_model model;
+  layout_problem problem;
+  std::vector<tokens> batches;
+
+  drawn_problem(ballast::random_source& random, std::size_t modules, std::uint32_t most_gpus,
+                std::uint32_t most_batch, bool is_large)
+      : model(ballast_test::draw_model(random, modules, 1 + random.below(16), is_large,
+                                       memory_of_gpu))
+  {
     std::array<std::uint32_t, 5> const nodes{8, 8, 8, 4, 6};
-    layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.global_batch = static_cast<std::uint32_t>(1 + random.below(modules == 3 ? 12 : 64));
-    problem.gpus = static_cast<std::uint32_t>(1 + random.below(modules == 3 ? 14 : 40));
+    problem.global_batch = static_cast<std::uint32_t>(1 + random.below(most_batch));
+    problem.gpus = static_cast<std::uint32_t>(1 + random.below(most_gpus));
     problem.gpus_per_node = nodes[random.below(nodes.size())];
     problem.memory_bytes = memory_of_gpu / (1 + random.below(3));
     if (random.below(2) == 0) { problem.estimate = step_estimate::mean_step; }
     if (random.below(3) == 0) { problem.memory_quantile = {9, 10}; }
-    std::size_t const best = std::array<std::size_t, 4>{1, 1, 5, 200}[random.below(4)];
-    feasible += expect_best_of_all(problem, best, "trial " + std::to_string(trial)) ? 1 : 0;
+    batches = ballast_test::draw_model(random, modules,
+                                       problem.global_batch * (1 + random.below(2)), true, 1)
+                  .sizes;
+    problem.modules = model.modules;
+    problem.sizes = model.sizes;
   }
-  EXPECT_GE(feasible, trials / 2);
+};
+
+TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
+{
+  ballast::random_source random(18);
+  int feasible = 0;
+  int const trials = ballast_test::trials_of(60);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    bool const three = modules == 3;
+    drawn_problem const drawn(random, modules, three ? 10 : 16, three ? 8 : 16,
+                              random.below(3) == 0);
+    std::size_t const best = std::array<std::size_t, 4>{1, 1, 5, 200}[random.below(4)];
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    feasible += expect_best_of_all(drawn.problem, drawn.batches, best, std::to_string(trial));
+  }
+  EXPECT_GE(feasible, trials / 4);
   EXPECT_LT(feasible, trials);
 }
 
-TEST(SearchLayouts, FindsItForModelsOfTodayOnNodesOfEight)  // Ensures (1)
+TEST(SearchLayouts, SaysHowGoodTheBestIsWhereItsWorkEnds)  // Ensures (1)
 {
-  ballast::random_source random(64);
-  for (std::uint32_t const gpus : {8U, 24U, 64U}) {
-    auto const model = ballast_test::draw_model(random, 2, 16, true, memory_of_gpu);
-    layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.global_batch = 64;
-    problem.gpus = gpus;
-    problem.memory_bytes = memory_of_gpu;
-    expect_best_of_all(problem, 3, std::to_string(gpus) + " GPUs");
+  ballast::random_source random(19);
+  int ended = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(15); ++trial) {
+    drawn_problem const drawn(random, 2, 12, 16, true);
+    auto const expected = all_simulated(drawn.problem, drawn.batches);
+    for (std::uint64_t const work : {100U, 1'000U, 10'000U, 100'000U}) {
+      auto const found = search_layouts(drawn.problem, drawn.batches, {.most_work = work});
+      if (!found) { continue; }
+      EXPECT_LE(found->lower_bound, expected.front().simulated);
+      EXPECT_EQ(found->is_out_of_work, !found->is_proven);
+      EXPECT_GE(found->layouts.front().simulated, expected.front().simulated);
+      EXPECT_EQ(found->gap() == 0, found->layouts.front().simulated == found->lower_bound);
+      ended += found->is_out_of_work ? 1 : 0;
+    }
+    auto const cheapest =
+        search_layouts(drawn.problem, drawn.batches, {.cheapest_counts_only = true});
+    if (!cheapest) { continue; }
+    EXPECT_EQ(cheapest->layouts.front(), all_simulated(drawn.problem, drawn.batches, false)[0]);
+    EXPECT_LE(cheapest->lower_bound, expected.front().simulated);
   }
+  EXPECT_GE(ended, 5);
 }
 
 TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
@@ -90,23 +144,23 @@ TEST(SearchLayouts, PutsEqualStepsInOrderOfTheirNumbers)  // Ensures (2)
   // One module whose GPUs are equally fast at any size: only the pipeline's filling costs time.
   ballast::module_profile module{
       .name = "llm", .layers = 2, .flops = {.linear = 1000}, .degrees = {{.tp = 1}, {.tp = 2}}};
-  std::array<ballast::tokens, 1> const sizes{8};
+  std::array<tokens, 4> const sizes{8, 8, 8, 8};
   layout_problem problem;
   problem.modules = {&module, 1};
   problem.sizes = sizes;
   problem.global_batch = 4;
   problem.gpus = 2;
-  auto const found = search_layouts(problem, 10);
+  auto const found = search_layouts(problem, sizes, {.best = 10});
   ASSERT_TRUE(found);
   std::vector<std::array<std::int64_t, 5>> got;
-  for (auto const& each : found->layouts) {
-    auto const [tp, pp, dp] = each.modules[0];
-    got.push_back({tp, pp, dp, each.microbatches, each.step});
+  for (auto const& [layout, simulated] : found->layouts) {
+    auto const [tp, pp, dp] = layout.modules[0];
+    got.push_back({tp, pp, dp, layout.microbatches, simulated});
   }
   EXPECT_THAT(got, testing::ElementsAre(std::array<std::int64_t, 5>{1, 1, 2, 1, 16'000},
                                         std::array<std::int64_t, 5>{2, 1, 1, 1, 16'000},
                                         std::array<std::int64_t, 5>{1, 2, 1, 4, 20'000}));
-  EXPECT_GE(found->evaluated, 3U);
+  EXPECT_GE(found->simulated, 3U);
 }
 
 TEST(SearchLayouts, SaysWhyNoLayoutFits)
@@ -122,9 +176,10 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   problem.global_batch = 16;
   problem.gpus = 8;
   problem.memory_bytes = 1000;
-  ASSERT_TRUE(search_layouts(problem));
-  auto const refusal = [&problem] {
-    auto const found = search_layouts(problem);
+  std::vector<tokens> const batch(32, 3);
+  ASSERT_TRUE(search_layouts(problem, batch));
+  auto const refusal = [&] {
+    auto const found = search_layouts(problem, batch);
     EXPECT_FALSE(found);
     return found ? ballast::error{} : found.error();
   };
@@ -151,7 +206,11 @@ TEST(SearchLayouts, SaysWhyNoLayoutFits)
   problem.gpus = 0;
   EXPECT_EQ(refusal().code, error_code::out_of_range);
   problem.gpus = 8;
-  EXPECT_EQ(search_layouts(problem, 0).error().code, error_code::out_of_range);
+  EXPECT_EQ(search_layouts(problem, batch, {.best = 0}).error().code, error_code::out_of_range);
+  EXPECT_THAT(search_layouts(problem, std::span(batch).first(3)).error().message,
+              HasSubstr("3 sizes are no whole number of batches"));
+  EXPECT_THAT(search_layouts(problem, batch, {.most_work = 1}).error().message,
+              HasSubstr("work of 1 ended before"));
 }
 
 }  // namespace

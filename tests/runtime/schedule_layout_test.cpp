@@ -50,10 +50,10 @@ TEST(ScheduleLayout, PlansShorterStepsThanThoseOfUnbalancedBatches)
     layout_job made = random_job(seed);
     made.problem.modules = made.model.modules;
     made.problem.sizes = made.model.sizes;
-    auto const found = ballast::search_layouts(made.problem, 3);
-    if (!found) { continue; }
     auto const batch = std::span<tokens const>(made.model.sizes).first(128);
-    for (model_layout const& layout : found->layouts) {
+    auto const found = ballast::search_layouts(made.problem, batch, {.best = 3});
+    if (!found) { continue; }
+    for (auto const& [layout, simulated] : found->layouts) {
       auto scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
       ASSERT_TRUE(scheduler) << scheduler.error().message;
       scheduled_step<2> step;
@@ -69,7 +69,9 @@ TEST(ScheduleLayout, PlansShorterStepsThanThoseOfUnbalancedBatches)
       EXPECT_GT(ran.busy, 0);
       ++layouts;
       scheduled += static_cast<double>(ran.makespan);
-      as_read += static_cast<double>(ballast::simulate_layout(made.problem, layout, batch).value());
+      as_read += static_cast<double>(
+          ballast::simulate_layout(made.problem, layout, batch, ballast::sample_dealing::as_drawn)
+              .value());
     }
   }
   EXPECT_GE(layouts, 10U);

@@ -17,9 +17,10 @@
 
 namespace ballast_test {
 
-/// Every layout that fits, each with its best number of microbatches, best first: loops over all
-/// numbers, without a bound.
-inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem const& problem)
+/// Every layout that fits, each with its cheapest number of microbatches or, if asked for, with
+/// every one of them, the lowest price first: loops over all numbers, without a bound.
+inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem const& problem,
+                                                      bool with_all_counts = false)
 {
   std::size_t const modules = problem.modules.size();
   ballast::detail::layout_prices prices(problem);
@@ -35,12 +36,13 @@ inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem co
       std::uint64_t const bytes = prices.bytes(chosen, count);
       if (bytes > problem.memory_bytes) { continue; }
       ballast::time_units const step = prices.step(chosen, count);
-      if (step >= best.step) { continue; }
+      if (step == ballast::no_cost || (!with_all_counts && step >= best.step)) { continue; }
       best.step = step;
       best.microbatches = count;
       best.memory_bytes = bytes;
+      if (with_all_counts) { all.push_back(best); }
     }
-    if (best.step != ballast::no_cost) { all.push_back(best); }
+    if (!with_all_counts && best.step != ballast::no_cost) { all.push_back(best); }
   };
   std::function<void(std::size_t, std::uint32_t)> const place = [&](std::size_t module,
                                                                     std::uint32_t left) {

@@ -29,8 +29,10 @@ struct layout_page_data {
   std::vector<ballast::simulated_layout> layouts;  ///< best first; the picture is that of the first
   std::vector<ballast::grid_place> places;         ///< of the first, as place_layout returns them
   std::uint32_t gpus_per_node = 8;
-  std::uint64_t memory_bytes = 0;  ///< of a GPU
-  std::uint64_t evaluated = 0;     ///< layouts that the search priced
+  std::uint64_t memory_bytes = 0;       ///< of a GPU
+  std::string certificate;              ///< how good the first one is, in a sentence
+  ballast::time_units lower_bound = 0;  ///< no layout has a shorter step
+  std::uint64_t simulated = 0;          ///< layouts that the search simulated
   double search_seconds = 0;
 };
 
@@ -100,11 +102,12 @@ struct layout_page_data {
                   degrees_text(data.modules, best), best.microbatches, data.modules.back()));
   page.add_figures(
       {{"Step, simulated", si_text(seconds_of(simulated), "s"), "on batches of the data"},
-       {"Step, predicted", si_text(seconds_of(best.step), "s"), "as the search prices it"},
+       {"Step, at least", si_text(seconds_of(data.lower_bound), "s"),
+        "whatever the layout; its price is " + si_text(seconds_of(best.step), "s")},
        {"Memory", si_text(static_cast<double>(best.memory_bytes), "B"),
         "of the GPU that holds most, of " + si_text(static_cast<double>(data.memory_bytes), "B")},
        {"Time to search", si_text(data.search_seconds, "s"),
-        grouped_text(data.evaluated) + " layouts priced"}});
+        grouped_text(data.simulated) + " layouts simulated"}});
   std::string gpus =
       "The best layout. Each row is a node, each bar a group of GPUs that share every product: r "
       "is "
@@ -124,7 +127,8 @@ struct layout_page_data {
                         grouped_text(steps.size()));
   }
   page.add_chart("Steps", bars, layout_steps_chart(steps));
-  std::string table = "Microbatches are those of each replica of the last module.";
+  std::string table =
+      data.certificate + ". Microbatches are those of each replica of the last module.";
   if (steps.size() > most_rows) {
     table += fmt::format(" The first {} of {} layouts.", most_rows, grouped_text(steps.size()));
   }

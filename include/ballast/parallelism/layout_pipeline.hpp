@@ -5,10 +5,9 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
-#include <ballast/parallelism/detail/divided_up.hpp>
+#include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
@@ -150,16 +149,12 @@ class layout_pipeline {
     void add(tokens size)
     {
       all_ += size;
-      detail::batch_work const alone(profile_.flops, size, 1, speeds_.tp);
-      time_ = saturating_sum(time_, speeds_.attention.picoseconds(alone.attention, size));
+      time_ = saturating_sum(time_, detail::attention_time(profile_, speeds_, size));
     }
 
     [[nodiscard]] cost_units time() const
     {
-      uint128 const linear = static_cast<uint128>(profile_.flops.linear) *
-                             static_cast<std::uint64_t>(all_);  // below 2^64 2^55
-      return saturating_sum(
-          time_, speeds_.linear.picoseconds(detail::divided_up(linear, speeds_.tp), all_));
+      return saturating_sum(time_, detail::linear_time(profile_, speeds_, all_));
     }
 
    private:
@@ -173,12 +168,10 @@ class layout_pipeline {
   void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
                  cost_units time) const
   {
-    std::uint32_t const layers = problem_.modules[module].layers;
     std::uint32_t const pp = layout_.modules[module].pp;
+    detail::stage_shares const shares(problem_.modules[module].layers, pp);
     for (std::uint32_t stage = 0; stage < pp; ++stage) {
-      std::uint32_t const of_stage = layers / pp + (stage < layers % pp ? 1 : 0);
-      auto const share = static_cast<time_units>(
-          detail::divided_up(static_cast<uint128>(time) * of_stage, layers));
+      time_units const share = shares.of(time, stage < shares.larger_stages());
       times[stage_of(module, replica, stage)] = {share / 3, share - share / 3};
     }
   }

@@ -3,27 +3,56 @@
 #define BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_search.hpp>
 #include <ballast/parallelism/detail/least_overrun.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
-#include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {
 
-/// The best layouts of a model, and how many the search has priced for it.
+/// What a search for layouts may do.
+struct layout_search_options {
+  std::size_t best = 1;  ///< layouts to find, each with its best number of microbatches
+  /// Whether each layout is tried only with the number of microbatches of the lowest price.
+  bool cheapest_counts_only = false;
+  /// What it may compute, in tasks that are simulated or bounded; some 10^9 take a few seconds.
+  std::uint64_t most_work = std::uint64_t{1} << 36;
+};
+
+/// The best layouts of a model, and what the search did for them.
+///
+/// Units       picoseconds.
 struct layout_ranking {
-  std::vector<model_layout> layouts;  ///< best first
-  std::uint64_t evaluated = 0;
+  std::vector<simulated_layout> layouts;  ///< best first
+  /// No layout that fits has a shorter simulated step, with any number of microbatches.
+  time_units lower_bound = 0;
+  /// No step of the best layout is shorter, however samples are dealt and microbatches ordered.
+  time_units any_dealing = 0;
+  bool is_proven = false;       ///< whether `layouts` are the best of all
+  bool is_out_of_work = false;  ///< whether most_work has ended the search
+  std::uint64_t listed = 0;     ///< layouts that were not ruled out by their work alone
+  std::uint64_t bounded = 0;    ///< layouts with a number of microbatches that were looked at
+  std::uint64_t simulated = 0;  ///< of these, those that no bound ruled out
+
+  /// How far the best layout can be from the best of all.
+  [[nodiscard]] double gap() const noexcept
+  {
+    return layouts.empty() ? 0 : gap_above(ratio{layouts.front().simulated}, ratio{lower_bound});
+  }
 };
 
 namespace detail {
@@ -65,45 +94,64 @@ namespace detail {
 
 }  // namespace detail
 
-/// Finds the layouts with the shortest steps: tp, pp and dp of every module and the number of
-/// microbatches, as `price_layout` prices them, that use all GPUs.
+/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module and the
+/// number of microbatches, of all that price_layout accepts.
 ///
-/// Ensures     (1) the `best` of all layouts, each with its best number of microbatches: no
-///                 feasible layout that is not returned has a shorter step than one that is
-///             (2) ordered by step, then by the numbers of the modules, then of microbatches
+/// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
+/// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
+///                 microbatches, by the steps of simulate_layout; where not, no layout has a step
+///                 below lower_bound
+///             (2) ordered by simulated step, then by price, then by the numbers of the modules,
+///                 then of microbatches
 ///             (3) the same on every machine
-/// Errors      those of check_layout_problem; out_of_range: best is 0; infeasible: no layout fits.
-///             Then `position` is the module that was measured at no degree that can be used, or
-///             that lacks memory in the layout that comes closest, and the sentence says how much.
-/// Complexity  branch and bound: milliseconds for two modules on a thousand GPUs and batches of
-///             thousands (docs/parallelism.md); all layouts at worst.
+/// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
+///             best is 0; infeasible: no layout fits. Then `position` is the module that was
+///             measured at no degree that can be used, or that lacks memory in the layout that
+///             comes closest, and the sentence says how much. Or most_work ended before a layout
+///             was simulated.
+/// Complexity  most_work at worst; docs/parallelism.md says what it takes for models of today.
 /// Source      the problem and its prices: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026, Algorithm 1
-///             and Equation 1.
+///             and Equation 1, which returns the layout with the lowest price.
 ///
 ///     auto const found = search_layouts({.modules = profiles, .sizes = sizes,
 ///                                        .global_batch = 2048, .gpus = 1024,
-///                                        .memory_bytes = std::uint64_t{80} << 30});
-[[nodiscard]] inline result<layout_ranking> search_layouts(layout_problem const& problem,
-                                                           std::size_t best = 1)
+///                                        .memory_bytes = std::uint64_t{80} << 30}, batches);
+[[nodiscard]] inline result<layout_ranking> search_layouts(
+    layout_problem const& problem, std::span<tokens const> batches,
+    layout_search_options const& options = {})
 {
   if (auto checked = check_layout_problem(problem); !checked) {
     return tl::unexpected(checked.error());
   }
-  if (best == 0) {
+  if (auto checked = detail::check_batches(problem, batches); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
   }
   detail::layout_prices prices(problem);
   detail::overrun const closest = detail::least_overrun(problem, prices.memory).find();
   if (closest.bytes != 0) { return detail::no_layout_fits(problem, closest); }
 
-  detail::layout_search search(problem, best, prices);
-  search.run();
+  detail::layout_search search(problem, batches, prices, options.best, options.most_work);
+  search.run(options.cheapest_counts_only);
   if (search.best().empty()) {
-    return fail(error_code::infeasible, 0,
-                "every layout that fits takes 2^63 picoseconds or more; check the profile's units");
+    return search.is_spent()
+               ? fail(error_code::infeasible, 0, "work of ", options.most_work,
+                      " ended before a layout was simulated; allow more")
+               : fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds ",
+                      "or more on some stage; check the profile's units");
   }
-  return layout_ranking{std::move(search.best()), search.evaluated()};
+  layout_ranking ranking{std::move(search.best())};
+  ranking.lower_bound = search.least_step();
+  ranking.any_dealing = search.bound_of(ranking.layouts.front().layout);
+  ranking.is_proven = search.is_proven();
+  ranking.is_out_of_work = search.is_spent();
+  ranking.listed = search.layouts();
+  ranking.bounded = search.bounded();
+  ranking.simulated = search.simulated();
+  return ranking;
 }
 
 }  // namespace ballast::inline v0

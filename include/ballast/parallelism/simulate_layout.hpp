@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/core/workspace.hpp>
+#include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -28,14 +29,67 @@
 
 namespace ballast::inline v0 {
 
+/// How the samples of a batch come to microbatches and replicas.
+enum class sample_dealing : std::uint8_t {
+  longest_first,  ///< as deal_samples deals them, and as `search_layouts` has it
+  as_drawn        ///< the batch is cut, in its order, into parts of as many samples
+};
+
+namespace detail {
+
+/// Refuses sizes that are no batches of a problem.
+[[nodiscard]] inline result<void> check_batches(layout_problem const& problem,
+                                                std::span<tokens const> batches)
+{
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
+  if (batches.empty() || batches.size() % of_batch != 0) {
+    return fail(error_code::out_of_range, 0, batches.size(),
+                " sizes are no whole number of batches of ", problem.global_batch, " samples of ",
+                problem.modules.size(), " modules");
+  }
+  for (std::size_t index = 0; index < batches.size(); ++index) {
+    if (batches[index] < 0 || batches[index] > longest_sample) {
+      return fail(error_code::out_of_range, index, "size ", batches[index],
+                  " of a batch is not from 0 to ", longest_sample);
+    }
+  }
+  return {};
+}
+
+/// What each group of a layout's replicas takes for its part of a batch.
+[[nodiscard]] inline std::vector<pipeline_times> times_of_groups(layout_problem const& problem,
+                                                                 model_layout const& layout,
+                                                                 std::span<tokens const> batch,
+                                                                 sample_dealing dealing)
+{
+  layout_pipeline const pipeline(problem, layout);
+  std::vector<pipeline_times> times;
+  if (dealing == sample_dealing::as_drawn) {
+    for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+      times.push_back(pipeline.times(batch, group));
+    }
+    return times;
+  }
+  dealt_samples const dealt = deal_samples(problem, layout, batch);
+  for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+    times.push_back(pipeline.times_of(batch, [&](std::size_t module, std::size_t replica,
+                                                 std::size_t microbatch) {
+      std::size_t const replicas = layout.modules[module].dp / pipeline.groups();
+      return dealt.modules[module][(microbatch * pipeline.groups() + group) * replicas + replica];
+    }));
+  }
+  return times;
+}
+
+}  // namespace detail
+
 /// Simulates the steps of a layout on batches of real samples, with 1F1B, and returns their mean
 /// time.
 ///
-/// Every batch is cut, in its order, into as many parts as there are microbatches and brokers,
-/// where the replicas of two modules that follow each other share a broker in groups: as many as
-/// the greatest common divisor of their dp. All last stages of a group are linked to all first
-/// stages of it in the next module, as the broker waits for what they send and hands it out.
-/// Samples are packed: they pass the weights together and attention one by one.
+/// The replicas of two modules that follow each other share a broker in groups: as many as the
+/// greatest common divisor of their dp. All last stages of a group are linked to all first stages
+/// of it in the next module, as the broker waits for what they send and hands it out. Samples are
+/// packed: they pass the weights together and attention one by one.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.
 /// Units       picoseconds. A third of a stage's time is its forward. Transfers take none.
@@ -49,25 +103,15 @@ namespace ballast::inline v0 {
 ///             Language Models", SIGCOMM 2025.
 [[nodiscard]] inline result<time_units> simulate_layout(layout_problem const& problem,
                                                         model_layout const& layout,
-                                                        std::span<tokens const> batches)
+                                                        std::span<tokens const> batches,
+                                                        sample_dealing dealing = {})
 {
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
-  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
-  if (batches.empty() || batches.size() % of_batch != 0) {
-    return fail(error_code::out_of_range, 0, batches.size(),
-                " sizes are no whole number of batches of ", problem.global_batch, " samples of ",
-                problem.modules.size(), " modules");
+  if (auto checked = detail::check_batches(problem, batches); !checked) {
+    return tl::unexpected(checked.error());
   }
-  for (std::size_t index = 0; index < batches.size(); ++index) {
-    if (batches[index] < 0 || batches[index] > longest_sample) {
-      return fail(error_code::out_of_range, index, "size ", batches[index],
-                  " of a batch is not from 0 to ", longest_sample);
-    }
-  }
-
-  layout_pipeline const pipeline(problem, layout);
-  auto const stages = pipeline.stages();
+  auto const stages = layout_pipeline(problem, layout).stages();
   if (!stages) { return tl::unexpected(stages.error()); }
   auto const compiled =
       compiled_schedule::make(*stages, one_forward_one_backward{}, layout.microbatches);
@@ -79,12 +123,12 @@ namespace ballast::inline v0 {
   }
   workspace memory;
   uint128 total = 0;
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   std::size_t const count = batches.size() / of_batch;
   for (std::size_t batch = 0; batch < count; ++batch) {
     time_units step = 0;
-    for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-      pipeline_times const times =
-          pipeline.times(batches.subspan(batch * of_batch, of_batch), group);
+    for (pipeline_times const& times : detail::times_of_groups(
+             problem, layout, batches.subspan(batch * of_batch, of_batch), dealing)) {
       if (auto checked = check_times(times, *compiled); !checked) {
         return tl::unexpected(checked.error());
       }
@@ -95,18 +139,18 @@ namespace ballast::inline v0 {
   return static_cast<time_units>(detail::divided_up(total, count));
 }
 
-/// Simulates layouts, as `search_layouts` returns them, and puts the one with the shortest steps
-/// first; of equals the one with the shorter predicted step, then the smaller numbers.
+/// Simulates layouts and puts the one with the shortest steps first; of equals the one with the
+/// shorter predicted step, then the smaller numbers.
 ///
 /// Errors      those of simulate_layout, for the first layout that has one.
 /// Complexity  that of simulate_layout, for each.
 [[nodiscard]] inline result<std::vector<simulated_layout>> rank_by_simulation(
     layout_problem const& problem, std::span<model_layout const> layouts,
-    std::span<tokens const> batches)
+    std::span<tokens const> batches, sample_dealing dealing = {})
 {
   std::vector<simulated_layout> ranked;
   for (model_layout const& layout : layouts) {
-    auto const simulated = simulate_layout(problem, layout, batches);
+    auto const simulated = simulate_layout(problem, layout, batches, dealing);
     if (!simulated) { return tl::unexpected(simulated.error()); }
     ranked.push_back({layout, *simulated});
   }

@@ -32,7 +32,9 @@ layout_page_data two_layouts(std::uint32_t replicas = 4)
   data.places = ballast::place_layout(data.layouts.front().layout.modules, 5 * replicas, 4).value();
   data.gpus_per_node = 4;
   data.memory_bytes = 80'000'000'000;
-  data.evaluated = 4711;
+  data.certificate = "No other is better";
+  data.lower_bound = second + second / 2;
+  data.simulated = 4711;
   data.search_seconds = 12e-3;
   data.settings = {{"Profile", "<p>.csv"}};
   return data;
@@ -45,9 +47,10 @@ TEST(LayoutPage, SaysWhatIsBest)
             "The best layout is <vision> tp 1 pp 1 dp 4, llm tp 2 pp 2 dp 4, with 6 microbatches "
             "for each replica of llm.");
   EXPECT_THAT(markup::texts(markup::having_class(elements, "value")),
-              ElementsAre("3\u00A0s", "2\u00A0s", "70\u00A0GB", "12\u00A0ms"));
+              ElementsAre("3\u00A0s", "1.5\u00A0s", "70\u00A0GB", "12\u00A0ms"));
   EXPECT_THAT(markup::texts(markup::having_class(elements, "hint")),
-              Contains(HasSubstr("4\u202F711 layouts priced")));
+              Contains(HasSubstr("4\u202F711 layouts simulated")));
+  EXPECT_THAT(layout_page(two_layouts()), HasSubstr("No other is better. Microbatches are"));
   auto const cells = markup::texts(markup::named(elements, "td"));
   EXPECT_THAT(cells, Contains("4 \u00B7 1 \u00B7 4"));
   EXPECT_THAT(cells, Contains("75\u00A0GB"));

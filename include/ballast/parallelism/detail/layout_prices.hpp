@@ -37,6 +37,7 @@ class layout_prices {
   [[nodiscard]] time_units step(std::vector<chosen_layout> const& chosen,
                                 std::uint32_t microbatches)
   {
+    times.limit_memory();
     std::uint64_t stages = 0;
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       module_layout const& layout = chosen[module].layout;

@@ -4,199 +4,264 @@
 
 #include <ballast/core/detail/insert_ordered.hpp>
 #include <ballast/core/detail/precedes.hpp>
-#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/uint128.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
-#include <ballast/parallelism/detail/fits_nodes.hpp>
-#include <ballast/parallelism/detail/gpu_time_bounds.hpp>
-#include <ballast/parallelism/detail/joined_unit.hpp>
+#include <ballast/parallelism/detail/layout_enumeration.hpp>
+#include <ballast/parallelism/detail/layout_list.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
-#include <ballast/parallelism/detail/stage_choices.hpp>
+#include <ballast/parallelism/detail/step_bounds.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
+#include <ballast/parallelism/simulated_layout.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <utility>
+#include <span>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
-/// Finds the best layouts of a problem by branch and bound.
+/// The order of simulated layouts: the shorter step first, then the lower price, then the smaller
+/// numbers.
+[[nodiscard]] inline bool simulates_before(simulated_layout const& a, simulated_layout const& b)
+{
+  return precedes(a.simulated, b.simulated, a.layout.step, b.layout.step, a.layout.modules,
+                  b.layout.modules, a.layout.microbatches, b.layout.microbatches);
+}
+
+/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches.
 ///
-/// Numbers of microbatches are tried from the lowest bound on. For each, modules are placed from
-/// the last to the first, since what a stage holds depends on the stages after it; the first module
-/// takes the GPUs that are left. A module gets no fewer GPUs than its least GPU time needs within
-/// the limit, and no more than leave the others theirs. The limit is the time of the worst layout
-/// that is kept; while there are fewer than asked for it begins a little above the lowest bound and
-/// doubles its distance from it.
+/// Layouts come in the order of the bound of layout_enumeration, first each with its cheapest
+/// number of microbatches, so that there is a step to beat, then with all others. Each pair passes
+/// the bounds of step_bounds, each only where the one before is below the worst step that is kept,
+/// and is then simulated.
 ///
-/// Ensures     (1) the best layouts of all, each with its best number of microbatches, ordered by
-///                 step, then modules, then microbatches: what trying all would find
+/// Ensures     (1) where is_proven(), what simulating all pairs that fit would find
+///             (2) else no step is below least_step()
 class layout_search {
  public:
-  /// Expects     prices are those of the problem, and outlive the search.
-  layout_search(layout_problem const& problem, std::size_t wanted, layout_prices& prices)
-      : problem_(problem),
-        wanted_(wanted),
+  layout_search(layout_problem const& problem, std::span<tokens const> batches,
+                layout_prices& prices, std::size_t wanted, std::uint64_t most_work)
+      : profiles_(problem.modules),
+        memory_bytes_(problem.memory_bytes),
+        times_(problem, batches),
+        bounds_(problem, times_),
+        all_(problem, times_, prices.memory),
         prices_(prices),
-        choices_(problem, prices.memory),
-        bounds_(problem, choices_, prices.times),
-        chosen_(problem.modules.size())
+        modules_(problem.modules.size()),
+        wanted_(wanted),
+        budget_(most_work),
+        layouts_(problem.modules.size())
   {}
 
   /// Expects     some layout fits.
-  void run()
+  void run(bool cheapest_counts_only)
   {
-    std::vector<std::uint32_t> all(problem_.global_batch);
-    std::iota(all.begin(), all.end(), 1U);
-    // A few numbers of microbatches find a layout that is nearly best, and with it a low limit.
-    search_with_rising_limit(bounds_.few_counts(problem_.global_batch));
-    search_with_rising_limit(all);
+    bool const is_whole = list_layouts();
+    if (layouts_.size() > 0) { least_step_ = std::min(layouts_[0].bound, best_step()); }
+    if (!is_whole || cheapest_counts_only) { return; }
+    for (std::size_t at = 0; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
+      least_step_ = std::min(layouts_[at].bound, best_step());
+      layouts_.read(at, chosen_);
+      layout_list::entry const layout = layouts_[at];
+      for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
+        if (count != layout.cheapest && fits(layout, count) && !attempt(count)) { return; }
+      }
+    }
+    is_proven_ = true;
+    least_step_ = best_step();
   }
 
-  [[nodiscard]] std::vector<model_layout>& best() noexcept { return best_; }
+  /// Best first.
+  [[nodiscard]] std::vector<simulated_layout>& best() noexcept { return best_; }
 
-  /// How many layouts were priced.
-  [[nodiscard]] std::uint64_t evaluated() const noexcept { return evaluated_; }
+  [[nodiscard]] std::uint64_t layouts() const noexcept { return layouts_.size(); }
+  [[nodiscard]] std::uint64_t bounded() const noexcept { return bounded_; }
+  [[nodiscard]] std::uint64_t simulated() const noexcept { return simulated_; }
+  [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
+  [[nodiscard]] time_units least_step() const noexcept { return least_step_; }
+  /// The bound of layout_enumeration.
+  [[nodiscard]] time_units bound_of(model_layout const& layout)
+  {
+    for (std::size_t module = 0; module < modules_; ++module) {
+      module_profile const& profile = profiles_[module];
+      auto const at = find_degree(profile, layout.modules[module].tp) - profile.degrees.data();
+      chosen_[module] = {static_cast<std::size_t>(at), layout.modules[module]};
+    }
+    return all_.bound_of(chosen_);
+  }
+
+  [[nodiscard]] bool is_spent() const noexcept { return budget_.spent(); }
 
  private:
   [[nodiscard]] time_units limit() const noexcept
   {
-    return best_.size() < wanted_ ? first_limit_ : std::min(first_limit_, best_.back().step);
+    return best_.size() < wanted_ ? no_cost - 1 : best_.back().simulated;
   }
 
-  void search_with_rising_limit(std::vector<std::uint32_t> const& counts)
+  [[nodiscard]] time_units best_step() const noexcept
   {
-    struct start {
-      time_units bound;
-      std::uint32_t microbatches;
-    };
-    std::vector<start> starts;
-    starts.reserve(counts.size());
-    for (std::uint32_t const count : counts) {
-      starts.push_back({bounds_.least_step(count), count});
-    }
-    std::sort(starts.begin(), starts.end(), [](start const& a, start const& b) {
-      return precedes(a.bound, b.bound, a.microbatches, b.microbatches);
-    });
-    bool is_last = best_.size() == wanted_;
-    time_units const least = starts.front().bound;
-    for (time_units beyond = least / 8 + 1;; beyond = 2 * beyond) {
+    return best_.empty() ? no_cost : best_.front().simulated;
+  }
+
+  /// Lists all layouts with a bound up to the best step, in the order of their bounds, and tries
+  /// each with its cheapest number of microbatches. Returns whether these are all.
+  [[nodiscard]] bool list_layouts()
+  {
+    time_units const least = all_.least_step();
+    least_step_ = least;
+    time_units before = -1;  // all up to it are listed
+    time_units beyond = least / 8 + 1;
+    while (before < limit()) {
       // Far above the bound there are not as many layouts as wanted: then take all.
-      is_last = is_last || beyond / 1024 >= least || beyond >= (no_cost - 1 - least) / 2;
-      first_limit_ = is_last ? no_cost - 1 : least + beyond;
-      for (auto const& [bound, microbatches] : starts) {
-        if (bound > limit()) { break; }
-        microbatches_ = microbatches;
-        index_ = bounds_.index_of(microbatches_);
-        place(problem_.modules.size(), problem_.gpus, 0);
+      bool const is_last = beyond / 1024 >= least || beyond >= (no_cost - 1 - least) / 2;
+      time_units const next = is_last ? no_cost - 1 : least + beyond;
+      beyond = is_last ? beyond : 2 * beyond;
+      time_units upto = std::min(std::max(next, before + 1), limit());
+      while (!layouts_.append(all_, before, upto, budget_)) {
+        // Too many at once: fewer first, if there is room for them and the budget is not spent.
+        if (budget_.spent() || layouts_.is_half_full() || upto - before <= 1) { return false; }
+        upto = before + (upto - before) / 2;
       }
-      if (best_.size() == wanted_ || is_last) { return; }
+      for (std::size_t at = tried_; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
+        layouts_.read(at, chosen_);
+        layouts_[at].cheapest = cheapest_of(layouts_[at]);
+        if (layouts_[at].cheapest != 0 && !attempt(layouts_[at].cheapest)) { return false; }
+      }
+      tried_ = layouts_.size();
+      before = upto;
+      if (layouts_.size() == 0) { least_step_ = std::max(least_step_, before); }
     }
+    return true;
   }
 
-  /// Places the modules before `end` on the GPUs that are left, when those from `end` on have so
-  /// many stages together.
-  void place(std::size_t end, std::uint64_t left, std::uint64_t stages_after)
+  /// Whether the chosen layout fits. With fewer microbatches than are on their way stages keep no
+  /// more than there are.
+  [[nodiscard]] bool fits(layout_list::entry const& layout, std::uint32_t count)
   {
-    if (end == 0) {
-      if (left == 0) { keep(); }
-      return;
-    }
-    std::size_t const module = end - 1;
-    bool const is_first = module == 0;
-    bool const is_last = end == problem_.modules.size();
-    std::uint32_t const layers = problem_.modules[module].layers;
-    for (stage_choice const& choice : choices_.of(module)) {
-      auto const place_with = [&](std::uint32_t pp, std::uint64_t least_dp, std::uint64_t most_dp,
-                                  time_units longest) {
-        if (is_last) {
-          most_dp = std::min<std::uint64_t>(most_dp, problem_.global_batch / microbatches_);
-        }
-        if (least_dp > most_dp) { return; }
-        joined_unit const unit{.stages = pp, .microbatches = microbatches_};
-        std::uint64_t const held = unit.kept(stages_after);
-        tokens const largest = choices_.largest_size(module, choice, pp, held);
-        for (std::uint64_t dp = least_dp; dp <= most_dp; ++dp) {
-          std::uint64_t const parts = microbatches_ * dp;
-          if (prices_.memory.microbatch_size(module, parts) > largest) { continue; }
-          if (prices_.times.of(module, choice.degree, parts).mean / pp > longest) { continue; }
-          chosen_[module] = {choice.degree, {choice.tp, pp, static_cast<std::uint32_t>(dp)}};
-          place(module, left - chosen_[module].layout.gpus(), unit.depth(stages_after));
-        }
-      };
-      if (is_first) {
-        if (left % choice.tp != 0) { continue; }
-        std::uint64_t const chains = left / choice.tp;
-        for (std::uint32_t const pp : choices_.divisors(chains)) {
-          if (pp < choice.fewest_stages || pp > layers) { continue; }
-          place_with(pp, chains / pp, chains / pp, longest_stage(stages_after + pp));
-        }
-        continue;
-      }
-      for (std::uint32_t pp = choice.fewest_stages; pp <= layers; ++pp) {
-        std::uint64_t const parts = choice.least_parts[pp];
-        std::uint64_t const stages = stages_after + pp + choices_.fewest_stages_before(module);
-        if (parts == stage_choice::never ||
-            !bounds_.may_have(module, choice, pp, microbatches_, index_, stages, left, limit())) {
-          continue;
-        }
-        time_units const longest = longest_stage(stages);
-        std::uint64_t const others =
-            bounds_.least_gpus_before(module, microbatches_, index_, longest);
-        if (others >= left) { break; }
-        std::uint64_t const group = std::uint64_t{choice.tp} * pp;
-        std::uint64_t const least =
-            std::max(bounds_.least_gpus(module, choice, pp, microbatches_, index_, longest),
-                     group * static_cast<std::uint64_t>(divided_up(parts, microbatches_)));
-        place_with(pp, (least + group - 1) / group, (left - others) / group, longest);
-      }
-    }
+    if (count >= layout.steady) { return true; }
+    std::uint64_t stages = 0;
+    for (chosen_layout const& each : chosen_) { stages += each.layout.pp; }
+    return count < stages && prices_.bytes(chosen_, count) <= memory_bytes_;
   }
 
-  /// The longest that a stage may take on average for the step to keep to the limit.
-  [[nodiscard]] time_units longest_stage(std::uint64_t stages) const noexcept
+  [[nodiscard]] std::uint32_t cheapest_of(layout_list::entry const& layout)
   {
-    return limit() / static_cast<time_units>(microbatches_ + stages - 1);
+    time_units least = no_cost;
+    std::uint32_t cheapest = 0;
+    for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
+      if (!fits(layout, count)) { continue; }
+      time_units const step = prices_.step(chosen_, count);
+      if (step < least) {
+        least = step;
+        cheapest = count;
+      }
+    }
+    budget_.spend((std::uint64_t{layout.most} - layout.least + 1) * modules_ *
+                  prices_.times.samples());
+    return cheapest;
   }
 
-  /// Takes the layout that is chosen if it is among the best.
+  /// Whether a pair whose steps take so long, or longer, is not among the best.
+  [[nodiscard]] bool is_beaten(std::vector<time_units> const& steps, std::uint32_t count)
+  {
+    uint128 total = 0;
+    for (time_units const each : steps) { total += static_cast<uint128>(each); }
+    candidate_.simulated = static_cast<time_units>(divided_up(total, steps.size()));
+    if (candidate_.simulated != limit()) { return candidate_.simulated > limit(); }
+    describe(count);
+    return !simulates_before(candidate_, best_.back());
+  }
+
+  void describe(std::uint32_t count)
+  {
+    candidate_.layout.modules.clear();
+    for (chosen_layout const& each : chosen_) { candidate_.layout.modules.push_back(each.layout); }
+    candidate_.layout.microbatches = count;
+    candidate_.layout.step = prices_.step(chosen_, count);
+  }
+
+  /// Simulates the chosen layout with so many microbatches where no bound keeps it from being the
+  /// best. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt(std::uint32_t count)
+  {
+    if (budget_.spent()) { return false; }
+    std::uint64_t const work = times_.work();
+    bool const is_sound = bounds_.take(chosen_, count);
+    ++bounded_;
+    budget_.spend(times_.work() - work + times_.batches() * modules_);
+    if (!is_sound) { return true; }
+    std::size_t const batches = times_.batches();
+    steps_.resize(batches);
+    longest_.resize(batches);
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      auto const [time, module] = bounds_.fullest_replicas(batch);
+      steps_[batch] = time;
+      longest_[batch] = module;
+    }
+    if (is_beaten(steps_, count)) { return true; }
+    for (std::size_t turn = 0; turn < modules_; ++turn) {
+      for (std::size_t batch = 0; batch < batches; ++batch) {
+        raise(batch, bounds_.chain(batch, (longest_[batch] + turn) % modules_));
+        budget_.spend(bounds_.tasks(false));
+        if (is_beaten(steps_, count)) { return true; }
+      }
+    }
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+      for (std::uint32_t group = 0; group < bounds_.groups(); ++group) {
+        raise(batch, bounds_.simulated(batch, group));
+        budget_.spend(bounds_.tasks(true));
+        if (is_beaten(steps_, count)) { return true; }
+      }
+    }
+    describe(count);
+    keep();
+    return true;
+  }
+
   void keep()
   {
-    ++evaluated_;
-    model_layout layout{{}, microbatches_, prices_.step(chosen_, microbatches_), 0};
-    if (layout.step > limit()) { return; }
-    for (chosen_layout const& each : chosen_) { layout.modules.push_back(each.layout); }
-    if (!fits_nodes(span_of(layout.modules), problem_.gpus, problem_.gpus_per_node)) { return; }
-    auto const same = std::find_if(best_.begin(), best_.end(), [&](model_layout const& each) {
-      return each.modules == layout.modules;
+    ++simulated_;
+    if (candidate_.layout.step == no_cost) { return; }
+    auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
+      return each.layout.modules == candidate_.layout.modules;
     });
     if (same != best_.end()) {
-      if (!precedes(layout.step, same->step, layout.microbatches, same->microbatches)) { return; }
+      if (!simulates_before(candidate_, *same)) { return; }
       best_.erase(same);
     }
-    layout.memory_bytes = prices_.bytes(chosen_, microbatches_);
-    auto const before = [](model_layout const& a, model_layout const& b) {
-      return precedes(a.step, b.step, a.modules, b.modules, a.microbatches, b.microbatches);
-    };
-    insert_ordered(best_, std::move(layout), before);
+    candidate_.layout.memory_bytes = prices_.bytes(chosen_, candidate_.layout.microbatches);
+    insert_ordered(best_, candidate_, simulates_before);
     if (best_.size() > wanted_) { best_.pop_back(); }
   }
 
-  layout_problem problem_;
-  std::size_t wanted_;
+  void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
+
+  std::span<module_profile const> profiles_;
+  std::uint64_t memory_bytes_;
+  dealt_times times_;
+  step_bounds bounds_;
+  layout_enumeration all_;
   layout_prices& prices_;
-  stage_choices choices_;
-  gpu_time_bounds bounds_;
+  std::size_t modules_;
+  std::size_t wanted_;
+  work_budget budget_;
+  layout_list layouts_;
+  std::size_t tried_ = 0;  // of layouts_, with their cheapest numbers of microbatches
   std::vector<chosen_layout> chosen_;
-  std::vector<model_layout> best_;
-  std::uint64_t evaluated_ = 0;
-  std::uint32_t microbatches_ = 1;
-  std::size_t index_ = 0;  // of the bounds for so many microbatches
-  time_units first_limit_ = 0;
+  std::vector<time_units> steps_;     // of each batch, at least
+  std::vector<std::size_t> longest_;  // of each batch, the module of the fullest replica
+  simulated_layout candidate_;
+  std::vector<simulated_layout> best_;
+  time_units least_step_ = 0;
+  bool is_proven_ = false;
+  std::uint64_t bounded_ = 0;
+  std::uint64_t simulated_ = 0;
 };
 
 }  // namespace ballast::inline v0::detail

@@ -36,9 +36,7 @@ struct stage_choice {
 class stage_choices {
  public:
   stage_choices(layout_problem const& problem, stage_memory& memory)
-      : memory_(memory),
-        choices_(problem.modules.size()),
-        stages_before_(problem.modules.size() + 1)
+      : memory_(memory), choices_(problem.modules.size())
   {
     std::uint32_t most_layers = 1;
     for (std::size_t module = problem.modules.size(); module-- > 0;) {
@@ -57,30 +55,12 @@ class stage_choices {
         if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
       }
     }
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      stages_before_[module + 1] = stages_before_[module] + fewest_stages(module);
-    }
     list_divisors(problem.gpus, most_layers);
   }
 
   [[nodiscard]] std::vector<stage_choice> const& of(std::size_t module) const noexcept
   {
     return choices_[module];
-  }
-
-  [[nodiscard]] std::uint32_t fewest_stages_before(std::size_t module) const noexcept
-  {
-    return stages_before_[module];
-  }
-
-  /// The fewest GPUs that a module can have.
-  [[nodiscard]] std::uint64_t fewest_gpus(std::size_t module) const noexcept
-  {
-    std::uint64_t fewest = ~std::uint64_t{0};
-    for (stage_choice const& each : choices_[module]) {
-      fewest = std::min(fewest, std::uint64_t{each.tp} * each.fewest_stages);
-    }
-    return fewest;
   }
 
   /// See stage_memory.
@@ -98,15 +78,6 @@ class stage_choices {
   }
 
  private:
-  [[nodiscard]] std::uint32_t fewest_stages(std::size_t module) const noexcept
-  {
-    std::uint32_t fewest = ~std::uint32_t{0};
-    for (stage_choice const& each : choices_[module]) {
-      fewest = std::min(fewest, each.fewest_stages);
-    }
-    return choices_[module].empty() ? 0 : fewest;
-  }
-
   void list_divisors(std::uint32_t gpus, std::uint32_t most)
   {
     most = std::min(most, gpus);
@@ -130,8 +101,7 @@ class stage_choices {
 
   stage_memory& memory_;
   std::vector<std::vector<stage_choice>> choices_;  // of each module
-  std::vector<std::uint32_t> stages_before_;
-  std::vector<std::size_t> first_divisor_;  // of each number of GPUs
+  std::vector<std::size_t> first_divisor_;          // of each number of GPUs
   std::vector<std::uint32_t> divisors_;
 };
 

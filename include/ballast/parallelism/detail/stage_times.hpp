@@ -34,6 +34,29 @@ struct batch_work {
   }
 };
 
+/// What one of tp GPUs takes for the attention of one sample, which samples have for themselves.
+[[nodiscard]] inline cost_units attention_time(module_profile const& module,
+                                               profiled_degree const& speeds, tokens size)
+{
+  batch_work const alone(module.flops, size, 1, speeds.tp);
+  return speeds.attention.picoseconds(alone.attention, size);
+}
+
+/// The FLOP of one of tp GPUs for products with weights, of samples of so many tokens or items.
+[[nodiscard]] inline uint128 linear_work(module_profile const& module,
+                                         profiled_degree const& speeds, tokens all)
+{
+  return divided_up(static_cast<uint128>(module.flops.linear) * static_cast<std::uint64_t>(all),
+                    speeds.tp);  // below 2^64 2^55
+}
+
+/// What they take for samples that are packed together.
+[[nodiscard]] inline cost_units linear_time(module_profile const& module,
+                                            profiled_degree const& speeds, tokens all)
+{
+  return speeds.linear.picoseconds(linear_work(module, speeds, all), all);
+}
+
 /// How long one GPU of a group computes a microbatch, if the module is a single stage: for each
 /// sample of which the microbatch has copies.
 ///
@@ -93,24 +116,19 @@ class stage_times {
     return {{at.first, samples_}, at.mean};
   }
 
-  /// No division of the batch into `parts` microbatches or more takes less GPU time in total, over
-  /// all GPUs and the mean sample, but for two picoseconds per GPU and microbatch.
-  [[nodiscard]] cost_units least_gpu_time(std::size_t module, std::size_t degree,
-                                          std::uint64_t parts) const
+  /// Forgets all times where they are many. Rows that were returned are then no longer.
+  void limit_memory()
   {
-    profiled_degree const& speeds = modules_[module].degrees[degree];
-    uint128 total = 0;
-    for (tokens const size : sizes_[module]) {
-      batch_work const work(modules_[module].flops, size, batch_, 1);
-      total += static_cast<uint128>(
-          saturating_sum(speeds.linear.least_picoseconds(work.linear, microbatch_size(size, parts)),
-                         speeds.attention.picoseconds(work.attention, size)));
-    }
-    return static_cast<cost_units>(total / samples_);
+    if (blocks_.size() * rows_of_block * samples_ < most_times) { return; }
+    for (auto& known : rows_) { known.clear(); }
+    blocks_.clear();
+    free_rows_ = 0;
   }
 
  private:
   static constexpr std::uint64_t most_known = 1 << 16;  // rows are few beyond, so not kept
+  static constexpr std::size_t rows_of_block = 256;
+  static constexpr std::size_t most_times = std::size_t{1} << 23;  // 64 MB
 
   struct stored {
     cost_units const* first = nullptr;
@@ -120,7 +138,6 @@ class stage_times {
   /// Rows stay where they are, since callers hold those of several modules.
   std::span<cost_units> new_row()
   {
-    constexpr std::size_t rows_of_block = 256;
     if (free_rows_ == 0) {
       blocks_.emplace_back(rows_of_block * samples_);
       free_rows_ = rows_of_block;

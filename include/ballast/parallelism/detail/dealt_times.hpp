@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_PARALLELISM_DETAIL_DEALT_TIMES_HPP
+#define BALLAST_PARALLELISM_DETAIL_DEALT_TIMES_HPP
+
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/cost/module_profile.hpp>
+#include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/sample_dealer.hpp>
+#include <ballast/parallelism/detail/stage_times.hpp>
+#include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// How a batch is cut for one module: what its times depend on beside its tp.
+struct batch_cut {
+  std::uint32_t microbatches = 1;
+  std::uint32_t groups = 1;
+  std::uint32_t replicas = 1;  ///< of a group
+
+  [[nodiscard]] std::size_t cells() const noexcept
+  {
+    return std::size_t{microbatches} * groups * replicas;
+  }
+
+  friend bool operator==(batch_cut const&, batch_cut const&) = default;
+};
+
+/// How long the replicas of a module take for all layers, forward and backward.
+struct dealt_module {
+  /// The replica that computes longest in a batch, and how long.
+  struct fullest {
+    time_units sum = 0;
+    std::uint32_t group = 0;
+    std::uint32_t replica = 0;
+  };
+
+  std::vector<time_units> whole{};  ///< [batch][microbatch][group][replica]
+  std::vector<time_units> sums{};   ///< [batch][group][replica], over all microbatches
+  std::vector<fullest> most{};      ///< of each batch
+  bool is_too_long = false;         ///< some time cannot be simulated
+};
+
+/// The times of dealt batches, computed when they are asked for.
+///
+/// Complexity  O(batches (samples log replicas + cells)) for what is new, else O(1).
+class dealt_times {
+ public:
+  /// Expects     batches[n x global_batch x modules], which outlive it; the problem's sizes are not
+  ///             used.
+  dealt_times(layout_problem const& problem, std::span<tokens const> batches)
+      : modules_(problem.modules), batches_(batches), batch_(problem.global_batch)
+  {
+    std::size_t const of_batch = batch_ * modules_.size();
+    for (std::size_t batch = 0; batch < batches.size() / of_batch; ++batch) {
+      dealers_.emplace_back(problem, batches.subspan(batch * of_batch, of_batch));
+    }
+    for (module_profile const& module : modules_) {
+      first_degree_.push_back(alone_.size());
+      alone_.resize(alone_.size() + module.degrees.size());
+    }
+    packed_.resize(alone_.size());
+  }
+
+  [[nodiscard]] std::size_t batches() const noexcept { return dealers_.size(); }
+
+  /// Forgets all times where they are many. What of() returned is then no longer.
+  void limit_memory()
+  {
+    if (cells_ < most_cells) { return; }
+    known_.clear();
+    turns_.clear();
+    cells_ = 0;
+  }
+
+  [[nodiscard]] dealt_module const& of(std::size_t module, std::size_t degree, batch_cut cut)
+  {
+    auto const [at, is_new] =
+        known_.try_emplace(key{static_cast<std::uint32_t>(first_degree_[module] + degree), cut});
+    if (is_new) { compute(at->second, module, degree, cut); }
+    return at->second;
+  }
+
+  /// What was computed so far, in cells of tables and samples.
+  [[nodiscard]] std::uint64_t work() const noexcept { return work_; }
+
+  /// Of each batch, the least that all replicas of a module together take for all layers, however
+  /// its samples are dealt: attention of each sample, and products at the highest throughput of
+  /// all sizes.
+  [[nodiscard]] std::vector<time_units> least_work(std::size_t module, std::size_t degree)
+  {
+    profiled_degree const& speeds = modules_[module].degrees[degree];
+    auto const& alone = alone_times(module, degree);
+    std::vector<time_units> least(batches());
+    for (std::size_t batch = 0; batch < batches(); ++batch) {
+      tokens all = 0;
+      time_units time = 0;
+      for (std::size_t sample = batch * batch_; sample < (batch + 1) * batch_; ++sample) {
+        all += size_of(sample, module);
+        time = saturating_sum(time, alone[sample]);
+      }
+      time = saturating_sum(
+          time, speeds.linear.least_picoseconds(linear_work(modules_[module], speeds, all), all));
+      // The time of each microbatch is rounded, to nearest.
+      least[batch] = time == no_cost ? no_cost : std::max<time_units>(time - batch_, 0);
+    }
+    return least;
+  }
+
+ private:
+  static constexpr std::size_t most_cells = std::size_t{1} << 24;  // 128 MB
+  static constexpr tokens most_packed = 1 << 16;                   // sizes whose times are kept
+  static constexpr time_units unknown = -1;
+  static constexpr time_units most_together = time_units{1} << 60;  // of a module in a batch
+
+  struct key {
+    std::uint32_t degree;  // of all modules
+    batch_cut cut;
+
+    friend bool operator==(key const&, key const&) = default;
+  };
+  struct hash {
+    std::size_t operator()(key const& each) const noexcept
+    {
+      constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
+      std::uint64_t mixed = each.degree;
+      for (std::uint64_t const part : {each.cut.microbatches, each.cut.groups, each.cut.replicas}) {
+        mixed = (mixed ^ (mixed >> 29) ^ part) * odd;
+      }
+      return mixed ^ (mixed >> 32);
+    }
+  };
+
+  [[nodiscard]] tokens size_of(std::size_t sample, std::size_t module) const
+  {
+    return batches_[sample * modules_.size() + module];
+  }
+
+  /// Attention of all samples of all batches.
+  [[nodiscard]] std::vector<time_units> const& alone_times(std::size_t module, std::size_t degree)
+  {
+    auto& times = alone_[first_degree_[module] + degree];
+    if (!times.empty()) { return times; }
+    times.resize(batches() * batch_);
+    for (std::size_t sample = 0; sample < times.size(); ++sample) {
+      times[sample] = attention_time(modules_[module], modules_[module].degrees[degree],
+                                     size_of(sample, module));
+    }
+    return times;
+  }
+
+  [[nodiscard]] time_units packed_time(std::size_t module, std::size_t degree, tokens all)
+  {
+    module_profile const& profile = modules_[module];
+    if (all >= most_packed) { return linear_time(profile, profile.degrees[degree], all); }
+    auto& times = packed_[first_degree_[module] + degree];
+    if (times.empty()) { times.assign(most_packed, unknown); }
+    time_units& time = times[static_cast<std::size_t>(all)];
+    if (time == unknown) { time = linear_time(profile, profile.degrees[degree], all); }
+    return time;
+  }
+
+  /// Of each batch, the turn of each sample.
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> const& turns_of(batch_cut cut)
+  {
+    cut.replicas = 1;
+    auto const [at, is_new] = turns_.try_emplace(key{0, cut});
+    if (is_new) {
+      for (sample_dealer const& dealer : dealers_) {
+        at->second.push_back(dealer.deal(cut.microbatches, cut.groups));
+      }
+      cells_ += batches() * batch_;
+      work_ += dealing * batches() * batch_;
+    }
+    return at->second;
+  }
+
+  void compute(dealt_module& made, std::size_t module, std::size_t degree, batch_cut cut)
+  {
+    auto const& turns = turns_of(cut);
+    auto const& alone = alone_times(module, degree);
+    std::size_t const cells = cut.cells();
+    made.whole.assign(batches() * cells, 0);
+    made.most.resize(batches());
+    sizes_.assign(cells, 0);
+    cells_ += 2 * made.whole.size();
+    work_ += made.whole.size() + dealing * batches() * batch_;
+    std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
+    made.sums.assign(batches() * of_microbatch, 0);
+    for (std::size_t batch = 0; batch < batches(); ++batch) {
+      time_units* const whole = made.whole.data() + batch * cells;
+      std::fill(sizes_.begin(), sizes_.end(), 0);
+      dealers_[batch].share(module, span_of(turns[batch]), cut.microbatches, cut.groups,
+                            cut.replicas,
+                            [&](std::size_t turn, std::size_t replica, std::size_t sample) {
+                              std::size_t const cell = turn * cut.replicas + replica;
+                              std::size_t const own = batch * batch_ + sample;
+                              sizes_[cell] += size_of(own, module);
+                              whole[cell] = saturating_sum(whole[cell], alone[own]);
+                            });
+      time_units* const sums = made.sums.data() + batch * of_microbatch;
+      time_units all = 0;
+      for (std::size_t first = 0; first < cells; first += of_microbatch) {
+        for (std::size_t each = 0; each < of_microbatch; ++each) {
+          time_units& time = whole[first + each];
+          if (sizes_[first + each] > 0) {
+            time = saturating_sum(time, packed_time(module, degree, sizes_[first + each]));
+          }
+          if (time > stage_graph::longest_time) {
+            made.is_too_long = true;
+            time = 0;
+          }
+          all = saturating_sum(all, time);
+          sums[each] = saturating_sum(sums[each], time);
+        }
+      }
+      made.is_too_long = made.is_too_long || all > most_together;
+      auto const* const most = std::max_element(sums, sums + of_microbatch);
+      auto const at = static_cast<std::uint32_t>(most - sums);
+      made.most[batch] = {*most, at / cut.replicas, at % cut.replicas};
+    }
+  }
+
+  static constexpr std::uint64_t dealing = 8;  // as much work as so many cells
+
+  std::span<module_profile const> modules_;
+  std::span<tokens const> batches_;
+  std::uint32_t batch_;
+  std::vector<sample_dealer> dealers_;
+  std::vector<std::size_t> first_degree_;
+  std::vector<std::vector<time_units>> alone_;   // of each degree, samples
+  std::vector<std::vector<time_units>> packed_;  // of each degree, sizes
+  std::unordered_map<key, dealt_module, hash> known_;
+  std::unordered_map<key, std::vector<std::vector<std::uint32_t>>, hash> turns_;
+  std::vector<tokens> sizes_;
+  std::size_t cells_ = 0;
+  std::uint64_t work_ = 0;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_PARALLELISM_DETAIL_DEALT_TIMES_HPP
