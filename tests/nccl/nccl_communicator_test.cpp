@@ -262,6 +262,28 @@ TEST(NcclCommunicator, EndsAtTheDeadlineWhereSizesDifferUnverified)
   });
 }
 
+TEST(NcclCommunicator, IsNotGivenUpByAWaitWhileTheStreamIsCaptured)
+{
+  for (bool const verify : {false, true}) {
+    nccl_ranks ranks(3);
+    ranks.run({.deadline = time_bound, .verify = verify}, [&](communicator& comm) {
+      pinned_bytes one(1), three(3);
+      if (!verify) { EXPECT_TRUE(comm.all_gather(one, three)); }
+      ballast_test::capture(comm.stream(), true);
+      auto const expect_refused = [](auto const& done) {
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::wrong_order) << done.error().message;
+      };
+      expect_refused(comm.barrier());
+      expect_refused(comm.split(0));
+      expect_refused(verify ? comm.all_gather(one, three) : comm.wait());
+      ballast_test::capture(comm.stream(), false);
+      EXPECT_TRUE(comm.barrier());
+      EXPECT_NE(comm.native(), nullptr);
+    });
+  }
+}
+
 TEST(NcclCommunicator, EndsABarrierAtTheDeadline)
 {
   for (bool const verify : {false, true}) {

@@ -71,6 +71,20 @@ TEST_F(NcclStream, WaitsForAMemberOnlyWhereItHasSomethingPending)
   EXPECT_FALSE(stream.drain(first, "wait"));
 }
 
+// To ask the stream would end the capture, and to give up the communicator would be for nothing.
+TEST_F(NcclStream, RefusesToWaitWhileTheStreamIsCaptured)
+{
+  broadcast(first);
+  ballast_test::capture(patient.native(), true);
+  auto const done = patient.drain(first, "wait");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ballast::error_code::wrong_order) << done.error().message;
+  EXPECT_TRUE(first.pending);
+  EXPECT_NE(*first.comm, nullptr);
+  ballast_test::capture(patient.native(), false);
+  EXPECT_TRUE(patient.drain(first, "wait"));
+}
+
 TEST_F(NcclStream, SeesAnEmptyStreamForAll)
 {
   broadcast(first);

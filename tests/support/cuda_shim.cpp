@@ -164,6 +164,7 @@ struct CUstream_st {
   cudaError_t query()
   {
     std::lock_guard const lock(mutex_);
+    if (captured) { return cudaErrorStreamCaptureUnsupported; }
     if (failure_ != cudaSuccess) { return failure_; }
     return waiting_.empty() && !busy_ ? cudaSuccess : cudaErrorNotReady;
   }
@@ -173,6 +174,8 @@ struct CUstream_st {
     std::lock_guard const lock(mutex_);
     failure_ = code;
   }
+
+  std::atomic<bool> captured = false;
 
   int const device;
 
@@ -315,6 +318,13 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device)
     return code;
   }
   *device = stream->device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status)
+{
+  *status = stream != nullptr && stream->captured ? cudaStreamCaptureStatusActive
+                                                  : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
@@ -529,6 +539,11 @@ void ballast_test::fail_cuda_call(char const* function, std::size_t calls_before
 void ballast_test::fail_stream(cudaStream_t stream, cudaError_t code)
 {
   stream->fail(code);
+}
+
+void ballast_test::capture(cudaStream_t stream, bool captured)
+{
+  stream->captured = captured;
 }
 
 void ballast_test::refuse_pinned_memory(bool refuse)

@@ -45,6 +45,9 @@ void fail_cuda_call(char const* function, std::size_t calls_before, cudaError_t 
 /// cudaStreamQuery says this from now on.
 void fail_stream(cudaStream_t stream, cudaError_t code);
 
+/// Whether the stream is being captured. Its queue goes on; to ask it is an error.
+void capture(cudaStream_t stream, bool captured);
+
 /// cudaMallocHost refuses from now on, or no more.
 void refuse_pinned_memory(bool refuse);
 

@@ -69,7 +69,9 @@ struct nccl_communicator_options {
 ///                 are unspecified; comm has been aborted, which also frees it, and is null
 ///             (3) the destructor waits for calls that wait() has not waited for; at the deadline
 ///                 it aborts comm. The owner destroys comm afterwards unless it is null
-/// Errors      mismatch, with `verify`; without it, calls that differ are undefined as in NCCL.
+/// Errors      wrong_order from what waits, while the stream is captured; the communicator can be
+///             used again. mismatch, with `verify`; without it, calls that differ are undefined as
+///             in NCCL.
 ///             timed_out: `ranks` have not been heard, in split and with `verify`. `ranks` is empty
 ///             in other calls, while NCCL was still connecting, and if another communicator's
 ///             failure broke this one. A rank that made the call may be among them if NCCL placed
@@ -156,6 +158,7 @@ class nccl_communicator {
   [[nodiscard]] result<void> barrier()
   {
     if (state_->options.verify) { return verify({collective::barrier}); }
+    if (auto can = state_->queue->can_wait("barrier"); !can) { return can; }
     std::byte* const token = state_->token.data();
     auto queued = state_->queue->submit(
         "barrier", "ncclAllReduce", [&](ncclComm_t comm, cudaStream_t stream) {
@@ -171,6 +174,7 @@ class nccl_communicator {
   /// wait. If the new communicator cannot be made, this one is broken as well.
   [[nodiscard]] result<nccl_communicator> split(std::uint32_t colour)
   {
+    if (auto can = state_->queue->can_wait("split"); !can) { return tl::unexpected(can.error()); }
     // Memory comes first: a rank that threw between the roll call and NCCL's split would leave the
     // others in NCCL's. CUDA waits for the device before it allocates pinned memory.
     state_->queue->quiesce();
@@ -270,9 +274,9 @@ class nccl_communicator {
                                     std::span<std::size_t const> send_bytes = {},
                                     std::span<std::size_t const> receive_bytes = {})
   {
-    return state_->options.verify
-               ? state_->missing_ranks(*state_->queue, call, send_bytes, receive_bytes)
-               : result<void>();
+    if (!state_->options.verify) { return {}; }
+    if (auto can = state_->queue->can_wait(name_of(call.operation)); !can) { return can; }
+    return state_->missing_ranks(*state_->queue, call, send_bytes, receive_bytes);
   }
 
   std::unique_ptr<state> state_;

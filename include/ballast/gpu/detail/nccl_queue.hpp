@@ -195,6 +195,11 @@ class nccl_queue {
     return stream_->drain(self_, operation);
   }
 
+  [[nodiscard]] result<void> can_wait(std::string_view operation) const
+  {
+    return stream_->can_wait(operation);
+  }
+
   /// Waits until no work of any communicator is in the stream.
   void quiesce() { stream_->quiesce(); }
 

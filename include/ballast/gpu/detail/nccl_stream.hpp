@@ -72,11 +72,31 @@ class nccl_stream {
     return code == ncclSuccess ? result<void>() : refused(self, call, code);
   }
 
+  /// Whether one can wait for the stream.
+  ///
+  /// Errors      wrong_order, while it is captured: what is queued does not run, and to ask for it
+  ///             would end the capture. Nothing is given up.
+  [[nodiscard]] result<void> can_wait(std::string_view operation) const
+  {
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    if (auto const code = cudaStreamIsCapturing(stream_, &state); code != cudaSuccess) {
+      return cuda_failure("cudaStreamIsCapturing", code);
+    }
+    if (state == cudaStreamCaptureStatusNone) { return {}; }
+    return fail(error_code::wrong_order, 0, operation,
+                ": the stream is being captured, and what is queued does not run; end the capture "
+                "first, and wait after the graph was launched");
+  }
+
   /// Waits until the stream is empty, if this member has pending work. At the deadline it aborts,
-  /// and then missing() returns the ranks that did not come.
+  /// and then missing() returns the ranks that did not come. While the stream is captured it has
+  /// the error of can_wait().
   template <class Missing>
   [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
   {
+    if (self.pending && !self.failure) {
+      if (auto can = can_wait(operation); !can) { return can; }
+    }
     auto const query = [&] { return self.pending ? detail::state_of(stream_) : cudaSuccess; };
     if (auto done = await(self, operation, query, missing); !done) { return done; }
     if (self.pending) {
