@@ -22,12 +22,10 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace ballast::inline v0 {

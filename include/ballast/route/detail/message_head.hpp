@@ -2,7 +2,6 @@
 #ifndef BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
 #define BALLAST_ROUTE_DETAIL_MESSAGE_HEAD_HPP
 
-#include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/comm_failure.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/result.hpp>

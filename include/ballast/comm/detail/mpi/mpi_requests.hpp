@@ -2,7 +2,6 @@
 #ifndef BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP
 #define BALLAST_COMM_DETAIL_MPI_MPI_REQUESTS_HPP
 
-#include <ballast/comm/comm_failure.hpp>
 #include <ballast/comm/deadline.hpp>
 #include <ballast/comm/detail/mpi/mpi_failure.hpp>
 #include <ballast/comm/detail/mpi/mpi_incoming.hpp>
