@@ -173,7 +173,7 @@ class bag_completion {
       }
     }
     fillings_.sum_up();
-    nodes.spend(fillings_.places().size());
+    nodes.spend(fillings_.places().size() + samples_.size() / 64);  // those that are skipped too
   }
 
   /// Gives the last bag opened what fills it.

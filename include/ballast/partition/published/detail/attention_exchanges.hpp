@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_EXCHANGES_HPP
 #define BALLAST_PARTITION_PUBLISHED_DETAIL_ATTENTION_EXCHANGES_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/random.hpp>
@@ -32,7 +33,7 @@ class attention_exchanges {
         next_(scratch.take<std::uint32_t>(items.size())),
         bag_of_(scratch.take<std::uint32_t>(items.size())),
         bags_(scratch.take<batch>(problem.gpus.size())),
-        lightest_first_(scratch.take<std::uint32_t>(problem.gpus.size()))
+        lightest_(scratch.take<std::uint32_t>(problem.gpus.size()))
   {}
 
   /// Takes over a plan: the bag of every sample.
@@ -78,16 +79,18 @@ class attention_exchanges {
       std::size_t const from = last();
       if (bags_[from].finish <= enough) { return; }
       for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
-        lightest_first_[bag] = static_cast<std::uint32_t>(bag);
+        lightest_[bag] = static_cast<std::uint32_t>(bag);
       }
-      std::sort(lightest_first_.begin(), lightest_first_.end(),
-                [this](std::uint32_t a, std::uint32_t b) {
-                  uint128 const finish_a = bags_[a].finish;
-                  uint128 const finish_b = bags_[b].finish;
-                  return finish_a < finish_b || (finish_a == finish_b && a < b);
-                });
+      auto const is_later = [this](std::uint32_t a, std::uint32_t b) {
+        return precedes(bags_[b].finish, bags_[a].finish, b, a);
+      };
+      // A heap, since one of the first bags mostly has an exchange.
+      auto const begin = lightest_.begin();
+      std::make_heap(begin, lightest_.end(), is_later);
       bool relieved = false;
-      for (std::uint32_t const to : lightest_first_) {
+      for (auto end = lightest_.end(); end != begin; --end) {
+        std::pop_heap(begin, end, is_later);
+        std::uint32_t const to = *(end - 1);
         if (to == from) { continue; }
         exchange const best = best_exchange(from, to, work);
         if (best.out != none) {
@@ -234,7 +237,7 @@ class attention_exchanges {
   std::span<std::uint32_t> next_;
   std::span<std::uint32_t> bag_of_;
   std::span<batch> bags_;
-  std::span<std::uint32_t> lightest_first_;
+  std::span<std::uint32_t> lightest_;
 };
 
 }  // namespace ballast::inline v0::detail
