@@ -3,6 +3,7 @@
 
 #include "auto_bags.hpp"
 #include "machines.hpp"
+#include "notes.hpp"
 #include "out_of_memory.hpp"
 #include "pricing.hpp"
 
@@ -52,6 +53,9 @@ outcome<void> check_samples(job_options const& options)
   }
   if (!options.codes.empty() && !options.together.empty()) {
     return usage("--together goes with --trace, since it names one of its columns");
+  }
+  if (options.largest_bags_first && options.bags.empty()) {
+    return usage("--largest-bags-first goes with --bags; bags of one GPU lie anywhere");
   }
   return {};
 }
@@ -162,6 +166,22 @@ outcome<ballast::bag_layout> layout_of(job_options const& options, std::string c
   return std::move(*layout);
 }
 
+/// A step of more samples than the trace has rows would have some of them twice.
+outcome<void> check_batch(job const& work)
+{
+  std::size_t const rows = work.trace.size();
+  std::size_t const batch = work.options.batch != 0 ? work.options.batch : 8 * work.gpus();
+  if (batch <= rows) { return {}; }
+  std::string const wrong = fmt::format("{} samples a step are more than the {} rows of {}", batch,
+                                        rows, work.options.trace);
+  if (work.options.batch != 0) {
+    return usage(fmt::format("--batch: {}, so that rows would be in it twice; give at most {}",
+                             wrong, rows));
+  }
+  notes().push_back(fmt::format("{}, so that rows are in it twice; give --batch", wrong));
+  return {};
+}
+
 }  // namespace
 
 outcome<std::vector<ballast::tokens>> read_lengths(job const& work, std::string const& expression,
@@ -265,6 +285,7 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto trace = read_lengths(work, options.length, "--length");
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
+    if (auto const enough = check_batch(work); !enough) { return tl::unexpected(enough.error()); }
     if (!options.together.empty()) {
       auto groups = numbers_of_column(work, "--together", options.together);
       if (!groups) { return tl::unexpected(groups.error()); }

@@ -2,6 +2,7 @@
 #include "cleanup.hpp"
 #include "grid_command.hpp"
 #include "job.hpp"
+#include "notes.hpp"
 #include "orchestrate_command.hpp"
 #include "out_of_memory.hpp"
 #include "outcome.hpp"
@@ -15,6 +16,7 @@
 #include "search_command.hpp"
 #include "shown_text.hpp"
 #include "units_command.hpp"
+#include "wrong_arguments.hpp"
 
 #include <ballast/by_name/parse_order_policy.hpp>
 #include <ballast/by_name/parse_policy.hpp>
@@ -34,6 +36,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -458,9 +461,9 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
           ->check([](std::string const& text) {
             return text.empty() ? "the text is empty; give two sizes, such as 12:4" : "";
           });
-  for (auto const* const name :
-       {"--bags", "--largest-bags-first", "--short-samples", "--policy", "--together",
-        "--most-tokens-per-gpu", "--speeds", "--codes", "--place-by-node"}) {
+  for (auto const* const name : {"--bags", "--largest-bags-first", "--short-samples", "--policy",
+                                 "--together", "--most-tokens-per-gpu", "--speeds", "--codes",
+                                 "--place-by-node", "--measured", "--tflops"}) {
     units->excludes(route.get_option(name));
   }
   return route;
@@ -485,8 +488,12 @@ cli::outcome<void> perform(Options const& options, Run run, Show show, std::stri
 {
   auto const found = cli::in_memory(doing, remedy, [&] { return run(options); });
   if (!found) { return tl::unexpected(found.error()); }
-  return cli::in_memory("drawing and printing what was found", remedy,
-                        [&] { return show(*found); });
+  auto shown =
+      cli::in_memory("drawing and printing what was found", remedy, [&] { return show(*found); });
+  if (shown) {
+    for (std::string const& note : cli::notes()) { complain({0, note}); }
+  }
+  return shown;
 }
 
 }  // namespace
@@ -512,30 +519,25 @@ int main(int argc, char** argv)
     cli::report_options report;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
-    CLI::App const& partition_command = add_partition(app, partition);
+    add_partition(app, partition);
     CLI::App const& pipeline_command = add_pipeline(app, pipeline);
     CLI::App const& profile_command = add_profile(app, profile);
     CLI::App const& search_command = add_search(app, search);
     CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
     CLI::App const& report_command = add_report(app, report);
-    auto const command = [&]() -> std::string {
-      return partition_command.parsed()     ? "partition"
-             : pipeline_command.parsed()    ? "pipeline"
-             : profile_command.parsed()     ? "profile"
-             : search_command.parsed()      ? "search"
-             : orchestrate_command.parsed() ? "orchestrate"
-             : report_command.parsed()      ? "report"
-             : route_command.parsed()       ? "route"
-                                            : "plan";
-    };
+    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    if (!arguments.empty() && arguments.front() == "help") {  // help plan: plan --help
+      arguments.erase(arguments.begin());
+      arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+    }
     try {
-      app.parse(argc, argv);
+      app.parse(std::vector(arguments.rbegin(), arguments.rend()));  // from the last to the first
     } catch (CLI::CallForVersion const& version) {
       return complain(cli::print(std::string(version.what()) + "\n"));
     } catch (CLI::Success const&) {
       return complain(cli::print(app.help()));
     } catch (CLI::ParseError const& wrong) {
-      return complain({2, fmt::format("{}; see ballast {} --help", wrong.what(), command())});
+      return complain({2, cli::wrong_arguments(app, arguments, wrong.what())});
     }
     constexpr std::string_view fewer = "take fewer samples per step, or fewer GPUs";
     if (plan_command.parsed() && !plan.microbatches.empty()) {

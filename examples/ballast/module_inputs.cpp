@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,35 +20,63 @@ namespace cli {
 
 outcome<std::uint64_t> read_bytes(std::string_view option, std::string const& text)
 {
-  constexpr std::pair<std::string_view, std::uint64_t> units[] = {{"KiB", std::uint64_t{1} << 10},
-                                                                  {"MiB", std::uint64_t{1} << 20},
-                                                                  {"GiB", std::uint64_t{1} << 30},
-                                                                  {"TiB", std::uint64_t{1} << 40},
+  constexpr std::pair<std::string_view, std::uint64_t> units[] = {{"", 1},
+                                                                  {"B", 1},
                                                                   {"kB", 1'000},
                                                                   {"MB", 1'000'000},
                                                                   {"GB", 1'000'000'000},
                                                                   {"TB", 1'000'000'000'000},
-                                                                  {"B", 1}};
-  std::string_view number = text;
-  std::uint64_t unit = 1;
-  for (auto const& [name, bytes] : units) {
-    if (!number.ends_with(name)) { continue; }
-    number.remove_suffix(name.size());
-    unit = bytes;
-    break;
+                                                                  {"KiB", std::uint64_t{1} << 10},
+                                                                  {"MiB", std::uint64_t{1} << 20},
+                                                                  {"GiB", std::uint64_t{1} << 30},
+                                                                  {"TiB", std::uint64_t{1} << 40}};
+  auto const refuse = [&](std::string_view why) {
+    return usage(fmt::format("{}: '{}' {}; write 80GB, 80GiB or 80e9", option, text, why));
+  };
+  std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  std::size_t const power = digits + 1;  // of ten: e9, e+9
+  if (digits > 0 && digits < text.size() && (text[digits] == 'e' || text[digits] == 'E')) {
+    std::size_t const sign = text.find_first_of("+-", power) == power ? 1 : 0;
+    std::size_t const end =
+        std::min(text.find_first_not_of("0123456789", power + sign), text.size());
+    if (end > power + sign) { digits = end; }
+  }
+  if (digits == 0) { return refuse("is no size"); }
+  std::string_view const name = std::string_view(text).substr(digits);
+  auto const* const unit =
+      std::ranges::find(units, name, &std::pair<std::string_view, std::uint64_t>::first);
+  if (unit == std::end(units)) {
+    return refuse(
+        fmt::format("has the unit '{}', and there are B, kB, MB, GB, TB, KiB, MiB, GiB "
+                    "and TiB, without a space",
+                    name));
   }
   constexpr std::uint64_t billion = 1'000'000'000;
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  auto const parsed = ballast::parse_decimal(number);
-  ballast::uint128 const billionths =
-      parsed ? parsed->in_units(ballast::decimal::most_decimals) : ballast::uint128{0};
-  bool const good = parsed && billionths <= static_cast<ballast::uint128>(most) * billion / unit &&
-                    billionths * unit >= billion;
-  if (!good) {
-    return usage(fmt::format("{}: '{}' is no size of at least one byte; write 80GB, 80GiB or 80e9",
-                             option, text));
+  auto const parsed = ballast::parse_decimal(std::string_view(text).substr(0, digits));
+  if (!parsed && parsed.error().code == ballast::error_code::syntax) {
+    return refuse("is no size");
   }
-  return static_cast<std::uint64_t>(billionths * unit / billion);
+  auto const billionths = parsed ? parsed->in_units(ballast::decimal::most_decimals)
+                                 : static_cast<ballast::uint128>(most) * billion;
+  bool const is_tiny =
+      !parsed && (text.find("e-") != text.npos || text.front() == '0' || text.front() == '.');
+  if (is_tiny || (parsed && billionths * unit->second < billion)) {
+    return refuse("is less than one byte");
+  }
+  if (!parsed || billionths > static_cast<ballast::uint128>(most) * billion / unit->second) {
+    return refuse("is too large: 2^63 bytes or more");
+  }
+  return static_cast<std::uint64_t>(billionths * unit->second / billion);
+}
+
+outcome<std::uint64_t> read_memory(std::string_view option, std::string const& text)
+{
+  constexpr std::uint64_t least = 1'000'000;
+  auto const bytes = read_bytes(option, text);
+  if (!bytes || *bytes >= least) { return bytes; }
+  return usage(fmt::format("{}: '{}' is a GPU of {} bytes; did you mean {}GB?", option, text,
+                           *bytes, text.substr(0, text.find_first_not_of("0123456789."))));
 }
 
 namespace {

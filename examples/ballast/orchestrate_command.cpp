@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -107,16 +108,18 @@ outcome<ballast::gpu_kind> read_kind(std::string const& text, ballast::gpu_kind 
                     text));
   }
   kind.gpus = *gpus;
-  auto const memory = read_bytes("--own-gpus", text.substr(first + 1, second - first - 1));
+  auto const memory = read_memory("--own-gpus", text.substr(first + 1, second - first - 1));
   if (!memory) { return tl::unexpected(memory.error()); }
   kind.memory_bytes = *memory;
   if (second == text.npos) { return kind; }
   constexpr std::int64_t whole = 1'000;
   auto const speed = ballast::parse_decimal(std::string_view(text).substr(second + 1));
-  auto const thousandths = speed ? speed->in_units(3) : ballast::uint128{0};
+  bool const is_exact = speed && speed->decimals() <= 3;
+  auto const thousandths = is_exact ? speed->in_units(3) : ballast::uint128{0};
   if (thousandths == 0 || thousandths > static_cast<ballast::uint128>(1'000 * whole)) {
     return usage(fmt::format(
-        "--own-gpus: '{}' is no speed from 0.001 to 1000 beside the profile's GPUs; write 0.5",
+        "--own-gpus: '{}' is no speed from 0.001 to 1000, of three decimals at most, beside the "
+        "profile's GPUs; write 0.5",
         text.substr(second + 1)));
   }
   kind.speed = {static_cast<std::int64_t>(thousandths), whole};
@@ -143,15 +146,25 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     if (!module) { return tl::unexpected(module.error()); }
     modules[*module].is_input_trained = true;
   }
+  std::set<std::pair<std::string_view, std::size_t>> known;
+  auto const read_once = [&](std::string_view option,
+                             std::string const& text) -> outcome<module_value> {
+    auto given = read_module_value(option, text, modules);
+    if (given && !known.emplace(option, given->module).second) {
+      return usage(fmt::format("{} is given twice for {}; give it once", option,
+                               modules[given->module].name));
+    }
+    return given;
+  };
   for (std::string const& text : options.boundary_bytes) {
-    auto const given = read_module_value("--boundary-bytes", text, modules);
+    auto const given = read_once("--boundary-bytes", text);
     if (!given) { return tl::unexpected(given.error()); }
     auto const bytes = read_bytes("--boundary-bytes", given->value);
     if (!bytes) { return tl::unexpected(bytes.error()); }
     modules[given->module].boundary_bytes = *bytes;
   }
   for (std::string const& text : options.virtual_stages) {
-    auto const given = read_module_value("--virtual-stages", text, modules);
+    auto const given = read_once("--virtual-stages", text);
     if (!given) { return tl::unexpected(given.error()); }
     auto const stages = whole_number(given->value);
     std::uint32_t const layers = modules[given->module].layers;
@@ -164,14 +177,10 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     modules[given->module].virtual_stages = *stages;
   }
   for (std::string const& text : options.own_gpus) {
-    auto const given = read_module_value("--own-gpus", text, modules);
+    auto const given = read_once("--own-gpus", text);
     if (!given) { return tl::unexpected(given.error()); }
     auto const kind = read_kind(given->value, problem.kinds.front());
     if (!kind) { return tl::unexpected(kind.error()); }
-    if (modules[given->module].kind != 0) {
-      return usage(fmt::format("--own-gpus: module {} has two kinds of GPUs; give one",
-                               modules[given->module].name));
-    }
     modules[given->module].kind = problem.kinds.size();
     problem.kinds.push_back(*kind);
   }
@@ -195,7 +204,7 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
       !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const memory = read_bytes("--memory", options.memory);
+  auto const memory = read_memory("--memory", options.memory);
   if (!memory) { return tl::unexpected(memory.error()); }
   auto const state = read_state(options.state);
   if (!state) { return tl::unexpected(state.error()); }

@@ -2,12 +2,14 @@
 #include "output_paths.hpp"
 
 #include "follow_links.hpp"
+#include "notes.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +27,7 @@ struct identity {
   std::string name;  ///< empty where the file is there
   bool is_plain = true;
   bool is_pipe = false;
+  bool is_device = false;
 
   [[nodiscard]] bool is_same_file(identity const& other) const
   {
@@ -34,7 +37,12 @@ struct identity {
 
 identity identity_of(struct stat const& there)
 {
-  return {there.st_dev, there.st_ino, {}, S_ISREG(there.st_mode), S_ISFIFO(there.st_mode)};
+  return {there.st_dev,
+          there.st_ino,
+          {},
+          S_ISREG(there.st_mode),
+          S_ISFIFO(there.st_mode),
+          S_ISCHR(there.st_mode) || S_ISBLK(there.st_mode)};
 }
 
 /// Nothing where not even the folder is there: reading or writing such a path fails by itself.
@@ -46,6 +54,15 @@ std::optional<identity> identity_of(std::string const& path)
   std::size_t const name = end.find_last_of('/') + 1;
   if (stat(name == 0 ? "." : end.substr(0, name).c_str(), &there) != 0) { return std::nullopt; }
   return identity{there.st_dev, there.st_ino, end.substr(name)};
+}
+
+/// Whether a file ends inside a line, as one does that was cut.
+bool is_open_at_the_end(std::string const& path)
+{
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) { return false; }
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
 }
 
 struct named_file {
@@ -61,7 +78,18 @@ outcome<void> check_paths(std::vector<file_option> const& read,
   std::vector<named_file> inputs;
   for (auto const& [name, path] : read) {
     if (path->empty()) { continue; }
-    if (auto const file = identity_of(*path)) { inputs.push_back({name, *file}); }
+    auto const file = identity_of(*path);
+    if (!file) { continue; }
+    if (file->is_device) {
+      return usage(fmt::format("{}: {} is a device; name a file", name, *path));
+    }
+    if (file->is_plain && name.starts_with("--") && is_open_at_the_end(*path)) {
+      notes().push_back(fmt::format(
+          "{}: the last line of {} has no end, as in a file that was cut; end it with a newline "
+          "if it is whole",
+          name, *path));
+    }
+    inputs.push_back({name, *file});
   }
   auto const refuse = [](std::string_view first, std::string_view second, std::string const& path) {
     return usage(fmt::format("{} and {} name the same file{}; choose another for {}", first, second,

@@ -157,6 +157,11 @@ outcome<void> price(job& work)
   }
   bool const in_tokens = spec->forward.linear == 0;
   work.times_known = !in_tokens;
+  if (in_tokens && work.options.tflops != 0) {
+    return usage(
+        "--tflops: --cost tokens has no times to predict; leave it out, or give "
+        "--cost transformer:...");
+  }
   if (work.options.measured.empty()) {
     if (work.options.tflops == 0) { work.options.tflops = usual_tflops; }
     work.compute = fmt::format("the forward pass of {} layer{} at {} TFLOP/s{}", spec->shape.layers,

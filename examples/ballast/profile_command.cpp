@@ -137,6 +137,18 @@ ballast::result<ballast::profiler_summary> measure_and_show(ballast::profile_fil
 
 outcome<profile_run> run_profile(profile_options const& options)
 {
+  std::error_code ignored;
+  auto const kind = std::filesystem::status(options.output, ignored).type();
+  using std::filesystem::file_type;
+  if (kind == file_type::character || kind == file_type::block || kind == file_type::fifo) {
+    return usage(
+        fmt::format("--output: {} is a device or a pipe, and points that are measured are "
+                    "read back; name a file",
+                    options.output));
+  }
+  if (options.seed && options.check == 0) {
+    return usage("--seed is for the lengths of --check; give --check as well");
+  }
   auto const device = choose_device(options.device);
   if (!device) { return tl::unexpected(device.error()); }
   auto const modules = read_modules(options, **device);
@@ -191,7 +203,7 @@ outcome<profile_run> run_profile(profile_options const& options)
   if (options.check > 0 && run.summary.left == 0) {
     progress shown;
     auto const checked = check_predictions(
-        run.file, llm, **device, options.check, options.seed, [&](std::size_t done) {
+        run.file, llm, **device, options.check, options.seed.value_or(1), [&](std::size_t done) {
           shown.update(
               [&] { return fmt::format("predicting {} of {} lengths", done, options.check); });
         });

@@ -31,9 +31,9 @@ struct profile_options {
   std::string data;      ///< fingerprint
   std::uint32_t runs = 9;
   std::uint32_t warm_up = 2;
-  double budget_seconds = 0;  ///< 0: no limit
-  std::size_t check = 0;      ///< lengths to predict
-  std::uint64_t seed = 1;     ///< of those lengths
+  double budget_seconds = 0;          ///< 0: no limit
+  std::size_t check = 0;              ///< lengths to predict
+  std::optional<std::uint64_t> seed;  ///< of those lengths; without it 1
   std::string format = "table";
 };
 

@@ -53,13 +53,16 @@ outcome<profiled_module> read_module(std::string const& option, std::string cons
                                      std::string const& name, std::vector<std::uint32_t> degrees,
                                      layer_device const& device)
 {
+  if (!spec.starts_with("transformer:")) {
+    return usage(
+        fmt::format("{}: '{}' is none of the transformers that the built-in kernels "
+                    "compute; write transformer:d=1024,heads=16,causal=1, or auto",
+                    option, spec));
+  }
   auto const parsed = ballast::parse_cost_spec(spec);
   if (!parsed) { return usage(option, parsed.error()); }
   profiled_module module;
   module.shape = parsed->shape;
-  if (module.shape.hidden == 0) {
-    return usage(option + ": the built-in kernels compute transformers; give a transformer");
-  }
   if (module.shape.gated_ffn || module.shape.vocabulary != 0 || parsed->passes.recompute != 0 ||
       module.shape.mask != ballast::attention_mask::causal) {
     return usage(option +
@@ -97,6 +100,10 @@ outcome<std::vector<profiled_module>> read_modules(profile_options const& option
   if (!degrees) { return tl::unexpected(degrees.error()); }
   profile_defaults const defaults = device.defaults();
   std::vector<profiled_module> modules;
+  if (options.encoder.empty() && (options.items != "auto" || options.tokens_per_item > 0)) {
+    return usage(fmt::format("{} is for an encoder, and --encoder '' is none; leave it out",
+                             options.items != "auto" ? "--items" : "--tokens-per-item"));
+  }
   if (!options.encoder.empty()) {
     std::size_t const tokens_per_item =
         options.tokens_per_item > 0 ? options.tokens_per_item : defaults.tokens_per_item;

@@ -80,7 +80,7 @@ outcome<search_run> run_search(search_options const& options)
       !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const memory = read_bytes("--memory", options.memory);
+  auto const memory = read_memory("--memory", options.memory);
   if (!memory) { return tl::unexpected(memory.error()); }
   auto const quantile = read_share("--memory-quantile", options.memory_quantile);
   if (!quantile) { return tl::unexpected(quantile.error()); }

@@ -186,7 +186,7 @@ TEST_F(BallastOrchestrate, RefusesWhatItCannotOrchestrate)
     expect_refused(run("orchestrate " + inputs() + more), 2, why);
   };
   expect_refused(run("orchestrate"), 2, "is required; see ballast orchestrate --help");
-  expect_refused(run("orchestrate " + inputs("80XB")), 2, "'80XB' is no size");
+  expect_refused(run("orchestrate " + inputs("80XB")), 2, "'80XB' has the unit 'XB'");
   refused("--microbatch 5", "a batch of 48 samples is no whole number of microbatches of 5");
   refused("--llm text", "--llm: 'text' is no module of the profile; choose one of vision, llm");
   refused("--frozen text", "--frozen: 'text' is no module");
@@ -194,9 +194,9 @@ TEST_F(BallastOrchestrate, RefusesWhatItCannotOrchestrate)
   refused("--own-gpus vision", "--own-gpus: 'vision' has no '='");
   refused("--own-gpus vision=4", "write MODULE=32:40GB");
   refused("--own-gpus vision=0:4GB", "is no number of GPUs");
-  refused("--own-gpus vision=4:4XB", "--own-gpus: '4XB' is no size");
+  refused("--own-gpus vision=4:4XB", "--own-gpus: '4XB' has the unit 'XB'");
   refused("--own-gpus vision=4:4GB:fast", "'fast' is no speed from 0.001 to 1000");
-  refused("--own-gpus vision=4:4GB --own-gpus vision=4:4GB", "has two kinds of GPUs");
+  refused("--own-gpus vision=4:4GB --own-gpus vision=4:4GB", "--own-gpus is given twice for vision");
   refused("--virtual-stages llm=9", "'9' is no number of virtual stages from 1 to the 8 layers");
   refused("--boundary-bytes llm=many", "--boundary-bytes: 'many' is no size");
   refused("--size text=llm", "--size: 'text=llm' gives no module");
