@@ -75,7 +75,7 @@ struct grid_plan : certified<cost_units> {
   [[nodiscard]] std::size_t empty_cells() const
   {
     std::size_t empty = 0;
-    for (auto const row : samples) { empty += row.empty() ? 1 : 0; }
+    for (auto const row : samples) { empty += row.empty() ? 1U : 0U; }
     return empty;
   }
 
