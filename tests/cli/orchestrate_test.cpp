@@ -196,7 +196,8 @@ TEST_F(BallastOrchestrate, RefusesWhatItCannotOrchestrate)
   refused("--own-gpus vision=0:4GB", "is no number of GPUs");
   refused("--own-gpus vision=4:4XB", "--own-gpus: '4XB' has the unit 'XB'");
   refused("--own-gpus vision=4:4GB:fast", "'fast' is no speed from 0.001 to 1000");
-  refused("--own-gpus vision=4:4GB --own-gpus vision=4:4GB", "--own-gpus is given twice for vision");
+  refused("--own-gpus vision=4:4GB --own-gpus vision=4:4GB",
+          "--own-gpus is given twice for vision");
   refused("--virtual-stages llm=9", "'9' is no number of virtual stages from 1 to the 8 layers");
   refused("--boundary-bytes llm=many", "--boundary-bytes: 'many' is no size");
   refused("--size text=llm", "--size: 'text=llm' gives no module");
