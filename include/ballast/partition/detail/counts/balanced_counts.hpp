@@ -89,8 +89,8 @@ inline void balanced_counts_into(std::span<std::uint32_t> counts, partition_prob
   for (std::size_t first = 0; first < bags;) {
     std::uint64_t const before = first == 0 ? 0 : fitting[first] / multiple;
     std::size_t last = bags;
-    for (std::size_t end = sizes; end-- > 0 && ends[end] > first;) {
-      std::size_t const place = ends[end];
+    for (std::size_t end = sizes; end > 0 && ends[end - 1] > first; --end) {
+      std::size_t const place = ends[end - 1];
       bool const flatter = (fitting[place] / multiple - before) * (last - first) <
                            (fitting[last] / multiple - before) * (place - first);
       if (flatter) { last = place; }

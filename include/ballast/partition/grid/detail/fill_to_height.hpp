@@ -65,10 +65,9 @@ class fill_to_height {
       bool const last = slot + 1 == kind.end_slot;
       cost_units height = std::numeric_limits<cost_units>::max();
       if (!last) {
-        auto const cells = (kind.end_slot - slot) * cells_.problem.ranks();
+        uint128 const shares = uint128{1000} * ((kind.end_slot - slot) * cells_.problem.ranks());
         uint128 const mean =
-            (uint128{static_cast<std::uint64_t>(rest)} * thousandths + (1000 * cells - 1)) /
-            (1000 * cells);
+            (uint128{static_cast<std::uint64_t>(rest)} * thousandths + (shares - 1)) / shares;
         height = std::max(items_[heaviest].cost, static_cast<cost_units>(mean));
       }
       rest -= fill(slot, heaviest, height, last);
@@ -105,10 +104,8 @@ class fill_to_height {
       if (cells_.has_room(item.item, cell, most)) {
         cells_.put(item.item, cell);
         replace_front(heap, {top.load + item.cost, top.rank});
-      } else if (!last && !cap_differs_) {
-        next = left_from(next + 1);  // a later slot has room
-        continue;
-      } else if (!put_elsewhere(item, heap, first_cell, height, most)) {
+      } else if ((!last && !cap_differs_) ||  // a later slot has room
+                 !put_elsewhere(item, heap, first_cell, height, most)) {
         next = left_from(next + 1);
         continue;
       }
