@@ -34,8 +34,8 @@ TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
   EXPECT_EQ(module->name, "llm");
   EXPECT_EQ(module->layers, 8U);
   EXPECT_EQ(module->forward_flops, 100U + 200U);
-  auto const& [tp, forward, backward, backward_of_input, weights, gradients, optimizer, held] =
-      module->degrees.at(0);
+  auto const& [tp, forward, backward, backward_of_input, weights, gradients, optimizer, held,
+               copies] = module->degrees.at(0);
   EXPECT_EQ(tp, 2U);
   EXPECT_EQ(forward, 150);
   EXPECT_EQ(backward, 300);
@@ -44,6 +44,7 @@ TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
   EXPECT_EQ(gradients, 16U);
   EXPECT_EQ(optimizer, 96U);
   EXPECT_EQ(held, 80U);
+  EXPECT_EQ(copies, 1U);
 }
 
 TEST(OrchestratedModuleOf, RecomputesBackward)

@@ -218,7 +218,7 @@ TEST(AllGatherDispatch, TellsAllRanksOfOtherElements)  // Errors
 {
   auto const where = ballast::place(std::array<tokens, 1>{1}, std::array{rank_id{0}}, 3);
   auto const there = ballast::place(std::array<tokens, 1>{1}, std::array{rank_id{2}}, 3);
-  ballast::run_ranks(3, [&](thread_communicator& comm) {
+  ballast::run_ranks(3, [&](ballast::thread_communicator& comm) {
     auto const dispatch = [&](auto element) {
       std::vector from(static_cast<std::size_t>(where.rows(comm.rank())), element);
       std::vector to(static_cast<std::size_t>(there.rows(comm.rank())), element);

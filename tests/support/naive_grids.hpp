@@ -86,8 +86,9 @@ inline lengths_of_cells dealt_evenly(std::span<ballast::tokens const> lengths, s
   return own;
 }
 
-/// What trainers of reinforcement learning do today, with samples dealt evenly: each rank counts the microbatches that first fit needs for its samples, all take the largest count, and
-/// each rearranges its samples into that many sets of nearly equal sums, whose cap nobody looks at.
+/// What trainers of reinforcement learning do today, with samples dealt evenly: each rank counts
+/// the microbatches that first fit needs for its samples, all take the largest count, and each
+/// rearranges its samples into that many sets of nearly equal sums, whose cap nobody looks at.
 inline lengths_of_cells first_fit_rearranged(std::span<ballast::tokens const> lengths,
                                              std::size_t ranks, ballast::tokens cap)
 {

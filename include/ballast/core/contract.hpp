@@ -82,7 +82,8 @@ template <class... Pieces>
 }  // namespace ballast::inline v0
 
 /// A precondition that costs O(1) to check: message and abort, in every build type, or what
-/// `set_precondition_handler` was given. In device code it traps. It is not for data from outside the process, whose errors are a `result<T>`.
+/// `set_precondition_handler` was given. In device code it traps. It is not for data from outside
+/// the process, whose errors are a `result<T>`.
 ///
 ///     BALLAST_EXPECTS(width >= 1);
 ///     BALLAST_EXPECTS(bag < bags, "the policy left sample ", sample, " without a bag");

@@ -127,11 +127,11 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///
 ///     max over bags b of (load(b) + exchanges.work(T(b), n(b))) / G(b) + exchanges.once
 ///
-/// with T(b) the tokens of its n(b) samples. Mixes are fitted to the batches: sought are those with the
-/// least mean step. With up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32 GPUs
-/// none is left out, so the result is that of trying all. Beyond that the search ends when its work
-/// is used up. Of the best ones, and those with as many bags of one size as fit, the one is chosen
-/// that has the least mean step on search.judged_on.
+/// with T(b) the tokens of its n(b) samples. Mixes are fitted to the batches: sought are those with
+/// the least mean step. With up to 1,000 mixes, as 64 GPUs have, all are candidates; with up to 32
+/// GPUs none is left out, so the result is that of trying all. Beyond that the search ends when its
+/// work is used up. Of the best ones, and those with as many bags of one size as fit, the one is
+/// chosen that has the least mean step on search.judged_on.
 ///
 /// Give batches as the job will see them: eight to fit and 32 to judge on, for example. Where
 /// judged_on is empty, the fitted batches decide alone. That is enough where lengths are spread

@@ -139,11 +139,12 @@ namespace detail {
 /// Refuses a problem that has no meaning.
 ///
 /// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not
-///             increase, copies that do not divide tp, times or bytes out of bounds, or a kind that there is not; or kind
-///             `position` has no GPU, no node or no speed; or, with position 0, there is no module,
-///             the LLM is none of them, there is no batch, one above most_global_batch, or one that
-///             is no whole number of microbatches; or two degrees of one kind's modules divide
-///             neither each other, so that groups of GPUs would not fill nodes.
+///             increase, copies that do not divide tp, times or bytes out of bounds, or a kind that
+///             there is not; or kind `position` has no GPU, no node or no speed; or, with position
+///             0, there is no module, the LLM is none of them, there is no batch, one above
+///             most_global_batch, or one that is no whole number of microbatches; or two degrees of
+///             one kind's modules divide neither each other, so that groups of GPUs would not fill
+///             nodes.
 /// Complexity  O(degrees^2).
 [[nodiscard]] inline result<void> check_orchestration_problem(orchestration_problem const& problem)
 {

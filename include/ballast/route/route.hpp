@@ -130,7 +130,8 @@ template <communicator C>
 ///     route(comm, plan, memory, rows_of(x, y, 3072), rows_of(tag, tag_y))
 ///
 /// Collective: every rank calls it with its own plan, of the same two placements, and with arrays
-/// of the same element and row widths. Rows that stay on their rank are copied once and are in no message.
+/// of the same element and row widths. Rows that stay on their rank are copied once and are in no
+/// message.
 ///
 /// Shapes      each array: from[plan.rows_before], to[plan.rows_after] rows.
 /// Expects     the plan is of this rank; arrays in memory that the host reaches; no `to` overlaps

@@ -71,9 +71,9 @@ namespace ballast::inline v0 {
 ///             different plans, or with arrays of other widths or types; `ranks` are those that
 ///             differ from the majority. What nobody has received is taken back, but not over MPI:
 ///             go on there with a part of the communicator that split makes.
-/// Complexity  O(ranks + ranges x arrays), finish O(members). A byte is copied once on either side of each message,
-///             and through a broker there are two messages. Memory: what is under way, and on
-///             brokers what they gather.
+/// Complexity  O(ranks + ranges x arrays), finish O(members). A byte is copied once on either side
+///             of each message, and through a broker there are two messages. Memory: what is under
+///             way, and on brokers what they gather.
 template <class Allocator = std::allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class unit_exchange {

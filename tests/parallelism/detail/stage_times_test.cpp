@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/parallelism/detail/stage_times.hpp>  // first: proves it is self-contained
 
-#include "../../support/random_modules.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/core/random.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -51,29 +47,6 @@ TEST(StageTimes, PricesTheMeanSampleOrEachOne)
   EXPECT_EQ(of_each.of(0, 0, 3).each.data(), of_each.of(0, 0, 3).each.data()) << "computed once";
   auto const many = of_each.of(0, 0, std::uint64_t{1} << 20);
   EXPECT_THAT(many.each, testing::ElementsAre(2, 0, 2)) << "a FLOP of each kind, rounded up";
-}
-
-TEST(StageTimes, NeverFallBelowTheLeastGpuTime)
-{
-  ballast::random_source random(9);
-  for (int trial = 0; trial < 200; ++trial) {
-    auto const model = ballast_test::draw_model(random, 2, 6, true, std::uint64_t{1} << 30);
-    ballast::layout_problem problem;
-    problem.modules = model.modules;
-    problem.sizes = model.sizes;
-    problem.global_batch = static_cast<std::uint32_t>(1 + random.below(300));
-    problem.estimate =
-        trial % 2 == 0 ? ballast::step_estimate::mean_sample : ballast::step_estimate::mean_step;
-    stage_times times(problem);
-    std::size_t const module = random.below(2);
-    std::size_t const degree = random.below(model.modules[module].degrees.size());
-    std::uint64_t const parts = 1 + random.below(problem.global_batch);
-    auto const least = static_cast<uint128>(times.least_gpu_time(module, degree, parts));
-    for (std::uint64_t more = parts; more < parts + 100; more += 7) {
-      auto const of_gpu = static_cast<uint128>(times.of(module, degree, more).mean) + 2;
-      EXPECT_GE(of_gpu * more * model.modules[module].degrees[degree].tp, least);
-    }
-  }
 }
 
 }  // namespace

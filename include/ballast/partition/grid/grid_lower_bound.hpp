@@ -119,9 +119,9 @@ namespace detail {
 /// most work in t tokens (the fractional knapsack):
 /// sum over i <= j of c[(i - 1) R + 1] + (total work - F(j R W)) / R.
 /// No two such samples share a cell, so the j slots with the largest cells last at least the sum of
-/// the c and hold at most F(j R W), and the others at least the mean of the rest. Where caps differ, W
-/// is the largest, and j R W their sum times j. With a sample in every cell also
-/// c[1] + sum over i = 2..K of c[n - (K - i + 1) R + 1], with c the costs of all.
+/// the c and hold at most F(j R W), and the others at least the mean of the rest. Where caps
+/// differ, W is the largest, and j R W their sum times j. With a sample in every cell also c[1] +
+/// sum over i = 2..K of c[n - (K - i + 1) R + 1], with c the costs of all.
 ///
 /// Expects     a valid grid_problem.
 /// Ensures     (1) no plan has a smaller makespan, with any number of slots or, where every cell

@@ -20,10 +20,10 @@ namespace ballast::inline v0::detail {
 ///
 /// Counts are multiples of `multiple`, as even as that allows; what is left of n goes to one bag.
 /// The fastest bags get the larger counts, then the least loaded, then the first, as far as samples
-/// are long enough for them. Where too few samples are long enough for the larger bags to get as many as the others, the
-/// larger bags share these evenly and the smaller bags share the rest: the most even counts that a
-/// plan can have. With bags in decreasing size, the sums of such counts are the lower convex hull
-/// of the numbers of samples that fit the first bags.
+/// are long enough for them. Where too few samples are long enough for the larger bags to get as
+/// many as the others, the larger bags share these evenly and the smaller bags share the rest: the
+/// most even counts that a plan can have. With bags in decreasing size, the sums of such counts are
+/// the lower convex hull of the numbers of samples that fit the first bags.
 ///
 /// Shapes      loads[m], counts[m].
 /// Expects     a valid partition_problem; multiple >= 1.

@@ -65,7 +65,7 @@ class fill_to_height {
       bool const last = slot + 1 == kind.end_slot;
       cost_units height = std::numeric_limits<cost_units>::max();
       if (!last) {
-        uint128 const shares = uint128{1000} * ((kind.end_slot - slot) * cells_.problem.ranks());
+        uint128 const shares = uint128{1000} * (kind.end_slot - slot) * cells_.problem.ranks();
         uint128 const mean =
             (uint128{static_cast<std::uint64_t>(rest)} * thousandths + (shares - 1)) / shares;
         height = std::max(items_[heaviest].cost, static_cast<cost_units>(mean));
