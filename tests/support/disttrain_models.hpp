@@ -22,7 +22,7 @@ namespace ballast_test {
 /// tokens in a sample of 8,192 tokens, each encoded, and each generated with `latent` pixels on a
 /// side (64 for 512 x 512 pixels, 128 for the 1024 x 1024 of 72B), and how fast an A100 computes.
 struct disttrain_model {
-  ballast::transformer_shape llm;
+  ballast::transformer_shape llm{};
   std::uint32_t images = 8;
   std::uint32_t latent = 64;
   double reached = 0.6;       ///< of 312 TFLOP/s, in products of an LLM
