@@ -534,7 +534,14 @@ int main(int argc, char** argv)
       app.parse(std::vector(arguments.rbegin(), arguments.rend()));  // from the last to the first
     } catch (CLI::CallForVersion const& version) {
       return complain(cli::print(std::string(version.what()) + "\n"));
-    } catch (CLI::Success const&) {
+    } catch (CLI::Success const& asked) {
+      auto const is_first = [&arguments](CLI::App const* command) {
+        return arguments.front() == command->get_name();
+      };
+      if (!arguments.empty() && !arguments.front().starts_with('-') &&
+          app.get_subcommands(is_first).empty()) {
+        return complain({2, cli::wrong_arguments(app, arguments, asked.what())});
+      }
       return complain(cli::print(app.help()));
     } catch (CLI::ParseError const& wrong) {
       return complain({2, cli::wrong_arguments(app, arguments, wrong.what())});

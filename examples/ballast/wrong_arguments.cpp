@@ -72,7 +72,7 @@ std::string unknown_option(CLI::App const& command, std::string const& name,
 
 bool is_option(std::string_view argument)
 {
-  return argument.size() > 1 && argument.front() == '-';
+  return argument.size() > 1 && argument.front() == '-' && (argument[1] < '0' || argument[1] > '9');
 }
 
 /// What is wrong with what stands behind a subcommand; empty where it is not seen here.

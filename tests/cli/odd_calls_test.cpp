@@ -68,7 +68,7 @@ TEST_F(BallastOddCalls, NamesWhatItDoesNotKnowAndWhatIsNear)
       {"search --memory 80GB --memory 40GB", "--memory is given twice"},
       {"plan --gpus", "--gpus has no value; write --gpus N"},
       {"plan --gpus --codes g8b1i256f1s0", "--gpus has no value; write --gpus N"},
-      {"plan --codes g8b1i256f1s0 --batch -5", "'-5' is no value of --batch"},
+      {"plan --codes g8b1i256f1s0 --batch -5", "'-5' is no whole number"},
   });
   for (std::string const help : {"--help", "help"}) {
     auto const shown = run(help);
@@ -93,7 +93,7 @@ TEST_F(BallastOddCalls, ReadsNoDevices)
        "--profile: /dev/zero is a device"},
       {"profile --output /dev/full", "--output: /dev/full is a device or a pipe"},
       {"profile --output /dev/zero", "--output: /dev/zero is a device or a pipe"},
-      {job + " --report /dev/full", "/dev/full: ", 1},
+      {job + " --report /dev/full", "cannot write '/dev/full'", 1},
       {"partition --instances /dev/zero", "/dev/zero", 1},
   });
 }
@@ -112,7 +112,7 @@ TEST_F(BallastOddCalls, TellsWhatIsWrongWithASize)
        "has the unit ' GB', and there are B, kB, MB, GB, TB, KiB, MiB, GiB and "
        "TiB, without a space"},
       {search + "GB", "'GB' is no size"},
-      {search + "=-80GB", "'-80GB' is no size"},
+      {"search " + inputs_ + "--gpus 8 --memory=-80GB", "'-80GB' is no size"},
       {search + "1e-30GB", "is less than one byte"},
       {search + "1.2.3GB", "is no size"},
       {"orchestrate " + inputs_ + "--gpus 16 --memory 80GB --own-gpus vision=8:40",

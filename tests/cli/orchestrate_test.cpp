@@ -174,7 +174,7 @@ TEST_F(BallastOrchestrate, SaysWhyNothingFits)
   EXPECT_EQ(content_of(path("page.html")), "");
   auto const result = run("orchestrate --format json " + inputs("80GB", "1"));
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.error, HasSubstr("use larger GPUs, more of them, or smaller microbatches"));
+  EXPECT_THAT(result.error, HasSubstr("needs 1 more than the 1; use more GPUs or larger ones"));
   json const said = json::parse(result.out);
   EXPECT_EQ(said.at("feasible"), false);
   EXPECT_TRUE(said.at("layouts").empty());
