@@ -256,8 +256,8 @@ void grid_trace(benchmark::State& state, std::string const& file, std::string co
   beside_baselines(state, steps, 16, most);
 }
 
-constexpr auto step = grid_meeting::step;
-constexpr auto microbatch = grid_meeting::microbatch;
+constexpr auto once_a_step = grid_meeting::step;
+constexpr auto every_microbatch = grid_meeting::microbatch;
 using ballast::fill_slots;
 using ballast::refine_grid;
 
@@ -268,21 +268,21 @@ void grid_sizes(benchmark::internal::Benchmark* row)
       ->Args({65'536, 1024})
       ->Unit(benchmark::kMillisecond);
 }
-BENCHMARK_CAPTURE(grid, fill_slots_step, step, fill_slots{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, refine_grid_step, step, refine_grid{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, fill_slots_microbatch, microbatch, fill_slots{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid, refine_grid_microbatch, microbatch, refine_grid{})->Apply(grid_sizes);
-BENCHMARK_CAPTURE(grid_many, step, step)->Iterations(10'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(grid_many, microbatch, microbatch)
+BENCHMARK_CAPTURE(grid, fill_slots_step, once_a_step, fill_slots{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, refine_grid_step, once_a_step, refine_grid{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, fill_slots_microbatch, every_microbatch, fill_slots{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid, refine_grid_microbatch, every_microbatch, refine_grid{})->Apply(grid_sizes);
+BENCHMARK_CAPTURE(grid_many, step, once_a_step)->Iterations(10'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(grid_many, microbatch, every_microbatch)
     ->Iterations(10'000)
     ->Unit(benchmark::kMillisecond);
 
-#define BALLAST_CONSTRAINED(what)                                                      \
-  BENCHMARK_CAPTURE(grid_constrained, what##_step, constraint::what, step)             \
-      ->Iterations(20)                                                                 \
-      ->Unit(benchmark::kMillisecond);                                                 \
-  BENCHMARK_CAPTURE(grid_constrained, what##_microbatch, constraint::what, microbatch) \
-      ->Iterations(20)                                                                 \
+#define BALLAST_CONSTRAINED(what)                                                            \
+  BENCHMARK_CAPTURE(grid_constrained, what##_step, constraint::what, once_a_step)            \
+      ->Iterations(20)                                                                       \
+      ->Unit(benchmark::kMillisecond);                                                       \
+  BENCHMARK_CAPTURE(grid_constrained, what##_microbatch, constraint::what, every_microbatch) \
+      ->Iterations(20)                                                                       \
       ->Unit(benchmark::kMillisecond)
 BALLAST_CONSTRAINED(none);
 BALLAST_CONSTRAINED(equal);

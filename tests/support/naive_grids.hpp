@@ -66,7 +66,7 @@ inline grid_makespans naive_grid(std::vector<ballast::tokens> lengths, std::size
       std::ranges::sort(row, std::greater{});
       std::vector<std::size_t> order(ranks);
       std::iota(order.begin(), order.end(), std::size_t{0});
-      std::ranges::stable_sort(order, {}, [&](std::size_t rank) { return sums[rank]; });
+      std::ranges::sort(order, {}, [&](std::size_t rank) { return std::pair(sums[rank], rank); });
       for (std::size_t place = 0; place < ranks; ++place) { sums[order[place]] += row[place]; }
     }
     best.step = std::min(best.step, std::ranges::max(sums));
