@@ -27,7 +27,7 @@ using namespace ballast;
 using namespace dflop_models;
 
 constexpr std::size_t steps = 4;
-constexpr std::size_t tried = 16;  // layouts that are scheduled
+constexpr std::size_t tried = 6;  // layouts that are scheduled
 
 // [dflop]
 struct training {
@@ -64,12 +64,11 @@ struct comparison {
 };
 comparison compare(dflop_model const& model)
 {
-  auto const priced = draw_mix(model.kinds, 2, 1);
   auto const real = draw_mix(model.kinds, 12, 2);
   auto const batches = std::span(real).first(steps * batch * model.modules.size());
   layout_problem problem;
   problem.modules = model.modules;
-  problem.sizes = priced;
+  problem.sizes = batches;  // memory must hold the largest of them
   problem.global_batch = batch;
   problem.gpus = gpus;
   problem.memory_bytes = 80'000'000'000;

@@ -262,7 +262,7 @@ growth_answer place_nodes(std::vector<tokens> const& lengths, std::size_t gpus)
   return {};
 }
 
-growth_answer choose(std::vector<tokens> const& lengths, std::size_t gpus)
+growth_answer choose_mix(std::vector<tokens> const& lengths, std::size_t gpus)
 {
   std::vector<ballast::sample_batch> batches(1);
   batches[0].lengths = lengths;
@@ -285,7 +285,7 @@ bool const added_growth = [] {
   add_growth("hybrid_sharding", many, shard);
   add_orders();
   add_growth("place_by_node", many, place_nodes);
-  add_growth("choose_bags", many, choose);
+  add_growth("choose_bags", many, choose_mix);
   return true;
 }();
 
