@@ -18,7 +18,8 @@ if(TARGET ballast_bench)
     work:3000000 tokens_per_gpu:4096 "gpus:64/models:50" steps:100 "evaluations:[0-9]{7}"
     "order/.*/(first|both|encoder)_" "climb/([a-mo-z123]|.*(schedule:[1-4]|seed:7700|budget:4))"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
-    "capacity:8192/sigma10:10" "order/.*microbatches:9/")
+    "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace
+    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
