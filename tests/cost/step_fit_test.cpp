@@ -109,7 +109,7 @@ TEST(StepFit, IsNotMovedByATenthOfDisturbedStepsAndNamesThem)  // Ensures (2)
       step.seconds *= 1 + 0.01 * (static_cast<double>(random.below(2001)) / 1000 - 1);
     }
     std::vector<std::size_t> disturbed;
-    for (std::size_t step = trial % 10; step < steps.size(); step += 10) {
+    for (auto step = static_cast<std::size_t>(trial % 10); step < steps.size(); step += 10) {
       steps[step].seconds *= step % 3 == 0 ? 0.3 : 4;  // lost its end, or waited for a file
       disturbed.push_back(step);
     }

@@ -629,7 +629,7 @@ TEST(UlyssesExchange, OfDifferentPlansIsAnErrorOnEveryGpu)
 TEST(UlyssesExchange, OfOtherElementsIsAnErrorOnEveryGpu)
 {
   ballast::ulysses_plan plan;
-  plan.assign(std::array<tokens, 1>{6}, std::array{ballast::sample_id{0}}, 3, 3);
+  plan.assign(std::array<ballast::tokens, 1>{6}, std::array{ballast::sample_id{0}}, 3, 3);
   ballast::run_ranks(3, [&](thread_communicator& comm) {
     auto const gpu = static_cast<std::uint32_t>(to_index(comm.rank()));
     auto const move = [&](auto element, std::size_t dim) {
@@ -642,7 +642,7 @@ TEST(UlyssesExchange, OfOtherElementsIsAnErrorOnEveryGpu)
       auto const done = gpu == 1 ? move(1.0F, dim) : move(1.0, 1);
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, ballast::error_code::mismatch);
-      EXPECT_EQ(done.error().ranks, std::vector{rank_id{1}}) << done.error().message;
+      EXPECT_EQ(done.error().ranks, std::vector{ballast::rank_id{1}}) << done.error().message;
     }
   });
 }
