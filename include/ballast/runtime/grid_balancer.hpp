@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_GRID_BALANCER_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/digest.hpp>
@@ -11,7 +10,6 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/partition/grid/concepts.hpp>
 #include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -22,7 +20,7 @@
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
-#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/bag_steps.hpp>
 #include <ballast/runtime/detail/slot_routes.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -31,7 +29,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -74,38 +71,21 @@ namespace ballast::inline v0 {
 template <class Cost, grid_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
   requires integer_function<Cost, Sample const&>
-class grid_balancer {
+class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_options<Sample>> {
+  using steps = detail::bag_steps<Communicator, Sample, grid_step_options<Sample>>;
+
  public:
-  grid_balancer(Communicator& comm, bag_layout bags, Cost own_cost, Policy own_policy,
-                grid_step_options<Sample> options = {})
-      : comm_(comm),
-        bags_(std::move(bags)),
+  grid_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
+                grid_step_options<Sample> chosen = {})
+      : steps(group, std::move(layout), chosen),
         cost_(std::move(own_cost)),
-        policy_(std::move(own_policy)),
-        options_(options)
-  {
-    BALLAST_EXPECTS(options_.length_of != nullptr,
-                    "options.length_of is null, and the samples are no numbers");
-    BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
-  }
+        policy_(std::move(own_policy))
+  {}
 
   /// Plans the step for which this rank has read these samples. Collective.
   [[nodiscard]] result<void> plan(std::span<Sample const> read)
   {
-    is_planned_ = false;
-    if (auto made = detail::plan_together(
-            comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
-            [this] { return make_plan(); }, [this] { return word_of_plan(); });
-        !made) {
-      return made;
-    }
-    if (!bag_comm_) {
-      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
-      if (!part) { return tl::unexpected(part.error()); }
-      bag_comm_.emplace(*std::move(part));
-    }
-    is_planned_ = true;
-    return {};
+    return this->plan_step(read, [this] { return make_plan(); }, [this] { return word_of_plan(); });
   }
 
   /// Moves the rows of a slot's samples from where they were read to where they are computed, all
@@ -128,23 +108,25 @@ class grid_balancer {
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_heads(std::size_t slot, Arrays const&... arrays)
   {
-    return ballast::to_heads(*bag_comm_, heads(slot), memory_, arrays...);
+    return ballast::to_heads(bag_comm(), heads(slot), memory_, arrays...);
   }
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_tokens(std::size_t slot, Arrays const&... arrays)
   {
-    return ballast::to_tokens(*bag_comm_, heads(slot), memory_, arrays...);
+    return ballast::to_tokens(bag_comm(), heads(slot), memory_, arrays...);
   }
 
-  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
-  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
-  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+  using steps::bag;
+  using steps::bag_comm;
+  using steps::bags;
+  using steps::comm;
+  using steps::options;
+  using steps::samples;
 
   // What follows is of the step that was planned last, and overwritten by the next plan().
 
   /// Of every rank.
   [[nodiscard]] std::size_t microbatches() const { return planned().microbatches; }
-  [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
   /// Which bag computes what in which slot, and how good that is; a rank of it is a bag.
   [[nodiscard]] grid_plan const& planned() const { return expect_plan(), planned_; }
   /// Where the tokens of all samples lie before a route.
@@ -183,17 +165,23 @@ class grid_balancer {
   /// Which of the bag's tokens and heads each of its GPUs has in a slot.
   [[nodiscard]] ulysses_plan const& heads(std::size_t slot) const
   {
-    BALLAST_EXPECTS(options_.query_heads >= 1,
-                    "options.query_heads is 0; give the query heads of the model");
+    expect_heads();
     return at(slot).heads;
   }
-  /// The group of the ranks of this rank's bag.
-  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
 
  private:
+  using steps::all_;
+  using steps::bags_;
+  using steps::comm_;
+  using steps::expect_heads;
+  using steps::expect_plan;
+  using steps::memory_;
+  using steps::options_;
+
   result<void> make_plan()
   {
-    if (auto checked = detail::check_equal_bags(bags_, comm_.size()); !checked) { return checked; }
+    if (auto checked = this->check_bags(); !checked) { return checked; }
+    if (auto checked = detail::check_equal_bags(bags_); !checked) { return checked; }
     lengths_.clear();
     loss_tokens_ = 0;
     for (Sample const& sample : all_.samples) {
@@ -204,8 +192,8 @@ class grid_balancer {
       lengths_.push_back(length);
       loss_tokens_ += loss;
     }
-    read_into(groups_, options_.together);
-    read_into(kinds_, options_.kind_of);
+    this->read_into(groups_, options_.together);
+    this->read_into(kinds_, options_.kind_of);
     homes_.clear();
     for (rank_id const source : all_.source) {
       if (options_.homes) { homes_.push_back(to_id<rank_id>(to_index(bags_.bag_of(source)))); }
@@ -231,13 +219,6 @@ class grid_balancer {
                                                : options_.length_of)(sample);
   }
 
-  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
-  {
-    values.clear();
-    if (value_of == nullptr) { return; }
-    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
-  }
-
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
     return digest{}
@@ -249,10 +230,6 @@ class grid_balancer {
         .value();
   }
 
-  void expect_plan() const
-  {
-    BALLAST_EXPECTS(is_planned_, "there is no plan: plan() was not called, or it failed");
-  }
   [[nodiscard]] detail::slot_route const& at(std::size_t slot) const
   {
     expect_plan();
@@ -260,16 +237,10 @@ class grid_balancer {
     return slots_[slot];
   }
 
-  Communicator& comm_;
-  bag_layout bags_;
   Cost cost_;
   Policy policy_;
-  grid_step_options<Sample> options_;
-  std::optional<Communicator> bag_comm_;
-  bool is_planned_ = false;
 
   // Kept from step to step.
-  gathered_samples<Sample> all_;
   std::vector<tokens> lengths_;
   std::vector<std::int64_t> groups_;
   std::vector<std::int64_t> kinds_;
@@ -277,7 +248,6 @@ class grid_balancer {
   grid_plan planned_;
   detail::slot_routes slots_;
   tokens loss_tokens_ = 0;  // of all ranks
-  workspace memory_;
 };
 
 }  // namespace ballast::inline v0

@@ -3,7 +3,6 @@
 #define BALLAST_RUNTIME_STEP_BALANCER_HPP
 
 #include <ballast/comm/concepts.hpp>
-#include <ballast/comm/gather_samples.hpp>
 #include <ballast/core/contract.hpp>
 #include <ballast/core/detail/concat.hpp>
 #include <ballast/core/detail/span_of.hpp>
@@ -12,7 +11,6 @@
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_constraints.hpp>
@@ -25,7 +23,7 @@
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
-#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/bag_steps.hpp>
 #include <ballast/runtime/step_options.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -33,7 +31,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -77,39 +74,22 @@ namespace ballast::inline v0 {
 template <class Cost, partition_policy Policy, splitting_communicator Communicator,
           class Sample = tokens>
   requires integer_function<Cost, Sample const&>
-class step_balancer {
+class step_balancer : public detail::bag_steps<Communicator, Sample, step_options<Sample>> {
+  using steps = detail::bag_steps<Communicator, Sample, step_options<Sample>>;
+
  public:
-  // Not `cost` and `policy`: g++ 12 -Wshadow warns of globals of a user's that are called so.
-  step_balancer(Communicator& comm, bag_layout bags, Cost own_cost, Policy own_policy,
-                step_options<Sample> options = {})
-      : comm_(comm),
-        bags_(std::move(bags)),
+  // Not `cost` and the like: g++ 12 -Wshadow warns of members and of a user's globals.
+  step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
+                step_options<Sample> chosen = {})
+      : steps(group, std::move(layout), chosen),
         cost_(std::move(own_cost)),
-        policy_(std::move(own_policy)),
-        options_(options)
-  {
-    BALLAST_EXPECTS(options_.length_of != nullptr,
-                    "options.length_of is null, and the samples are no numbers");
-    BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
-  }
+        policy_(std::move(own_policy))
+  {}
 
   /// Plans the step for which this rank has read these samples. Collective.
   [[nodiscard]] result<void> plan(std::span<Sample const> read)
   {
-    is_planned_ = false;
-    if (auto made = detail::plan_together(
-            comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
-            [this] { return make_plan(); }, [this] { return word_of_plan(); });
-        !made) {
-      return made;
-    }
-    if (!bag_comm_) {
-      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
-      if (!part) { return tl::unexpected(part.error()); }
-      bag_comm_.emplace(*std::move(part));
-    }
-    is_planned_ = true;
-    return {};
+    return this->plan_step(read, [this] { return make_plan(); }, [this] { return word_of_plan(); });
   }
 
   /// Moves arrays from where their tokens were read to where they are computed, all in one
@@ -136,7 +116,7 @@ class step_balancer {
   [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
   {
     expect_heads();
-    return ballast::to_heads(*bag_comm_, heads_, memory_, arrays...);
+    return ballast::to_heads(bag_comm(), heads_, memory_, arrays...);
   }
 
   /// After attention: from heads to tokens again; copies of a head are added up.
@@ -144,14 +124,17 @@ class step_balancer {
   [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
   {
     expect_heads();
-    return ballast::to_tokens(*bag_comm_, heads_, memory_, arrays...);
+    return ballast::to_tokens(bag_comm(), heads_, memory_, arrays...);
   }
 
-  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
-  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
-  [[nodiscard]] step_options<Sample> const& options() const noexcept { return options_; }
-  /// This rank's bag, and this rank in it.
-  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+  using steps::bag;
+  using steps::bag_comm;
+  using steps::bags;
+  using steps::comm;
+  using steps::options;
+  using steps::samples;
+
+  /// This rank among those of its bag.
   [[nodiscard]] std::uint32_t gpu() const
   {
     return static_cast<std::uint32_t>(to_index(comm_.rank()) - to_index(bags_[bag()].first));
@@ -159,8 +142,6 @@ class step_balancer {
 
   // What follows is of the step that was planned last, and overwritten by the next plan().
 
-  /// What all ranks have read, and who has read it.
-  [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
   /// Who computes what, and how good that is.
   [[nodiscard]] partition_plan const& planned() const { return expect_plan(), planned_; }
   /// Where tokens lie before route(), and after it.
@@ -181,19 +162,21 @@ class step_balancer {
   [[nodiscard]] std::span<tokens const> lengths() const { return expect_plan(), heads_.lengths(); }
   /// Which of the bag's tokens and heads each of its GPUs has; the options say how many heads.
   [[nodiscard]] ulysses_plan const& heads() const { return expect_heads(), heads_; }
-  /// The group of the ranks of this rank's bag.
-  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
 
  private:
+  using steps::all_;
+  using steps::bags_;
+  using steps::comm_;
+  using steps::expect_heads;
+  using steps::expect_plan;
+  using steps::memory_;
+  using steps::options_;
+
   result<void> make_plan()
   {
-    if (bags_.gpus() != comm_.size()) {
-      return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
-                  " GPUs and the job has ", comm_.size(),
-                  " ranks; lay the bags out over one GPU for each rank");
-    }
-    read_into(keys_, options_.together);
-    read_into(weights_, options_.weight_of);
+    if (auto checked = this->check_bags(); !checked) { return checked; }
+    this->read_into(keys_, options_.together);
+    this->read_into(weights_, options_.weight_of);
     partition_constraints const constraints{
         .together = detail::span_of(keys_),
         .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
@@ -224,14 +207,6 @@ class step_balancer {
     return tl::unexpected(std::move(why));
   }
 
-  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
-  {
-    values.clear();
-    if (value_of == nullptr) { return; }
-    values.reserve(all_.samples.size());
-    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
-  }
-
   [[nodiscard]] std::uint64_t word_of_plan() const
   {
     digest all;
@@ -243,27 +218,10 @@ class step_balancer {
     return all.value();
   }
 
-  void expect_plan() const
-  {
-    BALLAST_EXPECTS(is_planned_, "there is no plan: plan() was not called, or it failed");
-  }
-  void expect_heads() const
-  {
-    expect_plan();
-    BALLAST_EXPECTS(options_.query_heads >= 1,
-                    "options.query_heads is 0; give the query heads of the model");
-  }
-
-  Communicator& comm_;
-  bag_layout bags_;
   Cost cost_;
   Policy policy_;
-  step_options<Sample> options_;
-  std::optional<Communicator> bag_comm_;
-  bool is_planned_ = false;
 
   // Kept from step to step.
-  gathered_samples<Sample> all_;
   std::vector<std::int64_t> keys_;
   std::vector<std::int64_t> weights_;
   partition_plan planned_;
@@ -271,7 +229,6 @@ class step_balancer {
   placement computed_;
   route_plan to_compute_;
   ulysses_plan heads_;
-  workspace memory_;
 };
 
 }  // namespace ballast::inline v0

@@ -77,13 +77,8 @@ class slot_routes {
 };
 
 /// Why these bags cannot be the ranks of a grid, if so.
-[[nodiscard]] inline result<void> check_equal_bags(bag_layout const& bags, std::size_t ranks)
+[[nodiscard]] inline result<void> check_equal_bags(bag_layout const& bags)
 {
-  if (bags.gpus() != ranks) {
-    return fail(error_code::out_of_range, bags.gpus(), "the bags have ", bags.gpus(),
-                " GPUs and the job has ", ranks,
-                " ranks; lay the bags out over one GPU for each rank");
-  }
   for (std::size_t bag = 0; bag < bags.size(); ++bag) {
     if (bags[to_id<bag_id>(bag)].gpus != bags[bag_id{0}].gpus ||
         bags.speeds()[bag] != bags.speeds()[0]) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_BAG_STEPS_HPP
+#define BALLAST_RUNTIME_DETAIL_BAG_STEPS_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/topology/bag_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// What all balancers of steps over bags have: the job, its bags, what its ranks have read, and the
+/// group of a rank's bag, which the first step that is planned makes.
+///
+/// Options     has length_of and most_samples.
+template <splitting_communicator Communicator, class Sample, class Options>
+class bag_steps {
+ public:
+  [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
+  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+  [[nodiscard]] Options const& options() const noexcept { return options_; }
+  /// This rank's bag.
+  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+  /// What all ranks have read, and who has read it, in the step that was planned last.
+  [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
+  /// The group of the ranks of this rank's bag.
+  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
+
+ protected:
+  bag_steps(Communicator& comm, bag_layout bags, Options options)
+      : comm_(comm), bags_(std::move(bags)), options_(options)
+  {
+    BALLAST_EXPECTS(options_.length_of != nullptr,
+                    "options.length_of is null, and the samples are no numbers");
+    BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
+  }
+
+  /// Gathers what was read, has make() plan it, and compares word_of_plan() with the other ranks.
+  template <class Make, class WordOf>
+  [[nodiscard]] result<void> plan_step(std::span<Sample const> read, Make const& make,
+                                       WordOf const& word_of_plan)
+  {
+    is_planned_ = false;
+    if (auto made = plan_together(
+            comm_, [&] { return gather_samples_into(all_, comm_, read, options_.most_samples); },
+            make, word_of_plan);
+        !made) {
+      return made;
+    }
+    if (!bag_comm_) {
+      auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
+      if (!part) { return tl::unexpected(part.error()); }
+      bag_comm_.emplace(*std::move(part));
+    }
+    is_planned_ = true;
+    return {};
+  }
+
+  /// Why these are no bags of this job, if so.
+  [[nodiscard]] result<void> check_bags() const
+  {
+    if (bags_.gpus() == comm_.size()) { return {}; }
+    return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
+                " GPUs and the job has ", comm_.size(),
+                " ranks; lay the bags out over one GPU for each rank");
+  }
+
+  /// What value_of says of each sample that was read; nothing where it is null.
+  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
+  {
+    values.clear();
+    if (value_of == nullptr) { return; }
+    values.reserve(all_.samples.size());
+    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
+  }
+
+  void expect_plan() const
+  {
+    BALLAST_EXPECTS(is_planned_, "there is no plan: plan() was not called, or it failed");
+  }
+  void expect_heads() const
+  {
+    expect_plan();
+    BALLAST_EXPECTS(options_.query_heads >= 1,
+                    "options.query_heads is 0; give the query heads of the model");
+  }
+
+  Communicator& comm_;
+  bag_layout bags_;
+  Options options_;
+  gathered_samples<Sample> all_;  // kept from step to step
+  workspace memory_;
+
+ private:
+  std::optional<Communicator> bag_comm_;
+  bool is_planned_ = false;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_BAG_STEPS_HPP
