@@ -8,13 +8,16 @@
 #include <ballast/by_name/parse_schedule.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost.hpp>
+#include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
+#include <ballast/sharding.hpp>
 #include <ballast/workload.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +53,93 @@ void price(std::string const& name, Cost const& cost, std::vector<tokens> const&
   std::vector<cost_units> costs;
   for (tokens const length : lengths) { costs.push_back(cost(length)); }
   print("cost/" + name, digest_of(costs));
+}
+
+template <class Policy>
+void plan_grid(std::string const& name, Policy const& policy, ballast::grid_meeting meet,
+               std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
+{
+  auto const plan =
+      ballast::partition_grid(lengths, 16, {.most_weight = 200'000, .meet = meet}, policy, cost)
+          .value();
+  ballast::digest digest;
+  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+  digest.add(static_cast<std::uint64_t>(plan.fewest_microbatches));
+  print("grid/" + name, digest.value());
+}
+
+void plan_grids(std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
+{
+  using ballast::grid_meeting;
+  plan_grid("step/fill_slots", ballast::fill_slots{}, grid_meeting::step, lengths, cost);
+  plan_grid("step/refine_grid", ballast::refine_grid{}, grid_meeting::step, lengths, cost);
+  plan_grid("microbatch", ballast::refine_grid{}, grid_meeting::microbatch, lengths, cost);
+}
+
+template <class Policy>
+void plan_vectors(std::string const& name, Policy const& policy, std::vector<tokens> const& lengths,
+                  ballast::partition_constraints const& constraints = {})
+{
+  std::vector<ballast::cost_vector<2>> costs;
+  for (std::size_t each = 0; each < lengths.size(); ++each) {
+    costs.push_back({lengths[each], 2 * lengths[lengths.size() - 1 - each]});
+  }
+  std::vector<std::size_t> samples(lengths.size());
+  for (std::size_t each = 0; each < samples.size(); ++each) { samples[each] = each; }
+  auto const plan =
+      ballast::partition(
+          samples, ballast::one_gpu_bags(64), policy, [&](std::size_t each) { return costs[each]; },
+          [&](std::size_t each) { return lengths[each]; }, constraints)
+          .value();
+  ballast::digest digest;
+  digest.add(plan.digest());
+  digest.add(static_cast<std::uint64_t>(plan.lower_bound.numerator));
+  digest.add(static_cast<std::uint64_t>(plan.lower_bound.denominator));
+  print("vectors/" + name, digest.value());
+}
+
+template <class Policy>
+void pack(std::string const& name, Policy const& policy, std::vector<tokens> const& lengths)
+{
+  auto const plan = ballast::pack_to_capacity(lengths, 200'000, policy).value();
+  ballast::digest digest;
+  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+  print("packing/" + name, digest.value());
+}
+
+void choose(std::vector<tokens> const& lengths, ballast::quadratic_cost const& cost)
+{
+  std::vector<ballast::sample_batch> batches(4);
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    auto const first = lengths.begin() + static_cast<std::ptrdiff_t>(600 * batch);
+    batches[batch].lengths.assign(first, first + 600);
+  }
+  auto const found =
+      ballast::choose_bags(std::span(batches).first(2), ballast::cluster_of({8, 8, 8, 5}).value(),
+                           {}, cost, {.judged_on = std::span(batches).last(2)})
+          .value();
+  ballast::digest digest;
+  digest.add(found.bags.digest()).add(found.placed);
+  for (auto const& each : found.mixes) {
+    digest.add(std::span<std::uint32_t const>(each.mix.bags));
+    digest.add(static_cast<std::uint64_t>(each.fitted_step.numerator));
+    digest.add(static_cast<std::uint64_t>(each.judged_step.numerator));
+  }
+  print("bags/chosen", digest.value());
+}
+
+void shard(std::vector<tokens> const& lengths)
+{
+  auto const machines = ballast::cluster_of({8, 8, 8, 5}).value();
+  auto const cost =
+      ballast::sharding_cost_of(ballast::find_known_model("llama3-8b").value().shape,
+                                {.seconds_per_flop = 1 / 400e12, .gamma = 0.9}, machines)
+          .value();
+  auto const plan =
+      ballast::hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 16), cost).value();
+  ballast::digest digest;
+  digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.lower_bound));
+  print("sharding/hybrid", digest.value());
 }
 
 }  // namespace
@@ -95,6 +185,30 @@ int main()
   auto uneven = ballast::cluster_of({8, 8, 8, 8, 5}).value();
   for (std::uint32_t gpu = 0; gpu < 37; ++gpu) { uneven.gpu_speeds.push_back(60 + gpu / 8 * 10); }
   plan_over("g1n5+g4n4+g8n2", uneven);
+
+  std::vector<ballast::rank_id> home;
+  for (std::size_t each = 0; each < lengths.size(); ++each) {
+    home.push_back(ballast::to_id<ballast::rank_id>(each * 7 % 64));
+  }
+  for (auto const* policy : {"least_movement", "capped", "capped:refine", "capped:kk"}) {
+    auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(64),
+                                         ballast::parse_policy(policy).value(), spec.cost,
+                                         {.home = home, .most_per_gpu = 200'000})
+                          .value();
+    ballast::digest digest;
+    digest.add(plan.digest()).add(static_cast<std::uint64_t>(plan.moved.numerator));
+    print(std::string("plan/constrained/") + policy, digest.value());
+  }
+  plan_grids(lengths, spec.cost);
+  plan_vectors("longest_processing_time", ballast::longest_processing_time{}, lengths);
+  plan_vectors("refine", ballast::refine<>{}, lengths);
+  plan_vectors("exact", ballast::exact<>{.vector_nodes = 10'000}, lengths);
+  pack("first_fit_decreasing", ballast::first_fit_decreasing{}, lengths);
+  pack("best_fit_decreasing", ballast::best_fit_decreasing{}, lengths);
+  pack("minimum_bin_slack", ballast::minimum_bin_slack{}, lengths);
+  pack("refine_bins", ballast::refine_bins<>{}, lengths);
+  choose(lengths, spec.cost);
+  shard(lengths);
 
   for (auto const* schedule : {"gpipe", "1f1b", "interleaved:v=2"}) {
     constexpr std::size_t microbatches = 20;
