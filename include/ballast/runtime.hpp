@@ -10,6 +10,7 @@
 #include <ballast/runtime/adaptive_correction.hpp>
 #include <ballast/runtime/agreed_clock.hpp>
 #include <ballast/runtime/grid_balancer.hpp>
+#include <ballast/runtime/grid_planner.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>

@@ -11,9 +11,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/partition/grid/concepts.hpp>
-#include <ballast/partition/grid/grid_options.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
-#include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
@@ -21,6 +19,7 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/runtime/detail/bag_steps.hpp>
+#include <ballast/runtime/detail/grid_of_samples.hpp>
 #include <ballast/runtime/detail/slot_routes.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -85,7 +84,31 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   /// Plans the step for which this rank has read these samples. Collective.
   [[nodiscard]] result<void> plan(std::span<Sample const> read)
   {
-    return this->plan_step(read, [this] { return make_plan(); }, [this] { return word_of_plan(); });
+    return plan_as(read, [this] {
+      homes_.clear();
+      for (rank_id const source : all_.source) {
+        if (options_.homes) { homes_.push_back(to_id<rank_id>(to_index(bags_.bag_of(source)))); }
+      }
+      return grid_(planned_, memory_, detail::span_of(all_.samples), bags_.size(), options_,
+                   detail::span_of(homes_), policy_, cost_);
+    });
+  }
+
+  /// The same, with the grid that a grid_planner made ahead for what all ranks have now read, rank
+  /// after rank, or with why there is none, as online_scheduler::take() returns it. So a rank whose
+  /// thread threw is an error on every rank.
+  ///
+  /// Errors      those of plan(); mismatch: it was made for other samples or another number of bags.
+  [[nodiscard]] result<void> plan(std::span<Sample const> read,
+                                  result<grid_plan const*> const& ahead)
+  {
+    return plan_as(read, [this, &ahead]() -> result<void> {
+      if (!ahead) { return tl::unexpected(ahead.error()); }
+      auto checked = detail::check_planned_ahead(**ahead, detail::span_of(all_.samples),
+                                                 bags_.size(), options_);
+      if (checked) { planned_ = **ahead; }
+      return checked;
+    });
   }
 
   /// Moves the rows of a slot's samples from where they were read to where they are computed, all
@@ -178,7 +201,15 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   using steps::memory_;
   using steps::options_;
 
-  result<void> make_plan()
+  template <class PlanGrid>
+  [[nodiscard]] result<void> plan_as(std::span<Sample const> read, PlanGrid const& plan_grid)
+  {
+    return this->plan_step(
+        read, [&] { return make_plan(plan_grid); }, [this] { return word_of_plan(); });
+  }
+
+  template <class PlanGrid>
+  [[nodiscard]] result<void> make_plan(PlanGrid const& plan_grid)
   {
     if (auto checked = this->check_bags(); !checked) { return checked; }
     if (auto checked = detail::check_equal_bags(bags_); !checked) { return checked; }
@@ -192,22 +223,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
       lengths_.push_back(length);
       loss_tokens_ += loss;
     }
-    this->read_into(groups_, options_.together);
-    this->read_into(kinds_, options_.kind_of);
-    homes_.clear();
-    for (rank_id const source : all_.source) {
-      if (options_.homes) { homes_.push_back(to_id<rank_id>(to_index(bags_.bag_of(source)))); }
-    }
-    grid_options grid = options_.grid;
-    grid.together = groups_;
-    grid.kinds = kinds_;
-    grid.home = detail::span_of(homes_);
-    auto const weight_of = options_.weight_of != nullptr ? options_.weight_of : options_.length_of;
-    if (auto done = partition_grid_into(planned_, memory_, all_.samples, bags_.size(), grid,
-                                        policy_, cost_, weight_of);
-        !done) {
-      return done;
-    }
+    if (auto done = plan_grid(); !done) { return done; }
     slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
                   comm_.rank(), std::max(options_.query_heads, 1U));
     return {};
@@ -242,8 +258,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
 
   // Kept from step to step.
   std::vector<tokens> lengths_;
-  std::vector<std::int64_t> groups_;
-  std::vector<std::int64_t> kinds_;
+  detail::grid_of_samples<Sample> grid_;
   std::vector<rank_id> homes_;
   grid_plan planned_;
   detail::slot_routes slots_;

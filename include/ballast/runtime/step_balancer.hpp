@@ -175,14 +175,15 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   result<void> make_plan()
   {
     if (auto checked = this->check_bags(); !checked) { return checked; }
-    this->read_into(keys_, options_.together);
-    this->read_into(weights_, options_.weight_of);
+    std::span<Sample const> const read = detail::span_of(all_.samples);
+    detail::read_into(keys_, read, options_.together);
+    detail::read_into(weights_, read, options_.weight_of);
     partition_constraints const constraints{
         .together = detail::span_of(keys_),
         .home = options_.homes ? detail::span_of(all_.source) : std::span<rank_id const>(),
         .most_per_gpu = options_.most_per_gpu,
         .weights = detail::span_of(weights_)};
-    if (auto done = partition_into(planned_, memory_, all_.samples, bags_, policy_, cost_,
+    if (auto done = partition_into(planned_, memory_, read, bags_, policy_, cost_,
                                    options_.length_of, constraints);
         !done) {
       return with_reader(std::move(done).error());

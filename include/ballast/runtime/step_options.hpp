@@ -8,6 +8,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace ballast::inline v0 {
 
@@ -22,6 +24,17 @@ template <class Sample>
   } else {
     return nullptr;
   }
+}
+
+/// What value_of says of each sample; nothing where it is null.
+template <class Sample>
+void read_into(std::vector<std::int64_t>& values, std::span<Sample const> samples,
+               std::int64_t (*value_of)(Sample const&))
+{
+  values.clear();
+  if (value_of == nullptr) { return; }
+  values.reserve(samples.size());
+  for (Sample const& sample : samples) { values.push_back(value_of(sample)); }
 }
 
 }  // namespace detail

@@ -16,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace ballast::inline v0::detail {
 
@@ -74,15 +73,6 @@ class bag_steps {
     return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
                 " GPUs and the job has ", comm_.size(),
                 " ranks; lay the bags out over one GPU for each rank");
-  }
-
-  /// What value_of says of each sample that was read; nothing where it is null.
-  void read_into(std::vector<std::int64_t>& values, std::int64_t (*value_of)(Sample const&)) const
-  {
-    values.clear();
-    if (value_of == nullptr) { return; }
-    values.reserve(all_.samples.size());
-    for (Sample const& sample : all_.samples) { values.push_back(value_of(sample)); }
   }
 
   void expect_plan() const
