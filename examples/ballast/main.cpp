@@ -415,6 +415,10 @@ CLI::App& add_orchestrate(CLI::App& app, cli::orchestrate_options& options)
            "A module whose weights are not trained; give the option several times");
   add_list("--trained-input", options.trained_inputs, "MODULE",
            "A module that a trained projector feeds; give the option several times");
+  add_list(
+      "--more-gpus", options.more_gpus, "N:SIZE",
+      "GPUs of another kind and their memory, such as 32:40GB, or 32:40GB:0.5 for GPUs of half "
+      "the speed; which module runs on which kind is searched; give the option several times");
   add_list("--own-gpus", options.own_gpus, "MODULE=N:SIZE",
            "GPUs and their memory that a module has for itself, such as vision=32:40GB, or "
            "vision=32:40GB:0.5 for GPUs of half the speed; give the option several times");

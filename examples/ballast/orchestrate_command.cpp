@@ -96,19 +96,20 @@ outcome<ballast::state_parts> read_state(std::string const& text)
 }
 
 /// N:SIZE or N:SIZE:SPEED.
-outcome<ballast::gpu_kind> read_kind(std::string const& text, ballast::gpu_kind kind)
+outcome<ballast::gpu_kind> read_kind(std::string_view option, std::string const& text,
+                                     ballast::gpu_kind kind)
 {
   std::size_t const first = text.find(':');
   std::size_t const second = first == text.npos ? text.npos : text.find(':', first + 1);
   auto const gpus = whole_number(std::string_view(text).substr(0, first));
   if (first == text.npos || !gpus || *gpus == 0) {
     return usage(
-        fmt::format("--own-gpus: '{}' is no number of GPUs and their memory; write "
-                    "MODULE=32:40GB, or MODULE=32:40GB:0.5 for GPUs of half the speed",
-                    text));
+        fmt::format("{}: '{}' is no number of GPUs and their memory; write 32:40GB, or "
+                    "32:40GB:0.5 for GPUs of half the speed",
+                    option, text));
   }
   kind.gpus = *gpus;
-  auto const memory = read_memory("--own-gpus", text.substr(first + 1, second - first - 1));
+  auto const memory = read_memory(option, text.substr(first + 1, second - first - 1));
   if (!memory) { return tl::unexpected(memory.error()); }
   kind.memory_bytes = *memory;
   if (second == text.npos) { return kind; }
@@ -118,9 +119,9 @@ outcome<ballast::gpu_kind> read_kind(std::string const& text, ballast::gpu_kind 
   auto const thousandths = is_exact ? speed->in_units(3) : ballast::uint128{0};
   if (thousandths == 0 || thousandths > static_cast<ballast::uint128>(1'000 * whole)) {
     return usage(fmt::format(
-        "--own-gpus: '{}' is no speed from 0.001 to 1000, of three decimals at most, beside the "
+        "{}: '{}' is no speed from 0.001 to 1000, of three decimals at most, beside the "
         "profile's GPUs; write 0.5",
-        text.substr(second + 1)));
+        option, text.substr(second + 1)));
   }
   kind.speed = {static_cast<std::int64_t>(thousandths), whole};
   return kind;
@@ -176,12 +177,20 @@ outcome<void> read_modules(orchestration_problem& problem, orchestrate_options c
     }
     modules[given->module].virtual_stages = *stages;
   }
+  std::vector<std::size_t> shared{0};
+  for (std::string const& text : options.more_gpus) {
+    auto const kind = read_kind("--more-gpus", text, problem.kinds.front());
+    if (!kind) { return tl::unexpected(kind.error()); }
+    shared.push_back(problem.kinds.size());
+    problem.kinds.push_back(*kind);
+  }
+  for (orchestrated_module& each : modules) { each.kinds = shared; }
   for (std::string const& text : options.own_gpus) {
     auto const given = read_once("--own-gpus", text);
     if (!given) { return tl::unexpected(given.error()); }
-    auto const kind = read_kind(given->value, problem.kinds.front());
+    auto const kind = read_kind("--own-gpus", given->value, problem.kinds.front());
     if (!kind) { return tl::unexpected(kind.error()); }
-    modules[given->module].kind = problem.kinds.size();
+    modules[given->module].kinds = {problem.kinds.size()};
     problem.kinds.push_back(*kind);
   }
   return {};
@@ -192,7 +201,7 @@ template <class Policy>
 void add_baseline(orchestrate_run& run, std::string name, Policy const& policy)
 {
   auto const found = ballast::orchestrate(run.problem, policy);
-  if (found) { run.layouts.push_back({std::move(name), found->layout}); }
+  if (found) { run.layouts.push_back({std::move(name), found->layout, found->kinds}); }
 }
 
 }  // namespace
@@ -262,7 +271,7 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
   std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
     return std::pair(each.layout.step, std::string_view(each.policy));
   });
-  run.layouts.insert(run.layouts.begin(), {"best", found->layout});
+  run.layouts.insert(run.layouts.begin(), {"best", found->layout, found->kinds});
   return run;
 }
 

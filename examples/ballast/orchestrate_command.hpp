@@ -28,6 +28,7 @@ struct orchestrate_options {
   std::string llm;                          ///< a module, or empty for the last
   std::vector<std::string> frozen;          ///< modules
   std::vector<std::string> trained_inputs;  ///< modules
+  std::vector<std::string> more_gpus;       ///< N:SIZE or N:SIZE:SPEED, of other kinds
   std::vector<std::string> own_gpus;        ///< MODULE=N:SIZE or MODULE=N:SIZE:SPEED
   std::vector<std::string> boundary_bytes;  ///< MODULE=SIZE
   std::vector<std::string> virtual_stages;  ///< MODULE=N
@@ -41,6 +42,7 @@ struct orchestrate_options {
 struct policy_layout {
   std::string policy;
   ballast::model_layout layout;
+  std::vector<std::size_t> kinds;  ///< of GPUs, of each module
 };
 
 /// Everything that `ballast orchestrate` found out.

@@ -28,7 +28,7 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
   json["evaluated"] = run.evaluated;
   json["milliseconds"] = run.seconds * 1e3;
   json["layouts"] = nlohmann::ordered_json::array();
-  for (auto const& [policy, layout] : run.layouts) {
+  for (auto const& [policy, layout, kinds] : run.layouts) {
     nlohmann::ordered_json each;
     each["policy"] = policy;
     each["step_seconds"] = seconds_of(layout.step);
@@ -42,7 +42,8 @@ nlohmann::ordered_json to_json(orchestrate_run const& run)
                                  {"tp", degrees.tp},
                                  {"pp", degrees.pp},
                                  {"dp", degrees.dp},
-                                 {"gpus", degrees.gpus()}});
+                                 {"gpus", degrees.gpus()},
+                                 {"kind", kinds[module]}});
     }
     json["layouts"].push_back(each);
   }
@@ -69,7 +70,7 @@ std::string gpus_text(orchestrate_run const& run)
     text += fmt::format("{}{} of {}", kind == 0 ? "" : ", ", count_of(of.gpus, "GPU"),
                         bytes_text(static_cast<double>(of.memory_bytes)));
     for (auto const& module : run.problem.modules) {
-      if (kind > 0 && module.kind == kind) { text += " for " + module.name; }
+      if (kind > 0 && module.kinds == std::vector{kind}) { text += " for " + module.name; }
     }
   }
   return fmt::format("{} on nodes of {}", text, run.options.gpus_per_node);
@@ -87,18 +88,22 @@ std::string table_of(orchestrate_run const& run)
   std::string out = fmt::format("\n{}\n{}\n{}\n{}, {}\n\n", shown_text(run.options.profile),
                                 shown_text(run.options.data), shown_text(samples_text(run)),
                                 shown_text(gpus_text(run)), batch_text(run));
+  bool const has_kinds = run.problem.kinds.size() > 1;
   std::string degrees = fmt::format("{:<12}", "");
   std::string heading = fmt::format("{:<12}", "");
   for (auto const& module : run.problem.modules) {
-    degrees += fmt::format("{:>24}", shown_text(module.name));
+    degrees += fmt::format("{:>{}}", shown_text(module.name), has_kinds ? 30 : 24);
     heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
+    if (has_kinds) { heading += fmt::format("{:>6}", "kind"); }
   }
   out += degrees + "\n" + heading +
          fmt::format("{:>11}{:>14}{:>12}{:>10}\n", "GPUs used", "microbatches", "step", "memory");
-  for (auto const& [policy, layout] : run.layouts) {
+  for (auto const& [policy, layout, kinds] : run.layouts) {
     out += fmt::format("{:<12}", policy);
-    for (ballast::module_layout const& each : layout.modules) {
+    for (std::size_t module = 0; module < kinds.size(); ++module) {
+      ballast::module_layout const& each = layout.modules[module];
       out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
+      if (has_kinds) { out += fmt::format("{:>6}", kinds[module]); }
     }
     out += fmt::format("{:>11}{:>14}{:>12}{:>10}\n", layout.gpus(), layout.microbatches,
                        duration_text(seconds_of(layout.step)),
@@ -115,7 +120,7 @@ outcome<std::vector<ballast::grid_place>> places_of(orchestrate_run const& run, 
   std::vector<std::uint32_t> numbers;
   std::uint64_t gpus = 0;
   for (std::size_t module = 0; module < run.problem.modules.size(); ++module) {
-    if (run.problem.modules[module].kind != kind) { continue; }
+    if (run.layouts.front().kinds[module] != kind) { continue; }
     numbers.push_back(static_cast<std::uint32_t>(module));
     modules.push_back(run.layouts.front().layout.modules[module]);
     gpus += modules.back().gpus();
@@ -135,13 +140,12 @@ outcome<std::string> page_of(orchestrate_run const& run)
   }
   page.llm = run.problem.llm;
   page.gpus_per_node = run.options.gpus_per_node;
-  for (auto const& [policy, layout] : run.layouts) { page.layouts.push_back({policy, layout}); }
+  for (auto const& each : run.layouts) { page.layouts.push_back({each.policy, each.layout}); }
   for (std::size_t kind = 0; kind < run.problem.kinds.size(); ++kind) {
     auto places = places_of(run, kind);
     if (!places) { return tl::unexpected(places.error()); }
-    if (places->empty()) { continue; }
+    if (!places->empty()) { page.gpus += run.problem.kinds[kind].gpus; }
     page.places.push_back(std::move(*places));
-    page.gpus += run.problem.kinds[kind].gpus;
   }
   page.evaluated = run.evaluated;
   page.search_seconds = run.seconds;

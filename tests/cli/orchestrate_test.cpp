@@ -100,7 +100,7 @@ TEST_F(BallastOrchestrate, SaysInJsonWhatAProgramNeeds)
     EXPECT_LE(layout.at("memory_bytes"), 80'000'000'000);
     std::uint64_t gpus = 0;
     for (json const& module : layout.at("modules")) {
-      EXPECT_THAT(keys_in(module), ElementsAre("dp", "gpus", "name", "pp", "tp"));
+      EXPECT_THAT(keys_in(module), ElementsAre("dp", "gpus", "kind", "name", "pp", "tp"));
       gpus += module.at("gpus").get<std::uint64_t>();
     }
     EXPECT_EQ(layout.at("gpus_used"), gpus);
@@ -161,10 +161,24 @@ TEST_F(BallastOrchestrate, PrintsATableAndWritesAPage)
   EXPECT_THAT(shown.out, HasSubstr("page     " + path("page.html")));
   std::string const page = content_of(path("page.html"));
   EXPECT_THAT(page, HasSubstr("<h1>vision and llm on 20 GPUs</h1>"));
-  EXPECT_THAT(page, HasSubstr("<h2>GPUs of kind 2</h2>"));
+  EXPECT_THAT(page, HasSubstr("<h2>GPUs of kind 1</h2>"));
   expect_refused(run("orchestrate " + inputs() + "--report " + path("data.csv")), 2,
                  "--data and --report name the same file");
   expect_refused(run("orchestrate " + inputs() + "--report /nowhere/p.html"), 1, "/nowhere/p.html");
+}
+
+TEST_F(BallastOrchestrate, FindsTheKindOfEachModule)
+{
+  // Slow GPUs are enough for the encoder, and those of 500 MB too small.
+  json const found = best(inputs("80GB", "12") + "--more-gpus 4:40GB:0.5 --more-gpus 64:500MB");
+  std::vector<std::uint64_t> const used{found.at("modules").at(0).at("kind"),
+                                        found.at("modules").at(1).at("kind")};
+  EXPECT_LT(found.at("step_seconds"), best(inputs("80GB", "12")).at("step_seconds"));
+  EXPECT_NE(used.at(0), used.at(1));
+  auto const shown = run("orchestrate " + inputs() + "--more-gpus 4:40GB");
+  EXPECT_EQ(shown.exit_code, 0) << shown.error;
+  EXPECT_THAT(shown.out, HasSubstr("16 GPUs of 80 GB, 4 GPUs of 40 GB on nodes of 8"));
+  EXPECT_THAT(shown.out, HasSubstr("tp   pp    dp   GPUs  kind"));
 }
 
 TEST_F(BallastOrchestrate, SaysWhyNothingFits)
@@ -191,8 +205,10 @@ TEST_F(BallastOrchestrate, RefusesWhatItCannotOrchestrate)
   refused("--llm text", "--llm: 'text' is no module of the profile; choose one of vision, llm");
   refused("--frozen text", "--frozen: 'text' is no module");
   refused("--trained-input text", "--trained-input: 'text' is no module");
+  refused("--more-gpus vision=4:40GB", "--more-gpus: 'vision=4:40GB' is no number of GPUs");
+  refused("--more-gpus 4:40GB:x", "--more-gpus: 'x' is no speed");
   refused("--own-gpus vision", "--own-gpus: 'vision' has no '='");
-  refused("--own-gpus vision=4", "write MODULE=32:40GB");
+  refused("--own-gpus vision=4", "write 32:40GB");
   refused("--own-gpus vision=0:4GB", "is no number of GPUs");
   refused("--own-gpus vision=4:4XB", "--own-gpus: '4XB' has the unit 'XB'");
   refused("--own-gpus vision=4:4GB:fast", "'fast' is no speed from 0.001 to 1000");

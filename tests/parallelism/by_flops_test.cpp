@@ -24,7 +24,8 @@ TEST(ByFlops, SharesOutGpusAndFindsTheBestOfEachShare)
   shared.kinds = {problem.kinds[0], problem.kinds[0]};
   shared.kinds[0].gpus = 2;
   shared.kinds[1].gpus = 14;
-  shared.modules[1].kind = 1;
+  shared.modules[0].kinds = {0};
+  shared.modules[1].kinds = {1};
   auto const found = orchestrate(problem, by_flops{});
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->layout, ballast_test::best_of_all_orchestrations(shared));

@@ -36,7 +36,7 @@ template <class Policy>
 bool expect_best_units(orchestration_problem const& problem, Policy const& policy,
                        ballast_test::allowed_orchestrations const& allowed)
 {
-  auto const expected = ballast_test::best_of_all_orchestrations(problem, allowed);
+  auto const expected = ballast_test::best_of_all_assignments(problem, allowed);
   auto const found = orchestrate(problem, policy);
   if (!expected) {
     EXPECT_FALSE(found);
@@ -45,11 +45,23 @@ bool expect_best_units(orchestration_problem const& problem, Policy const& polic
   }
   EXPECT_TRUE(found) << found.error().message;
   if (!found) { return true; }
-  EXPECT_EQ(found->layout.step, expected->step);
-  EXPECT_TRUE(found->layout == *expected);
-  auto const priced = price_orchestration(problem, found->layout.modules);
-  EXPECT_TRUE(priced && *priced == *expected);
+  EXPECT_EQ(found->layout.step, expected->layout.step);
+  EXPECT_TRUE(found->layout == expected->layout);
+  EXPECT_EQ(found->kinds, expected->kinds);
+  auto const priced = price_orchestration(problem, found->layout.modules, found->kinds);
+  EXPECT_TRUE(priced && *priced == expected->layout);
   return true;
+}
+
+/// Why no orchestration of a sound problem fits.
+template <class Policy = homogeneous>
+ballast::error refusal(orchestration_problem const& problem, Policy const& policy = {})
+{
+  auto const found = orchestrate(problem, policy);
+  EXPECT_FALSE(found);
+  if (found) { return {}; }
+  EXPECT_EQ(found.error().code, error_code::infeasible);
+  return found.error();
 }
 
 TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (2) (3)
@@ -79,7 +91,8 @@ TEST(Orchestrate, HasTheMemoryOfItsSimulatedPipeline)  // Ensures (3)
     auto const problem = ballast_test::random_orchestration(random, 64, 24);
     auto const found = orchestrate(problem);
     if (!found) { continue; }
-    auto const simulated = ballast_test::simulated_memory(problem, found->layout);
+    auto const simulated = ballast_test::simulated_memory(
+        ballast_test::on_kinds(problem, found->kinds), found->layout);
     EXPECT_TRUE(simulated.fits);
     EXPECT_GE(found->layout.memory_bytes, simulated.bytes);
     if (simulated.is_even) {
@@ -145,7 +158,7 @@ struct one_replica_each {
   {
     std::vector<module_layout> const units(problem.modules.size());
     return price_orchestration(problem, units).map([](ballast::model_layout const& priced) {
-      return ballast::orchestration{priced, 1};
+      return ballast::orchestration{priced, {0, 0}, 1};
     });
   }
 };
@@ -165,11 +178,67 @@ TEST(Orchestrate, TakesGpusOfTheKindThatAModuleHas)
 {
   auto problem = ballast_test::small_orchestration();
   problem.kinds.push_back({.gpus = 2, .memory_bytes = 100, .speed = {1, 2}});
-  problem.modules[0].kind = 1;
+  problem.modules[0].kinds = {1};
+  problem.modules[1].kinds = {0};
   auto const found = orchestrate(problem);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->layout, ballast_test::best_of_all_orchestrations(problem));
   EXPECT_LE(found->layout.modules[0].gpus(), 2U);
+  EXPECT_THAT(found->kinds, ElementsAre(1, 0));
+}
+
+TEST(Orchestrate, FindsTheKindOfEachModule)  // Ensures (1)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds = {{.gpus = 2, .memory_bytes = 1000, .speed = {1, 2}},
+                   {.gpus = 8, .memory_bytes = 1000},
+                   {.gpus = 8, .memory_bytes = 5}};  // too small for either
+  auto const found = orchestrate(problem);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->kinds, ElementsAre(0, 1)) << "the encoder on the slow ones";
+  problem.modules[0].kinds = {1, 2};
+  problem.modules[1].kinds = {0, 2};
+  EXPECT_THAT(orchestrate(problem)->kinds, ElementsAre(1, 0));
+  EXPECT_GT(orchestrate(problem)->layout.step, found->layout.step);
+  ballast::random_source random(31);
+  int split = 0;
+  int const trials = ballast_test::trials_of(150);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto drawn = ballast_test::random_orchestration(random, 12, 8, 5);
+    while (drawn.kinds.size() < 2 + random.below(2)) {
+      auto kind = drawn.kinds[random.below(drawn.kinds.size())];
+      kind.gpus = static_cast<std::uint32_t>(1 + random.below(12));
+      kind.speed = {random.between(1, 3), random.between(1, 3)};
+      drawn.kinds.push_back(kind);
+    }
+    for (auto& module : drawn.modules) {
+      module.kinds.clear();
+      if (random.below(4) == 0) { module.kinds = {0, 1}; }
+    }
+    if (!expect_best_units(drawn, ballast::best_units{}, {})) { continue; }
+    auto const kinds = orchestrate(drawn)->kinds;
+    split += kinds.front() != kinds.back() ? 1 : 0;
+    expect_best_units(drawn, homogeneous{}, {.one_degree = true});
+  }
+  EXPECT_GT(split, trials / 10);
+}
+
+TEST(Orchestrate, SaysWhatTheClosestKindsLack)
+{
+  auto problem = ballast_test::small_orchestration();
+  problem.kinds = {{.gpus = 1, .memory_bytes = 400}, {.gpus = 1, .memory_bytes = 1000}};
+  // The LLM needs 240 + 480 + 40 on a GPU of kind 1, and then the encoder has 168 of kind 0.
+  EXPECT_TRUE(orchestrate(problem)) << "one on each";
+  problem.modules[0].kinds = {1};
+  EXPECT_THAT(refusal<ballast::best_units>(problem).message,
+              HasSubstr("llm tp 1 pp 1 dp 1) needs 1 more than the 1 of kind 1"))
+      << "closer than memory that is missing on kind 0";
+  problem.kinds[0].gpus_per_node = 3;
+  problem.kinds[1].gpus_per_node = 5;
+  problem.modules[1].degrees.erase(problem.modules[1].degrees.begin());
+  EXPECT_THAT(refusal<ballast::best_units>(problem).message,
+              HasSubstr("can be used on nodes of 3 or 5 GPUs"));
 }
 
 TEST(Orchestrate, TakesOneGpuAndOneModule)
@@ -183,17 +252,6 @@ TEST(Orchestrate, TakesOneGpuAndOneModule)
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_THAT(found->layout.modules, ElementsAre(module_layout{1, 1, 1}));
   EXPECT_EQ(found->layout.step, 12 * 30);
-}
-
-/// Why no orchestration of a sound problem fits.
-template <class Policy = homogeneous>
-ballast::error refusal(orchestration_problem const& problem, Policy const& policy = {})
-{
-  auto const found = orchestrate(problem, policy);
-  EXPECT_FALSE(found);
-  if (found) { return {}; }
-  EXPECT_EQ(found.error().code, error_code::infeasible);
-  return found.error();
 }
 
 TEST(Orchestrate, SaysHowMuchMemoryIsMissing)
@@ -221,13 +279,14 @@ TEST(Orchestrate, SaysHowManyGpusAreMissing)
               HasSubstr("the closest (vision tp 1 pp 1 dp 1, llm tp 1 pp 1 dp 1) needs 1 more than "
                         "the 1; use more GPUs"));
   problem.kinds.push_back(problem.kinds[0]);
-  problem.modules[1].kind = 1;
+  problem.modules[0].kinds = {0};
+  problem.modules[1].kinds = {1};
   problem.kinds[1].memory_bytes = 400;
   EXPECT_EQ(refusal(problem).position, 1U);
   EXPECT_THAT(refusal(problem).message,
               AllOf(HasSubstr("module llm needs "),
-                    HasSubstr(" bytes more than the 400 of a GPU where it comes closest (tp 1 pp 1 "
-                              "dp 1); use larger GPUs, more of them")));
+                    HasSubstr(" bytes more than the 400 of a GPU of kind 1 where it comes closest "
+                              "(tp 1 pp 1 dp 1); use larger GPUs, more of them")));
 }
 
 TEST(Orchestrate, SaysWhichDegreeCannotBe)

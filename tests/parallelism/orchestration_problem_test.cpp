@@ -37,8 +37,7 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithIt)
 {
   using problem = orchestration_problem;
   expect_unsound([](problem& p) { p.modules.clear(); }, 0, "there is no module");
-  expect_unsound([](problem& p) { p.kinds.clear(); }, 0,
-                 "module vision gets GPUs of kind 0, and there are 0 kinds");
+  expect_unsound([](problem& p) { p.kinds.clear(); }, 0, "there is no kind of GPUs to use");
   expect_unsound([](problem& p) { p.kinds.push_back({.gpus = 0}); }, 1,
                  "kind 1 has 0 GPUs on nodes of 8; give at least 1 of each");
   expect_unsound([](problem& p) { p.kinds[0].speed = {0, 1}; }, 0, "has a speed of 0 / 1");
@@ -75,6 +74,12 @@ TEST(OrchestrationProblem, SaysWhatIsWrongWithAModule)
         p.modules[1].degrees[1].tp = 3;
       },
       0, "groups of 2 GPUs for module vision and of 3 for llm do not fill nodes together");
+  expect_unsound([](problem& p) { p.modules[1].kinds = {0, 1}; }, 1,
+                 "may get GPUs of kind 1, and there are 1 kinds");
+  expect_unsound([](problem& p) { p.modules[0].kinds = {0, 0}; }, 0,
+                 "may get GPUs of kind 0 after 0; give each kind once");
+  expect_unsound([](problem& p) { p.kinds.resize(65, p.kinds[0]); }, 0,
+                 "can be assigned to modules in more than 4096 ways");
 }
 
 }  // namespace

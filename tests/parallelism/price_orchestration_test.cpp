@@ -58,6 +58,17 @@ TEST(PriceOrchestration, SaysWhatCannotBe)
   expect_refused({{1, 1, 3}, {2, 2, 2}}, 1,
                  "a GPU of module llm would hold 120 bytes, and has 119");
   problem = ballast_test::small_orchestration();
+  problem.kinds.push_back(problem.kinds[0]);
+  problem.modules[0].kinds = {0};
+  expect_refused({{1, 1, 1}, {1, 1, 1}}, 1, "module llm may get GPUs of several kinds; say which");
+  unit_layouts const ones(2);
+  auto const priced = [&](std::vector<std::size_t> const& kinds) {
+    return price_orchestration(problem, ones, kinds);
+  };
+  EXPECT_TRUE(priced({0, 1}));
+  EXPECT_THAT(priced({1, 1}).error().message, HasSubstr("vision may not get GPUs of the given"));
+  EXPECT_THAT(priced({0}).error().message,
+              HasSubstr("kinds of GPUs were given for 1 modules of 2"));
   problem.kinds.clear();
   EXPECT_EQ(price_orchestration(problem, unit_layouts{}).error().code,
             ballast::error_code::out_of_range);

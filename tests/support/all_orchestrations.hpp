@@ -45,6 +45,13 @@ struct price {
   chained_unit unit;
 };
 
+/// Of a module that may get one kind only.
+inline std::size_t kind_of(ballast::orchestration_problem const& problem, std::size_t module)
+{
+  auto const& kinds = problem.modules[module].kinds;
+  return kinds.empty() ? 0 : kinds.front();
+}
+
 /// How many virtual stages of microbatches the fullest GPU of each module keeps.
 inline std::vector<std::uint64_t> const& simulated_peaks_of(std::vector<chained_unit> const& units,
                                                             std::size_t microbatches)
@@ -75,7 +82,7 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
                       std::uint32_t dp, std::uint32_t samples)
 {
   auto const& of = problem.modules[module];
-  auto const& kind = problem.kinds[of.kind];
+  auto const& kind = problem.kinds[kind_of(problem, module)];
   bool fed = of.is_input_trained;
   for (std::size_t before = 0; before < module; ++before) {
     fed = fed || problem.modules[before].is_trained || problem.modules[before].is_input_trained;
@@ -117,8 +124,18 @@ inline price price_of(ballast::orchestration_problem const& problem, std::size_t
 
 }  // namespace orchestrations
 
-/// The best of all orchestrations: loops over all numbers, without a front or a bound; memory is that
-/// of the simulated pipeline.
+/// The problem, with modules that may get these kinds only.
+inline ballast::orchestration_problem on_kinds(ballast::orchestration_problem problem,
+                                               std::vector<std::size_t> const& kinds)
+{
+  for (std::size_t module = 0; module < kinds.size(); ++module) {
+    problem.modules[module].kinds = {kinds[module]};
+  }
+  return problem;
+}
+
+/// The best of all orchestrations where each module may get one kind only: loops over all numbers,
+/// without a front or a bound; memory is that of the simulated pipeline.
 inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
 {
@@ -134,7 +151,7 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     std::vector<std::vector<price>> prices(modules);
     for (std::size_t module = 0; module < modules; ++module) {
       auto const& of = problem.modules[module];
-      auto const& kind = problem.kinds[of.kind];
+      auto const& kind = problem.kinds[orchestrations::kind_of(problem, module)];
       for (auto const& degree : of.degrees) {
         for (std::uint32_t pp = 1; pp * (pp == 1 ? 1 : of.virtual_stages) <= of.layers; ++pp) {
           for (std::uint32_t dp = 1; degree.tp * pp * dp <= kind.gpus && dp <= parts; ++dp) {
@@ -157,7 +174,7 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     std::function<void(std::size_t)> const choose = [&](std::size_t module) {
       if (module < modules) {
         for (price const& each : prices[module]) {
-          std::uint64_t& left = free[problem.modules[module].kind];
+          std::uint64_t& left = free[orchestrations::kind_of(problem, module)];
           if (each.gpus > left ||
               (allowed.one_degree && module > 0 && each.layout.tp != chosen[0]->layout.tp)) {
             continue;
@@ -196,7 +213,7 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
       auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
       for (std::size_t each = 0; each < modules; ++each) {
         uint128 const bytes = chosen[each]->state + chosen[each]->kept * peaks[each];
-        if (bytes > problem.kinds[problem.modules[each].kind].memory_bytes) { return; }
+        if (bytes > problem.kinds[orchestrations::kind_of(problem, each)].memory_bytes) { return; }
         found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(bytes));
       }
       best = found;
@@ -205,6 +222,35 @@ inline std::optional<ballast::model_layout> best_of_all_orchestrations(
     choose(0);
   }
   return best;
+}
+
+/// The best of all orchestrations on all assignments of kinds, one after the other.
+inline std::optional<ballast::orchestration> best_of_all_assignments(
+    ballast::orchestration_problem const& problem, allowed_orchestrations const& allowed = {})
+{
+  std::optional<ballast::orchestration> best;
+  std::vector<std::size_t> kinds(problem.modules.size(), 0);
+  for (;;) {
+    bool is_allowed = true;
+    for (std::size_t module = 0; module < kinds.size(); ++module) {
+      auto const& own = problem.modules[module].kinds;
+      is_allowed = is_allowed &&
+                   (own.empty() || std::find(own.begin(), own.end(), kinds[module]) != own.end());
+    }
+    if (is_allowed) {
+      auto const found = best_of_all_orchestrations(on_kinds(problem, kinds), allowed);
+      auto const is_better = [&](ballast::model_layout const& other) {
+        auto const gpus = found->gpus();
+        auto const others = other.gpus();
+        return std::tie(found->step, gpus, found->modules, kinds) <
+               std::tie(other.step, others, other.modules, best->kinds);
+      };
+      if (found && (!best || is_better(best->layout))) { best = {*found, kinds}; }
+    }
+    std::size_t module = kinds.size();
+    while (module > 0 && ++kinds[module - 1] == problem.kinds.size()) { kinds[--module] = 0; }
+    if (module == 0) { return best; }
+  }
 }
 
 /// What GPUs hold while an orchestration runs as one pipeline, each stage with its own layers.
@@ -254,8 +300,8 @@ inline pipeline_memory simulated_memory(ballast::orchestration_problem const& pr
     for (std::size_t stage = 0; stage < units[module].stages; ++stage, ++rank) {
       std::uint64_t const bytes = state[rank] + peaks[rank];
       memory.bytes = std::max(memory.bytes, bytes);
-      memory.fits =
-          memory.fits && bytes <= problem.kinds[problem.modules[module].kind].memory_bytes;
+      memory.fits = memory.fits &&
+                    bytes <= problem.kinds[orchestrations::kind_of(problem, module)].memory_bytes;
     }
   }
   return memory;

@@ -53,7 +53,7 @@ inline ballast::orchestrated_module random_orchestrated(ballast::random_source& 
   return module;
 }
 
-/// One to three modules on GPUs of one kind, or some of them on GPUs of their own.
+/// One to three modules on GPUs of one kind, or of two, of which some modules may get one only.
 inline ballast::orchestration_problem random_orchestration(ballast::random_source& random,
                                                            std::uint32_t most_gpus,
                                                            std::uint32_t most_batch,
@@ -79,7 +79,9 @@ inline ballast::orchestration_problem random_orchestration(ballast::random_sourc
     if (random.below(3) == 0) { of.speed = {random.between(1, 5), random.between(1, 5)}; }
     problem.kinds.push_back(of);
   }
-  for (auto& module : problem.modules) { module.kind = random.below(kinds); }
+  for (auto& module : problem.modules) {
+    if (random.below(3) != 0) { module.kinds = {random.below(kinds)}; }
+  }
   problem.microbatch = static_cast<std::uint32_t>(1 + random.below(3));
   problem.global_batch =
       problem.microbatch * static_cast<std::uint32_t>(1 + random.below(most_batch));

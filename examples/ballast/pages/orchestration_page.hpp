@@ -34,7 +34,7 @@ struct orchestration_page_data {
   std::size_t llm = 0;                       ///< which of them is the LLM
   std::vector<named_layout> layouts;         ///< the best, then those of other policies
   std::vector<std::vector<ballast::grid_place>>
-      places;              ///< of the best, those of each kind of GPUs
+      places;              ///< of the best, those of each kind of GPUs, or none
   std::uint64_t gpus = 0;  ///< there are
   std::uint32_t gpus_per_node = 8;
   std::uint64_t evaluated = 0;  ///< layouts of modules that were priced
@@ -80,7 +80,7 @@ struct orchestration_page_data {
 /// Expects     at least one layout, each of as many modules as there are names, of which one is the
 ///             LLM; places are those of the first, as place_layout returns them; search_seconds is
 ///             finite and not negative.
-/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind),
+/// Ensures     (1) one self-contained HTML file with the sections GPUs (one for each kind that is used),
 ///                 Policies and Settings
 ///             (2) equal data give equal bytes
 /// Complexity  O(GPUs + layouts).
@@ -107,6 +107,7 @@ struct orchestration_page_data {
                      grouped_text(data.evaluated) + " layouts of modules priced"}});
   for (std::size_t kind = 0; kind < data.places.size(); ++kind) {
     auto const& places = data.places[kind];
+    if (places.empty()) { continue; }
     std::string text =
         "The best orchestration. Each row is a node, each bar a group of GPUs that share every "
         "product: r is the replica, s the stage.";
@@ -116,7 +117,7 @@ struct orchestration_page_data {
                           grouped_text(nodes));
     }
     std::string const heading =
-        data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind + 1);
+        data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind);
     page.add_chart(heading, text,
                    layout_chart(best.modules, data.modules, places, data.gpus_per_node));
   }

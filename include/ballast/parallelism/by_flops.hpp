@@ -5,6 +5,7 @@
 #include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/detail/kind_assignments.hpp>
 #include <ballast/parallelism/detail/unit_options.hpp>
 #include <ballast/parallelism/detail/unit_prices.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
@@ -20,7 +21,8 @@ namespace ballast::inline v0 {
 
 /// The best orchestration in which the modules share the GPUs of their kind in proportion to the
 /// FLOP that they compute: forward_flops, twice or three times for what passes backward. Shares are
-/// rounded down, and what is left goes to the largest remainders.
+/// rounded down, and what is left goes to the largest remainders. Of several assignments of kinds
+/// the best is taken.
 ///
 /// Where no orchestration keeps to these, every module may have more GPUs than its share, equally
 /// many, and as few more as let one be.
@@ -44,14 +46,13 @@ struct by_flops {
       auto const times = 1 + static_cast<std::uint64_t>(detail::passes_of(problem, module));
       work.push_back(static_cast<uint128>(of.forward_flops) * times);
     }
-    std::vector<std::uint64_t> shares(problem.modules.size());
-    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-      share_out(problem, kind, work, shares);
-    }
     auto const with_more = [&](std::uint64_t more) {
-      auto most = shares;
-      for (std::uint64_t& gpus : most) { gpus += more; }
-      return detail::find_orchestration(detail::unit_options(problem, {.most_gpus = most}));
+      return detail::find_orchestration(problem, [&](std::vector<std::size_t> const& kinds) {
+        detail::unit_restrictions asked;
+        asked.most_gpus = shares_of(problem, kinds, work);
+        for (std::uint64_t& gpus : asked.most_gpus) { gpus += more; }
+        return asked;
+      });
     };
     auto found = with_more(0);
     if (found) { return *std::move(found); }
@@ -72,20 +73,32 @@ struct by_flops {
   }
 
  private:
-  static void share_out(orchestration_problem const& problem, std::size_t kind,
+  [[nodiscard]] static std::vector<std::uint64_t> shares_of(orchestration_problem const& problem,
+                                                            std::vector<std::size_t> const& kinds,
+                                                            std::vector<uint128> const& work)
+  {
+    std::vector<std::uint64_t> shares(work.size());
+    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+      share_out(problem.kinds[kind].gpus, kind, kinds, work, shares);
+    }
+    return shares;
+  }
+
+  /// Shares out the GPUs of one kind to the modules that get it.
+  static void share_out(std::uint64_t gpus, std::size_t kind, std::vector<std::size_t> const& kinds,
                         std::vector<uint128> const& work, std::vector<std::uint64_t>& shares)
   {
     uint128 total = 0;
     for (std::size_t module = 0; module < work.size(); ++module) {
-      if (problem.modules[module].kind == kind) { total += work[module]; }
+      if (kinds[module] == kind) { total += work[module]; }
     }
     if (total == 0) { return; }  // no module gets GPUs of this kind
-    std::uint64_t left = problem.kinds[kind].gpus;
+    std::uint64_t left = gpus;
     std::vector<uint128> remainders(work.size());
     std::vector<std::size_t> largest_first;
     for (std::size_t module = 0; module < work.size(); ++module) {
-      if (problem.modules[module].kind != kind) { continue; }
-      uint128 const product = work[module] * problem.kinds[kind].gpus;
+      if (kinds[module] != kind) { continue; }
+      uint128 const product = work[module] * gpus;
       shares[module] = static_cast<std::uint64_t>(product / total);
       left -= shares[module];
       remainders[module] = product % total;

@@ -5,6 +5,7 @@
 #include <ballast/core/quantities.hpp>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -46,6 +47,16 @@ struct model_layout {
   }
 
   friend bool operator==(model_layout const&, model_layout const&) = default;
+};
+
+/// The units that a policy chose, the kind of GPUs that each module gets, and how many layouts of
+/// modules it has priced for them. The microbatches are those of each replica of the LLM.
+struct orchestration {
+  model_layout layout;
+  std::vector<std::size_t> kinds;
+  std::uint64_t evaluated = 0;
+
+  friend bool operator==(orchestration const&, orchestration const&) = default;
 };
 
 }  // namespace ballast::inline v0

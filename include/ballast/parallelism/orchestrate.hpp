@@ -3,27 +3,14 @@
 #define BALLAST_PARALLELISM_ORCHESTRATE_HPP
 
 #include <ballast/core/result.hpp>
-#include <ballast/parallelism/detail/orchestration_search.hpp>
-#include <ballast/parallelism/detail/orchestration_shortfall.hpp>
-#include <ballast/parallelism/detail/unit_options.hpp>
+#include <ballast/parallelism/detail/kind_assignments.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestration_problem.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <optional>
-#include <utility>
 
 namespace ballast::inline v0 {
-
-/// The units that a policy chose, and how many layouts of modules it has priced for them. The
-/// microbatches are those of each replica of the LLM.
-struct orchestration {
-  model_layout layout;
-  std::uint64_t evaluated = 0;
-
-  friend bool operator==(orchestration const&, orchestration const&) = default;
-};
 
 /// What chooses units for a sound problem.
 template <class Policy>
@@ -33,33 +20,14 @@ concept orchestration_policy =
       { policy(problem) } -> std::same_as<result<orchestration>>;
     };
 
-namespace detail {
-
-[[nodiscard]] inline std::optional<orchestration> find_orchestration(unit_options const& options)
-{
-  orchestration_search search(options);
-  search.run();
-  if (!search.has_found()) { return std::nullopt; }
-  return orchestration{search.best(), search.evaluated()};
-}
-
-[[nodiscard]] inline result<orchestration> best_orchestration(orchestration_problem const& problem,
-                                                              unit_restrictions const& asked)
-{
-  unit_options const options(problem, asked);
-  if (auto found = find_orchestration(options)) { return *std::move(found); }
-  return orchestration_shortfall(options).sentence();
-}
-
-}  // namespace detail
-
 /// The best of all orchestrations.
 ///
 /// Ensures     (1) no other one has a shorter step; of equal steps it has the fewest GPUs, and of
 ///                 equally many the smallest numbers (tp, pp, dp of the first module, then the
-///                 next)
+///                 next), then the smallest kinds
 /// Complexity  a sweep over Pareto fronts: milliseconds for three modules on a thousand GPUs
-///             (docs/orchestration.md).
+///             (docs/orchestration.md); as many sweeps as there are assignments of kinds whose
+///             bound is no longer than the best step.
 struct best_units {
   [[nodiscard]] result<orchestration> operator()(orchestration_problem const& problem) const
   {
@@ -90,7 +58,8 @@ struct monolithic {
   }
 };
 
-/// Chooses how many GPUs each module gets and how it is spread over them, tp, pp and dp.
+/// Chooses how many GPUs of which kind each module gets and how it is spread over them, tp, pp and
+/// dp.
 ///
 /// A stage of a module takes, for a microbatch of `microbatch` samples in each of the LLM's
 /// replicas,

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct orchestrated_module {
   std::uint64_t forward_flops = 0;
   std::uint64_t boundary_bytes = 0;
   std::uint32_t virtual_stages = 1;  ///< that a stage of an interleaved pipeline consists of
-  std::size_t kind = 0;              ///< which kind of GPUs it gets
+  std::vector<std::size_t> kinds{};  ///< of GPUs that it may get, increasing; none: any
   bool is_trained = true;            ///< false: its weights are frozen
   bool is_input_trained = false;     ///< a projector between it and the module before is trained
 
@@ -74,6 +75,7 @@ struct orchestration_problem {
   static constexpr time_units longest_time = time_units{1} << 53;      // of a sample
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 53;  // of a module
   static constexpr std::int64_t most_speed = std::int64_t{1} << 20;    // both parts of the ratio
+  static constexpr std::size_t most_assignments = 4096;                // of kinds to modules
 
   std::vector<orchestrated_module> modules;  ///< in the order of the pipeline
   std::size_t llm = 0;                       ///< which of them is the LLM
@@ -83,6 +85,16 @@ struct orchestration_problem {
 };
 
 namespace detail {
+
+/// The kinds of GPUs that a module of the problem may get, increasing.
+[[nodiscard]] inline std::vector<std::size_t> kinds_of(orchestration_problem const& problem,
+                                                       std::size_t module)
+{
+  if (!problem.modules[module].kinds.empty()) { return problem.modules[module].kinds; }
+  std::vector<std::size_t> all(problem.kinds.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
 
 [[nodiscard]] inline result<void> check_orchestrated(orchestrated_module const& module,
                                                      std::size_t position, std::size_t kinds)
@@ -99,9 +111,16 @@ namespace detail {
     return refuse(concat("has stages of ", module.virtual_stages, " virtual ones; give 1 to its ",
                          most, " layers"));
   }
-  if (module.kind >= kinds) {
-    return refuse(concat("gets GPUs of kind ", module.kind, ", and there are ", kinds,
-                         " kinds, counted from 0"));
+  for (std::size_t at = 0; at < module.kinds.size(); ++at) {
+    std::size_t const kind = module.kinds[at];
+    if (kind >= kinds) {
+      return refuse(concat("may get GPUs of kind ", kind, ", and there are ", kinds,
+                           " kinds, counted from 0"));
+    }
+    if (at > 0 && kind <= module.kinds[at - 1]) {
+      return refuse(concat("may get GPUs of kind ", kind, " after ", module.kinds[at - 1],
+                           "; give each kind once, in increasing order"));
+    }
   }
   if (module.boundary_bytes > problem::most_bytes) {
     return refuse("sends more than 2^53 bytes of a sample; check the unit");
@@ -134,24 +153,55 @@ namespace detail {
   return {};
 }
 
+/// Refuses groups of GPUs that would not fill the nodes of a kind together.
+[[nodiscard]] inline result<void> check_groups_of_kind(orchestration_problem const& problem,
+                                                       std::size_t kind)
+{
+  struct group {
+    std::size_t module;
+    std::uint32_t gpus;
+  };
+  std::vector<group> groups;
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    auto const kinds = kinds_of(problem, module);
+    if (!std::binary_search(kinds.begin(), kinds.end(), kind)) { continue; }
+    for (orchestrated_degree const& each : problem.modules[module].degrees) {
+      if (problem.kinds[kind].gpus_per_node % each.tp == 0) { groups.push_back({module, each.tp}); }
+    }
+  }
+  for (group const& a : groups) {
+    for (group const& b : groups) {
+      if (a.gpus <= b.gpus && b.gpus % a.gpus != 0) {
+        return fail(error_code::out_of_range, 0, "groups of ", a.gpus, " GPUs for module ",
+                    problem.modules[a.module].name, " and of ", b.gpus, " for ",
+                    problem.modules[b.module].name,
+                    " do not fill nodes together; give degrees of which one divides the other");
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace detail
 
 /// Refuses a problem that has no meaning.
 ///
-/// Errors      out_of_range: module `position` has no layer, no degree, degrees that do not
-///             increase, copies that do not divide tp, times or bytes out of bounds, or a kind that
-///             there is not; or kind `position` has no GPU, no node or no speed; or, with position
-///             0, there is no module, the LLM is none of them, there is no batch, one above
-///             most_global_batch, or one that is no whole number of microbatches; or two degrees of
-///             one kind's modules divide neither each other, so that groups of GPUs would not fill
-///             nodes.
-/// Complexity  O(degrees^2).
+/// Errors      out_of_range: module `position` has no layer, no degree, degrees or kinds that do
+///             not increase, copies that do not divide tp, times or bytes out of bounds, or a kind
+///             that there is not; or kind `position` has no GPU, no node or no speed; or, with
+///             position 0, there is no module or kind, the LLM is no module, there is no batch, one
+///             above most_global_batch, or one that is no whole number of microbatches; or two
+///             degrees of modules that may share a kind divide neither each other, so that groups
+///             of GPUs would not fill nodes; or kinds can be assigned in more than most_assignments
+///             ways.
+/// Complexity  O(kinds x degrees^2).
 [[nodiscard]] inline result<void> check_orchestration_problem(orchestration_problem const& problem)
 {
   auto const refuse = [](std::size_t position, std::string const& why) {
     return fail(error_code::out_of_range, position, why);
   };
   if (problem.modules.empty()) { return refuse(0, "there is no module to orchestrate; give one"); }
+  if (problem.kinds.empty()) { return refuse(0, "there is no kind of GPUs to use; give one"); }
   for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
     gpu_kind const& each = problem.kinds[kind];
     if (each.gpus == 0 || each.gpus_per_node == 0) {
@@ -186,24 +236,18 @@ namespace detail {
                                     " samples is no whole number of microbatches of ",
                                     problem.microbatch, "; give a divisor of the batch"));
   }
-  for (orchestrated_module const& a : problem.modules) {
-    std::uint32_t const per_node = problem.kinds[a.kind].gpus_per_node;
-    for (orchestrated_module const& b : problem.modules) {
-      if (a.kind != b.kind) { continue; }
-      for (orchestrated_degree const& of_a : a.degrees) {
-        for (orchestrated_degree const& of_b : b.degrees) {
-          bool const one_divides =
-              of_a.tp < of_b.tp ? of_b.tp % of_a.tp == 0 : of_a.tp % of_b.tp == 0;
-          if (!one_divides && per_node % of_a.tp == 0 && per_node % of_b.tp == 0) {
-            return refuse(
-                0, detail::concat("groups of ", of_a.tp, " GPUs for module ", a.name, " and of ",
-                                  of_b.tp, " for ", b.name,
-                                  " do not fill nodes together; give degrees of which one divides ",
-                                  "the other"));
-          }
-        }
-      }
+  std::size_t assignments = 1;
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    assignments *= detail::kinds_of(problem, module).size();
+    if (assignments > orchestration_problem::most_assignments) {
+      return refuse(0, detail::concat("kinds of GPUs can be assigned to modules in more than ",
+                                      orchestration_problem::most_assignments,
+                                      " ways; say which kinds a module may get"));
     }
+  }
+  for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    auto checked = detail::check_groups_of_kind(problem, kind);
+    if (!checked) { return checked; }
   }
   return {};
 }

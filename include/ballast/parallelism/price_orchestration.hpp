@@ -22,14 +22,15 @@ namespace ballast::inline v0 {
 
 /// Prices units that the caller has chosen, as `orchestrate` prices its own.
 ///
-/// Shapes      one layout for each module.
+/// Shapes      one layout for each module, and one kind, or none where each module has but one.
 /// Errors      those of check_orchestration_problem; infeasible, position of the module: its tp, pp
-///             or dp is none that it can have, or a GPU would lack memory; position 0 also: the
+///             dp or kind is none that it can have, or a GPU would lack memory; position 0 also: the
 ///             modules get more GPUs of a kind than there are, or a step takes 2^63 picoseconds or
 ///             more.
 /// Complexity  O(modules), and that of check_orchestration_problem.
 [[nodiscard]] inline result<model_layout> price_orchestration(
-    orchestration_problem const& problem, std::span<module_layout const> modules)
+    orchestration_problem const& problem, std::span<module_layout const> modules,
+    std::span<std::size_t const> kinds = {})
 {
   if (auto checked = check_orchestration_problem(problem); !checked) {
     return tl::unexpected(checked.error());
@@ -40,6 +41,22 @@ namespace ballast::inline v0 {
   if (modules.size() != problem.modules.size()) {
     return refuse(0, detail::concat("layouts of ", modules.size(), " modules were given for ",
                                     problem.modules.size()));
+  }
+  if (!kinds.empty() && kinds.size() != modules.size()) {
+    return refuse(0, detail::concat("kinds of GPUs were given for ", kinds.size(), " modules of ",
+                                    modules.size()));
+  }
+  std::vector<std::size_t> assigned(kinds.begin(), kinds.end());
+  for (std::size_t module = 0; module < modules.size(); ++module) {
+    auto const allowed = detail::kinds_of(problem, module);
+    if (kinds.empty()) { assigned.push_back(allowed.front()); }
+    if (kinds.empty() ? allowed.size() > 1
+                      : !std::binary_search(allowed.begin(), allowed.end(), kinds[module])) {
+      return refuse(module,
+                    detail::concat("module ", problem.modules[module].name,
+                                   kinds.empty() ? " may get GPUs of several kinds; say which"
+                                                 : " may not get GPUs of the given kind"));
+    }
   }
   std::uint32_t const parts = problem.global_batch / problem.microbatch;
   for (std::size_t module = 0; module < modules.size(); ++module) {
@@ -65,13 +82,14 @@ namespace ballast::inline v0 {
     auto const degree =
         std::find_if(of.degrees.begin(), of.degrees.end(),
                      [&layout](orchestrated_degree const& each) { return each.tp == layout.tp; });
-    std::uint32_t const per_node = problem.kinds[of.kind].gpus_per_node;
+    auto const& kind = problem.kinds[assigned[module]];
+    std::uint32_t const per_node = kind.gpus_per_node;
     if (degree == of.degrees.end() || per_node % layout.tp != 0) {
       return refuse(module, detail::concat("module ", of.name, " cannot have tp ", layout.tp,
                                            "; give a degree with times that divides the ", per_node,
                                            " GPUs of a node"));
     }
-    detail::unit_prices const prices(problem, module, detail::passes_of(problem, module));
+    detail::unit_prices const prices(problem, module, kind, detail::passes_of(problem, module));
     if (!prices.has_stages(layout.pp)) {
       auto const why =
           detail::concat("module ", of.name, " of ", of.layers, " layers cannot have ", layout.pp,
@@ -82,7 +100,7 @@ namespace ballast::inline v0 {
                                         layout, llm_dp * problem.microbatch));
     times.push_back(priced_units.back().time);
     all_prices.push_back(prices);
-    wanted[of.kind] += layout.gpus();
+    wanted[assigned[module]] += layout.gpus();
   }
   std::uint64_t behind = 0;
   std::vector<std::uint64_t> bytes(modules.size());
@@ -94,7 +112,7 @@ namespace ballast::inline v0 {
   }
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
-    std::uint64_t const memory = problem.kinds[of.kind].memory_bytes;
+    std::uint64_t const memory = problem.kinds[assigned[module]].memory_bytes;
     if (bytes[module] > memory) {
       return refuse(module, detail::concat("a GPU of module ", of.name, " would hold ",
                                            bytes[module], " bytes, and has ", memory));

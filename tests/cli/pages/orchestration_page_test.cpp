@@ -69,7 +69,7 @@ TEST(OrchestrationPage, ShowsGpusOfEachKind)
   for (auto& place : data.places[1]) { place.module = 1; }
   std::string const page = orchestration_page(data);
   EXPECT_THAT(markup::texts(markup::named(markup::parse(page), "h2")),
-              ElementsAre("GPUs of kind 1", "GPUs of kind 2", "Policies", "Settings"));
+              ElementsAre("GPUs of kind 0", "GPUs of kind 1", "Policies", "Settings"));
   EXPECT_THAT(page, HasSubstr("Shown are the first 32 of 40 nodes."));
 }
 

@@ -14,14 +14,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace ballast::inline v0::detail {
 
 /// Finds the best orchestration of all options: the shortest step, then the fewest GPUs, then the
-/// smallest numbers.
+/// smallest numbers and kinds. It starts with the best of other kinds, if there is one.
 ///
 /// The LLM's dp decides how samples meet, and what a module keeps depends on the stages behind it.
 /// So the dp and the stages of all modules but the first are chosen before all else: the LLM's in
@@ -33,7 +33,8 @@ namespace ballast::inline v0::detail {
 /// staircases.
 class orchestration_search {
  public:
-  explicit orchestration_search(unit_options const& options)
+  explicit orchestration_search(unit_options const& options,
+                                std::optional<orchestration> found = {})
       : options_(options),
         modules_(options.problem().modules.size()),
         cases_(options.cases()),
@@ -42,8 +43,11 @@ class orchestration_search {
         behind_(modules_),
         stairs_(modules_),
         least_once_(modules_ + 1),
-        chosen_(modules_)
-  {}
+        chosen_(modules_),
+        best_(std::move(found))
+  {
+    if (best_) { keep(best_->layout.gpus()); }
+  }
 
   void run()
   {
@@ -62,13 +66,10 @@ class orchestration_search {
     }
   }
 
-  [[nodiscard]] bool has_found() const noexcept { return gpus_ != none; }
-  [[nodiscard]] model_layout const& best() const noexcept { return best_; }
+  [[nodiscard]] std::optional<orchestration> const& best() const noexcept { return best_; }
   [[nodiscard]] std::uint64_t evaluated() const noexcept { return evaluated_; }
 
  private:
-  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-
   /// A case, the stages of its LLM, and what the LLM then takes at least.
   struct start {
     uint128 bound;
@@ -209,7 +210,7 @@ class orchestration_search {
         if (stairs.empty() || each.gpus < stairs.back()->gpus) { stairs.push_back(&each); }
       }
       std::uint64_t const own = stairs.back()->gpus;
-      std::uint64_t& free = free_[problem.modules[module].kind];
+      std::uint64_t& free = free_[options_.kinds()[module]];
       suffice = suffice && own <= free;
       free -= std::min(own, free);
       fewest_ += own;
@@ -235,7 +236,7 @@ class orchestration_search {
       uint128 const with = step + static_cast<uint128>(option->time().once);
       if (with + least_once_[module + 1] > limit_) { return; }
       std::uint64_t const own = option->gpus - stairs.back()->gpus;
-      std::uint64_t& free = free_[options_.problem().modules[module].kind];
+      std::uint64_t& free = free_[options_.kinds()[module]];
       bool const is_worse =
           with + least_once_[module + 1] == limit_ && fewest_ + more + own > gpus_;
       if (own > free || is_worse) { continue; }
@@ -259,13 +260,18 @@ class orchestration_search {
       times.push_back(each.time());
     }
     offered.step = disttrain_makespan(span_of(times), microbatches_);
-    if (has_found() &&
-        !precedes(offered.step, best_.step, gpus, gpus_, offered.modules, best_.modules)) {
+    if (best_ && !precedes(offered.step, best_->layout.step, gpus, gpus_, offered.modules,
+                           best_->layout.modules, options_.kinds(), best_->kinds)) {
       return;
     }
-    best_ = offered;
+    best_ = {offered, options_.kinds()};
+    keep(gpus);
+  }
+
+  void keep(std::uint64_t gpus)
+  {
     gpus_ = gpus;
-    limit_ = static_cast<uint128>(best_.step);
+    limit_ = static_cast<uint128>(best_->layout.step);
   }
 
   unit_options const& options_;
@@ -282,8 +288,8 @@ class orchestration_search {
   unit_case case_;
   std::uint32_t microbatches_ = 1;
   std::uint32_t llm_stages_ = 1;
-  model_layout best_;
-  std::uint64_t gpus_ = none;
+  std::optional<orchestration> best_;
+  std::uint64_t gpus_ = 0;
   uint128 limit_ =
       static_cast<uint128>(no_cost) - 1;  // no orchestration that takes longer is wanted
   std::uint64_t evaluated_ = 0;

@@ -20,32 +20,55 @@
 
 namespace ballast::inline v0::detail {
 
-/// What no orchestration of a problem has, once it is known that there is none: memory for a
-/// module, however many of the GPUs of its kind it gets; else GPUs for all modules.
+/// What no orchestration of a problem has on given kinds, once it is known that there is none:
+/// memory for a module, however many of the GPUs of its kind it gets; else GPUs for all modules.
 class orchestration_shortfall {
  public:
-  explicit orchestration_shortfall(unit_options const& options) : options_(options)
+  explicit orchestration_shortfall(unit_options options) : options_(std::move(options))
   {
     for (bool const held : {true, false}) {
       only_held_ = held;
-      for (unit_case const& each : options.cases()) { look_at(each); }
+      for (unit_case const& each : options_.cases()) { look_at(each); }
       if (memory_.lacking != nothing) { return; }
     }
+  }
+
+  /// Fewer GPUs are missing, or none; else less memory. What has no layouts is the farthest.
+  [[nodiscard]] bool is_closer_than(orchestration_shortfall const& other) const noexcept
+  {
+    return precedes(gpus_.lacking, other.gpus_.lacking, memory_.lacking, other.memory_.lacking);
+  }
+
+  /// The first module that has no degree on any of its kinds; else as many as there are.
+  [[nodiscard]] std::size_t without_degree() const
+  {
+    auto const& problem = options_.problem();
+    std::size_t module = 0;
+    for (; module < problem.modules.size(); ++module) {
+      auto const& degrees = problem.modules[module].degrees;
+      auto const kinds = kinds_of(problem, module);
+      bool const has_degree = std::any_of(kinds.begin(), kinds.end(), [&](std::size_t kind) {
+        return std::any_of(degrees.begin(), degrees.end(), [&](orchestrated_degree const& each) {
+          return options_.has_degree(kind, each.tp);
+        });
+      });
+      if (!has_degree) { break; }
+    }
+    return module;
   }
 
   [[nodiscard]] tl::unexpected<error> sentence() const
   {
     auto const& problem = options_.problem();
-    for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      auto const& of = problem.modules[module];
-      bool const has_degree = std::any_of(
-          of.degrees.begin(), of.degrees.end(),
-          [&](orchestrated_degree const& each) { return options_.has_degree(module, each.tp); });
-      if (!has_degree) {
-        return fail(error_code::infeasible, module, "module ", of.name,
-                    " has times at no tensor-parallel degree that ", "can be used on nodes of ",
-                    options_.kind(module).gpus_per_node, " GPUs; give a divisor of these");
+    std::size_t const lacking = without_degree();
+    if (lacking < problem.modules.size()) {
+      std::string nodes;
+      for (std::size_t const kind : kinds_of(problem, lacking)) {
+        nodes += concat(nodes.empty() ? "" : " or ", problem.kinds[kind].gpus_per_node);
       }
+      return fail(error_code::infeasible, lacking, "module ", problem.modules[lacking].name,
+                  " has times at no tensor-parallel degree that can be used on nodes of ", nodes,
+                  " GPUs; give a divisor of these");
     }
     if (gpus_.lacking == nothing && memory_.lacking == nothing) {
       return fail(error_code::infeasible, 0,
@@ -56,8 +79,9 @@ class orchestration_shortfall {
       auto const& of = problem.modules[memory_.module];
       return fail(error_code::infeasible, memory_.module,
                   "no orchestration fits into memory: module ", of.name, " needs ", memory_.lacking,
-                  " bytes more than the ", options_.kind(memory_.module).memory_bytes,
-                  " of a GPU where it comes closest (", text(memory_.layouts[memory_.module]),
+                  " bytes more than the ", options_.kind(memory_.module).memory_bytes, " of a GPU",
+                  of_kind(options_.kinds()[memory_.module]), " where it comes closest (",
+                  text(memory_.layouts[memory_.module]),
                   "); use larger GPUs, more of them, or smaller microbatches");
     }
     if (gpus_.lacking == 0) {
@@ -66,15 +90,15 @@ class orchestration_shortfall {
     }
     std::string layouts;
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      if (problem.modules[module].kind != gpus_.kind) { continue; }
+      if (options_.kinds()[module] != gpus_.kind) { continue; }
       layouts += (layouts.empty() ? "" : ", ") + problem.modules[module].name + " " +
                  text(gpus_.layouts[module]);
     }
-    std::string const of_kind = problem.kinds.size() == 1 ? "" : concat(" of kind ", gpus_.kind);
     std::uint64_t const there = problem.kinds[gpus_.kind].gpus;
     return fail(error_code::infeasible, gpus_.module,
                 "no orchestration has GPUs enough: the closest (", layouts, ") needs ",
-                gpus_.lacking, " more than the ", there, of_kind, "; use more GPUs or larger ones");
+                gpus_.lacking, " more than the ", there, of_kind(gpus_.kind),
+                "; use more GPUs or larger ones");
   }
 
  private:
@@ -90,6 +114,11 @@ class orchestration_shortfall {
   [[nodiscard]] static std::string text(module_layout const& layout)
   {
     return concat("tp ", layout.tp, " pp ", layout.pp, " dp ", layout.dp);
+  }
+
+  [[nodiscard]] std::string of_kind(std::size_t kind) const
+  {
+    return options_.problem().kinds.size() == 1 ? "" : concat(" of kind ", kind);
   }
 
   /// An option, and what it lacks of memory.
@@ -152,7 +181,7 @@ class orchestration_shortfall {
     auto const& problem = options_.problem();
     std::vector<std::uint64_t> wanted(problem.kinds.size(), 0);
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      wanted[problem.modules[module].kind] += fitting.layouts[module].gpus();
+      wanted[options_.kinds()[module]] += fitting.layouts[module].gpus();
     }
     closest smallest{0, 0, 0, fitting.layouts};
     for (std::size_t kind = 0; kind < wanted.size(); ++kind) {
@@ -165,12 +194,12 @@ class orchestration_shortfall {
     }
     if (smallest.lacking >= gpus_.lacking) { return; }
     for (std::size_t module = problem.modules.size(); module > 0; --module) {
-      if (problem.modules[module - 1].kind == smallest.kind) { smallest.module = module - 1; }
+      if (options_.kinds()[module - 1] == smallest.kind) { smallest.module = module - 1; }
     }
     gpus_ = smallest;
   }
 
-  unit_options const& options_;
+  unit_options options_;
   unit_case case_;
   bool only_held_ = true;  // layouts of no more GPUs than their kind has
   std::map<std::pair<std::size_t, std::uint64_t>, std::map<std::uint32_t, lacking_option>>

@@ -42,14 +42,15 @@ struct unit_case {
   std::uint32_t tp = 0;
 };
 
-/// Lists the layouts of the modules of a sound problem.
+/// Lists the layouts of the modules of a sound problem, each on GPUs of a given kind.
 class unit_options {
  public:
-  unit_options(orchestration_problem const& problem, unit_restrictions asked)
-      : problem_(problem), asked_(std::move(asked))
+  unit_options(orchestration_problem const& problem, std::vector<std::size_t> kinds,
+               unit_restrictions asked)
+      : problem_(problem), kinds_(std::move(kinds)), asked_(std::move(asked))
   {
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      prices_.emplace_back(problem, module, passes_of(problem, module));
+      prices_.emplace_back(problem, module, kind(module), passes_of(problem, module));
       stages_.push_back(stages_of(module));
     }
     std::uint32_t const whole = problem.global_batch / problem.microbatch;
@@ -61,10 +62,10 @@ class unit_options {
     std::sort(replicas_.begin(), replicas_.end());
   }
 
-  /// Whether tp GPUs of the module lie inside a node.
-  [[nodiscard]] bool has_degree(std::size_t module, std::uint32_t tp) const noexcept
+  /// Whether a module may have tp GPUs of a kind, which then lie inside a node.
+  [[nodiscard]] bool has_degree(std::size_t kind, std::uint32_t tp) const noexcept
   {
-    return kind(module).gpus_per_node % tp == 0 && (asked_.tp == 0 || asked_.tp == tp);
+    return problem_.kinds[kind].gpus_per_node % tp == 0 && (asked_.tp == 0 || asked_.tp == tp);
   }
 
   /// Ordered by dp, then by the degrees of the LLM.
@@ -100,7 +101,7 @@ class unit_options {
     std::uint32_t const samples = of.llm_dp * problem_.microbatch;
     for (std::size_t degree = 0; degree < degrees.size(); ++degree) {
       std::uint32_t const tp = degrees[degree].tp;
-      if (!has_degree(module, tp) || (of.tp != 0 && of.tp != tp)) { continue; }
+      if (!has_degree(kinds_[module], tp) || (of.tp != 0 && of.tp != tp)) { continue; }
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
           module_layout const layout{tp, pp, dp};
@@ -140,8 +141,10 @@ class unit_options {
 
   [[nodiscard]] gpu_kind const& kind(std::size_t module) const noexcept
   {
-    return problem_.kinds[problem_.modules[module].kind];
+    return problem_.kinds[kinds_[module]];
   }
+  /// Of each module, the number of its kind.
+  [[nodiscard]] std::vector<std::size_t> const& kinds() const noexcept { return kinds_; }
   [[nodiscard]] orchestration_problem const& problem() const noexcept { return problem_; }
 
  private:
@@ -173,6 +176,7 @@ class unit_options {
   }
 
   orchestration_problem const& problem_;
+  std::vector<std::size_t> kinds_;
   unit_restrictions asked_;
   std::vector<unit_prices> prices_;
   std::vector<std::vector<std::uint32_t>> stages_;  // of each module, increasing

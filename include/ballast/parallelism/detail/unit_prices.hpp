@@ -44,12 +44,13 @@ struct unit_price {
   std::uint64_t kept_bytes = 0;
 };
 
-/// Prices the layouts of one module of a problem that is sound.
+/// Prices the layouts of one module of a problem that is sound, on GPUs of one of its kinds.
 class unit_prices {
  public:
-  unit_prices(orchestration_problem const& problem, std::size_t module, unit_passes passes) noexcept
+  unit_prices(orchestration_problem const& problem, std::size_t module, gpu_kind const& kind,
+              unit_passes passes) noexcept
       : module_(problem.modules[module]),
-        kind_(problem.kinds[module_.kind]),
+        kind_(kind),
         passes_(passes),
         is_alone_(problem.modules.size() == 1)
   {}
