@@ -12,6 +12,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/head_block.hpp>
 #include <ballast/route/head_split.hpp>
+#include <ballast/route/join_ranks.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/node_traffic_bound.hpp>
 #include <ballast/route/pack_heads.hpp>

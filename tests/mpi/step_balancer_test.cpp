@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
@@ -59,6 +61,52 @@ TEST(MpiStepBalancer, BringsEveryRowToWhereItIsComputedAndHome)
     EXPECT_EQ(there_again, there);
     EXPECT_EQ(back, x);
   }
+}
+
+/// What a rank of the GPUs from `first` on has read, with a row per token that no other has.
+struct read_by_gpus {
+  std::vector<tokens> lengths;
+  std::vector<std::int64_t> rows;
+
+  read_by_gpus(std::size_t first, std::uint32_t gpus)
+  {
+    for (std::size_t gpu = first; gpu < first + gpus; ++gpu) {
+      ballast::random_source random(gpu);
+      auto number = static_cast<std::int64_t>(100'000 * gpu);
+      for (std::int64_t left = random.between(0, 4); left > 0; --left) {
+        lengths.push_back(random.between(8, 60));
+        for (tokens row = 0; row < lengths.back(); ++row) { rows.push_back(number++); }
+      }
+    }
+  }
+};
+
+// As threads of one GPU each do it.
+TEST(MpiStepBalancer, PlansForProcessesOfTwoGpusAsForOneRankPerGpu)
+{
+  std::size_t const gpus = 2 * world_size();
+  std::vector<ballast::bag> spec{{ballast::rank_id{0}, static_cast<std::uint32_t>(gpus - 1)},
+                                 {ballast::to_id<ballast::rank_id>(gpus - 1), 1}};
+  ballast::bag_layout const bags(spec);
+  auto const route = [&](auto& comm, std::uint32_t each) {
+    ballast::step_balancer balancer(comm, bags, "transformer:d=16"_cost, ballast::greedy_knapsack{},
+                                    {.gpus_per_rank = each});
+    read_by_gpus const read(to_index(comm.rank()) * each, each);
+    EXPECT_TRUE(balancer.plan(read.lengths));
+    std::vector<std::int64_t> there(balancer.rows_computed());
+    std::vector<std::int64_t> back(read.rows.size());
+    EXPECT_TRUE(balancer.route(rows_of(read.rows, there, 1)));
+    EXPECT_TRUE(balancer.reverse_route(rows_of(there, back, 1)));
+    EXPECT_EQ(back, read.rows);
+    return there;
+  };
+  auto const of_gpus =
+      ballast::run_ranks(gpus, [&](ballast::thread_communicator& comm) { return route(comm, 1); });
+  auto comm = over_world();
+  auto expected = of_gpus[2 * world_rank()];
+  auto const& second = of_gpus[2 * world_rank() + 1];
+  expected.insert(expected.end(), second.begin(), second.end());
+  EXPECT_EQ(route(comm, 2), expected);
 }
 
 TEST(MpiStepBalancer, TellsEveryRankThatOneCannotPlan)

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace balanced_grids {
@@ -135,6 +136,52 @@ TEST(GridBalancer, WeighsLossesByTokensThatHaveOne)
       EXPECT_EQ(balancer.loss_weight(slot), 0);
     }
   });
+}
+
+TEST(GridBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
+{
+  ballast::random_source random(37);
+  auto const read = lengths_read(random);
+  for (auto const& bags : {ballast::one_gpu_bags(4), pairs_of_gpus()}) {
+    // What each GPU gets in each slot, and its part of the loss.
+    using rows_of_slots = std::vector<std::pair<std::vector<std::int64_t>, double>>;
+    auto const route_with = [&](std::uint32_t each) {
+      std::vector<rows_of_slots> gpus(4);
+      ballast::run_ranks(4 / each, [&](thread_communicator& comm) {
+        std::size_t const first = to_index(comm.rank()) * each;
+        std::vector<tokens> own;
+        std::vector<std::int64_t> x;
+        for (std::size_t gpu = first; gpu < first + each; ++gpu) {
+          auto number = static_cast<std::int64_t>(10'000 * gpu);
+          for (tokens const length : read[gpu]) {
+            own.push_back(length);
+            for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
+          }
+        }
+        grid_balancer balancer(comm, bags, cost, refine_grid{},
+                               {.grid = {.most_weight = 70}, .gpus_per_rank = each});
+        ASSERT_TRUE(balancer.plan(own));
+        std::vector<std::int64_t> y(x.size());
+        for (std::size_t slot = 0; slot < balancer.microbatches(); ++slot) {
+          std::vector<std::int64_t> there(balancer.rows_computed(slot));
+          ASSERT_TRUE(balancer.route(slot, ballast::rows_of(x, there, 1)));
+          ASSERT_TRUE(balancer.reverse_route(slot, ballast::rows_of(there, y, 1)));
+          for (std::uint32_t local = 0; local < each; ++local) {
+            auto const [row, count] = balancer.rows_of_gpu(slot, local);
+            gpus[first + local].emplace_back(
+                std::vector<std::int64_t>(there.begin() + row, there.begin() + row + count),
+                balancer.loss_weight(slot, local));
+            EXPECT_EQ(balancer.is_dummy(slot, local), balancer.lengths(slot, local).empty());
+          }
+        }
+        EXPECT_EQ(y, x);
+      });
+      return gpus;
+    };
+    auto const expected = route_with(1);
+    EXPECT_EQ(route_with(2), expected);
+    EXPECT_EQ(route_with(4), expected);
+  }
 }
 
 TEST(GridBalancer, RefusesAStepOnEveryRank)  // Ensures (4)

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -198,6 +199,89 @@ TEST(StepBalancer, KeepsToGroupsCapsAndHomes)
   });
 }
 
+/// Rows as read and as computed by each rank of a job, GPU by GPU.
+struct routed_rows {
+  std::vector<std::vector<std::int64_t>> as_computed;
+  std::vector<std::vector<tokens>> lengths;
+  std::uint64_t digest = 0;
+};
+
+/// Routes what the GPUs have read, with so many GPUs in each rank.
+std::vector<routed_rows> route_with(std::uint32_t each,
+                                    std::vector<std::vector<tokens>> const& read,
+                                    ballast::bag_layout const& bags)
+{
+  return ballast::run_ranks(read.size() / each, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, bags, layer_cost, refine{},
+                           {.query_heads = 2, .gpus_per_rank = each});
+    std::size_t const first = to_index(comm.rank()) * each;
+    std::vector<tokens> own;
+    std::vector<std::int64_t> x;
+    for (std::size_t gpu = first; gpu < first + each; ++gpu) {
+      own.insert(own.end(), read[gpu].begin(), read[gpu].end());
+      auto const rows =
+          static_cast<std::size_t>(std::accumulate(read[gpu].begin(), read[gpu].end(), tokens{0}));
+      auto const rows_of_gpu = numbered_rows(rows, ballast::to_id<rank_id>(gpu));
+      x.insert(x.end(), rows_of_gpu.begin(), rows_of_gpu.end());
+    }
+    EXPECT_TRUE(balancer.plan(own));
+    std::vector<std::int64_t> there(balancer.rows_computed() * 3);
+    std::vector<std::int64_t> back(x.size());
+    EXPECT_TRUE(balancer.route(ballast::rows_of(x, there, 3)));
+    EXPECT_TRUE(balancer.reverse_route(ballast::rows_of(there, back, 3)));
+    EXPECT_EQ(back, x);
+    routed_rows routed{{}, {}, balancer.planned().digest()};
+    tokens next = 0;
+    for (std::uint32_t local = 0; local < each; ++local) {
+      auto const [row, count] = balancer.rows_of_gpu(local);
+      EXPECT_EQ(row, next);
+      next += count;
+      auto const gpu = ballast::to_id<rank_id>(first + local);
+      EXPECT_EQ(count, balancer.as_computed().rows(gpu));
+      EXPECT_EQ(balancer.bag(local), bags.bag_of(gpu));
+      EXPECT_EQ(to_index(bags[balancer.bag(local)].first) + balancer.gpu(local), to_index(gpu));
+      EXPECT_EQ(balancer.heads(local).gpus(), bags[balancer.bag(local)].gpus);
+      routed.as_computed.emplace_back(there.begin() + 3 * row, there.begin() + 3 * next);
+      routed.lengths.emplace_back(balancer.lengths(local).begin(), balancer.lengths(local).end());
+    }
+    EXPECT_EQ(static_cast<std::size_t>(next), balancer.rows_computed());
+    return routed;
+  });
+}
+
+TEST(StepBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
+{
+  ballast::random_source random(23);
+  for (auto const& bags : {ballast::one_gpu_bags(6), bags_over("g2n1+g1n1+g3n1", 6)}) {
+    for (int step = 0; step < 5; ++step) {
+      auto const read = step_of(6, random);
+      auto const expected = route_with(1, read, bags);
+      for (std::uint32_t const each : {2U, 3U, 6U}) {
+        auto const routed = route_with(each, read, bags);
+        for (std::size_t gpu = 0; gpu < 6; ++gpu) {
+          auto const& own = routed[gpu / each];
+          EXPECT_EQ(own.digest, expected[gpu].digest);
+          EXPECT_EQ(own.as_computed[gpu % each], expected[gpu].as_computed[0]);
+          EXPECT_EQ(own.lengths[gpu % each], expected[gpu].lengths[0]);
+        }
+      }
+    }
+  }
+}
+
+TEST(StepBalancer, RefusesBagsThatAreNotOverAllGpus)
+{
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    step_balancer balancer(comm, ballast::one_gpu_bags(2), layer_cost, refine{},
+                           {.gpus_per_rank = 4});
+    auto const refused = balancer.plan(std::vector<tokens>{5});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message,
+              "the bags have 2 GPUs and the job has 2 ranks of 4 GPUs; lay the bags out over the "
+              "GPUs of all ranks");
+  });
+}
+
 TEST(StepBalancer, PlansAStepOfNothingAndAJobOfOneRank)
 {
   ballast::run_ranks(1, [](thread_communicator& comm) {
@@ -220,9 +304,13 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (3)
   }
   auto options = of_documents;
   options.most_per_gpu = 4000;
+  auto of_pairs = options;
+  of_pairs.homes = false;
+  of_pairs.gpus_per_rank = 2;
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     step_balancer balancer(comm, bags_over("g2n1", 2), document_cost, ballast::capped{refine{}},
                            options);
+    step_balancer of_two(comm, ballast::one_gpu_bags(4), document_cost, refine{}, of_pairs);
     std::vector<std::int64_t> x;
     std::vector<std::int64_t> there;
     std::vector<std::int64_t> whole;
@@ -236,6 +324,7 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (3)
       ASSERT_TRUE(balancer.to_heads(ballast::heads_of(there, whole, 3, 1)));
       ASSERT_TRUE(balancer.to_tokens(ballast::heads_of(whole, there, 3, 1)));
       ASSERT_TRUE(balancer.reverse_route(ballast::rows_of(there, x, 3)));
+      ASSERT_TRUE(of_two.plan(read));
       if (step > 0) { EXPECT_EQ(ballast_test::allocations_of_thread(), before); }
     }
   });
@@ -442,6 +531,16 @@ TEST(StepBalancerDeathTest, RefusesExchangesWithoutAPlanAndOptionsThatMakeNone)
       "length_of is null");
   EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.most_samples = 0}),
                "most_samples is 0");
+  EXPECT_DEATH(step_balancer(comms[0], bags, layer_cost, refine{}, {.gpus_per_rank = 0}),
+               "gpus_per_rank is 0");
+  EXPECT_DEATH(
+      step_balancer(comms[0], bags, layer_cost, refine{}, {.homes = true, .gpus_per_rank = 2}),
+      "home to all bags");
+  step_balancer pair(comms[0], ballast::one_gpu_bags(2), layer_cost, refine{},
+                     {.query_heads = 2, .gpus_per_rank = 2});
+  ASSERT_TRUE(pair.plan(std::vector<tokens>{4}));
+  EXPECT_DEATH(static_cast<void>(pair.to_heads()), "between GPUs; do it in a communicator");
+  EXPECT_DEATH(static_cast<void>(pair.heads(2)), "GPU 2 of a rank that has 2");
 }
 
 }  // namespace

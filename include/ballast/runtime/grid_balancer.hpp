@@ -15,6 +15,7 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route.hpp>
+#include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
@@ -50,6 +51,8 @@ namespace ballast::inline v0 {
 /// have a row for each token of all samples of the rank, in the order in which they were read: every
 /// slot reads and writes the rows of its samples and no others.
 ///
+/// Ranks may have several GPUs, as in step_balancer.
+///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns an integer.
 ///             options.length_of is given unless samples are numbers. One thread at a time.
@@ -63,7 +66,7 @@ namespace ballast::inline v0 {
 ///                 again
 ///             (5) a step no larger than those before, with no more slots, allocates nothing
 /// Errors      plan: those of gather_samples_into and partition_grid_into; out_of_range where the bags
-///             have not as many GPUs as the job has ranks, or differ in size, or a length or a number
+///             have not as many GPUs as the job, or differ in size, or a length or a number
 ///             of tokens with a loss is out of range; infeasible where a sample has fewer tokens than
 ///             a bag has GPUs. mismatch, as in step_balancer. All else: those of the communicator.
 /// Complexity  plan: two all_gather, the policy, O(samples + pieces + K (ranks + 1)).
@@ -163,33 +166,44 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
   {
     return static_cast<std::size_t>(at(slot).to_compute.rows_after);
   }
-  /// Whether this rank's bag computes no sample in a slot.
-  [[nodiscard]] bool is_dummy(std::size_t slot) const { return microbatch(slot).empty(); }
-  /// The samples that this rank's bag computes in a slot, in the order of its rows.
-  [[nodiscard]] std::span<sample_id const> microbatch(std::size_t slot) const
+  /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
+  [[nodiscard]] row_range rows_of_gpu(std::size_t slot, std::uint32_t local) const
   {
-    return planned().microbatch(to_id<rank_id>(to_index(bag())), slot);
+    return this->gpus().rows(bags_, detail::span_of(at(slot).heads), local);
+  }
+
+  // Of the bag of this rank, or of one of its GPUs:
+
+  /// Whether it computes no sample in a slot.
+  [[nodiscard]] bool is_dummy(std::size_t slot, std::uint32_t local = 0) const
+  {
+    return microbatch(slot, local).empty();
+  }
+  /// The samples that it computes in a slot, in the order of its rows.
+  [[nodiscard]] std::span<sample_id const> microbatch(std::size_t slot,
+                                                      std::uint32_t local = 0) const
+  {
+    return planned().microbatch(to_id<rank_id>(to_index(bag(local))), slot);
   }
   /// Their lengths.
-  [[nodiscard]] std::span<tokens const> lengths(std::size_t slot) const
+  [[nodiscard]] std::span<tokens const> lengths(std::size_t slot, std::uint32_t local = 0) const
   {
-    return at(slot).heads.lengths();
+    return at(slot).heads[this->gpus().checked(local)].lengths();
   }
-  /// What the mean loss of this rank's bag in a slot, over its tokens that have one, counts in the
-  /// step.
-  [[nodiscard]] double loss_weight(std::size_t slot) const
+  /// What its mean loss in a slot, over the tokens that have one, counts in the step.
+  [[nodiscard]] double loss_weight(std::size_t slot, std::uint32_t local = 0) const
   {
     tokens own = 0;
-    for (sample_id const sample : microbatch(slot)) {
+    for (sample_id const sample : microbatch(slot, local)) {
       own += loss_of(all_.samples[to_index(sample)]);
     }
     return own == 0 ? 0.0 : static_cast<double>(own) / static_cast<double>(loss_tokens_);
   }
-  /// Which of the bag's tokens and heads each of its GPUs has in a slot.
-  [[nodiscard]] ulysses_plan const& heads(std::size_t slot) const
+  /// Which of its tokens and heads each of its GPUs has in a slot.
+  [[nodiscard]] ulysses_plan const& heads(std::size_t slot, std::uint32_t local = 0) const
   {
     expect_heads();
-    return at(slot).heads;
+    return at(slot).heads[this->gpus().checked(local)];
   }
 
  private:
@@ -225,7 +239,7 @@ class grid_balancer : public detail::bag_steps<Communicator, Sample, grid_step_o
     }
     if (auto done = plan_grid(); !done) { return done; }
     slots_.assign(planned_, bags_, detail::span_of(lengths_), detail::span_of(all_.source),
-                  comm_.rank(), std::max(options_.query_heads, 1U));
+                  this->gpus(), std::max(options_.query_heads, 1U));
     return {};
   }
 

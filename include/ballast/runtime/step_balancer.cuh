@@ -66,7 +66,10 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   device_step_balancer(Communicator& group, bag_layout layout, Cost own_cost, Policy own_policy,
                        step_options<Sample> chosen = {})
       : host(group, std::move(layout), std::move(own_cost), std::move(own_policy), chosen)
-  {}
+  {
+    BALLAST_EXPECTS(chosen.gpus_per_rank == 1, "options.gpus_per_rank is ", chosen.gpus_per_rank,
+                    ", and a stream has one GPU; make a balancer for each");
+  }
 
   using host::as_computed;
   using host::as_read;

@@ -24,6 +24,7 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/route/ulysses_exchange.hpp>
 #include <ballast/runtime/detail/bag_steps.hpp>
+#include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/runtime/step_options.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
@@ -51,6 +52,11 @@ namespace ballast::inline v0 {
 /// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
 /// to_tokens().
 ///
+/// A rank may be a process with several GPUs, each of which is planned for: with
+/// options.gpus_per_rank the bags are laid out over all GPUs, rank 0's first, and rows_of_gpu() says
+/// which rows of the rank's arrays are a GPU's. Rows move between processes in one exchange, and
+/// heads() is what GPUs exchange in a communicator of theirs.
+///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns what a sample costs as
 ///             an integer. options.length_of is given unless samples are numbers. One thread at a
@@ -62,7 +68,7 @@ namespace ballast::inline v0 {
 ///                 again
 ///             (3) a step no larger than those before allocates nothing, from the second on
 /// Errors      plan: those of gather_samples_into and partition_into; out_of_range where the bags
-///             have not as many GPUs as the job has ranks. mismatch, on a rank that has a plan, if
+///             have not as many GPUs as the job. mismatch, on a rank that has a plan, if
 ///             others have a different one or none; a rank that could not plan has its own error.
 ///             An exception while it plans (of cost, of length_of, std::bad_alloc) is thrown again
 ///             on the rank where it occurred after the others have been told. The first plan() that
@@ -116,7 +122,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
   {
     expect_heads();
-    return ballast::to_heads(bag_comm(), heads_, memory_, arrays...);
+    return ballast::to_heads(bag_comm(), heads_[0], memory_, arrays...);
   }
 
   /// After attention: from heads to tokens again; copies of a head are added up.
@@ -124,7 +130,7 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
   {
     expect_heads();
-    return ballast::to_tokens(bag_comm(), heads_, memory_, arrays...);
+    return ballast::to_tokens(bag_comm(), heads_[0], memory_, arrays...);
   }
 
   using steps::bag;
@@ -134,17 +140,17 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   using steps::options;
   using steps::samples;
 
-  /// This rank among those of its bag.
-  [[nodiscard]] std::uint32_t gpu() const
+  /// This rank, or one of its GPUs, among those of its bag.
+  [[nodiscard]] std::uint32_t gpu(std::uint32_t local = 0) const
   {
-    return static_cast<std::uint32_t>(to_index(comm_.rank()) - to_index(bags_[bag()].first));
+    return this->gpus().in_bag(bags_, local);
   }
 
   // What follows is of the step that was planned last, and overwritten by the next plan().
 
   /// Who computes what, and how good that is.
   [[nodiscard]] partition_plan const& planned() const { return expect_plan(), planned_; }
-  /// Where tokens lie before route(), and after it.
+  /// Where tokens lie before route(), and after it: on which ranks, and on which GPUs of all ranks.
   [[nodiscard]] placement const& as_read() const { return expect_plan(), read_; }
   [[nodiscard]] placement const& as_computed() const { return expect_plan(), computed_; }
   /// What this rank sends and receives.
@@ -158,10 +164,23 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   {
     return static_cast<std::size_t>(to_compute().rows_after);
   }
-  /// Lengths of the sequences that this rank's bag computes, in the order of its rows.
-  [[nodiscard]] std::span<tokens const> lengths() const { return expect_plan(), heads_.lengths(); }
+  /// Those of one of this rank's GPUs, which lie behind those of the GPU before.
+  [[nodiscard]] row_range rows_of_gpu(std::uint32_t local) const
+  {
+    expect_plan();
+    return this->gpus().rows(bags_, detail::span_of(heads_), local);
+  }
+  /// Lengths of the sequences that the bag of this rank, or of one of its GPUs, computes, in the
+  /// order of its rows.
+  [[nodiscard]] std::span<tokens const> lengths(std::uint32_t local = 0) const
+  {
+    return expect_plan(), heads_[this->gpus().checked(local)].lengths();
+  }
   /// Which of the bag's tokens and heads each of its GPUs has; the options say how many heads.
-  [[nodiscard]] ulysses_plan const& heads() const { return expect_heads(), heads_; }
+  [[nodiscard]] ulysses_plan const& heads(std::uint32_t local = 0) const
+  {
+    return expect_heads(), heads_[this->gpus().checked(local)];
+  }
 
  private:
   using steps::all_;
@@ -191,9 +210,14 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
     std::span<tokens const> const lengths = detail::span_of(planned_.lengths);
     place_into(read_, lengths, detail::span_of(all_.source), comm_.size());
     if (auto placed = place_into(computed_, planned_, bags_); !placed) { return placed; }
-    plan_route_into(to_compute_, read_, computed_, comm_.rank());
-    heads_.assign(lengths, planned_.samples[bag()], bags_[bag()].gpus,
-                  std::max(options_.query_heads, 1U));
+    detail::rank_gpus const gpus = this->gpus();
+    plan_route_into(to_compute_, read_, gpus.over_ranks(computed_, joined_), comm_.rank());
+    heads_.resize(gpus.each);
+    for (std::uint32_t local = 0; local < gpus.each; ++local) {
+      bag_id const own = bag(local);
+      heads_[local].assign(lengths, planned_.samples[own], bags_[own].gpus,
+                           std::max(options_.query_heads, 1U));
+    }
     return {};
   }
 
@@ -228,8 +252,9 @@ class step_balancer : public detail::bag_steps<Communicator, Sample, step_option
   partition_plan planned_;
   placement read_;
   placement computed_;
+  placement joined_;
   route_plan to_compute_;
-  ulysses_plan heads_;
+  std::vector<ulysses_plan> heads_;  // of the bag of each of this rank's GPUs
 };
 
 }  // namespace ballast::inline v0

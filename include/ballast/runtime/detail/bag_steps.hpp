@@ -9,6 +9,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/core/workspace.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
+#include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
@@ -29,12 +30,19 @@ class bag_steps {
   [[nodiscard]] Communicator& comm() const noexcept { return comm_; }
   [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
   [[nodiscard]] Options const& options() const noexcept { return options_; }
-  /// This rank's bag.
-  [[nodiscard]] bag_id bag() const { return bags_.bag_of(comm_.rank()); }
+  /// The bag of this rank, or of one of its GPUs.
+  [[nodiscard]] bag_id bag(std::uint32_t local = 0) const { return bags_.bag_of(gpus()[local]); }
   /// What all ranks have read, and who has read it, in the step that was planned last.
   [[nodiscard]] gathered_samples<Sample> const& samples() const { return expect_plan(), all_; }
   /// The group of the ranks of this rank's bag.
-  [[nodiscard]] Communicator& bag_comm() { return expect_plan(), *bag_comm_; }
+  [[nodiscard]] Communicator& bag_comm()
+  {
+    expect_plan();
+    BALLAST_EXPECTS(bag_comm_.has_value(),
+                    "options.gpus_per_rank is above 1, and heads are exchanged between GPUs; do it "
+                    "in a communicator of theirs");
+    return *bag_comm_;
+  }
 
  protected:
   bag_steps(Communicator& comm, bag_layout bags, Options options)
@@ -43,6 +51,9 @@ class bag_steps {
     BALLAST_EXPECTS(options_.length_of != nullptr,
                     "options.length_of is null, and the samples are no numbers");
     BALLAST_EXPECTS(options_.most_samples >= 1, "options.most_samples is 0");
+    BALLAST_EXPECTS(options_.gpus_per_rank >= 1, "options.gpus_per_rank is 0");
+    BALLAST_EXPECTS(!options_.homes || options_.gpus_per_rank == 1,
+                    "options.homes is set, and a rank of several GPUs is home to all bags on them");
   }
 
   /// Gathers what was read, has make() plan it, and compares word_of_plan() with the other ranks.
@@ -57,7 +68,7 @@ class bag_steps {
         !made) {
       return made;
     }
-    if (!bag_comm_) {
+    if (!bag_comm_ && options_.gpus_per_rank == 1) {
       auto part = comm_.split(static_cast<std::uint32_t>(to_index(bag())));
       if (!part) { return tl::unexpected(part.error()); }
       bag_comm_.emplace(*std::move(part));
@@ -69,11 +80,20 @@ class bag_steps {
   /// Why these are no bags of this job, if so.
   [[nodiscard]] result<void> check_bags() const
   {
-    if (bags_.gpus() == comm_.size()) { return {}; }
+    std::size_t const each = options_.gpus_per_rank;
+    if (bags_.gpus() == comm_.size() * each) { return {}; }
+    if (each > 1) {
+      return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
+                  " GPUs and the job has ", comm_.size(), " ranks of ", each,
+                  " GPUs; lay the bags out over the GPUs of all ranks");
+    }
     return fail(error_code::out_of_range, bags_.gpus(), "the bags have ", bags_.gpus(),
                 " GPUs and the job has ", comm_.size(),
                 " ranks; lay the bags out over one GPU for each rank");
   }
+
+  /// This rank's GPUs.
+  [[nodiscard]] rank_gpus gpus() const { return {comm_.rank(), options_.gpus_per_rank}; }
 
   void expect_plan() const
   {

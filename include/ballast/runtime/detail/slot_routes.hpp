@@ -12,6 +12,7 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/ulysses.hpp>
+#include <ballast/runtime/detail/rank_gpus.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 #include <cstddef>
@@ -21,10 +22,10 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a rank sends and receives for a slot, and the heads of its bag.
+/// What a rank sends and receives for a slot, and the heads of the bag of each of its GPUs.
 struct slot_route {
   route_plan to_compute;
-  ulysses_plan heads;
+  std::vector<ulysses_plan> heads;
 };
 
 /// The routes of a grid plan whose ranks are bags: of each slot, from the arrays that hold all
@@ -34,16 +35,15 @@ class slot_routes {
   /// Expects     bags of one size, which take samples of these lengths; lengths[n], source[n].
   /// Complexity  O(samples + pieces + K ranks); no allocation after a step as large.
   void assign(grid_plan const& plan, bag_layout const& bags, std::span<tokens const> lengths,
-              std::span<rank_id const> source, rank_id rank, std::uint32_t query_heads)
+              std::span<rank_id const> source, rank_gpus gpus, std::uint32_t query_heads)
   {
-    place_into(read_, lengths, source, bags.gpus());
+    place_into(read_, lengths, source, bags.gpus() / gpus.each);
     if (slots_.size() < plan.microbatches) { slots_.resize(plan.microbatches); }
     by_slot_.fill(plan.microbatches, [&](auto const& visit) {
       for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
         visit(to_index(plan.owner[sample]) / plan.ranks, to_id<sample_id>(sample));
       }
     });
-    bag_id const bag = bags.bag_of(rank);
     for (std::size_t slot = 0; slot < plan.microbatches; ++slot) {
       parts_.clear();
       slot_lengths_.clear();
@@ -56,9 +56,15 @@ class slot_routes {
       }
       place_parts_into(slot_read_, read_, span_of(parts_));
       place_into(slot_computed_, span_of(slot_lengths_), span_of(owners_), bags);
-      plan_route_into(slots_[slot].to_compute, slot_read_, slot_computed_, rank);
-      slots_[slot].heads.assign(lengths, plan.microbatch(to_id<rank_id>(to_index(bag)), slot),
-                                bags[bag].gpus, query_heads);
+      placement const& there = gpus.over_ranks(slot_computed_, slot_joined_);
+      plan_route_into(slots_[slot].to_compute, slot_read_, there, gpus.rank);
+      slots_[slot].heads.resize(gpus.each);
+      for (std::uint32_t local = 0; local < gpus.each; ++local) {
+        bag_id const bag = bags.bag_of(gpus[local]);
+        slots_[slot].heads[local].assign(lengths,
+                                         plan.microbatch(to_id<rank_id>(to_index(bag)), slot),
+                                         bags[bag].gpus, query_heads);
+      }
     }
   }
 
@@ -69,6 +75,7 @@ class slot_routes {
   placement read_;
   placement slot_read_;
   placement slot_computed_;
+  placement slot_joined_;
   std::vector<slot_route> slots_;  // as many as any step had
   jagged<std::size_t, sample_id> by_slot_;
   std::vector<sample_part> parts_;
