@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 #include <ballast/comm/run_ranks.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace {
@@ -61,6 +64,41 @@ TEST(Agree, TakesTheSideOfTheMostAndOfTheLowestRankInATie)
   EXPECT_THAT(told({1, 2})[0].error().ranks, ElementsAre(rank_id{1}));
   EXPECT_THAT(told({3, 1, 2, 1, 3})[4].error().ranks,
               ElementsAre(rank_id{1}, rank_id{2}, rank_id{3}));
+}
+
+TEST(Agree, ComparesSeveralWordsAndNamesTheFirstThatDiffers)
+{
+  using ballast::agreed_word;
+  auto const told_of = [](std::vector<std::array<std::uint64_t, 3>> const& words) {
+    return ballast::run_ranks(words.size(), [&](thread_communicator& comm) {
+      auto const& own = words[to_index(comm.rank())];
+      std::array const plans{agreed_word{own[0], "the plan of the encoder"},
+                             agreed_word{own[1], "the plan of the language model"},
+                             agreed_word{own[2], "the order"}};
+      auto const same = ballast::agree(comm, plans);
+      return same ? std::string() : same.error().message;
+    });
+  };
+  for (auto const& each : told_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}})) { EXPECT_EQ(each, ""); }
+  for (auto const& each : told_of({{1, 2, 3}, {1, 9, 3}, {1, 2, 4}})) {
+    EXPECT_THAT(each, HasSubstr("disagree on the plan of the language model (rank 1 differs"));
+  }
+  // Words that would cancel out in a sum, or are exchanged.
+  for (auto const& each : told_of({{1, 2, 3}, {2, 1, 3}, {1, 2, 3}})) {
+    EXPECT_THAT(each, HasSubstr("the plan of the encoder (rank 1 differs"));
+  }
+  auto comms = thread_communicator::make(1);
+  EXPECT_TRUE(ballast::agree(comms[0], std::span<agreed_word const>()));
+}
+
+TEST(Agree, SaysWhereRanksCompareDifferentNumbersOfWords)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    std::vector<ballast::agreed_word> const words(comm.rank() == rank_id{1} ? 2 : 1);
+    auto const same = ballast::agree(comm, words);
+    ASSERT_FALSE(same);
+    EXPECT_EQ(same.error().code, ballast::error_code::mismatch);
+  });
 }
 
 TEST(Agree, LeavesTheCommunicatorUsable)
