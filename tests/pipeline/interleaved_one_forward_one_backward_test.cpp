@@ -113,6 +113,53 @@ TEST(InterleavedOneForwardOneBackward, JoinsUnitsAndNeverDeadlocks)  // Ensures 
   EXPECT_GT(plain, 0);
 }
 
+// Units that feed others at random: encoders, generators, replicas behind a broker.
+stage_graph random_graph_of_units(ballast::random_source& random)
+{
+  std::vector<pipeline_stage> stages;
+  std::vector<stage_link> links;
+  std::vector<stage_id> ends;
+  std::uint32_t first_rank = 0;
+  for (std::uint64_t left = 1 + random.below(6); left > 0; --left) {
+    auto const first = ballast::to_id<stage_id>(stages.size());
+    for (stage_id const end : ends) {
+      if (random.below(3) != 0) { links.push_back({end, first, 0}); }
+    }
+    auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
+    std::uint64_t const chunks = ranks == 1 ? 1 : 1 + random.below(3);
+    for (std::uint32_t each = 0; each < ranks * chunks; ++each) {
+      auto const stage = ballast::to_id<stage_id>(stages.size());
+      if (each > 0) { links.push_back({ends.back(), stage, 0}); }
+      stages.push_back({ballast::to_id<ballast::pipeline_rank>(first_rank + each % ranks)});
+      if (each > 0) { ends.pop_back(); }
+      ends.push_back(stage);
+    }
+    first_rank += ranks;
+  }
+  return stage_graph::make(stages, links).value();
+}
+
+TEST(InterleavedOneForwardOneBackward, JoinsGraphsOfUnitsAndNeverDeadlocks)  // Ensures (1) (3)
+{
+  ballast::random_source random(18);
+  int plain = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(400); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const stages = random_graph_of_units(random);
+    std::size_t const microbatches = random.below(24);
+    auto const schedule = interleaved{}(stages, microbatches);
+    ASSERT_TRUE(schedule) << schedule.error().message;
+    ASSERT_NO_FATAL_FAILURE(ballast_test::expect_sound(stages, *schedule, microbatches));
+    auto const compiled = ballast::compiled_schedule::make(stages, *schedule);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    if (stages.ranks() == stages.stages()) {
+      ++plain;
+      ASSERT_EQ(schedule, ballast::one_forward_one_backward{}(stages, microbatches));
+    }
+  }
+  EXPECT_GT(plain, 0);
+}
+
 // Four ranks, two chunks each, eight microbatches, as the paper draws. Upper case is the second
 // chunk.
 TEST(InterleavedOneForwardOneBackward, AlternatesOverChunks)
@@ -243,6 +290,7 @@ TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
   expect_refused({1, 0, 1, 0}, {link(0, 1), link(1, 2), link(2, 3)}, 0);
   expect_refused({0, 1, 0}, {link(0, 1), link(1, 2)}, 2);
   expect_refused({0, 1, 2, 1, 3}, {link(0, 1), link(1, 2), link(2, 3), link(3, 4)}, 4);
+  expect_refused({0, 1, 0, 1, 2}, {link(0, 1), link(1, 2), link(2, 3), link(1, 4)}, 4);
 }
 
 TEST(InterleavedOneForwardOneBackward, RefusesMoreTasksThanCanBeNumbered)

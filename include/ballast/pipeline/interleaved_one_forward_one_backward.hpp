@@ -23,10 +23,11 @@ namespace ballast::inline v0 {
 /// first. Rank r begins to alternate after 2 (p - r - 1) + (v - 1) p forwards, or p - r - 1 where
 /// v = 1. A stage without backward leaves its backwards out.
 ///
-/// Units may follow each other in the chain, each dealt to ranks of its own, with its own p and v,
-/// as joined modules are. A stage alone on its rank is a unit. Of a unit behind which D microbatches
-/// are on their way, rank r begins v D + (v - 1) (p - 1) forwards later, if D > 0; and before it
-/// are (its forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
+/// Units may feed each other, each a chain that is dealt to ranks of its own, with its own p and v,
+/// as joined modules are, and replicas behind a broker: the last stage of a unit feeds the first ones
+/// of others. A stage alone on its rank is a unit. Of a unit behind which D microbatches are on their
+/// way, the most of the units that it feeds, rank r begins v D + (v - 1) (p - 1) forwards later, if
+/// D > 0; and before it are (its forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
 ///
 /// Ensures     (1) for microbatches that are a multiple of p it is the schedule of Megatron-Core,
 ///             which in early versions did all forwards first for p of them; with v = 1, and of
@@ -40,9 +41,9 @@ namespace ballast::inline v0 {
 ///             that it waits for, since groups have p or more; a group of fewer is one of p without
 ///             its last ones. Before backward k a unit's last rank has done forward k + D, and needs
 ///             forward k + D - 1 to get it
-/// Errors      infeasible: the stages are no chain of such units, and stage `position` is the first
-///             that differs; out_of_range: there would be 2^31 tasks or more.
-/// Complexity  O(tasks).
+/// Errors      infeasible: the stages are no such units, and stage `position` is the first that
+///             differs; out_of_range: there would be 2^31 tasks or more.
+/// Complexity  O(tasks + links).
 /// Source      D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters
 ///             Using Megatron-LM", SC 2021, section 2.2.
 struct interleaved_one_forward_one_backward {
@@ -53,9 +54,10 @@ struct interleaved_one_forward_one_backward {
       return tl::unexpected(fits.error());
     }
     std::vector<unit> units;
+    std::vector<bool> ends_unit(stages.stages());
     for (std::size_t next = 0; next < stages.stages();) {
       unit const each = unit_at(stages, next, units.empty() ? 0 : units.back().end_rank());
-      std::size_t const alien = first_outside(stages, each);
+      std::size_t const alien = first_outside(stages, each, ends_unit);
       if (alien < next + each.ranks * each.chunks) {
         return fail(error_code::infeasible, alien, "stage ", alien, " of ", stages.stages(),
                     " does not continue a chain that deals equally many stages to each of ",
@@ -64,12 +66,19 @@ struct interleaved_one_forward_one_backward {
       }
       units.push_back(each);
       next += each.ranks * each.chunks;
+      ends_unit[next - 1] = true;
     }
     pipeline_schedule schedule{microbatches, {}};
     schedule.ranks.resize(stages.ranks());
-    std::size_t behind = 0;
+    std::vector<std::size_t> depths(stages.stages());  // of the unit that begins with a stage
     for (std::size_t at = units.size(); at-- > 0;) {
-      behind = write(units[at], stages, behind, schedule);
+      unit const& each = units[at];
+      std::size_t behind = 0;
+      auto const last = to_id<stage_id>(each.first_stage + each.ranks * each.chunks - 1);
+      for (stage_link const& link : stages.links_out_of(last)) {
+        behind = std::max(behind, depths[to_index(link.to)]);
+      }
+      depths[each.first_stage] = write(each, stages, behind, schedule);
     }
     return schedule;
   }
@@ -96,7 +105,8 @@ struct interleaved_one_forward_one_backward {
   }
 
   /// The first stage of a unit that is not as it is dealt; its end where all are.
-  [[nodiscard]] static std::size_t first_outside(stage_graph const& stages, unit const& of)
+  [[nodiscard]] static std::size_t first_outside(stage_graph const& stages, unit const& of,
+                                                 std::vector<bool> const& ends_unit)
   {
     std::size_t const end = of.first_stage + of.ranks * of.chunks;
     for (std::size_t stage = of.first_stage; stage < end; ++stage) {
@@ -104,7 +114,10 @@ struct interleaved_one_forward_one_backward {
       if (stage >= stages.stages()) { return stage - in_round; }
       auto const fed_by = stages.links_into(to_id<stage_id>(stage));
       bool const linked =
-          stage == 0 ? fed_by.empty() : fed_by.size() == 1 && to_index(fed_by[0].from) == stage - 1;
+          stage == of.first_stage
+              ? std::all_of(fed_by.begin(), fed_by.end(),
+                            [&](stage_link const& link) { return ends_unit[to_index(link.from)]; })
+              : fed_by.size() == 1 && to_index(fed_by[0].from) == stage - 1;
       std::size_t const rank = to_index(stages[to_id<stage_id>(stage)].rank);
       if (!linked || rank != of.first_rank + in_round) { return stage; }
     }
