@@ -58,7 +58,7 @@ time_units work_bound(compiled_schedule const& schedule, pipeline_times const& t
   namespace detail = ballast::detail;
   ballast::workspace memory;
   auto scratch = memory.open();
-  detail::time_columns const columns(times, scratch);
+  detail::time_columns const columns(times, schedule.stages(), scratch);
   detail::microbatch_paths const paths(schedule.stages(), columns, scratch);
   time_units bound = paths.longest(columns);
   for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {

@@ -6,14 +6,20 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/numbered_order.hpp"
 #include "../support/pipeline_families.hpp"
+#include "../support/stage_links.hpp"
 #include "../support/trials.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/pipeline/exact_order.hpp>
 #include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -45,6 +51,52 @@ TEST(OrderLowerBound, IsNotAboveAnyOrder)  // Ensures (1)
     proven += bound == least ? 1 : 0;
   }
   EXPECT_GT(proven, trials / 2);
+}
+
+/// Stages one after the other, between some of which activations and gradients are transfers.
+small_step step_with_transfers(ballast::random_source& random)
+{
+  std::vector<ballast::pipeline_stage> stages;
+  std::vector<ballast::stage_link> links;
+  std::vector<std::uint32_t> feeders;
+  auto const add = [&](bool backward, ballast::model_part part) {
+    auto const stage = static_cast<std::uint32_t>(stages.size());
+    stages.push_back({ballast::pipeline_rank{stage}, backward, part});
+    for (std::uint32_t const from : feeders) { links.push_back(ballast_test::link(from, stage)); }
+    return stage;
+  };
+  for (std::uint64_t left = 2 + random.below(3); left > 0; --left) {
+    feeders = {add(true, ballast::model_part::llm)};
+    if (left == 1 || random.below(3) == 0) { continue; }
+    feeders = {add(false, ballast::model_part::transfer), add(true, ballast::model_part::transfer)};
+  }
+  auto const graph = ballast::stage_graph::make(stages, links).value();
+  std::size_t const count = 1 + random.below(5);
+  auto schedule =
+      random.below(4) == 0
+          ? ballast::compiled_schedule::make(graph, ballast::gpipe{}, count)
+          : ballast::compiled_schedule::make(graph, ballast::one_forward_one_backward{}, count);
+  small_step step{*std::move(schedule), pipeline_times(count, stages.size())};
+  time_units const most = random.below(2) == 0 ? 3 : 100;
+  for (auto& time : step.times.rows) { time = {random.between(0, most), random.between(0, most)}; }
+  return step;
+}
+
+TEST(OrderLowerBound, IsNotAboveAnyOrderWhereTransfersAreStages)  // Ensures (1)
+{
+  ballast::random_source random(3);
+  constexpr int trials = ballast_test::trials_of(2000);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = step_with_transfers(random);
+    time_units const least = least_makespan(step);
+    ASSERT_LE(order_bound_of(step), least);
+    // What searches for orders computes of the same schedule.
+    auto const plan =
+        ballast::order_microbatches(step.schedule, step.times, ballast::exact_order{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->makespan, least);
+  }
 }
 
 // Long chains of few microbatches, and short chains of many, with times as in practice.

@@ -36,7 +36,7 @@ struct rank_memory {
 ///
 /// The activations of a microbatch are on a stage from the start of its forward to the end of its
 /// backward. A stage without backward keeps them for as long as the forward takes: its output is
-/// counted where it is an input, by the stages that it feeds.
+/// counted where it is an input, by the stages that it feeds, and so is what a transfer sends.
 ///
 /// Shapes      order[microbatches]; bytes[microbatches x stages], microbatch by microbatch.
 /// Expects     timeline is what simulate() finds for the schedule and the order; the bytes of all
@@ -72,6 +72,7 @@ struct rank_memory {
     };
     for (std::uint32_t const task : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
       auto const& [position, stage, direction] = schedule.tasks()[task];
+      if (stages[stage].part == model_part::transfer) { continue; }
       std::uint64_t const size =
           bytes[to_index(order[position]) * stages.stages() + to_index(stage)];
       if (direction == pass::forward) {

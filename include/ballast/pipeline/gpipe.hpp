@@ -45,7 +45,9 @@ struct gpipe {
         }
       };
       std::span<stage_id const> const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));
-      for (stage_id const stage : of_rank) { pass_all(stage, pass::forward); }
+      for (stage_id const stage : of_rank) {
+        if (stages[stage].has_forward()) { pass_all(stage, pass::forward); }
+      }
       for (std::size_t left = of_rank.size(); left-- > 0;) {
         if (stages[of_rank[left]].backward) { pass_all(of_rank[left], pass::backward); }
       }

@@ -48,7 +48,7 @@ struct unplaced_microbatch {
   time_units size = 0;
   for (std::size_t stage = 0; stage < times.size(); ++stage) {
     auto const& [rank, backward, part] = problem.schedule.stages()[to_id<stage_id>(stage)];
-    if (part == model_part::llm) { continue; }
+    if (part != model_part::encoder && part != model_part::generator) { continue; }
     size += times[stage].forward + (backward ? times[stage].backward : 0);
     named = true;
   }

@@ -33,14 +33,15 @@ void alternate_passes(std::size_t count, std::size_t ahead, Forward const& forwa
 /// 1F1B: as many forwards as it takes to reach the last stage, then a backward after every forward,
 /// then the backwards that are left.
 ///
-/// A stage that is d links from the farthest stage that it feeds has done d forwards more than
-/// backwards when the alternation begins. A stage without backward does its forwards one after the
-/// other.
+/// A stage from which the farthest stage that it feeds is d stages away, transfers not counted, has
+/// done d forwards more than backwards when the alternation begins. A stage without backward does
+/// its forwards one after the other, a transfer its only pass.
 ///
 /// Ensures     (1) a stage with a backward keeps at most d + 1 microbatches in memory
 ///             (2) it never deadlocks, whatever the links: numbered 2 k - d, forward k of a stage
 ///             is above, and numbered 2 k + d + 1, backward k is above all tasks that it waits for,
-///             since d falls along every link
+///             since d falls along every link; a transfer's tasks are between those of the stages
+///             that it joins
 /// Errors      infeasible: pipeline rank `position` has several stages; out_of_range: there would
 ///             be 2^31 tasks or more.
 /// Complexity  O(tasks + links).
@@ -54,10 +55,11 @@ struct one_forward_one_backward {
     if (auto const fits = detail::check_microbatches(stages, microbatches); !fits) {
       return tl::unexpected(fits.error());
     }
-    std::vector<std::size_t> depth(stages.stages(), 0);  // links to the farthest stage it feeds
+    std::vector<std::size_t> depth(stages.stages(), 0);  // stages to the farthest one it feeds
     for (std::size_t stage = stages.stages(); stage-- > 0;) {
-      for (stage_link const& link : stages.links_out_of(to_id<stage_id>(stage))) {
-        depth[stage] = std::max(depth[stage], depth[to_index(link.to)] + 1);
+      for (auto const& [from, to, transfer] : stages.links_out_of(to_id<stage_id>(stage))) {
+        std::size_t const step = stages[to].part == model_part::transfer ? 0 : 1;
+        depth[stage] = std::max(depth[stage], depth[to_index(to)] + step);
       }
     }
     pipeline_schedule schedule{microbatches, {}};
@@ -73,7 +75,10 @@ struct one_forward_one_backward {
         tasks.push_back({static_cast<std::uint32_t>(turn), stage, direction});
       };
       detail::alternate_passes(
-          microbatches, depth[to_index(stage)], [&](std::size_t turn) { add(turn, pass::forward); },
+          microbatches, depth[to_index(stage)],
+          [&](std::size_t turn) {
+            if (stages[stage].has_forward()) { add(turn, pass::forward); }
+          },
           [&](std::size_t turn) {
             if (stages[stage].backward) { add(turn, pass::backward); }
           });

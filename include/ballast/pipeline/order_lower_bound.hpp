@@ -65,7 +65,7 @@ namespace ballast::inline v0 {
   if (schedule.microbatches() == 0) { return 0; }
   stage_graph const& stages = schedule.stages();
   auto scratch = memory.open();
-  detail::time_columns const columns(times, scratch);
+  detail::time_columns const columns(times, stages, scratch);
   detail::microbatch_paths const paths(stages, columns, scratch);
   detail::task_bounds const bounds(schedule, columns, paths, scratch);
 
@@ -81,7 +81,7 @@ namespace ballast::inline v0 {
     bound = along.bound(bound);
     whole[rank] = along.whole();
     for (stage_id const stage : stages.stages_on(id)) {
-      if (!stages[stage].backward) { continue; }
+      if (!stages[stage].backward || !stages[stage].has_forward()) { continue; }
       bound =
           std::max(bound, detail::round_trip_bound(columns, paths, bounds, tasks, stage, memory));
     }

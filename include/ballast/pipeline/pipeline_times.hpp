@@ -17,7 +17,7 @@ namespace ballast::inline v0 {
 /// How long one microbatch takes on one stage.
 struct stage_time {
   time_units forward = 0;
-  time_units backward = 0;  ///< 0 where the stage has no backward
+  time_units backward = 0;  ///< each 0 where the stage has no such pass
   friend bool operator==(stage_time const&, stage_time const&) = default;
 };
 

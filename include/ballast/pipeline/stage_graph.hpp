@@ -21,14 +21,22 @@
 
 namespace ballast::inline v0 {
 
-/// The parts of a multimodal model.
-enum class model_part : std::uint8_t { llm, encoder, generator };
+/// The parts of a multimodal model, and what is sent between them.
+enum class model_part : std::uint8_t { llm, encoder, generator, transfer };
 
-/// Some layers of a model and where they are.
+/// Some layers of a model and where they are; or one direction of a link on which one microbatch is
+/// sent after the other, as a stage on a rank of its own: a transfer.
 struct pipeline_stage {
   pipeline_rank rank{};
   bool backward = true;  ///< false where nothing here or upstream is trained: a frozen encoder
   model_part part = model_part::llm;
+
+  /// A transfer has one pass: with `backward` it sends gradients, without it activations.
+  [[nodiscard]] constexpr bool has_forward() const noexcept
+  {
+    return part != model_part::transfer || !backward;
+  }
+
   friend bool operator==(pipeline_stage const&, pipeline_stage const&) = default;
 };
 
@@ -45,11 +53,11 @@ struct stage_link {
 /// an LLM that feeds generators.
 ///
 /// The forward of a microbatch on a stage waits for its forwards on all stages that feed it, and
-/// its backward for its backwards on all stages that it feeds. Transfers do not keep a rank from
-/// computing.
+/// its backward for its backwards on all stages that it feeds, as far as these have such passes.
+/// Transfers do not keep a rank from computing.
 ///
 /// Ensures     (1) every link goes from a lower to a higher stage, so there is no cycle
-///             (2) no stage with a backward feeds a stage without one
+///             (2) no stage with a backward feeds a stage without one, unless this is a transfer
 ///             (3) every rank below ranks() has a stage
 /// Complexity  make: O(stages + links log links); links of a stage: O(1).
 class stage_graph {
@@ -144,7 +152,8 @@ class stage_graph {
                     detail::concat(" has a transfer time of ", transfer,
                                    ", which is not from 0 to 2^53; use a coarser unit of time"));
     }
-    if (stages_[to_index(from)].backward && !stages_[to_index(to)].backward) {
+    if (stages_[to_index(from)].backward && !stages_[to_index(to)].backward &&
+        stages_[to_index(to)].part != model_part::transfer) {
       return refuse(error_code::infeasible,
                     " would need a gradient from a stage that has no backward; give the latter one "
                     "or take the former's away");

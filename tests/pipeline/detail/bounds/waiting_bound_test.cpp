@@ -4,6 +4,7 @@
 #include "../../../support/random_times.hpp"
 
 #include <gtest/gtest.h>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <array>
@@ -95,7 +96,8 @@ TEST(WaitingBound, IsNotAboveAnyChoiceOfMicrobatches)  // Ensures (1)
     auto const given = ballast_test::random_times(random, microbatches, 2, 20);
     ballast::workspace memory;
     auto scratch = memory.open();
-    ballast::detail::time_columns const columns(given, scratch);
+    ballast::detail::time_columns const columns(
+        given, ballast::chain_of_stages(given.stages, given.stages), scratch);
     std::array const sides{
         side{1 + random.below(2), {1, 0}, random.below(2) == 0},
         side{1 + random.below(2), {2, 3}, random.below(2) == 0},
@@ -113,7 +115,8 @@ TEST(WaitingBound, IsExactAgainstASideThatDoesNotVary)
   given.rows = {{10, 20}, {20, 40}, {20, 40}, {20, 40}, {60, 120}, {20, 40}};
   ballast::workspace memory;
   auto scratch = memory.open();
-  ballast::detail::time_columns const columns(given, scratch);
+  ballast::detail::time_columns const columns(
+      given, ballast::chain_of_stages(given.stages, given.stages), scratch);
   side const varies{2, {1, 0}, false};
   side const turns{2, {0, 1}, true};
   side const steady{2, {2, 3}, false};

@@ -25,18 +25,19 @@ namespace ballast::inline v0::detail {
 
 /// How many forwards a stage is ahead of its backwards: it does backward k right after forward
 /// k + lead, or after the last one. Nothing where the stage is not alone on its rank, has no
-/// backward, or does its passes in another order.
+/// forward or backward, or does its passes in another order.
 ///
 /// In 1F1B it is the number of stages behind, in GPipe that of microbatches less one.
 [[nodiscard]] inline std::optional<std::size_t> lead_of(compiled_schedule const& schedule,
                                                         stage_id stage)
 {
-  auto const& [rank, backward, part] = schedule.stages()[stage];
-  if (!backward || schedule.stages().stages_on(rank).size() > 1) { return std::nullopt; }
+  pipeline_stage const& own = schedule.stages()[stage];
+  bool const has_both = own.backward && own.has_forward();
+  if (!has_both || schedule.stages().stages_on(own.rank).size() > 1) { return std::nullopt; }
   std::size_t forwards = 0;
   std::size_t backwards = 0;
   std::size_t lead = 0;
-  for (std::uint32_t const number : schedule.tasks_on(rank)) {
+  for (std::uint32_t const number : schedule.tasks_on(own.rank)) {
     auto const& [position, of, direction] = schedule.tasks()[number];
     std::size_t& done = direction == pass::forward ? forwards : backwards;
     if (direction == pass::backward && backwards == 0) { lead = forwards - 1; }

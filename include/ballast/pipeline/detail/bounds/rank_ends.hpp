@@ -48,8 +48,8 @@ class rank_ends {
     while (first_backward < tasks.size() && tasks[first_backward].pass == pass::forward) {
       ++first_backward;
     }
-    std::size_t last_forward = tasks.size() - 1;
-    while (tasks[last_forward].pass == pass::backward) { --last_forward; }
+    std::size_t forwards = tasks.size();  // up to the last one
+    while (forwards > 0 && tasks[forwards - 1].pass == pass::backward) { --forwards; }
 
     auto const add = [&](bool head, std::size_t index) {
       std::uint32_t const number = tasks.numbers()[index];
@@ -74,8 +74,8 @@ class rank_ends {
     };
     add(true, 0);
     add(false, tasks.size() - 1);
-    if (first_backward < tasks.size()) { add(true, first_backward); }
-    if (last_forward + 1 < tasks.size()) { add(false, last_forward); }
+    if (first_backward > 0 && first_backward < tasks.size()) { add(true, first_backward); }
+    if (forwards > 0 && forwards < tasks.size()) { add(false, forwards - 1); }
     heads_ = heads_.first(head_count);
     tails_ = tails_.first(tail_count);
   }

@@ -33,7 +33,9 @@ class rank_tasks {
     columns_ = scratch.take<std::size_t>(2 * stages.size());
     std::size_t kinds = 0;
     for (stage_id const stage : stages) {
-      columns_[kinds++] = time_columns::column_of(stage, pass::forward);
+      if (schedule.stages()[stage].has_forward()) {
+        columns_[kinds++] = time_columns::column_of(stage, pass::forward);
+      }
       if (schedule.stages()[stage].backward) {
         columns_[kinds++] = time_columns::column_of(stage, pass::backward);
       }

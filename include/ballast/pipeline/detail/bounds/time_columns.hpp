@@ -8,6 +8,7 @@
 #include <ballast/core/workspace.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +27,8 @@ namespace ballast::inline v0::detail {
 /// Complexity  construction: O(columns x microbatches x log(microbatches)); all else O(1).
 class time_columns {
  public:
-  time_columns(pipeline_times const& times, workspace::frame& scratch)
+  /// A pass that a stage does not have takes no time, whatever `times` says.
+  time_columns(pipeline_times const& times, stage_graph const& stages, workspace::frame& scratch)
       : microbatches_(times.microbatches()),
         times_(scratch.take<time_units>(2 * times.rows.size())),
         most_(scratch.take<time_units>(2 * times.rows.size() + 2 * times.stages))
@@ -35,8 +37,10 @@ class time_columns {
       auto const id = to_id<stage_id>(stage);
       for (std::size_t at = 0; at < microbatches_; ++at) {
         stage_time const& time = times.rows[at * times.stages + stage];
-        times_[column_of(id, pass::forward) * microbatches_ + at] = time.forward;
-        times_[column_of(id, pass::backward) * microbatches_ + at] = time.backward;
+        times_[column_of(id, pass::forward) * microbatches_ + at] =
+            stages[id].has_forward() ? time.forward : 0;
+        times_[column_of(id, pass::backward) * microbatches_ + at] =
+            stages[id].backward ? time.backward : 0;
       }
     }
     for (std::size_t column = 0; column < 2 * times.stages; ++column) {

@@ -50,7 +50,7 @@ class order_search {
         known_(scratch.take<rank_progress>((microbatches_ + 1) * ranks_)),
         bounds_(scratch.take<time_units>(microbatches_ + 1))
   {
-    time_columns const columns(problem.times, scratch);
+    time_columns const columns(problem.times, problem.schedule.stages(), scratch);
     microbatch_paths const paths(problem.schedule.stages(), columns, scratch);
     tails_ = task_bounds(problem.schedule, columns, paths, scratch).tails();
     std::fill(is_placed_.begin(), is_placed_.end(), false);

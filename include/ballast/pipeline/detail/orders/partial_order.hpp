@@ -22,8 +22,8 @@ namespace ballast::inline v0::detail {
   time_units total = 0;
   std::size_t stage = 0;
   for (auto const& [forward, backward] : problem.times[microbatch]) {
-    bool const trained = problem.schedule.stages()[to_id<stage_id>(stage++)].backward;
-    total += forward + (trained ? backward : 0);
+    pipeline_stage const& own = problem.schedule.stages()[to_id<stage_id>(stage++)];
+    total += (own.has_forward() ? forward : 0) + (own.backward ? backward : 0);
   }
   return total;
 }

@@ -49,7 +49,13 @@ struct task_list {
   /// What a task waits for: first the one before it on its rank, if there is one.
   [[nodiscard]] std::span<task_wait const> waits_for(std::uint32_t task) const
   {
-    return needs_of(task).subspan(tasks[task].pass == pass::backward ? 1 : 0);
+    return needs_of(task).subspan(forward_of(tasks[task]) != no_task ? 1 : 0);
+  }
+
+  /// The forward of a backward; no_task for a forward, or where the stage has none.
+  [[nodiscard]] std::uint32_t forward_of(pipeline_task const& task) const
+  {
+    return task.pass == pass::forward ? no_task : find({task.position, task.stage, pass::forward});
   }
 };
 
@@ -65,13 +71,16 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
     auto const& [position, stage, direction] = list.tasks[task];
     bool const forward = direction == pass::forward;
-    if (!forward) { list.needs.push_back({list.find({position, stage, pass::forward}), 0}); }
+    if (std::uint32_t const own = list.forward_of(list.tasks[task]); own != no_task) {
+      list.needs.push_back({own, 0});
+    }
     if (task != list.first_of_rank[to_index(stages[stage].rank)]) {
       list.needs.push_back({task - 1, 0});
     }
     for (stage_link const& link : forward ? stages.links_into(stage) : stages.links_out_of(stage)) {
       stage_id const other = forward ? link.from : link.to;
-      list.needs.push_back({list.find({position, other, direction}), link.transfer});
+      std::uint32_t const awaited = list.find({position, other, direction});
+      if (awaited != no_task) { list.needs.push_back({awaited, link.transfer}); }
     }
     list.needs.end_row();
   }
@@ -113,6 +122,9 @@ inline void find_needs(task_list& list, stage_graph const& stages)
       if (task.pass == pass::backward && !stages[task.stage].backward) {
         return refuse(error_code::infeasible, ", which has no backward; leave it out");
       }
+      if (task.pass == pass::forward && !stages[task.stage].has_forward()) {
+        return refuse(error_code::infeasible, ", which only sends gradients; leave it out");
+      }
       std::uint32_t& number = list.at[list.number_of(task)];
       if (number != no_task) { return refuse(error_code::infeasible, " twice; leave one out"); }
       number = static_cast<std::uint32_t>(list.tasks.size());
@@ -121,9 +133,10 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   }
   list.first_of_rank.push_back(list.tasks.size());
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    auto const& [rank, backward, part] = stages[to_id<stage_id>(stage)];
+    pipeline_stage const& each = stages[to_id<stage_id>(stage)];
+    pipeline_rank const rank = each.rank;
     for (pass const direction : {pass::forward, pass::backward}) {
-      if (direction == pass::backward && !backward) { continue; }
+      if (direction == pass::backward ? !each.backward : !each.has_forward()) { continue; }
       for (std::uint32_t position = 0; position < list.microbatches; ++position) {
         pipeline_task const task{position, to_id<stage_id>(stage), direction};
         if (list.find(task) == no_task) {
