@@ -54,6 +54,43 @@ TEST(LayoutPipeline, LinksReplicasByBrokers)
                                    link{4, 7}, link{4, 8}, link{5, 6}, link{5, 7}, link{5, 8}));
 }
 
+TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
+{
+  std::array<ballast::module_profile, 2> modules{};
+  for (auto& module : modules) {
+    module = {.name = "m",
+              .layers = 4,
+              .flops = {.linear = 1},
+              .degrees = {{.tp = 1}, {.tp = 2}},
+              .boundary_bytes = 10};
+  }
+  ballast::layout_problem problem;
+  problem.modules = modules;
+  problem.bytes_per_second = 1'000'000'000'000;
+  // Two replicas of one stage, of two GPUs, feed one of two stages.
+  layout_pipeline const pipeline(problem, {{{2, 1, 2}, {1, 2, 1}}, 1});
+  auto const stages = pipeline.stages();
+  ASSERT_TRUE(stages);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
+  for (auto const& link : stages->links()) {
+    links.emplace_back(to_index(link.from), to_index(link.to));
+  }
+  using link = std::pair<std::uint32_t, std::uint32_t>;
+  EXPECT_THAT(links, testing::ElementsAre(link{0, 2}, link{0, 3}, link{1, 2}, link{1, 3},
+                                          link{2, 4}, link{3, 4}, link{4, 5}));
+  std::vector<bool> backward;
+  for (std::uint32_t const stage : {2U, 3U}) {
+    EXPECT_EQ((*stages)[ballast::stage_id{stage}].part, ballast::model_part::transfer);
+    backward.push_back((*stages)[ballast::stage_id{stage}].backward);
+  }
+  EXPECT_THAT(backward, testing::ElementsAre(false, true));
+  // 20 and 70 bytes are sent by two GPUs each, and all of them received by one.
+  std::array<tokens, 4> const batch{2, 1, 7, 1};
+  auto const times = pipeline.times(batch, 0);
+  EXPECT_THAT(times[microbatch_id{0}].subspan(2, 2),
+              testing::ElementsAre(stage_time{90, 0}, stage_time{0, 90}));
+}
+
 TEST(LayoutPipeline, GivesEveryStageItsLayersAndEveryReplicaItsSamples)
 {
   ballast::module_profile const module{.name = "m",

@@ -88,6 +88,10 @@ struct drawn_problem {
     problem.memory_bytes = memory_of_gpu / (1 + random.below(3));
     if (random.below(2) == 0) { problem.estimate = step_estimate::mean_step; }
     if (random.below(3) == 0) { problem.memory_quantile = {9, 10}; }
+    if (random.below(2) == 0) {  // from all that counts to next to nothing
+      problem.bytes_per_second = std::uint64_t{1} << (24 + random.below(16));
+      for (auto& module : model.modules) { module.boundary_bytes = random.below(1 << 16); }
+    }
     batches = ballast_test::draw_model(random, modules,
                                        problem.global_batch * (1 + random.below(2)), true, 1)
                   .sizes;

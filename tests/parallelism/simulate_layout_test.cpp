@@ -79,6 +79,76 @@ TEST(SimulateLayout, LetsABrokerWaitForAllReplicasBeforeIt)
   EXPECT_EQ(simulate_layout(problem, layout, two_batches, as_drawn), (1280 + 1200) / 2);
 }
 
+TEST(SimulateLayout, SendsBesideWhatIsComputedAndReducesWhereOthersStillCompute)
+{
+  std::array<ballast::module_profile, 2> modules{plain_module("encoder", 1, 3),
+                                                 plain_module("llm", 1, 3)};
+  modules[0].boundary_bytes = 5;
+  std::array<tokens, 8> const batch{10, 100, 40, 100, 20, 100, 20, 100};
+  layout_problem problem;
+  problem.modules = modules;
+  problem.sizes = batch;
+  problem.global_batch = 4;
+  problem.gpus = 3;
+  problem.memory_bytes = ~std::uint64_t{0};
+  problem.bytes_per_second = 1'000'000'000'000;  // a byte a picosecond
+  // As above. The encoders send 50 and 200, and the LLM receives 250 of the first microbatch. It
+  // begins at 40 + 250 and has the second one, of 200, when the first forward is over. Gradients of
+  // the last microbatch are over at 1490 + 200, then the encoders take 40. The LLM has one replica
+  // and reduces nothing.
+  model_layout layout{{{1, 1, 2}, {1, 1, 1}}, 2};
+  using enum ballast::sample_dealing;
+  EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), 40 + 250 + 1200 + 200 + 40);
+  // Each of the two encoders reduces 2 (2 - 1) / 2 of an eighth of 800 bytes at the end.
+  for (auto& module : modules) { module.degrees[0].memory.state_bytes = {800, 1600}; }
+  for (auto& module : modules) { module.degrees[0].memory.layers = {1, 2}; }
+  EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), 1730 + 100);
+  // One encoder and two LLMs: these reduce while the last gradient goes back and 80 are computed.
+  layout = {{{1, 1, 1}, {1, 1, 2}}, 2};
+  auto const hidden = simulate_layout(problem, layout, batch, as_drawn).value();
+  modules[1].degrees[0].memory.state_bytes = {0, 0};
+  EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), hidden);
+  modules[1].degrees[0].memory.state_bytes = {8000, 8000};
+  EXPECT_EQ(simulate_layout(problem, layout, batch, as_drawn), hidden + 1000 - 200 - 80);
+  problem.bytes_per_second = 1;
+  modules[1].degrees[0].memory.state_bytes = {800'000, 800'000};
+  EXPECT_THAT(simulate_layout(problem, layout, batch).error().message,
+              HasSubstr("gradients of module llm take above 2^53 ps"));
+}
+
+TEST(SimulateLayout, IsThePriceWhereSamplesAreEqualAndTransfersAreShort)
+{
+  ballast::random_source random(4);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<ballast::module_profile> modules;
+    model_layout layout;
+    auto const replicas = static_cast<std::uint32_t>(1 + random.below(3));
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+      auto const pp = static_cast<std::uint32_t>(1 + random.below(5));
+      auto const dp = static_cast<std::uint32_t>(replicas * (1 + random.below(2)));
+      modules.push_back(plain_module("m", pp, std::uint64_t{300} * pp * dp));
+      modules.back().boundary_bytes = random.below(50);
+      modules.back().degrees[0].memory.layers = {1, 2};
+      modules.back().degrees[0].memory.state_bytes = {random.below(3) * 4000, 20'000};
+      layout.modules.push_back({1, pp, dp});
+    }
+    auto const count = static_cast<std::uint32_t>(1 + random.below(30));
+    layout_problem problem;
+    problem.modules = modules;
+    problem.global_batch = count * replicas * 2;
+    problem.gpus = static_cast<std::uint32_t>(layout.gpus());
+    problem.memory_bytes = ~std::uint64_t{0};
+    problem.bytes_per_second = 1'000'000'000'000;
+    std::vector<tokens> const batch(problem.global_batch * modules.size(), 1);
+    problem.sizes = batch;
+    auto const price = ballast::price_layout(problem, layout.modules, count);
+    ASSERT_TRUE(price) << price.error().message;
+    auto const simulated = static_cast<double>(simulate_layout(problem, *price, batch).value());
+    EXPECT_LE(static_cast<double>(price->step), simulated) << trial;
+    EXPECT_GE(static_cast<double>(price->step), 0.97 * simulated) << trial;
+  }
+}
+
 TEST(SimulateLayout, SimulatesEveryGroupOfReplicas)
 {
   std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),

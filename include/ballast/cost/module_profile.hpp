@@ -35,11 +35,16 @@ struct profiled_degree {
 ///
 /// Units       flops: of a whole training step of all layers, per token or item and per their
 ///             square; an encoder whose items attend to themselves alone has no quadratic part.
+///             boundary_bytes: of a token or item, what the next module gets, and as much comes
+///             back as a gradient.
 struct module_profile {
+  static constexpr std::uint64_t most_boundary_bytes = std::uint64_t{1} << 53;
+
   std::string name;
   std::uint32_t layers = 1;
   flop_polynomial flops;
   std::vector<profiled_degree> degrees;  ///< by tp, increasing
+  std::uint64_t boundary_bytes = 0;
 
   friend bool operator==(module_profile const&, module_profile const&) = default;
 };
@@ -58,7 +63,7 @@ struct module_profile {
 ///
 /// Errors      out_of_range, position of the degree: it is 0, or not above the one before, or its
 ///             memory is none (check_memory); position 0 also: there is no degree, no layer or no
-///             work.
+///             work, or it gives the next module more than most_boundary_bytes.
 [[nodiscard]] inline result<void> check_profile(module_profile const& module)
 {
   auto const refuse = [&module](std::size_t position, std::string const& why) {
@@ -67,6 +72,9 @@ struct module_profile {
   if (module.layers == 0) { return refuse(0, "has no layers; give at least 1"); }
   if (module.flops.linear == 0) {
     return refuse(0, "takes no FLOP per token or item; give those of a training step");
+  }
+  if (module.boundary_bytes > module_profile::most_boundary_bytes) {
+    return refuse(0, "gives 2^53 bytes of a token or item to the next one; check the unit");
   }
   if (module.degrees.empty()) {
     return refuse(0, "was measured at no tensor-parallel degree; measure one at least");

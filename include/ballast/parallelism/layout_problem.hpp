@@ -27,7 +27,7 @@ enum class step_estimate : std::uint8_t {
 /// Shapes      sizes[samples x modules], the sizes of one sample next to each other: items of an
 ///             encoder, tokens of the LLM. At least one sample; in random order, since memory is
 ///             priced for microbatches of samples that follow each other.
-/// Units       bytes of one GPU.
+/// Units       bytes of one GPU; bytes_per_second: of one GPU to others, in each direction.
 struct layout_problem {
   static constexpr std::uint32_t most_global_batch = std::uint32_t{1} << 24;
 
@@ -38,6 +38,10 @@ struct layout_problem {
   std::uint32_t gpus = 1;
   std::uint32_t gpus_per_node = 8;
   std::uint64_t memory_bytes = 0;
+  /// Of transfers between modules and of the gradients' all-reduce; 0: they take no time.
+  std::uint64_t bytes_per_second = 0;
+  /// Of a module's state, gradients: 2 bytes of 16 in mixed precision with Adam.
+  ratio gradient_share{1, 8};
   step_estimate estimate = step_estimate::mean_sample;
   /// The share of microbatches that have to fit into memory. Those drawn are, for each sample, it
   /// and the samples that follow it, the first after the last.
@@ -54,7 +58,8 @@ struct layout_problem {
 /// Errors      out_of_range: module `position` is not as check_profile wants it; or size `position`
 ///             is negative or above longest_sample; or, with position 0, there is no module, no
 ///             sample, no whole number of samples, no GPU, no node, no batch or one above
-///             most_global_batch, or a quantile outside (0, 1].
+///             most_global_batch, a quantile outside (0, 1], or a share of gradients outside
+///             [0, 1].
 /// Complexity  O(sizes).
 [[nodiscard]] inline result<void> check_layout_problem(layout_problem const& problem)
 {
@@ -95,6 +100,11 @@ struct layout_problem {
     return refuse(
         0, detail::concat("memory is to suffice for a share of ", numerator, " / ", denominator,
                           " of all microbatches; give a share above 0, at most 1"));
+  }
+  auto const [part, state] = problem.gradient_share;
+  if (part < 0 || state <= 0 || part > state) {
+    return refuse(0, detail::concat("gradients are to be ", part, " / ", state,
+                                    " of a module's state; give a share from 0 to 1"));
   }
   return {};
 }

@@ -27,6 +27,9 @@ namespace ballast::inline v0 {
 ///     step                (N + sum of pp - 1) (longest time of a stage)
 ///     memory of a GPU     state(layers / pp, tp) + d activations(layers / pp, tp, shape),
 ///
+/// and, with a bandwidth, what transfers between modules and the all-reduce of gradients add to a
+/// step of equal microbatches (docs/parallelism.md),
+///
 /// where d are the stages from the module's first to the pipeline's last, or N if these are fewer,
 /// the shape is that of the B / (N dp) samples, rounded up, and layers / pp are rounded up.
 ///

@@ -147,7 +147,7 @@ namespace detail {
   ranking.lower_bound = search.least_step();
   ranking.any_dealing = search.bound_of(ranking.layouts.front().layout);
   ranking.is_proven = search.is_proven();
-  ranking.is_out_of_work = search.is_spent();
+  ranking.is_out_of_work = search.is_spent() && !search.is_proven();
   ranking.listed = search.layouts();
   ranking.bounded = search.bounded();
   ranking.simulated = search.simulated();

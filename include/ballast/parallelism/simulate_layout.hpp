@@ -8,7 +8,6 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
 #include <ballast/core/uint128.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
@@ -18,8 +17,10 @@
 #include <ballast/parallelism/simulated_layout.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -92,10 +93,15 @@ namespace detail {
 /// packed: they pass the weights together and attention one by one.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.
-/// Units       picoseconds. A third of a stage's time is its forward. Transfers take none.
-/// Ensures     (1) a step ends when the last group's pipeline does; the mean is rounded up
-/// Errors      those of price_layout, and of check_times: a stage takes above 2^53 ps;
-///             out_of_range: the sizes are no whole number of batches, or one is not from 0 to
+/// With a bandwidth, what a broker hands out goes over its links while replicas compute, one
+/// microbatch after the other in each direction, and gradients of a stage are reduced when the last
+/// of its replicas has done its last backward.
+///
+/// Units       picoseconds. A third of a stage's time is its forward.
+/// Ensures     (1) a step ends when the last group's pipeline does, and all gradients are reduced;
+///                 the mean is rounded up
+/// Errors      those of price_layout, and of check_times: a stage or a transfer takes above 2^53
+///             ps; out_of_range: the sizes are no whole number of batches, or one is not from 0 to
 ///             longest_sample, at `position`.
 /// Complexity  O(n (sizes + tasks of all pipelines)).
 /// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing
@@ -111,7 +117,15 @@ namespace detail {
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const stages = layout_pipeline(problem, layout).stages();
+  layout_pipeline const pipeline(problem, layout);
+  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+    if (pipeline.reducing_time(module, 0) > stage_graph::longest_time) {
+      return fail(error_code::out_of_range, module, "the gradients of module ",
+                  problem.modules[module].name, " take above 2^53 ps to reduce; check the ",
+                  "bandwidth, which is in bytes per second");
+    }
+  }
+  auto const stages = pipeline.stages();
   if (!stages) { return tl::unexpected(stages.error()); }
   auto const compiled =
       compiled_schedule::make(*stages, one_forward_one_backward{}, layout.microbatches);
@@ -121,7 +135,7 @@ namespace detail {
   for (std::size_t each = 0; each < order.size(); ++each) {
     order[each] = to_id<microbatch_id>(each);
   }
-  workspace memory;
+  pipeline_timeline timeline;
   uint128 total = 0;
   std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   std::size_t const count = batches.size() / of_batch;
@@ -132,7 +146,8 @@ namespace detail {
       if (auto checked = check_times(times, *compiled); !checked) {
         return tl::unexpected(checked.error());
       }
-      step = std::max(step, makespan_of(*compiled, times, detail::span_of(order), memory));
+      simulate_into(timeline, *compiled, times, detail::span_of(order));
+      step = std::max(step, pipeline.end_of(*compiled, timeline));
     }
     total += static_cast<uint128>(step);
   }

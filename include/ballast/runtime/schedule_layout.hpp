@@ -6,7 +6,6 @@
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/result.hpp>
-#include <ballast/core/workspace.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -17,8 +16,10 @@
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 #include <ballast/runtime/scheduler_setup.hpp>
@@ -65,7 +66,9 @@ template <std::size_t D, order_policy Order = local_search<>>
   }
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
   if (!priced) { return tl::unexpected(priced.error()); }
-  layout_pipeline const pipeline(problem, layout);
+  layout_problem computed = problem;
+  computed.bytes_per_second = 0;  // the scheduler knows stages that compute
+  layout_pipeline const pipeline(computed, layout);
   std::vector<scheduled_module> modules;
   std::int64_t most = 0;
   for (std::size_t module = 0; module < D; ++module) {
@@ -123,7 +126,7 @@ template <std::size_t D>
   for (std::size_t each = 0; each < order.size(); ++each) {
     order[each] = to_id<microbatch_id>(each);
   }
-  workspace memory;
+  pipeline_timeline timeline;
   simulated_step simulated;
   for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
     pipeline_times const times = pipeline.times_of(
@@ -134,11 +137,13 @@ template <std::size_t D>
     if (auto checked = check_times(times, *schedule); !checked) {
       return tl::unexpected(checked.error());
     }
-    simulated.makespan =
-        std::max(simulated.makespan, makespan_of(*schedule, times, detail::span_of(order), memory));
-    for (std::size_t row = 0; row < times.rows.size(); ++row) {
-      std::uint32_t const tp = layout.modules[step.stages[row % times.stages].module].tp;
-      simulated.busy += (times.rows[row].forward + times.rows[row].backward) * tp;
+    simulate_into(timeline, *schedule, times, detail::span_of(order));
+    simulated.makespan = std::max(simulated.makespan, pipeline.end_of(*schedule, timeline));
+    std::size_t computing = 0;  // of step.stages
+    for (std::size_t stage = 0; stage < times.stages; ++stage) {
+      if (schedule->stages()[to_id<stage_id>(stage)].part == model_part::transfer) { continue; }
+      std::uint32_t const tp = layout.modules[step.stages[computing++].module].tp;
+      simulated.busy += timeline.busy[stage] * tp;
     }
   }
   return simulated;

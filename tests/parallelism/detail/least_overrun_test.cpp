@@ -34,18 +34,8 @@ TEST(LeastOverrun, IsThatOfTheLayoutThatNeedsLeast)  // Ensures (1)
     problem.gpus = static_cast<std::uint32_t>(1 + random.below(10));
     problem.memory_bytes = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t least = overrun::no_layout;
-    ballast::detail::layout_prices prices(problem);
-    for (ballast::model_layout const& layout : ballast_test::all_layouts(problem)) {
-      std::vector<ballast::detail::chosen_layout> chosen;
-      for (std::size_t module = 0; module < modules; ++module) {
-        auto const& degrees = model.modules[module].degrees;
-        auto const at = std::find_if(degrees.begin(), degrees.end(), [&](auto const& each) {
-          return each.tp == layout.modules[module].tp;
-        });
-        chosen.push_back({static_cast<std::size_t>(at - degrees.begin()), layout.modules[module]});
-      }
-      least =
-          std::min(least, prices.bytes(chosen, problem.global_batch / layout.modules.back().dp));
+    for (ballast::model_layout const& layout : ballast_test::all_layouts(problem, true)) {
+      least = std::min(least, layout.memory_bytes);
     }
     problem.memory_bytes = bytes / 4;
     stage_memory memory(problem);

@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/sample_dealer.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -44,9 +45,13 @@ struct dealt_module {
   };
 
   std::vector<time_units> whole{};  ///< [batch][microbatch][group][replica]
-  std::vector<time_units> sums{};   ///< [batch][group][replica], over all microbatches
-  std::vector<fullest> most{};      ///< of each batch
-  bool is_too_long = false;         ///< some time cannot be simulated
+  /// What they take to send what the next module gets, and to receive what the one before gives:
+  /// as `whole`, or empty where it takes no time.
+  std::vector<time_units> sent{};
+  std::vector<time_units> received{};
+  std::vector<time_units> sums{};  ///< [batch][group][replica], over all microbatches
+  std::vector<fullest> most{};     ///< of each batch
+  bool is_too_long = false;        ///< some time cannot be simulated
 };
 
 /// The times of dealt batches, computed when they are asked for.
@@ -57,7 +62,10 @@ class dealt_times {
   /// Expects     batches[n x global_batch x modules], which outlive it; the problem's sizes are not
   ///             used.
   dealt_times(layout_problem const& problem, std::span<tokens const> batches)
-      : modules_(problem.modules), batches_(batches), batch_(problem.global_batch)
+      : problem_(problem),
+        modules_(problem.modules),
+        batches_(batches),
+        batch_(problem.global_batch)
   {
     std::size_t const of_batch = batch_ * modules_.size();
     for (std::size_t batch = 0; batch < batches.size() / of_batch; ++batch) {
@@ -191,19 +199,29 @@ class dealt_times {
     made.whole.assign(batches() * cells, 0);
     made.most.resize(batches());
     sizes_.assign(cells, 0);
-    cells_ += 2 * made.whole.size();
-    work_ += made.whole.size() + dealing * batches() * batch_;
+    bool const has_sent = sends(problem_, module);
+    bool const has_received = module > 0 && sends(problem_, module - 1);
+    if (has_sent) { made.sent.resize(batches() * cells); }
+    if (has_received) {
+      made.received.resize(batches() * cells);
+      received_.resize(cells);
+    }
+    cells_ += 2 * made.whole.size() + made.sent.size() + made.received.size();
+    work_ +=
+        made.whole.size() + made.sent.size() + made.received.size() + dealing * batches() * batch_;
     std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
     made.sums.assign(batches() * of_microbatch, 0);
     for (std::size_t batch = 0; batch < batches(); ++batch) {
       time_units* const whole = made.whole.data() + batch * cells;
       std::fill(sizes_.begin(), sizes_.end(), 0);
+      std::fill(received_.begin(), received_.end(), 0);
       dealers_[batch].share(module, span_of(turns[batch]), cut.microbatches, cut.groups,
                             cut.replicas,
                             [&](std::size_t turn, std::size_t replica, std::size_t sample) {
                               std::size_t const cell = turn * cut.replicas + replica;
                               std::size_t const own = batch * batch_ + sample;
                               sizes_[cell] += size_of(own, module);
+                              if (has_received) { received_[cell] += size_of(own, module - 1); }
                               whole[cell] = saturating_sum(whole[cell], alone[own]);
                             });
       time_units* const sums = made.sums.data() + batch * of_microbatch;
@@ -222,6 +240,13 @@ class dealt_times {
           sums[each] = saturating_sum(sums[each], time);
         }
       }
+      std::uint32_t const tp = modules_[module].degrees[degree].tp;
+      if (has_sent) {
+        set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), tp);
+      }
+      if (has_received) {
+        set_sending(made, made.received.data() + batch * cells, module - 1, span_of(received_), tp);
+      }
       made.is_too_long = made.is_too_long || all > most_together;
       auto const* const most = std::max_element(sums, sums + of_microbatch);
       auto const at = static_cast<std::uint32_t>(most - sums);
@@ -229,8 +254,22 @@ class dealt_times {
     }
   }
 
+  /// What tp GPUs take to send, or to receive, what a module gives for so many tokens or items.
+  void set_sending(dealt_module& made, time_units* times, std::size_t module,
+                   std::span<tokens const> sizes, std::uint32_t tp) const
+  {
+    time_units all = 0;
+    for (std::size_t cell = 0; cell < sizes.size(); ++cell) {
+      times[cell] = sizes[cell] == 0 ? 0 : sending_time(problem_, module, sizes[cell], tp);
+      made.is_too_long = made.is_too_long || times[cell] > stage_graph::longest_time;
+      all = saturating_sum(all, times[cell]);
+    }
+    made.is_too_long = made.is_too_long || all > most_together;
+  }
+
   static constexpr std::uint64_t dealing = 8;  // as much work as so many cells
 
+  layout_problem problem_;
   std::span<module_profile const> modules_;
   std::span<tokens const> batches_;
   std::uint32_t batch_;
@@ -240,7 +279,8 @@ class dealt_times {
   std::vector<std::vector<time_units>> packed_;  // of each degree, sizes
   std::unordered_map<key, dealt_module, hash> known_;
   std::unordered_map<key, std::vector<std::vector<std::uint32_t>>, hash> turns_;
-  std::vector<tokens> sizes_;
+  std::vector<tokens> sizes_;     // of each cell
+  std::vector<tokens> received_;  // of each cell, in the module before
   std::size_t cells_ = 0;
   std::uint64_t work_ = 0;
 };

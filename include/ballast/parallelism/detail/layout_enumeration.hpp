@@ -10,6 +10,7 @@
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/fits_nodes.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/stage_choices.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
@@ -26,8 +27,8 @@ namespace ballast::inline v0::detail {
 /// All layouts that fit and whose replicas have no more work than a limit.
 ///
 /// The work of a module on its first stage is divided among its replicas, so the fullest has that
-/// over dp at least, however samples are dealt. That bounds a step from below for every number of
-/// microbatches. Modules are placed from the last to the first, since what a stage holds depends on
+/// over dp at least, however samples are dealt, and reduces its gradients then. That bounds a step
+/// from below for every number of microbatches. Modules are placed from the last to the first, since what a stage holds depends on
 /// the stages after it; the first takes the GPUs that are left, and none gets fewer than its work
 /// needs within the limit.
 class layout_enumeration {
@@ -75,14 +76,18 @@ class layout_enumeration {
       uint128 longest = 0;
       for (std::size_t module = 0; module < chosen.size(); ++module) {
         auto const& [degree, layout] = chosen[module];
-        std::uint32_t const layers = problem_.modules[module].layers;
-        longest = std::max(longest, static_cast<uint128>(work_[module][degree].of_batch[batch]) *
-                                        stage_shares(layers, layout.pp).most_layers() /
-                                        (static_cast<uint128>(layers) * layout.dp));
+        module_profile const& profile = problem_.modules[module];
+        std::uint32_t const first = stage_shares(profile.layers, layout.pp).most_layers();
+        uint128 const work = static_cast<uint128>(work_[module][degree].of_batch[batch]) * first /
+                             (static_cast<uint128>(profile.layers) * layout.dp);
+        time_units const reducing =
+            reducing_time(problem_, profile.degrees[degree], first, layout.dp);
+        longest = std::max(longest, work + static_cast<uint128>(reducing));
       }
       sum += longest;
     }
-    return static_cast<time_units>(divided_up(sum, batches_));
+    return static_cast<time_units>(
+        std::min(divided_up(sum, batches_), static_cast<uint128>(no_cost - 1)));
   }
 
   /// The numbers of microbatches with which a layout may fit.

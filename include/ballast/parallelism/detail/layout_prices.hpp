@@ -4,9 +4,12 @@
 
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/cost/module_profile.hpp>
 #include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/detail/joined_unit.hpp>
+#include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/stage_memory.hpp>
+#include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/dflop_makespan.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
@@ -30,7 +33,12 @@ struct chosen_layout {
 class layout_prices {
  public:
   explicit layout_prices(layout_problem const& problem)
-      : times(problem), memory(problem), rows_(problem.modules.size())
+      : times(problem),
+        memory(problem),
+        problem_(problem),
+        rows_(problem.modules.size()),
+        reducing_(problem.modules.size()),
+        sending_(problem.modules.size())
   {}
 
   /// The step's time, as the mean over the samples that stand for the data, rounded up.
@@ -44,6 +52,10 @@ class layout_prices {
       stages += layout.pp;
       rows_[module] =
           times.of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
+      module_profile const& profile = problem_.modules[module];
+      reducing_[module] =
+          reducing_time(problem_, profile.degrees[chosen[module].degree],
+                        stage_shares(profile.layers, layout.pp).most_layers(), layout.dp);
     }
     uint128 total = 0;
     for (std::size_t sample = 0; sample < times.samples(); ++sample) {
@@ -56,8 +68,11 @@ class layout_prices {
       }
       time_units const step = dflop_makespan(microbatches, stages, slowest);
       if (step == no_cost) { return no_cost; }
-      total += static_cast<uint128>(step);
+      total += problem_.bytes_per_second == 0
+                   ? static_cast<uint128>(step)
+                   : with_transfers(chosen, microbatches, sample, slowest, step);
     }
+    if (total / times.samples() >= static_cast<uint128>(no_cost)) { return no_cost; }
     return static_cast<time_units>(divided_up(total, times.samples()));
   }
 
@@ -82,7 +97,72 @@ class layout_prices {
   stage_memory memory;
 
  private:
+  /// A step of equal microbatches, which takes `step` without transfers, with them.
+  ///
+  /// Stages wait for each other in circles: a stage sends a microbatch on, the stage behind it does
+  /// the forward, then a backward, and sends its gradient back, and after that backward the first
+  /// stage does its next forward but one. So each circle over some links, of two microbatches and
+  /// one more for each stage in between, is longer by both directions of these links. A link that
+  /// is slower than all stages sets the pace itself.
+  [[nodiscard]] uint128 with_transfers(std::vector<chosen_layout> const& chosen,
+                                       std::uint32_t microbatches, std::size_t sample,
+                                       time_units slowest, time_units step)
+  {
+    uint128 stages = 0;
+    uint128 sent = 0;
+    uint128 longest = 0;
+    for (std::size_t module = 0; module < chosen.size(); ++module) {
+      stages += chosen[module].layout.pp;
+      sending_[module] = 0;
+      if (!sends(problem_, module)) { continue; }
+      module_layout const& here = chosen[module].layout;
+      module_layout const& next = chosen[module + 1].layout;
+      std::uint64_t const gpus = std::min(std::uint64_t{here.tp} * here.dp,  //
+                                          std::uint64_t{next.tp} * next.dp);
+      uint128 const all = static_cast<uint128>(problem_.modules[module].boundary_bytes) *
+                          static_cast<std::uint64_t>(times.size(module, sample)) *
+                          problem_.global_batch;  // below 2^53 2^31 2^24
+      sending_[module] =
+          static_cast<uint128>(sending_time(problem_, divided_up(all, microbatches), gpus));
+      sent += sending_[module];
+      longest = std::max(longest, sending_[module]);
+    }
+    uint128 circles = 0;
+    uint128 before = 0;
+    for (std::size_t first = 0; first + 1 < chosen.size(); ++first) {
+      before += chosen[first].layout.pp;
+      uint128 of_circle = 2;
+      uint128 behind = stages - before;
+      uint128 sum = 0;
+      for (std::size_t last = first; last + 1 < chosen.size(); ++last) {
+        if (last > first) {
+          of_circle += chosen[last].layout.pp;
+          behind -= chosen[last].layout.pp;
+        }
+        sum += 2 * sending_[last];
+        if (microbatches > behind) {
+          circles = std::max(circles, sum * ((microbatches - behind) / of_circle));
+        }
+      }
+    }
+    auto const slot = static_cast<uint128>(slowest);
+    uint128 const all = 2 * sent + std::max(static_cast<uint128>(step) + circles,
+                                            slot * stages + longest * (microbatches - 1));
+    // The last gradients reach a module while those behind it reduce theirs.
+    uint128 rest = 0;
+    uint128 hidden = 0;
+    for (std::size_t module = 0; module < chosen.size(); ++module) {
+      auto const reducing = static_cast<uint128>(reducing_[module]);
+      rest = std::max(rest, reducing > hidden ? reducing - hidden : 0);
+      hidden += chosen[module].layout.pp * (slot - slot / 3) + sending_[module];
+    }
+    return all + rest;
+  }
+
+  layout_problem problem_;
   std::vector<std::span<cost_units const>> rows_;  // of each module
+  std::vector<time_units> reducing_;               // of each module's first stage
+  std::vector<uint128> sending_;                   // of each module, to the next one
 };
 
 }  // namespace ballast::inline v0::detail

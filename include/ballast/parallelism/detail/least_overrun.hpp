@@ -18,8 +18,7 @@
 
 namespace ballast::inline v0::detail {
 
-/// The layout that comes closest to fitting into memory, with as many microbatches as its batch has
-/// samples for: fewer make them larger.
+/// The layout that comes closest to fitting into memory.
 struct overrun {
   static constexpr std::uint64_t no_layout = std::numeric_limits<std::uint64_t>::max();
 
@@ -30,7 +29,7 @@ struct overrun {
 };
 
 /// Ensures     (1) bytes == 0 exactly where some layout fits; the search ends at the first
-/// Complexity  O(layouts) where none fits.
+/// Complexity  O(layouts x stages of one) where none fits.
 class least_overrun {
  public:
   least_overrun(layout_problem const& problem, stage_memory& memory)
@@ -39,16 +38,30 @@ class least_overrun {
 
   [[nodiscard]] overrun find()
   {
-    std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
-    for (std::uint32_t last_dp = 1; last_dp <= most && best_.bytes != 0; ++last_dp) {
-      microbatches_ = problem_.global_batch / last_dp;
-      last_dp_ = last_dp;
-      place(problem_.modules.size(), problem_.gpus, 0, 0, 0);
+    std::uint64_t deepest = 0;
+    for (module_profile const& module : problem_.modules) { deepest += module.layers; }
+    deepest = std::min(deepest, std::uint64_t{problem_.gpus});
+    // Fewer microbatches are larger, and save memory only where stages would keep more than these.
+    try_counts([](std::uint32_t most) { return most; });
+    for (std::uint32_t count = 1; count < deepest && best_.bytes != 0; ++count) {
+      try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
     }
     return best_;
   }
 
  private:
+  /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
+  template <class CountOf>
+  void try_counts(CountOf const& count_of)
+  {
+    std::uint32_t const most = std::min(problem_.gpus, problem_.global_batch);
+    for (std::uint32_t last_dp = 1; last_dp <= most && best_.bytes != 0; ++last_dp) {
+      microbatches_ = count_of(problem_.global_batch / last_dp);
+      last_dp_ = last_dp;
+      if (microbatches_ > 0) { place(problem_.modules.size(), problem_.gpus, 0, 0, 0); }
+    }
+  }
+
   void place(std::size_t end, std::uint64_t left, std::uint64_t stages_after,
              std::uint64_t worst_bytes, std::size_t worst)
   {

@@ -21,11 +21,12 @@ class stage_shares {
   /// How many stages have a layer more than the others.
   [[nodiscard]] std::uint32_t larger_stages() const noexcept { return larger_stages_; }
 
-  /// The layers of the first stage.
+  /// The layers of the first stage, and of the last one.
   [[nodiscard]] std::uint32_t most_layers() const noexcept
   {
     return fewer_ + (larger_stages_ > 0 ? 1 : 0);
   }
+  [[nodiscard]] std::uint32_t least_layers() const noexcept { return fewer_; }
 
   [[nodiscard]] time_units of(time_units whole, bool is_larger) const noexcept
   {

@@ -93,6 +93,12 @@ class stage_times {
   /// Of how many samples steps are priced.
   [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
 
+  /// Of a sample for which steps are priced.
+  [[nodiscard]] tokens size(std::size_t module, std::size_t sample) const
+  {
+    return sizes_[module][sample];
+  }
+
   /// The times of all samples, and their mean, rounded down.
   struct row {
     std::span<cost_units const> each;

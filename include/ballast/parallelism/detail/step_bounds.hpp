@@ -7,9 +7,11 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
+#include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/slot_simulation.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,8 +44,14 @@ class step_bounds {
       batch_cut const cut{microbatches, groups_, layout.dp / groups_};
       dealt_module const& dealt = times_.of(module, degree, cut);
       if (dealt.is_too_long) { return false; }
-      std::uint32_t const layers = problem_.modules[module].layers;
-      modules_.push_back({&dealt, cut, layers, layout.pp, stage_shares(layers, layout.pp)});
+      module_profile const& profile = problem_.modules[module];
+      stage_shares const shares(profile.layers, layout.pp);
+      auto const reducing = [&](std::uint32_t layers) {
+        return reducing_time(problem_, profile.degrees[degree], layers, layout.dp);
+      };
+      modules_.push_back({&dealt, cut, profile.layers, layout.pp, shares,
+                          reducing(shares.least_layers()), reducing(shares.most_layers())});
+      if (modules_.back().reducing_larger > stage_graph::longest_time) { return false; }
     }
     return true;
   }
@@ -52,7 +60,8 @@ class step_bounds {
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
   /// The longest of the modules' fullest replicas: its work on its first stage, after the first
-  /// microbatch came through the modules before it, and before the last one's gradient goes back.
+  /// microbatch came through the modules before it, and before the last one's gradient goes back
+  /// and gradients are reduced.
   ///
   /// Complexity  O(replicas of a group).
   struct fullest {
@@ -67,8 +76,11 @@ class step_bounds {
       auto const [sum, group, replica] = own.dealt->most[batch];
       auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
                                                 own.shares.most_layers() / own.layers);
-      time_units const time = way_to(batch, module, group, replica, 0, false) + work +
-                              way_to(batch, module, group, replica, microbatches_ - 1, true);
+      time_units const back = way_to(batch, module, group, replica, microbatches_ - 1, true);
+      // Its first stage then reduces its gradients, and the pipeline's first one when all is over.
+      time_units const rest =
+          std::max(back + modules_.front().reducing_larger, own.reducing_larger);
+      time_units const time = way_to(batch, module, group, replica, 0, false) + work + rest;
       if (time > longest.time) { longest = {time, module}; }
     }
     return longest;
@@ -123,6 +135,8 @@ class step_bounds {
     std::uint32_t layers;
     std::uint32_t pp;
     stage_shares shares;
+    time_units reducing;
+    time_units reducing_larger;
 
     [[nodiscard]] std::size_t cell(std::size_t batch, std::uint32_t microbatch, std::uint32_t group,
                                    std::uint32_t replica) const
@@ -136,9 +150,17 @@ class step_bounds {
                                      std::uint32_t first, std::uint32_t replicas) const
   {
     taken const& own = modules_[module];
-    return {own.layers, own.pp, replicas,
-            own.dealt->whole.data() + own.cell(batch, 0, group, first),
-            std::size_t{own.cut.groups} * own.cut.replicas};
+    dealt_module const& dealt = *own.dealt;
+    std::size_t const cell = own.cell(batch, 0, group, first);
+    return {own.layers,
+            own.pp,
+            replicas,
+            dealt.whole.data() + cell,
+            std::size_t{own.cut.groups} * own.cut.replicas,
+            dealt.sent.empty() ? nullptr : dealt.sent.data() + cell,
+            dealt.received.empty() ? nullptr : dealt.received.data() + cell,
+            own.reducing,
+            own.reducing_larger};
   }
 
   /// The longest way of a microbatch through the modules before one of its replicas.
@@ -159,14 +181,32 @@ class step_bounds {
       next_ways_.resize(next);
       for (std::uint32_t broker = 0; broker < brokers; ++broker) {
         auto const begin = ways_.begin() + static_cast<std::ptrdiff_t>(broker) * met;
-        time_units const longest = *std::max_element(begin, begin + met);
         std::uint32_t const of_broker = next / brokers;
+        time_units const longest =
+            *std::max_element(begin, begin + met) + sending(batch, each, microbatch, group, broker);
         std::fill_n(next_ways_.begin() + static_cast<std::ptrdiff_t>(broker) * of_broker, of_broker,
                     longest);
       }
       ways_.swap(next_ways_);
     }
     return ways_[replica];
+  }
+
+  /// What a broker behind a module takes for a microbatch.
+  [[nodiscard]] time_units sending(std::size_t batch, std::size_t module, std::uint32_t microbatch,
+                                   std::uint32_t group, std::uint32_t broker) const
+  {
+    taken const& from = modules_[module];
+    taken const& to = modules_[module + 1];
+    if (from.dealt->sent.empty()) { return 0; }
+    std::uint32_t const brokers = std::gcd(from.cut.replicas, to.cut.replicas);
+    auto const most = [&](std::vector<time_units> const& times, taken const& of) {
+      std::uint32_t const met = of.cut.replicas / brokers;
+      auto const first = times.begin() + static_cast<std::ptrdiff_t>(
+                                             of.cell(batch, microbatch, group, broker * met));
+      return *std::max_element(first, first + met);
+    };
+    return std::max(most(from.dealt->sent, from), most(to.dealt->received, to));
   }
 
   /// All forwards, or all backwards, of a replica.
