@@ -4,7 +4,7 @@
 
 /// All of ballast/runtime: what runs beside training: the profiler of a model's modules, the
 /// balancer of a training loop's steps, the orchestrator of a multimodal model's phases, the
-/// scheduler of the next step, correction by measured times.
+/// scheduler of the next step, correction by measured times, pipelines that run.
 
 // IWYU pragma: begin_exports
 #include <ballast/runtime/adaptive_correction.hpp>
@@ -21,6 +21,10 @@
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase.hpp>
 #include <ballast/runtime/phase_planner.hpp>
+#include <ballast/runtime/pipeline_calls.hpp>
+#include <ballast/runtime/pipeline_measurement.hpp>
+#include <ballast/runtime/pipeline_runner.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/runtime/profiler_clock.hpp>
 #include <ballast/runtime/reprofile.hpp>
 #include <ballast/runtime/schedule_layout.hpp>

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_ROUTES_HPP
+#define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_ROUTES_HPP
+
+#include <ballast/core/detail/span_of.hpp>
+#include <ballast/core/digest.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/jagged.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/route/chunking.hpp>
+#include <ballast/route/place.hpp>
+#include <ballast/route/placement.hpp>
+#include <ballast/route/unit_placement.hpp>
+#include <ballast/route/unit_plan.hpp>
+#include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// How the rows of each microbatch go over the links of one rank's stages: its part, or where it is
+/// one of several tensor ranks, that of the first of these.
+class link_routes {
+ public:
+  /// Takes a plan over.
+  ///
+  /// Errors      infeasible or out_of_range: the plan does not fit the job.
+  [[nodiscard]] result<void> plan(pipeline_job const& job, pipeline_plan const& given)
+  {
+    microbatches_ = 0;
+    if (auto sound = check(job, given); !sound) { return sound; }
+    of_microbatch_.fill(given.microbatches, [&](auto const& visit) {
+      for (std::size_t sample = 0; sample < given.microbatch.size(); ++sample) {
+        visit(given.microbatch[sample], to_id<sample_id>(sample));
+      }
+    });
+    stage_graph const& stages = job.stages();
+    links_.resize(stages.links().size());
+    digest all;
+    all.add(span_of(given.microbatch));
+    for (auto const& rows : given.rows) { all.add(span_of(rows)); }
+    for (auto const& replica : given.replica) { all.add(span_of(replica)); }
+    word_ = all.add(given.microbatches).value();
+    for (std::size_t number = 0; number < links_.size(); ++number) {
+      stage_link const& link = stages.links()[number];
+      if (!job.is_mine(link.from) && !job.is_mine(link.to)) { continue; }
+      plan_link(job, given, number, link);
+    }
+    microbatches_ = given.microbatches;
+    return {};
+  }
+
+  [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
+  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
+
+  /// The route of a link between ranks.
+  [[nodiscard]] unit_plan const& operator()(std::size_t link, microbatch_id microbatch) const
+  {
+    return links_[link].plans[to_index(microbatch)];
+  }
+  /// Rows of this replica on its side of a link.
+  [[nodiscard]] tokens rows(std::size_t link, microbatch_id microbatch, bool of_receiver) const
+  {
+    route_of_link const& of = links_[link];
+    if (!of.local_rows.empty()) { return of.local_rows[to_index(microbatch)]; }
+    unit_plan const& plan = of.plans[to_index(microbatch)];
+    return of_receiver ? plan.rows_after() : plan.rows_before();
+  }
+
+ private:
+  struct route_of_link {
+    std::vector<unit_plan> plans;    // of each microbatch
+    std::vector<tokens> local_rows;  // where both stages are on one rank
+  };
+
+  [[nodiscard]] static result<void> check(pipeline_job const& job, pipeline_plan const& given)
+  {
+    std::size_t const samples = given.microbatch.size();
+    auto const refuse = [](std::size_t at, auto const&... pieces) {
+      return fail(error_code::infeasible, at, pieces...);
+    };
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      if (to_index(given.microbatch[sample]) < given.microbatches) { continue; }
+      return fail(error_code::out_of_range, sample, "sample ", sample,
+                  " of the plan is in microbatch ", given.microbatch[sample], " of ",
+                  given.microbatches, "; number microbatches from 0");
+    }
+    std::size_t const links = job.stages().links().size();
+    if (given.rows.size() != links) {
+      return refuse(given.rows.size(), "the plan has rows of ", given.rows.size(),
+                    " links, and the "
+                    "schedule ",
+                    links, "; give each link rows, in the order of links()");
+    }
+    for (std::size_t link = 0; link < links; ++link) {
+      if (given.rows[link].size() != samples) {
+        return refuse(link, "link ", link, " of the plan has rows of ", given.rows[link].size(),
+                      " samples of ", samples, "; give each sample its rows, or 0");
+      }
+      for (tokens const rows : given.rows[link]) {
+        if (rows >= 0 && rows <= longest_sample) { continue; }
+        return fail(error_code::out_of_range, link, "link ", link, " of the plan has a sample of ",
+                    rows, " rows; give from 0 to ", longest_sample);
+      }
+    }
+    if (given.replica.size() != job.grid().size()) {
+      return refuse(given.replica.size(), "the plan has replicas of ", given.replica.size(),
+                    " modules, and the grid has ", job.grid().size(), "; plan for this grid");
+    }
+    for (std::uint32_t module = 0; module < job.grid().size(); ++module) {
+      std::uint32_t const data = job.grid()[module].data;
+      auto const& replica = given.replica[module];
+      if (replica.size() != samples && (data > 1 || !replica.empty())) {
+        return refuse(module, "module ", module, " of the plan has replicas for ", replica.size(),
+                      " samples of ", samples, "; say for each sample which replica computes it");
+      }
+      for (std::uint32_t const each : replica) {
+        if (each < data) { continue; }
+        return fail(error_code::out_of_range, module, "module ", module,
+                    " of the plan has a sample on replica ", each, " of ", data,
+                    "; plan for this grid");
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] static std::uint32_t replica_of(pipeline_plan const& given, std::uint32_t module,
+                                                sample_id sample)
+  {
+    auto const& replica = given.replica[module];
+    return replica.empty() ? 0 : replica[to_index(sample)];
+  }
+
+  void plan_link(pipeline_job const& job, pipeline_plan const& given, std::size_t number,
+                 stage_link const& link)
+  {
+    route_of_link& of = links_[number];
+    std::uint32_t const senders = job.module_of(link.from);
+    std::uint32_t const receivers = job.module_of(link.to);
+    of.local_rows.clear();
+    if (job.is_local(link)) {
+      for (std::size_t microbatch = 0; microbatch < given.microbatches; ++microbatch) {
+        tokens rows = 0;
+        for (sample_id const sample : of_microbatch_[to_id<microbatch_id>(microbatch)]) {
+          bool const here = replica_of(given, senders, sample) == job.place().data;
+          if (here) { rows += given.rows[number][to_index(sample)]; }
+        }
+        of.local_rows.push_back(rows);
+      }
+      return;
+    }
+    auto const ranks_of = [&](std::vector<rank_id>& ranks, stage_id stage, std::uint32_t module) {
+      ranks.clear();
+      for (std::uint32_t data = 0; data < job.grid()[module].data; ++data) {
+        ranks.push_back(job.rank(stage, data));
+      }
+    };
+    ranks_of(senders_, link.from, senders);
+    ranks_of(receivers_, link.to, receivers);
+    of.plans.resize(given.microbatches);
+    for (std::size_t microbatch = 0; microbatch < given.microbatches; ++microbatch) {
+      lengths_.clear();
+      encoded_.clear();
+      wanted_.clear();
+      for (sample_id const sample : of_microbatch_[to_id<microbatch_id>(microbatch)]) {
+        lengths_.push_back(given.rows[number][to_index(sample)]);
+        encoded_.push_back(senders_[replica_of(given, senders, sample)]);
+        wanted_.push_back(receivers_[replica_of(given, receivers, sample)]);
+      }
+      std::size_t const ranks = job.grid().ranks();
+      place_into(from_, span_of(lengths_), span_of(encoded_), ranks);
+      place_into(to_, span_of(lengths_), span_of(wanted_), ranks);
+      plan_units_into(of.plans[microbatch], memory_, from_, to_,
+                      {span_of(senders_), span_of(receivers_)}, job.setup().strategy, job.root());
+    }
+  }
+
+  std::size_t microbatches_ = 0;
+  std::uint64_t word_ = 0;
+  jagged<microbatch_id, sample_id> of_microbatch_;
+  std::vector<route_of_link> links_;
+  std::vector<rank_id> senders_, receivers_;  // of the link that is planned
+  std::vector<tokens> lengths_;               // and of a microbatch on it
+  std::vector<rank_id> encoded_, wanted_;
+  placement from_, to_;
+  workspace memory_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_ROUTES_HPP

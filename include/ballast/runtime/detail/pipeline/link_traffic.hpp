@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
+#define BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/route/route_plan.hpp>
+#include <ballast/route/unit_plan.hpp>
+#include <ballast/runtime/detail/pipeline/coming_messages.hpp>
+#include <ballast/runtime/detail/pipeline/link_routes.hpp>
+#include <ballast/runtime/detail/pipeline/message_blocks.hpp>
+#include <ballast/runtime/detail/pipeline/pipeline_job.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace ballast::inline v0::detail {
+
+/// Moves the rows of a step: brings those that a task needs, and carries off those that it makes.
+///
+/// Ensures     (1) only receives are waited for, and only for ranks that are at an earlier task, or
+///                 at the same one, so ranks do not wait in a circle
+///             (2) what a spoilt message was needed for is spoilt too
+/// Errors      those of the communicator; then abandon() ends all transfers.
+template <point_to_point C, class Allocator>
+class link_traffic {
+ public:
+  using blocks = message_blocks<Allocator>;
+  using block = typename blocks::block;
+
+  /// The task of a rank, and the link whose rows are moved.
+  struct occasion {
+    std::size_t task = 0;
+    std::size_t link = 0;
+    microbatch_id microbatch{};
+    bool forward = true;
+  };
+
+  link_traffic(C& comm, pipeline_job const& job, link_routes const& routes, blocks& memory,
+               coming_messages& coming)
+      : comm_(comm), job_(job), routes_(routes), memory_(memory), coming_(coming)
+  {}
+
+  /// Begins to receive all that has to be begun before a task.
+  [[nodiscard]] result<void> post(std::size_t task)
+  {
+    bool const begins = next_ < coming_.in_order().size();
+    while (next_ < coming_.in_order().size()) {
+      coming_message& each = coming_[coming_.in_order()[next_]];
+      if (each.post_at > task) { break; }
+      each.block = memory_.take(each.rows_bytes);
+      auto const begun = comm_.receive(memory_.message(each.block), each.peer);
+      if (!begun) { return tl::unexpected(begun.error()); }
+      each.transfer = *begun;
+      ++next_;
+    }
+    return begins ? comm_.start() : result<void>();
+  }
+
+  /// The rows, or gradients, that a task needs from a link between ranks.
+  [[nodiscard]] result<block> bring(occasion const& at)
+  {
+    if (!job_.is_root()) { return receive_whole(at, message_kind::relay); }
+    unit_plan const& plan = routes_(at.link, at.microbatch);
+    auto found = bring_to_root(at, plan);
+    if (found && job_.tensor_ranks() > 1) {
+      for (std::uint32_t tensor = 1; tensor < job_.tensor_ranks() && *found != blocks::none;
+           ++tensor) {
+        if (auto sent = memory_.send(comm_, *found, job_.beside(tensor)); !sent) {
+          return tl::unexpected(sent.error());
+        }
+      }
+      if (auto started = comm_.start(); !started) { return tl::unexpected(started.error()); }
+    }
+    return found;
+  }
+
+  /// Sends what a task has made for a link between ranks. The caller's hold passes over.
+  [[nodiscard]] result<void> carry(occasion const& at, block made)
+  {
+    result<void> done;
+    bool const has_parts = !at.forward && job_.setup().tensor != tensor_gradients::copies;
+    if (!job_.is_root()) {
+      if (has_parts && made != blocks::none) { done = memory_.send(comm_, made, job_.root()); }
+    } else {
+      if (has_parts) { done = add_parts(at, made); }
+      if (done) { done = carry_from_root(at, made); }
+    }
+    memory_.drop(made);
+    return done ? comm_.start() : done;
+  }
+
+  /// After a failure: ends all transfers.
+  void abandon()
+  {
+    for (std::size_t at = next_; at-- > 0;) {
+      coming_message& each = coming_[coming_.in_order()[at]];
+      if (each.block != blocks::none) { memory_.cancel_receive(comm_, each.transfer, each.block); }
+    }
+    memory_.cancel_sends(comm_);
+    memory_.drop_all();
+  }
+
+ private:
+  [[nodiscard]] result<block> bring_to_root(occasion const& at, unit_plan const& plan)
+  {
+    if (!at.forward) {
+      return assemble(at, message_kind::gather, plan.gather.sent, plan.gather.rows_before);
+    }
+    if (plan.is_direct()) {
+      return assemble(at, message_kind::gather, plan.gather.received, plan.gather.rows_after);
+    }
+    if (plan.gather.rows_after == 0) {
+      return assemble(at, message_kind::scatter, plan.scatter.received, plan.scatter.rows_after);
+    }
+    auto const middle =
+        assemble(at, message_kind::gather, plan.gather.received, plan.gather.rows_after);
+    if (!middle) { return middle; }
+    if (auto sent = send_all(at, plan.scatter.sent, plan.scatter.rows_before, *middle); !sent) {
+      return tl::unexpected(sent.error());
+    }
+    if (auto started = comm_.start(); !started) { return tl::unexpected(started.error()); }
+    auto found =
+        assemble(at, message_kind::scatter, plan.scatter.received, plan.scatter.rows_after);
+    if (found) {
+      keep(at, plan.scatter, *middle, *found);
+      memory_.drop(*middle);
+    }
+    return found;
+  }
+
+  [[nodiscard]] result<void> carry_from_root(occasion const& at, block made)
+  {
+    unit_plan const& plan = routes_(at.link, at.microbatch);
+    if (at.forward) { return send_all(at, plan.gather.sent, plan.gather.rows_before, made); }
+    if (plan.is_direct()) {
+      return send_all(at, plan.gather.received, plan.gather.rows_after, made);
+    }
+    auto done = send_all(at, plan.scatter.received, plan.scatter.rows_after, made);
+    if (done) { done = comm_.start(); }
+    if (!done || plan.gather.rows_after == 0) { return done; }
+    auto const middle =
+        assemble(at, message_kind::scatter, plan.scatter.sent, plan.scatter.rows_before);
+    if (!middle) { return tl::unexpected(middle.error()); }
+    keep(at, plan.scatter, made, *middle);
+    done = send_all(at, plan.gather.received, plan.gather.rows_after, *middle);
+    memory_.drop(*middle);
+    return done;
+  }
+
+  /// Waits for a message; the caller has its block.
+  [[nodiscard]] result<block> receive(coming_message& each)
+  {
+    auto const came = comm_.wait_for(each.transfer);
+    if (!came && came.error().code != error_code::mismatch) {  // it stays under way
+      return tl::unexpected(came.error());
+    }
+    block const found = std::exchange(each.block, blocks::none);
+    if (!came) { return tl::unexpected(came.error()); }
+    return found;
+  }
+
+  [[nodiscard]] bool is_for(coming_message const& each, occasion const& at, message_kind kind) const
+  {
+    return each.link == at.link && each.kind == kind;
+  }
+
+  [[nodiscard]] result<block> receive_whole(occasion const& at, message_kind kind)
+  {
+    for (std::uint32_t const number : coming_.of_task(at.task)) {
+      if (is_for(coming_[number], at, kind)) { return receive(coming_[number]); }
+    }
+    return blocks::none;
+  }
+
+  /// An array of so many rows, of the messages for it. What stays on this rank is left out.
+  [[nodiscard]] result<block> assemble(occasion const& at, message_kind kind,
+                                       route_table const& table, tokens rows)
+  {
+    if (rows == 0) { return blocks::none; }
+    std::size_t const width = job_.setup().row_bytes[at.link];
+    block array = blocks::none;
+    for (std::uint32_t const number : coming_.of_task(at.task)) {
+      coming_message& each = coming_[number];
+      if (!is_for(each, at, kind)) { continue; }
+      if (each.is_whole) { return receive(each); }
+      if (array == blocks::none) { array = memory_.take(static_cast<std::size_t>(rows) * width); }
+      auto const message = receive(each);
+      if (!message) { return message; }
+      std::byte const* from = memory_.rows(*message).data();
+      for (row_range const range : table[each.peer]) {
+        std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
+        std::memcpy(&memory_.rows(array)[static_cast<std::size_t>(range.first) * width], from,
+                    bytes);
+        from += bytes;
+      }
+      if (memory_.is_spoilt(*message)) { memory_.set_spoilt(array, true); }
+      memory_.drop(*message);
+    }
+    // All rows may be this rank's own.
+    if (array == blocks::none) { array = memory_.take(static_cast<std::size_t>(rows) * width); }
+    return array;
+  }
+
+  /// The rows that stay on a broker, from the array before a route to that after it, or back.
+  void keep(occasion const& at, route_plan const& route, block from, block to)
+  {
+    std::size_t const width = job_.setup().row_bytes[at.link];
+    for (kept_rows const& each : route.kept) {
+      auto const source = static_cast<std::size_t>(at.forward ? each.from_row : each.to_row);
+      auto const target = static_cast<std::size_t>(at.forward ? each.to_row : each.from_row);
+      std::memcpy(&memory_.rows(to)[target * width], &memory_.rows(from)[source * width],
+                  static_cast<std::size_t>(each.count) * width);
+    }
+    if (!route.kept.empty() && memory_.is_spoilt(from)) { memory_.set_spoilt(to, true); }
+  }
+
+  /// Sends the rows of an array to all that want some. An array for one peer is sent as it is.
+  [[nodiscard]] result<void> send_all(occasion const& at, route_table const& table, tokens rows,
+                                      block array)
+  {
+    std::size_t const width = job_.setup().row_bytes[at.link];
+    for (std::size_t peer = 0; peer < table.rows().size(); ++peer) {
+      tokens const leaving = table.rows()[peer];
+      if (leaving == 0) { continue; }
+      auto const to = to_id<rank_id>(peer);
+      if (leaving == rows) { return memory_.send(comm_, array, to); }
+      block const message = memory_.take(static_cast<std::size_t>(leaving) * width);
+      std::byte* into = memory_.rows(message).data();
+      for (row_range const range : table[to]) {
+        std::size_t const bytes = static_cast<std::size_t>(range.count) * width;
+        std::memcpy(into, &memory_.rows(array)[static_cast<std::size_t>(range.first) * width],
+                    bytes);
+        into += bytes;
+      }
+      memory_.set_spoilt(message, memory_.is_spoilt(array));
+      auto sent = memory_.send(comm_, message, to);
+      memory_.drop(message);
+      if (!sent) { return sent; }
+    }
+    return {};
+  }
+
+  /// Adds the other tensor ranks' parts of a gradient, in their order.
+  [[nodiscard]] result<void> add_parts(occasion const& at, block sum)
+  {
+    for (std::uint32_t const number : coming_.of_task(at.task)) {
+      coming_message& each = coming_[number];
+      if (!is_for(each, at, message_kind::part)) { continue; }
+      auto const part = receive(each);
+      if (!part) { return tl::unexpected(part.error()); }
+      if (job_.setup().tensor == tensor_gradients::float32_parts) {
+        add<float>(memory_.rows(sum), memory_.rows(*part));
+      } else {
+        add<double>(memory_.rows(sum), memory_.rows(*part));
+      }
+      if (memory_.is_spoilt(*part)) { memory_.set_spoilt(sum, true); }
+      memory_.drop(*part);
+    }
+    return {};
+  }
+
+  template <class T>
+  static void add(std::span<std::byte> sum, std::span<std::byte const> part)
+  {
+    T* const to = reinterpret_cast<T*>(sum.data());
+    T const* const from = reinterpret_cast<T const*>(part.data());
+    for (std::size_t at = 0; at < sum.size() / sizeof(T); ++at) { to[at] += from[at]; }
+  }
+
+  C& comm_;
+  pipeline_job const& job_;
+  link_routes const& routes_;
+  blocks& memory_;
+  coming_messages& coming_;
+  std::size_t next_ = 0;  // of the messages to be received, the first not begun
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_LINK_TRAFFIC_HPP

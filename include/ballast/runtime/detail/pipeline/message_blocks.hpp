@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP
+#define BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP
+
+#include <ballast/comm/point_to_point.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/route/pack_rows.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ballast::inline v0::detail {
+
+/// Arrays of rows that are messages too: 16 bytes that say whether what follows is worth anything,
+/// then rows, then padding. A block is used again once nobody holds it and no send reads it.
+///
+/// Ensures     (1) a block that a transfer may use is neither freed nor used again
+///             (2) take() returns the smallest free block with room, else enlarges the largest free
+///                 one, else makes one: so nothing is allocated once steps have been as large
+template <class Allocator>
+class message_blocks {
+ public:
+  using block = std::uint32_t;
+  static constexpr block none = std::numeric_limits<block>::max();
+  static constexpr std::size_t head = message_alignment;
+
+  explicit message_blocks(Allocator const& allocator) : allocator_(allocator) {}
+
+  /// A block for so many bytes of rows, held once; none for no bytes.
+  [[nodiscard]] block take(std::size_t rows_bytes)
+  {
+    if (rows_bytes == 0) { return none; }
+    std::size_t const size =
+        head + (rows_bytes + message_alignment - 1) / message_alignment * message_alignment;
+    std::size_t best = all_.size();
+    for (std::size_t at = 0; at < all_.size(); ++at) {
+      if (all_[at].holds > 0) { continue; }
+      std::size_t const room = all_[at].bytes.size();
+      std::size_t const least = best < all_.size() ? all_[best].bytes.size() : 0;
+      bool const better = least >= size ? room >= size && room < least : room > least;
+      if (best == all_.size() || better) { best = at; }
+    }
+    if (best == all_.size()) { all_.push_back({std::vector<std::byte, Allocator>(allocator_)}); }
+    held& found = all_[best];
+    if (found.bytes.size() < size) {
+      found.bytes.clear();  // so that nothing is copied
+      found.bytes.resize(size);
+    }
+    found.size = size;
+    found.rows_bytes = rows_bytes;
+    found.holds = 1;
+    set_spoilt(to_block(best), false);
+    return to_block(best);
+  }
+
+  void drop(block each)
+  {
+    if (each != none) { --all_[each].holds; }
+  }
+
+  [[nodiscard]] std::span<std::byte> rows(block each)
+  {
+    if (each == none) { return {}; }
+    return {all_[each].bytes.data() + head, all_[each].rows_bytes};
+  }
+  [[nodiscard]] std::span<std::byte> message(block each)
+  {
+    return {all_[each].bytes.data(), all_[each].size};
+  }
+
+  [[nodiscard]] bool is_spoilt(block each)
+  {
+    if (each == none) { return false; }
+    std::uint64_t word = 0;
+    std::memcpy(&word, all_[each].bytes.data(), sizeof(word));
+    return word != 0;
+  }
+  void set_spoilt(block each, bool spoilt)
+  {
+    if (each == none) { return; }
+    std::uint64_t const words[2] = {spoilt ? 1U : 0U, 0};
+    static_assert(sizeof(words) == head);
+    std::memcpy(all_[each].bytes.data(), words, head);
+  }
+
+  /// Begins to send a block, which is held until it has gone.
+  template <class C>
+  [[nodiscard]] result<void> send(C& comm, block each, rank_id peer)
+  {
+    if (sends_.size() == sends_.capacity()) { sends_.reserve(2 * sends_.size() + 8); }
+    auto const begun = comm.send(message(each), peer);
+    if (!begun) { return tl::unexpected(begun.error()); }
+    sends_.push_back({*begun, each});
+    ++all_[each].holds;
+    return {};
+  }
+
+  /// Lets go of blocks that have gone: of the oldest, until two in a row have not.
+  template <class C>
+  [[nodiscard]] result<void> collect_sent(C& comm)
+  {
+    std::size_t kept = 0;
+    std::size_t at = 0;
+    result<void> done;
+    for (; at < sends_.size() && kept < 2 && done; ++at) {
+      auto const over = comm.is_done(sends_[at].transfer);
+      if (!over) { done = tl::unexpected(over.error()); }
+      if (!over || !*over) {
+        sends_[kept++] = sends_[at];
+        continue;
+      }
+      done = comm.wait_for(sends_[at].transfer);
+      if (!done && done.error().code != error_code::mismatch) {  // it stays under way
+        sends_[kept++] = sends_[at];
+        continue;
+      }
+      drop(sends_[at].from);
+    }
+    sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(kept),
+                 sends_.begin() + static_cast<std::ptrdiff_t>(at));
+    return done;
+  }
+
+  /// Waits until all has gone.
+  template <class C>
+  [[nodiscard]] result<void> finish_sends(C& comm)
+  {
+    while (!sends_.empty()) {
+      auto done = comm.wait_for(sends_.back().transfer);
+      if (!done && done.error().code != error_code::mismatch) { return done; }
+      drop(sends_.back().from);
+      sends_.pop_back();
+      if (!done) { return done; }
+    }
+    return {};
+  }
+
+  /// After a failure: ends the sends. A receive of such a block is ended by cancel_receive.
+  template <class C>
+  void cancel_sends(C& comm)
+  {
+    for (; !sends_.empty(); sends_.pop_back()) {
+      if (!comm.cancel(sends_.back().transfer)) { give_up(sends_.back().from); }
+    }
+  }
+  template <class C>
+  void cancel_receive(C& comm, transfer_id transfer, block into)
+  {
+    if (!comm.cancel(transfer)) { give_up(into); }
+  }
+  void drop_all()
+  {
+    for (held& each : all_) { each.holds = 0; }
+  }
+
+  /// Memory of all blocks.
+  [[nodiscard]] std::size_t bytes() const
+  {
+    std::size_t sum = 0;
+    for (held const& each : all_) { sum += each.bytes.size(); }
+    return sum;
+  }
+
+ private:
+  struct held {
+    std::vector<std::byte, Allocator> bytes;
+    std::size_t size = 0;
+    std::size_t rows_bytes = 0;
+    std::size_t holds = 0;
+  };
+  struct sent {
+    transfer_id transfer{};
+    block from = none;
+  };
+
+  [[nodiscard]] static block to_block(std::size_t at) { return static_cast<block>(at); }
+
+  /// Leaked on purpose: the library below may use the bytes at any later time.
+  void give_up(block each)
+  {
+    (void)new std::vector<std::byte, Allocator>(std::move(all_[each].bytes));
+    all_[each].bytes.clear();
+  }
+
+  Allocator allocator_;
+  std::vector<held> all_;
+  std::vector<sent> sends_;
+};
+
+}  // namespace ballast::inline v0::detail
+
+#endif  // BALLAST_RUNTIME_DETAIL_PIPELINE_MESSAGE_BLOCKS_HPP

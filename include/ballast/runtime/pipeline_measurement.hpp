@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
+#define BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP
+
+#include <ballast/comm/concepts.hpp>
+#include <ballast/core/contract.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/pipeline_timeline.hpp>
+#include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+
+namespace ballast::inline v0 {
+
+/// When a rank computed one of its tasks, from the start of its step.
+struct measured_task {
+  std::uint32_t task = 0;  ///< its number in compiled_schedule::tasks()
+  microbatch_id microbatch{};
+  std::int64_t start_ns = 0;  ///< all its rows had come
+  std::int64_t end_ns = 0;
+
+  friend bool operator==(measured_task const&, measured_task const&) = default;
+};
+
+/// Tells every rank when all tasks of a step ran: what simulate() predicts, as it was measured.
+///
+///     auto const measured = measured_timeline(comm, schedule, runner.measured()).value();
+///
+/// A step starts on each rank when all have agreed to run it, so starts differ by what a collective
+/// call takes. Of several replicas and tensor ranks, a task starts with the first and ends with the
+/// last, and busy is what the busiest computes.
+///
+/// Units       nanoseconds.
+/// Expects     every rank calls it, after a step of this schedule.
+/// Ensures     tasks that no rank did, as the backwards of an evaluation, start and end at 0
+/// Errors      those of the communicator.
+/// Complexity  one all_gather of 24 bytes for each task of the longest rank.
+template <communicator C>
+[[nodiscard]] result<pipeline_timeline> measured_timeline(C& comm,
+                                                          compiled_schedule const& schedule,
+                                                          std::span<measured_task const> own)
+{
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
+    most = std::max(most, schedule.tasks_on(to_id<pipeline_rank>(rank)).size());
+  }
+  BALLAST_EXPECTS(own.size() <= most, "a rank measured ", own.size(), " tasks of ", most);
+  std::size_t const bytes = most * sizeof(measured_task);
+  auto const memory = comm.scratch(bytes * (comm.size() + 1));
+  measured_task none;
+  none.task = std::numeric_limits<std::uint32_t>::max();
+  for (std::size_t at = 0; at < most; ++at) {
+    measured_task const& each = at < own.size() ? own[at] : none;
+    std::memcpy(&memory[at * sizeof(each)], &each, sizeof(each));
+  }
+  auto const all = memory.subspan(bytes, bytes * comm.size());
+  if (auto done = comm.all_gather(memory.first(bytes), all); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+
+  pipeline_timeline timeline;
+  std::size_t const tasks = schedule.tasks().size();
+  timeline.start.assign(tasks, 0);
+  timeline.end.assign(tasks, 0);
+  timeline.busy.assign(schedule.stages().ranks(), 0);
+  for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+    time_units busy = 0;
+    std::size_t computed_on = 0;
+    for (std::size_t at = 0; at < most; ++at) {
+      measured_task each;
+      std::memcpy(&each, &all[(rank * most + at) * sizeof(each)], sizeof(each));
+      if (each.task >= tasks) { continue; }
+      bool const is_first = timeline.end[each.task] == 0;
+      time_units& start = timeline.start[each.task];
+      start = is_first ? each.start_ns : std::min(start, each.start_ns);
+      timeline.end[each.task] = std::max(timeline.end[each.task], each.end_ns);
+      timeline.makespan = std::max(timeline.makespan, each.end_ns);
+      busy += each.end_ns - each.start_ns;
+      computed_on = to_index(schedule.stages()[schedule.tasks()[each.task].stage].rank);
+    }
+    timeline.busy[computed_on] = std::max(timeline.busy[computed_on], busy);
+  }
+  return timeline;
+}
+
+}  // namespace ballast::inline v0
+
+#endif  // BALLAST_RUNTIME_PIPELINE_MEASUREMENT_HPP

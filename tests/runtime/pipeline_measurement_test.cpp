@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/pipeline_measurement.hpp>
+
+#include "../support/toy_pipeline.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/gpipe.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
+#include <ballast/runtime/pipeline_runner.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using ballast::measured_task;
+using ballast::thread_communicator;
+using testing::ElementsAre;
+
+TEST(MeasuredTimeline, JoinsReplicasAndLeavesOutWhatNobodyDid)
+{
+  // Tasks of a stage alone, two microbatches: forwards 0 and 1, then backwards.
+  auto const schedule =
+      ballast::compiled_schedule::make(ballast::chain_of_stages(1, 1), ballast::gpipe{}, 2).value();
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    bool const is_first = comm.rank() == ballast::rank_id{0};
+    std::vector<measured_task> const own{{0, {}, is_first ? 10 : 12, 20},
+                                         {1, {}, 30, is_first ? 50 : 45}};
+    auto const found = ballast::measured_timeline(comm, schedule, own).value();
+    EXPECT_THAT(found.start, ElementsAre(10, 30, 0, 0));
+    EXPECT_THAT(found.end, ElementsAre(20, 50, 0, 0));
+    EXPECT_THAT(found.busy, ElementsAre(30));
+    EXPECT_EQ(found.makespan, 50);
+  });
+}
+
+TEST(MeasuredTimeline, BreaksNoWaitOfItsSchedule)
+{
+  auto const job = toy::chain_job(3, 4);
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto runner = ballast::pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    toy::stage stage(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, stage));
+    auto const& schedule = job.setup.schedule;
+    auto const found = ballast::measured_timeline(comm, schedule, runner.measured()).value();
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      auto const tasks = schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank));
+      for (std::size_t at = 1; at < tasks.size(); ++at) {
+        EXPECT_LE(found.end[tasks[at - 1]], found.start[tasks[at]]);
+      }
+    }
+    EXPECT_GT(found.makespan, 0);
+  });
+}
+
+}  // namespace

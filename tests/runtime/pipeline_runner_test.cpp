@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/pipeline_runner.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "../support/toy_pipeline.hpp"
+#include "../support/trials.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/result.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::error_code;
+using ballast::microbatch_id;
+using ballast::pipeline_runner;
+using ballast::rank_id;
+using ballast::thread_communicator;
+using ballast::to_index;
+using ballast::tokens;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+/// What all ranks of a job found together. Ranks that have the same sample have the same gradient.
+struct found_together {
+  toy::gradients found;
+  std::vector<double> losses;
+
+  void add(toy::gradients const& more, double loss)
+  {
+    std::lock_guard const lock(mutex);
+    losses.push_back(loss);
+    for (auto const& [where, gradient] : more) {
+      auto const [at, is_new] = found.emplace(where, gradient);
+      ASSERT_TRUE(is_new || at->second == gradient);
+    }
+  }
+  std::mutex mutex = {};
+};
+
+void drop_others(toy::gradients& all, toy::job const& job)
+{
+  std::erase_if(all, [&](auto const& each) {
+    auto const microbatch = job.plan.microbatch[each.first.second];
+    return std::find(job.order.begin(), job.order.end(), microbatch) == job.order.end();
+  });
+}
+
+TEST(PipelineRunner, HasTheGradientsOfOneRankBitForBit)  // Ensures (1) (2) (3)
+{
+  ballast::random_source random(45);
+  for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
+    auto const job = toy::draw(random, 10);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    found_together all;
+    ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
+      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+      ballast::or_throw(runner.plan(job.plan));
+      for (int step = 0; step < 2; ++step) {
+        toy::stage stage(job, comm.rank());
+        ballast::or_throw(runner.run(comm, job.order, stage));
+        all.add(stage.found, runner.loss());
+      }
+    });
+    toy::result_of_one_rank alone(job);
+    drop_others(alone.found, job);
+    ASSERT_EQ(all.found, alone.found);
+    for (double const loss : all.losses) { ASSERT_EQ(loss, alone.loss); }
+  }
+}
+
+TEST(PipelineRunner, EvaluatesFewerMicrobatchesOnTheRunnerThatTrains)
+{
+  ballast::random_source random(46);
+  for (int trial = 0; trial < ballast_test::trials_of(30); ++trial) {
+    auto job = toy::draw(random, 8);
+    auto fewer = job;
+    fewer.order.resize(random.below(job.order.size() + 1));
+    toy::result_of_one_rank const all(job);
+    toy::result_of_one_rank const some(fewer);
+    ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
+      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+      ballast::or_throw(runner.plan(job.plan));
+      for (int step = 0; step < 2; ++step) {
+        toy::stage stage(job, comm.rank());
+        ballast::or_throw(runner.evaluate(comm, fewer.order, stage));
+        EXPECT_EQ(runner.loss(), some.loss);
+        EXPECT_THAT(stage.found, IsEmpty());
+        ballast::or_throw(runner.run(comm, job.order, stage));
+        EXPECT_EQ(runner.loss(), all.loss);
+      }
+    });
+  }
+}
+
+/// The two parts of a backward, each noted.
+struct two_parts : toy::stage {
+  using toy::stage::stage;
+  void backward_inputs(ballast::backward_call const& call)
+  {
+    toy::stage::backward(call);
+    parts += 'i';
+  }
+  void backward_weights(ballast::backward_call const& call)
+  {
+    EXPECT_THAT(call.input_gradients, IsEmpty());
+    parts += 'w';
+  }
+  std::string parts;
+};
+
+TEST(PipelineRunner, TakesABackwardInTwoParts)
+{
+  auto const job = toy::chain_job(3, 4);
+  toy::result_of_one_rank const alone(job);
+  found_together all;
+  ballast::run_ranks(3, [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    two_parts stage(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, stage));
+    EXPECT_EQ(stage.parts, "iwiwiwiw");
+    all.add(stage.found, runner.loss());
+  });
+  EXPECT_EQ(all.found, alone.found);
+}
+
+TEST(PipelineRunner, TellsAllRanksWhichStageThrew)  // Errors: failed
+{
+  auto const job = toy::chain_job(3, 3);
+  toy::result_of_one_rank const alone(job);
+  for (std::uint32_t thrower = 0; thrower < 3; ++thrower) {
+    found_together all;
+    ballast::run_ranks(3, [&](thread_communicator& comm) {
+      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+      ballast::or_throw(runner.plan(job.plan));
+      for (std::size_t call = 0; call < 6; ++call) {  // at each of its tasks
+        toy::stage stage(job, comm.rank());
+        if (comm.rank() == rank_id{thrower}) { stage.throws_at = call; }
+        auto const done = runner.run(comm, job.order, stage);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::failed);
+        EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{thrower}));
+        EXPECT_THAT(done.error().message,
+                    AllOf(HasSubstr("rank " + std::to_string(thrower) + " threw in the "),
+                          HasSubstr("out of ink; the step came to nothing")));
+      }
+      toy::stage stage(job, comm.rank());
+      ballast::or_throw(runner.run(comm, job.order, stage));
+      all.add(stage.found, runner.loss());
+    });
+    EXPECT_EQ(all.found, alone.found);
+  }
+}
+
+TEST(PipelineRunner, DrainsStepsOfAllKindsInWhichAStageThrows)
+{
+  ballast::random_source random(47);
+  for (int trial = 0; trial < ballast_test::trials_of(100); ++trial) {
+    auto const job = toy::draw(random, 8);
+    auto const thrower = static_cast<std::uint32_t>(random.below(job.setup.grid.ranks()));
+    auto const call = random.below(6);
+    ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
+      auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+      ballast::or_throw(runner.plan(job.plan));
+      toy::stage stage(job, comm.rank());
+      if (comm.rank() == rank_id{thrower}) { stage.throws_at = call; }
+      auto const done = runner.run(comm, job.order, stage);
+      if (!done) { EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{thrower})); }
+      toy::stage next(job, comm.rank());
+      ballast::or_throw(runner.run(comm, job.order, next));
+    });
+  }
+}
+
+TEST(PipelineRunner, NamesARankThatIsLateAndRunsOnANewCommunicator)  // Errors: of the communicator
+{
+  auto const job = toy::chain_job(3, 2);
+  constexpr std::size_t tasks = 4;  // of each rank
+  for (std::uint32_t late = 0; late < 3; ++late) {
+    std::vector<pipeline_runner<>> runners;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      runners.push_back(pipeline_runner<>::make(job.setup, rank_id{rank}).value());
+      ballast::or_throw(runners.back().plan(job.plan));
+    }
+    for (std::size_t call = 0; call < tasks; ++call) {
+      std::atomic<std::size_t> told = 0;
+      auto const run = [&](thread_communicator& comm) {
+        toy::stage stage(job, comm.rank());
+        stage.waits = [&, rank = comm.rank()](std::size_t number) {
+          while (rank == rank_id{late} && number == call && told < 2) {
+            std::this_thread::sleep_for(1ms);
+          }
+        };
+        auto const done = runners[to_index(comm.rank())].run(comm, job.order, stage);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::timed_out);
+        EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{late}));
+        ++told;
+      };
+      ballast::run_ranks(3, run, 150ms);
+      ballast::run_ranks(3, [&](thread_communicator& comm) {
+        toy::stage stage(job, comm.rank());
+        ballast::or_throw(runners[to_index(comm.rank())].run(comm, job.order, stage));
+      });
+    }
+  }
+}
+
+TEST(PipelineRunner, RefusesWhatDiffersBeforeAnythingMoves)  // Errors: mismatch, infeasible
+{
+  auto const job = toy::chain_job(2, 3);
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    bool const is_first = comm.rank() == rank_id{0};
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    toy::stage stage(job, comm.rank());
+    auto const code_of = [&](std::vector<microbatch_id> const& order) {
+      auto const done = runner.run(comm, order, stage);
+      EXPECT_EQ(stage.calls, 0U);
+      return done.error().code;
+    };
+    microbatch_id const zero{0};
+    microbatch_id const one{1};
+    microbatch_id const two{2};
+    EXPECT_EQ(code_of({zero, one, two}), error_code::out_of_range);  // no plan
+    auto other = job.plan;
+    other.rows[0][1] = is_first ? 4 : 5;
+    ballast::or_throw(runner.plan(other));
+    EXPECT_EQ(code_of({zero, one, two}), error_code::mismatch);
+    ballast::or_throw(runner.plan(job.plan));
+    EXPECT_EQ(code_of({zero, one}), error_code::infeasible);
+    EXPECT_EQ(code_of({zero, one, one}), error_code::infeasible);
+    EXPECT_EQ(code_of({zero, one, microbatch_id{3}}), error_code::out_of_range);
+    EXPECT_EQ(code_of(is_first ? std::vector{zero, two, one} : std::vector{zero, one, two}),
+              error_code::mismatch);
+    EXPECT_EQ(code_of(is_first ? std::vector{zero} : std::vector{zero, one, two}),
+              is_first ? error_code::infeasible : error_code::mismatch);
+    ballast::or_throw(runner.run(comm, job.order, stage));
+  });
+}
+
+TEST(PipelineRunner, KeepsAsMuchMemoryAsItsScheduleDoes)  // Ensures (4)
+{
+  constexpr tokens rows = 1000;
+  constexpr std::size_t stages = 4;
+  constexpr std::size_t block = sizeof(double) * rows + 16;
+  auto const job = toy::chain_job(stages, 40, rows);
+  ballast::run_ranks(stages, [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    for (int step = 0; step < 3; ++step) {
+      toy::stage stage(job, comm.rank());
+      ballast::or_throw(runner.run(comm, job.order, stage));
+    }
+    // 1F1B keeps a microbatch for each stage that follows, and its own. What leaves has not gone
+    // for so many at most; two receives are begun ahead, and a task makes an array.
+    std::size_t const depth = stages - 1 - to_index(comm.rank());
+    EXPECT_LE(runner.message_bytes(), (2 * (depth + 1) + 5) * block);
+  });
+}
+
+TEST(PipelineRunner, AllocatesNothingOnceSendsWereHeldUpAsLong)  // Ensures (5)
+{
+  auto const job = toy::chain_job(2, 6);
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    struct silent {
+      bool is_late;
+      void forward(ballast::forward_call const&) const
+      {
+        if (is_late) { std::this_thread::sleep_for(2ms); }
+      }
+      void backward(ballast::backward_call const&) const {}
+    };
+    for (bool const is_late : {true, false, true}) {
+      ballast::or_throw(runner.run(comm, job.order, silent{is_late && comm.rank() == rank_id{1}}));
+      ballast::or_throw(runner.run(comm, job.order, silent{is_late && comm.rank() == rank_id{0}}));
+    }
+    ballast::or_throw(comm.barrier());
+    std::size_t const before = ballast_test::allocations();
+    ballast::or_throw(comm.barrier());
+    ballast::or_throw(runner.run(comm, job.order, silent{false}));
+    ballast::or_throw(comm.barrier());
+    EXPECT_EQ(ballast_test::allocations(), before);
+    ballast::or_throw(comm.barrier());
+  });
+}
+
+TEST(PipelineRunner, MeasuresItsTasksInTheirOrder)
+{
+  auto const job = toy::chain_job(2, 3);
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    toy::stage stage(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, stage));
+    auto const rank = ballast::to_id<ballast::pipeline_rank>(to_index(comm.rank()));
+    auto const tasks = job.setup.schedule.tasks_on(rank);
+    ASSERT_EQ(runner.measured().size(), tasks.size());
+    std::int64_t end = 0;
+    for (std::size_t at = 0; at < tasks.size(); ++at) {
+      auto const& each = runner.measured()[at];
+      EXPECT_EQ(each.task, tasks[at]);
+      EXPECT_EQ(each.microbatch, job.order[job.setup.schedule.tasks()[tasks[at]].position]);
+      EXPECT_GE(each.start_ns, end);
+      EXPECT_GE(each.end_ns, each.start_ns);
+      end = each.end_ns;
+    }
+  });
+}
+
+}  // namespace
