@@ -228,12 +228,14 @@ void beside_baselines(benchmark::State& state, std::vector<std::vector<tokens>> 
 
 void grid_baselines(benchmark::State& state)
 {
+  tokens const most = state.range(3);
   std::vector<std::vector<tokens>> steps;
   for (std::uint64_t step = 0; step < 200; ++step) {
     steps.push_back(clipped_lengths(static_cast<std::size_t>(state.range(1)),
                                     static_cast<double>(state.range(2)) / 10, 42 + step));
+    for (tokens& length : steps.back()) { length = std::min(length, most); }
   }
-  beside_baselines(state, steps, static_cast<std::size_t>(state.range(0)), cap);
+  beside_baselines(state, steps, static_cast<std::size_t>(state.range(0)), most);
 }
 
 // A trace of the folder that BALLAST_DATA names, shuffled and cut to the cap, on 16 ranks.
@@ -304,10 +306,12 @@ BENCHMARK_CAPTURE(grid_naive, two_valued, family::two_valued)->Apply(table_rows)
 BENCHMARK_CAPTURE(grid_naive, one_giant, family::one_giant)->Apply(table_rows);
 
 BENCHMARK(grid_baselines)
-    ->ArgNames({"ranks", "samples", "sigma_x10"})
-    ->Args({16, 512, 10})
-    ->Args({4, 64, 15})
-    ->Args({8, 128, 15})
+    ->ArgNames({"ranks", "samples", "sigma_x10", "cap"})
+    ->Args({16, 512, 10, cap})
+    ->Args({4, 64, 15, cap})
+    ->Args({8, 128, 15, cap})
+    ->Args({8, 128, 10, 4096})  // few samples fill a cell
+    ->Args({8, 64, 5, 3072})
     ->Iterations(1);
 BENCHMARK_CAPTURE(grid_trace, interleaved_docs, "interleaved_docs.csv",
                   "text_tokens+visual_tokens_qwen2vl", 512, 16'384)
