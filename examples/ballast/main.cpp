@@ -348,6 +348,9 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       "Find the layouts with the shortest simulated steps: tp, pp and dp of every module");
   add_modules(search, options);
   constexpr std::uint32_t most = std::uint32_t{1} << 24;
+  add_number<double>(search, "--between-nodes-bandwidth", options.between_nodes_gb_per_s, 1e-6, 1e9,
+                     "GB/s of a GPU in each direction, for gradients and for what modules send "
+                     "each other (default: they take no time)");
   add_number<std::size_t>(search, "--print", options.print, 1, most,
                           "Layouts to print, the best ones (default: 5, or all)");
   search

@@ -12,6 +12,7 @@
 #include <ballast/cost/read_profile.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
+#include <ballast/parallelism/simulate_layout.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/workload/sample_sizes.hpp>
 
@@ -68,6 +69,14 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
   }
   run.found = *std::move(found);
   run.layouts = run.found.layouts;
+  if (problem.bytes_per_second == 0) { return {}; }
+  ballast::layout_problem at_once = problem;
+  at_once.bytes_per_second = 0;
+  for (auto const& [layout, simulated] : run.layouts) {
+    auto const computed = ballast::simulate_layout(at_once, layout, batches);
+    if (!computed) { return bad_data(computed.error().message); }
+    run.sending.push_back(simulated - *computed);
+  }
   return {};
 }
 
@@ -118,6 +127,7 @@ outcome<search_run> run_search(search_options const& options)
   problem.gpus = options.gpus;
   problem.gpus_per_node = options.gpus_per_node;
   problem.memory_bytes = *memory;
+  problem.bytes_per_second = static_cast<std::uint64_t>(options.between_nodes_gb_per_s * 1e9);
   problem.memory_quantile = *quantile;
   problem.estimate = options.estimate == "mean-step" ? ballast::step_estimate::mean_step
                                                      : ballast::step_estimate::mean_sample;

@@ -22,7 +22,8 @@ struct search_options {
   std::vector<std::string> sizes;  ///< MODULE=EXPR, of modules that are no column of the data
   std::uint32_t gpus = 0;
   std::uint32_t gpus_per_node = 8;
-  std::string memory;  ///< of a GPU: 80GB
+  std::string memory;                 ///< of a GPU: 80GB
+  double between_nodes_gb_per_s = 0;  ///< of a GPU; 0: transfers and all-reduce take no time
   std::uint32_t global_batch = 0;
   std::size_t print = 5;             ///< layouts
   std::string microbatches = "all";  ///< or "cheapest"
@@ -45,8 +46,10 @@ struct search_run {
   std::uint64_t memory_bytes = 0;
   ballast::layout_ranking found;
   std::vector<ballast::simulated_layout> layouts;  ///< those of `found`
-  double seconds = 0;                              ///< to search
-  std::string why_none{};                          ///< where no layout fits
+  /// Of the step of each, what transfers and all-reduce add; empty where they take no time.
+  std::vector<ballast::time_units> sending;
+  double seconds = 0;      ///< to search
+  std::string why_none{};  ///< where no layout fits
 };
 
 /// Reads, searches and simulates.

@@ -34,6 +34,9 @@ nlohmann::ordered_json to_json(search_run const& run)
     nlohmann::ordered_json each;
     each["step_seconds"] = seconds_of(layout.step);
     each["simulated_seconds"] = seconds_of(simulated);
+    if (!run.sending.empty()) {
+      each["sending_seconds"] = seconds_of(run.sending[json["layouts"].size()]);
+    }
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
     each["modules"] = nlohmann::ordered_json::array();
@@ -82,9 +85,14 @@ std::string certificate_of(search_run const& run)
       fmt::format("{} with a number of microbatches looked at in {}, {} simulated on {}{}",
                   count_of(found.bounded, "layout"), duration_text(run.seconds), found.simulated,
                   batches, counts);
+  std::string const sending =
+      run.sending.empty()
+          ? ""
+          : fmt::format("; transfers between modules and all-reduce are {} of the best one's step",
+                        duration_text(seconds_of(run.sending.front())));
   std::string const dealing =
-      fmt::format("no way to deal samples makes a step of the best one shorter than {}",
-                  duration_text(seconds_of(found.any_dealing)));
+      fmt::format("no way to deal samples makes a step of the best one shorter than {}{}",
+                  duration_text(seconds_of(found.any_dealing)), sending);
   if (found.is_proven) {
     return fmt::format("{}: no other is better than the {} shown; {}", how, run.layouts.size(),
                        dealing);
@@ -143,14 +151,18 @@ outcome<std::string> page_of(search_run const& run)
   page.lower_bound = run.found.lower_bound;
   page.search_seconds = run.seconds;
   page.simulated = run.found.simulated;
-  page.settings = {{"Profile", options.profile},
-                   {"Data", options.data},
-                   {"Samples", samples_text(run)},
-                   {"GPUs", fmt::format("{} on nodes of {}", options.gpus, options.gpus_per_node)},
-                   {"Memory", fmt::format("{} of a GPU, for a share of {} of microbatches",
-                                          options.memory, options.memory_quantile)},
-                   {"Global batch",
-                    fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
+  page.settings = {
+      {"Profile", options.profile},
+      {"Data", options.data},
+      {"Samples", samples_text(run)},
+      {"GPUs", fmt::format("{} on nodes of {}", options.gpus, options.gpus_per_node)},
+      {"Memory", fmt::format("{} of a GPU, for a share of {} of microbatches", options.memory,
+                             options.memory_quantile)},
+      {"Between nodes", options.between_nodes_gb_per_s > 0
+                            ? fmt::format("{} GB/s of a GPU", options.between_nodes_gb_per_s)
+                            : "transfers take no time"},
+      {"Global batch",
+       fmt::format("{}, simulated {} times", options.global_batch, options.batches)}};
   for (std::string const& size : options.sizes) { page.settings.push_back({"Size", size}); }
   return pages::layout_page(page);
 }

@@ -171,6 +171,21 @@ TEST_F(BallastSearch, PrintsATable)
   EXPECT_EQ(shown.out.find("\n3   "), std::string::npos);
 }
 
+TEST_F(BallastSearch, SaysWhatTransfersAndAllReduceTake)
+{
+  double const at_once =
+      search(files() + "--batches 1").at("layouts").at(0).at("simulated_seconds");
+  std::string const sending = files() + "--print 2 --batches 1 --between-nodes-bandwidth 10";
+  (void)file("profile.csv", std::string(two_modules) + "vision,,boundary_bytes,,,2e6\n");
+  json const best = search(sending).at("layouts").at(0);
+  double const spent = best.at("sending_seconds");
+  EXPECT_GT(spent, 0);
+  EXPECT_LT(spent, best.at("simulated_seconds"));
+  EXPECT_GE(best.at("simulated_seconds"), at_once);
+  EXPECT_THAT(run("search " + sending).out,
+              HasSubstr("transfers between modules and all-reduce are "));
+}
+
 TEST_F(BallastSearch, PrintsAllWhereThereAreFewer)
 {
   json const few = search(files("80GB", "4") + "--print 100000").at("layouts");

@@ -39,6 +39,9 @@ TEST(ModuleProfile, HasLayersWorkAndDegreesInOrder)
   module.degrees.clear();
   EXPECT_THAT(said(module), HasSubstr("no tensor-parallel degree"));
   module = sound();
+  module.boundary_bytes = (std::uint64_t{1} << 53) + 1;
+  EXPECT_THAT(said(module), HasSubstr("gives more than 2^53 bytes"));
+  module = sound();
   module.degrees[2].tp = 2;
   EXPECT_THAT(said(module), HasSubstr("degree 2 after 2"));
   EXPECT_EQ(check_profile(module).error().position, 2U);

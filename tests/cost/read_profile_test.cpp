@@ -51,6 +51,9 @@ TEST(ReadProfile, ReadsWhatIsWrittenByHand)
   EXPECT_THAT(vision.degrees[0].state, ElementsAre(ballast::memory_point{1, 0, 250'000'000},
                                                    ballast::memory_point{27, 0, 6'600'000'000}));
   auto const modules = ballast::modules_of(file).value();
+  EXPECT_EQ(modules[0].boundary_bytes, 0U);
+  auto const sending = read_profile(by_hand + "vision,,boundary_bytes,,,2e6\n").value();
+  EXPECT_EQ(ballast::modules_of(sending).value()[0].boundary_bytes, 2'000'000U);
   EXPECT_EQ(modules[0].degrees[0].memory.activations(27, 64), 19'440'000'000U);
 }
 
@@ -71,6 +74,7 @@ TEST(ReadProfile, ReadsWhatIsNotComplete)
   EXPECT_EQ(read_profile(header).value(), ballast::profile_file());
   auto const file = read_profile(header + ",,schema,,,1\nllm,,layers,,,2\n").value();
   EXPECT_EQ(file.modules.at(0).layers, 2U);
+  EXPECT_EQ(file.modules.at(0).boundary_bytes, 0U);
   EXPECT_FALSE(ballast::modules_of(file));
 }
 

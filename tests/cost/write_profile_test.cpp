@@ -21,6 +21,7 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
   llm.model = "transformer:d=64";
   llm.layers = 2;
   llm.flops = {.linear = 7, .quadratic = 3};
+  llm.boundary_bytes = 8192;
   auto& degree = ballast::find_or_add_degree(llm, 4);
   degree.linear = {{16, 1000, 900, 1100, 50, 100}};
   degree.attention = {{32, 500}};
@@ -35,6 +36,7 @@ TEST(WriteProfile, WritesOneRowPerMeasurement)
             "llm,,layers,,,2,,,,\n"
             "llm,,linear_flop,,,7,,,,\n"
             "llm,,quadratic_flop,,,3,,,,\n"
+            "llm,,boundary_bytes,,,8192,,,,\n"
             "llm,4,linear_flop_per_second,,16,1000,900,1100,50,100\n"
             "llm,4,attention_flop_per_second,,32,500,,,,\n"
             "llm,4,state_bytes,1,,0,,,,\n"
@@ -55,6 +57,7 @@ RC_GTEST_PROP(WriteProfile, IsReadBack,
     module.layers = *rc::gen::inRange<std::uint32_t>(1, 100);
     module.flops.linear = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 63);
     module.flops.quadratic = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 63);
+    module.boundary_bytes = *rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 53);
     auto const points = *rc::gen::inRange(0, 20);
     for (int point = 0; point < points; ++point) {
       auto& degree = ballast::find_or_add_degree(module, *rc::gen::inRange<std::uint32_t>(1, 5));

@@ -63,6 +63,11 @@ TEST(LayoutProblem, IsRefusedWhereItHasNoMeaning)
   problem = sound;
   problem.gpus_per_node = 0;
   EXPECT_THAT(said(problem).second, HasSubstr("nodes of 0"));
+  for (ballast::ratio const share : {ballast::ratio{-1, 8}, {9, 8}, {0, 0}}) {
+    problem = sound;
+    problem.gradient_share = share;
+    EXPECT_THAT(said(problem).second, HasSubstr("gradients are to be "));
+  }
   for (ballast::ratio const share : {ballast::ratio{0, 1}, {-1, 2}, {3, 2}, {1, 0}}) {
     problem = sound;
     problem.memory_quantile = share;

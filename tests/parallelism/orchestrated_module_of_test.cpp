@@ -29,11 +29,14 @@ module_profile eight_layers()
 
 TEST(OrchestratedModuleOf, SharesOutWhatAStepTakes)
 {
-  auto const module = orchestrated_module_of(eight_layers(), 10);
+  auto profile = eight_layers();
+  profile.boundary_bytes = 7;
+  auto const module = orchestrated_module_of(profile, 10);
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_EQ(module->name, "llm");
   EXPECT_EQ(module->layers, 8U);
   EXPECT_EQ(module->forward_flops, 100U + 200U);
+  EXPECT_EQ(module->boundary_bytes, 70U);
   auto const& [tp, forward, backward, backward_of_input, weights, gradients, optimizer, held,
                copies] = module->degrees.at(0);
   EXPECT_EQ(tp, 2U);
@@ -67,6 +70,10 @@ TEST(OrchestratedModuleOf, SaysWhatIsWrong)
   auto profile = eight_layers();
   EXPECT_THAT(orchestrated_module_of(profile, -1).error().message,
               HasSubstr("a sample of size -1 in module llm"));
+  profile.boundary_bytes = std::uint64_t{1} << 53;
+  EXPECT_THAT(orchestrated_module_of(profile, 2).error().message,
+              HasSubstr("gives more than 2^53 bytes from module llm"));
+  profile.boundary_bytes = 0;
   profile.flops.quadratic = 1 << 30;
   EXPECT_THAT(orchestrated_module_of(profile, ballast::longest_sample).error().message,
               HasSubstr("takes more than 2^53 picoseconds or bytes at tp 2"));

@@ -74,7 +74,8 @@ struct module_profile {
     return refuse(0, "takes no FLOP per token or item; give those of a training step");
   }
   if (module.boundary_bytes > module_profile::most_boundary_bytes) {
-    return refuse(0, "gives 2^53 bytes of a token or item to the next one; check the unit");
+    return refuse(0,
+                  "gives more than 2^53 bytes of a token or item to the next one; check the unit");
   }
   if (module.degrees.empty()) {
     return refuse(0, "was measured at no tensor-parallel degree; measure one at least");

@@ -64,6 +64,7 @@ struct measured_module {
   std::uint32_t layers = 0;              ///< 0: not known
   flop_polynomial flops;                 ///< as in module_profile
   std::vector<measured_degree> degrees;  ///< by tp, increasing
+  std::uint64_t boundary_bytes = 0;      ///< as in module_profile
 
   friend bool operator==(measured_module const&, measured_module const&) = default;
 };
@@ -198,8 +199,8 @@ namespace detail {
   }
   std::vector<module_profile> modules;
   for (measured_module const& each : file.modules) {
-    module_profile& profile =
-        modules.emplace_back(module_profile{each.name, each.layers, each.flops, {}});
+    module_profile& profile = modules.emplace_back(
+        module_profile{each.name, each.layers, each.flops, {}, each.boundary_bytes});
     auto const refuse = [&](std::string const& why) {
       return fail(error_code::out_of_range, modules.size() - 1, "module " + each.name + " " + why);
     };

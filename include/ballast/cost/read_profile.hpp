@@ -66,6 +66,10 @@ class profile_builder {
         return set_number(0, most, [this](std::uint64_t flop) {
           return std::exchange(module().flops.quadratic, flop);
         });
+      case quantity::boundary_bytes:
+        return set_number(0, module_profile::most_boundary_bytes, [this](std::uint64_t bytes) {
+          return std::exchange(module().boundary_bytes, bytes);
+        });
       case quantity::linear_flop_per_second: return add_speed(&measured_degree::linear);
       case quantity::attention_flop_per_second: return add_speed(&measured_degree::attention);
       case quantity::state_bytes: return add_memory(&measured_degree::state);

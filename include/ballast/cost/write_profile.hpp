@@ -64,6 +64,7 @@ class profile_writer {
     write_number(quantity::layers, of_module, module.layers);
     write_number(quantity::linear_flop, of_module, module.flops.linear);
     write_number(quantity::quadratic_flop, of_module, module.flops.quadratic);
+    write_number(quantity::boundary_bytes, of_module, module.boundary_bytes);
     for (measured_degree const& degree : module.degrees) {
       place where = of_module;
       where.tp = std::to_string(degree.tp);

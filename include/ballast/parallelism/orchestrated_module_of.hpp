@@ -78,8 +78,7 @@ class profiled_times {
 /// as the mean.
 ///
 /// A step's FLOP are shared out by its passes: forward, backward with what is recomputed, and of
-/// that the part which a frozen module keeps. Boundaries, virtual stages and kind are left for the
-/// caller.
+/// that the part which a frozen module keeps. Virtual stages and kind are left for the caller.
 ///
 /// Expects     passes.forward >= 1; `parts` are not all 0.
 /// Errors      out_of_range: the profile is not as check_profile wants it, size is not from 0 to
@@ -105,6 +104,13 @@ class profiled_times {
   of.name = profile.name;
   of.layers = profile.layers;
   of.forward_flops = times.forward_flops(passes.forward);
+  uint128 const boundary =
+      static_cast<uint128>(profile.boundary_bytes) * static_cast<std::uint64_t>(size);
+  if (boundary > problem::most_bytes) {
+    return fail(error_code::out_of_range, 0, "a sample of size ", size, " gives more than 2^53 ",
+                "bytes from module ", profile.name, " to the next one; check the profile's unit");
+  }
+  of.boundary_bytes = static_cast<std::uint64_t>(boundary);
   for (std::size_t index = 0; index < profile.degrees.size(); ++index) {
     profiled_degree const& degree = profile.degrees[index];
     orchestrated_degree each;

@@ -48,6 +48,7 @@ enum class profile_quantity : std::uint8_t {
   layers,
   linear_flop,
   quadratic_flop,
+  boundary_bytes,
   linear_flop_per_second,
   attention_flop_per_second,
   state_bytes,
@@ -65,7 +66,7 @@ struct profile_row_form {
 };
 
 /// By profile_quantity.
-inline constexpr std::array<profile_row_form, 11> profile_row_forms = {{
+inline constexpr std::array<profile_row_form, 12> profile_row_forms = {{
     {.name = "schema"},
     {.name = "hardware"},
     {.name = "data"},
@@ -73,6 +74,7 @@ inline constexpr std::array<profile_row_form, 11> profile_row_forms = {{
     {.name = "layers", .module = true},
     {.name = "linear_flop", .module = true},
     {.name = "quadratic_flop", .module = true},
+    {.name = "boundary_bytes", .module = true},
     {.name = "linear_flop_per_second", .module = true, .tp = true, .size = true, .spread = true},
     {.name = "attention_flop_per_second", .module = true, .tp = true, .size = true, .spread = true},
     {.name = "state_bytes", .module = true, .tp = true, .layers = true},
