@@ -22,6 +22,7 @@
 #include <ballast/runtime/phase.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 #include <ballast/runtime/pipeline_calls.hpp>
+#include <ballast/runtime/pipeline_gradients.hpp>
 #include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
