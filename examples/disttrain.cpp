@@ -3,8 +3,11 @@
 // replicas, the sequences of a step are spread over these (intra-microbatch reordering), and every
 // replica puts its microbatches in order (inter-microbatch reordering), so that no GPU waits for
 // the few whose encoder takes long. The LLM always takes equally long, since sequences have one
-// length. Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
+// length. A small model trains on such units, with the losses and gradients of one rank by itself,
+// and steps in three orders are measured beside simulated ones. Lengths are drawn, or read: disttrain DOCS.csv VIDEO.csv, the first with columns
 // text_tokens and visual_tokens_qwen2vl, the second with text_tokens and video_tokens_qwen2vl.
+
+#include "common/pipeline_model.hpp"  // defines: pipeline_model::{step, rank_model}
 
 #include <ballast/comm.hpp>
 #include <ballast/cost.hpp>
@@ -12,6 +15,7 @@
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>
 #include <ballast/route.hpp>
+#include <ballast/runtime.hpp>
 #include <ballast/text.hpp>
 #include <ballast/topology.hpp>
 #include <ballast/workload.hpp>
@@ -19,9 +23,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -105,13 +111,6 @@ orchestration_problem problem_of(std::span<tokens const> sequences, model_times 
   return problem;
 }
 
-process_grid grid_of(std::span<module_layout const> units)
-{
-  std::vector<unit_sizes> sizes;
-  for (auto const& [tp, pp, dp] : units) { sizes.push_back({dp, pp, tp}); }
-  return process_grid::make(sizes).value();
-}
-
 struct gpu_time {
   double busy = 0;
   double paid = 0;
@@ -180,7 +179,7 @@ compiled_schedule schedule_of(std::span<module_layout const> units, std::size_t 
 }
 
 // What a step of a whole batch takes on units, as it is simulated.
-double simulated_step(std::span<module_layout const> units, std::vector<tokens> sequences)
+double step_on_units(std::span<module_layout const> units, std::vector<tokens> sequences)
 {
   model_times const times_of;
   std::array const given{units[0], units[1]};
@@ -198,51 +197,80 @@ double simulated_step(std::span<module_layout const> units, std::vector<tokens> 
   return spent.paid / static_cast<double>(given[0].gpus() + given[1].gpus());
 }
 
-// A step's tiles: how long each is, which replica of the encoder computes it, and which of the LLM
-// wants it. The encoder's replicas share the tiles of a sequence evenly.
-struct step_tiles {
-  std::vector<tokens> lengths;
-  std::vector<rank_id> encoded;
-  std::vector<rank_id> wanted;
-
-  step_tiles(std::span<rank_id const> encoders, std::span<rank_id const> replicas,
-             std::span<tokens const> step, std::span<sample_id const> by_replica)
-  {
-    for (std::size_t place = 0; place < by_replica.size(); ++place) {
-      std::size_t const replica = place * replicas.size() / by_replica.size();
-      for (tokens left = step[to_index(by_replica[place])]; left > 0; left -= tile) {
-        std::size_t const share = lengths.size() % encoders.size();
-        encoded.push_back(encoders[(replica * encoders.size() + share) / replicas.size()]);
-        wanted.push_back(replicas[replica]);
-        lengths.push_back(std::min(left, tile));
-      }
-    }
+// A pipeline of encoder, LLM and generator; on one rank by itself where there is one module only.
+pipeline_setup setup_of(process_grid const& grid, std::size_t microbatches)
+{
+  std::vector<pipeline_stage> stages;
+  for (std::uint32_t stage = 0; stage < pipeline_model::stages; ++stage) {
+    stages.push_back({.rank = pipeline_rank{grid.size() == 1 ? 0 : stage}});
   }
+  constexpr stage_id vision{0}, first{1}, last{2}, generator{3};
+  auto const graph =
+      stage_graph::make(stages, {{vision, first}, {first, last}, {last, generator}}).value();
+  auto const schedule =
+      grid.size() == 1 ? compiled_schedule::make(graph, gpipe{}, microbatches)
+                       : compiled_schedule::make(graph, one_forward_one_backward{}, microbatches);
+  return {grid, schedule.value(), std::vector(3, pipeline_model::width * sizeof(double)),
+          unit_strategy::brokers, tensor_gradients::float64_parts};
+}
+
+struct trained {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::array<block::values, pipeline_model::stages> gradients;  // of the last step
 };
 
-// [disttrain]
-// The replicas of the encoder send tiles through brokers to the replicas of the LLM, and get
-// gradients.
-void exchange(process_grid const& grid, std::span<tokens const> step,
-              std::span<sample_id const> by_replica)
+// How long a step takes with an order, and how much of it ranks wait: stages sleep for the times
+// that are modelled.
+pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const& step,
+                            std::span<microbatch_id const> order)
 {
-  auto const [encoders, replicas] = std::array{grid.data_ranks(0), grid.data_ranks(1)};
-  step_tiles const tiles(encoders, replicas, step, by_replica);
-  run_ranks(grid.ranks(), [&](thread_communicator& comm) {
-    auto const from = place(tiles.lengths, tiles.encoded, comm.size());
-    auto const to = place(tiles.lengths, tiles.wanted, comm.size());
-    auto const plan =
-        plan_units(from, to, {encoders, replicas}, unit_strategy::brokers, comm.rank());
-    std::vector<float> x(static_cast<std::size_t>(plan.rows_before()));
-    std::iota(x.begin(), x.end(), static_cast<float>(to_index(comm.rank())));
-    std::vector<float> x_there(static_cast<std::size_t>(plan.rows_after()));
-    std::vector<float> dx(x.size());
-    unit_exchange moved;
-    or_throw(moved.forward(comm, plan, rows_of(x, x_there, 1)));
-    or_throw(moved.backward(comm, plan, rows_of(x_there, dx, 1)));
-    or_throw(moved.finish(comm));
-    if (x != dx) { throw std::runtime_error("a tile has not come back"); }
+  auto const setup = setup_of(grid, step.microbatches);
+  auto const plan = step.plan(grid);
+  auto const times = step.times(grid);
+  auto const all = run_ranks(grid.ranks(), [&](thread_communicator& comm) {
+    auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
+    auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
+    pipeline_model::rank_model model(grid, comm.rank(), tensor);
+    or_throw(runner.plan(plan));
+    model.begin(step, plan, &times);
+    or_throw(runner.run(comm, order, model));
+    return measured_timeline(comm, setup.schedule, runner.measured()).value();
   });
+  return all.front();
+}
+
+// [disttrain]
+// One rank's part of a training: every step is planned, ordered, and run on the modules' own ranks.
+template <class C>
+trained train_modules(C& comm, process_grid const& grid, std::span<pipeline_model::step const> data)
+{
+  auto runner = pipeline_runner<>::make(setup_of(grid, data[0].microbatches), comm.rank()).value();
+  auto const& schedule = runner.setup().schedule;
+  auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
+  auto replicas = comm.split(grid.colour(comm.rank(), grid_axis::data)).value();
+  pipeline_model::rank_model model(grid, comm.rank(), tensor);
+  trained all;
+  for (auto const& step : data) {
+    auto const plan = step.plan(grid);
+    or_throw(runner.plan(plan));
+    auto const order = order_microbatches(schedule, step.times(grid), interval_filling{}).value();
+    model.begin(step, plan);
+    or_throw(runner.run(comm, order.order, model));
+
+    std::vector<stage_gradient<double>> own;
+    for (std::size_t stage = 0; stage < pipeline_model::stages; ++stage) {
+      auto& gradient = model.gradients[stage];
+      gradient = block::sum_over_ranks(replicas, gradient);
+      own.push_back({to_id<stage_id>(stage), gradient});
+    }
+    std::span<stage_gradient<double> const> const gradients(own);
+    all.norms.push_back(clip_gradients(comm, grid, own.size(), gradients, 1).value());
+    all.losses.push_back(runner.loss());
+    model.descend(0.1);
+  }
+  all.gradients = model.gradients;
+  return all;
 }
 
 // In random order, reordered over the replicas, and with the microbatches of a replica in order
@@ -253,7 +281,6 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   auto const found = orchestrate(problem).value().layout.modules;
   std::array const units{found[0], found[1]};
   model_times const times_of;
-  auto const grid = grid_of(units);
   auto const schedule = schedule_of(units, microbatches);
   auto const size_of = [&](tokens visual) { return times_of(visual)[0].forward; };
   std::vector<sample_id> as_read(units[1].dp * microbatches);
@@ -265,7 +292,6 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
     auto const step = std::span(sequences).first(as_read.size());
     auto const spread =
         intra_reorder(step, one_gpu_bags(units[1].dp), size_of, equal_count{}).value();
-    exchange(grid, step, spread.order());
     train(spent[0], units, schedule, step, as_read, times_of, given_order{});
     train(spent[1], units, schedule, step, spread.order(), times_of, given_order{});
     train(spent[2], units, schedule, step, spread.order(), times_of, interval_filling{});
@@ -275,6 +301,77 @@ std::array<gpu_time, 4> compare(orchestration_problem const& problem, std::vecto
   return spent;
 }
 // [disttrain]
+
+// The largest difference of losses, norms and gradients, beside the largest of each.
+double difference(std::vector<trained> const& of_ranks, process_grid const& grid,
+                  trained const& alone)
+{
+  double most = 0;
+  auto const compare_all = [&most](std::span<double const> a, std::span<double const> b) {
+    double largest = 0;
+    for (double const each : b) { largest = std::max(largest, std::abs(each)); }
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      most = std::max(most, std::abs(a[i] - b[i]) / largest);
+    }
+  };
+  std::array<block::values, pipeline_model::stages> sums;
+  sums.fill(block::values(alone.gradients[0].size()));
+  for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
+    compare_all(of_ranks[rank].losses, alone.losses);
+    compare_all(of_ranks[rank].norms, alone.norms);
+    if (grid.place(to_id<rank_id>(rank)).data > 0) { continue; }
+    for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+      auto const& part = of_ranks[rank].gradients[stage];  // of one of several tensor ranks
+      std::transform(part.begin(), part.end(), sums[stage].begin(), sums[stage].begin(),
+                     std::plus());
+    }
+  }
+  for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+    compare_all(sums[stage], alone.gradients[stage]);
+  }
+  return most;
+}
+
+process_grid grid_of(std::vector<unit_sizes> const& modules)
+{
+  return process_grid::make(modules).value();
+}
+
+// Trains a small model on unequal modules, and alone; then runs a step in three orders, which sleeps.
+bool train_and_measure()
+{
+  auto const grid = grid_of({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}});
+  std::vector<pipeline_model::step> data;
+  for (std::uint64_t number = 0; number < 4; ++number) { data.emplace_back(8, 6, number); }
+  auto const of_ranks = run_ranks(
+      grid.ranks(), [&](thread_communicator& comm) { return train_modules(comm, grid, data); });
+  auto const one = grid_of({{1, 1, 1}});
+  auto const alone =
+      run_ranks(1, [&](thread_communicator& comm) { return train_modules(comm, one, data); });
+  double const apart = difference(of_ranks, grid, alone[0]);
+  std::printf(
+      "%zu ranks train: encoder dp 3, LLM dp 2 pp 2 tp 2, generator dp 1. Loss %.3f, then %.3f"
+      "; losses, norms and gradients are one rank's, to %.0e\n",
+      grid.ranks(), alone[0].losses.front(), alone[0].losses.back(), apart);
+
+  pipeline_model::step const step(16, 6, 9);
+  auto const schedule = setup_of(grid, step.microbatches).schedule;
+  auto const times = step.times(grid);
+  auto const show = [&](char const* name, order_plan const& plan) {
+    auto const simulated = simulate(schedule, times, plan.order);
+    auto const measured = run_order(grid, step, plan.order);
+    std::printf("%14s%10.1f ms%10.1f ms%10.1f %%%10.1f %%\n", name,
+                static_cast<double>(simulated.makespan) / 1e6,
+                static_cast<double>(measured.makespan) / 1e6, 100 * simulated.idle_share(),
+                100 * measured.idle_share());
+  };
+  std::printf("A step of 16 microbatches whose stages sleep\n%14s%13s%13s%12s%12s\n", "order",
+              "simulated", "measured", "idle", "measured");
+  show("as read", order_microbatches(schedule, times, given_order{}).value());
+  show("interval", order_microbatches(schedule, times, interval_filling{}).value());
+  show("search", order_microbatches(schedule, times, local_search{insertion{}, 10'000}).value());
+  return apart < 1e-11;
+}
 
 struct document {
   tokens text = 0;
@@ -326,6 +423,9 @@ std::vector<tokens> pack(std::span<document const> documents)
 int main(int argc, char** argv)
 {
   try {
+    if (!train_and_measure()) {
+      throw std::runtime_error("the ranks' gradients are not one rank's");
+    }
     bool const real = argc == 3;
     auto documents = real ? read(argv[1], "visual_tokens_qwen2vl") : draw(9'000, 900, 200, 3);
     auto videos = real ? read(argv[2], "video_tokens_qwen2vl") : draw(1'500, 30, 8'000, 4);
@@ -347,7 +447,7 @@ int main(int argc, char** argv)
         "%.2f times as fast as one parallelism for all, which uses %u GPUs; simulated %.2f\n",
         static_cast<double>(one_for_all.step) / static_cast<double>(found.step),
         static_cast<unsigned>(one_for_all.gpus()),
-        simulated_step(one_for_all.modules, sequences) / simulated_step(found.modules, sequences));
+        step_on_units(one_for_all.modules, sequences) / step_on_units(found.modules, sequences));
     constexpr std::array<std::size_t, 4> microbatches = {8, 16, 32, 64};
     if (sequences.size() < found.modules[1].dp * microbatches.back()) {
       throw std::runtime_error("the traces have too few rows");
