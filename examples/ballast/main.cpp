@@ -369,6 +369,11 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
       ->type_name("NAME")
       ->check(CLI::IsMember({"all", "cheapest"}))
       ->capture_default_str();
+  search
+      .add_option("--virtual-stages", options.virtual_stages,
+                  "Numbers of virtual stages that each stage of the last module may have beside 1, "
+                  "with an interleaved schedule: 2,4 (default: none)")
+      ->type_name("LIST");
   add_number<std::uint64_t>(search, "--budget", options.budget, 1, 1'000'000,
                             "Thousand million steps of work that the search may do, of which each "
                             "takes some seconds (default: 64)");

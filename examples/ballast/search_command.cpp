@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -48,9 +50,31 @@ outcome<ballast::ratio> read_share(std::string_view option, std::string const& t
   return ballast::ratio{static_cast<std::int64_t>(billionths), whole};
 }
 
+/// Increasing numbers from 2 on, between commas.
+outcome<std::vector<std::uint32_t>> read_virtual_stages(std::string const& text)
+{
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t at = 0; at < text.size() + (text.empty() ? 0 : 1);) {
+    std::size_t const comma = std::min(text.find(',', at), text.size());
+    std::uint32_t number = 0;
+    auto const parsed = std::from_chars(text.data() + at, text.data() + comma, number);
+    bool const is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + comma;
+    if (!is_number || number < (numbers.empty() ? 2 : numbers.back() + 1)) {
+      return usage(
+          fmt::format("--virtual-stages: '{}' is no list of increasing numbers from 2 on; "
+                      "write 2,4",
+                      text));
+    }
+    numbers.push_back(number);
+    at = comma + 1;
+  }
+  return numbers;
+}
+
 /// The layouts with the shortest simulated steps.
 outcome<void> find_layouts(search_run& run, ballast::layout_problem const& problem,
-                           std::span<tokens const> batches)
+                           std::span<tokens const> batches,
+                           std::vector<std::uint32_t> const& virtual_stages)
 {
   auto const start = std::chrono::steady_clock::now();
   constexpr std::uint64_t thousand_million = 1'000'000'000;
@@ -58,6 +82,7 @@ outcome<void> find_layouts(search_run& run, ballast::layout_problem const& probl
       ballast::search_layouts(problem, batches,
                               {.best = run.options.print,
                                .cheapest_counts_only = run.options.microbatches == "cheapest",
+                               .virtual_stages = virtual_stages,
                                .most_work = run.options.budget * thousand_million});
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
@@ -93,6 +118,8 @@ outcome<search_run> run_search(search_options const& options)
   if (!memory) { return tl::unexpected(memory.error()); }
   auto const quantile = read_share("--memory-quantile", options.memory_quantile);
   if (!quantile) { return tl::unexpected(quantile.error()); }
+  auto const virtual_stages = read_virtual_stages(options.virtual_stages);
+  if (!virtual_stages) { return tl::unexpected(virtual_stages.error()); }
   constexpr std::size_t most_simulated = std::size_t{1} << 26;
   if (options.batches > most_simulated / options.global_batch) {
     return usage(
@@ -133,8 +160,8 @@ outcome<search_run> run_search(search_options const& options)
                                                      : ballast::step_estimate::mean_sample;
   // The search has no place from which to report, so another thread says that it is at work.
   progress shown;
-  auto searching =
-      std::async(std::launch::async, [&] { return find_layouts(run, problem, batches); });
+  auto searching = std::async(std::launch::async,
+                              [&] { return find_layouts(run, problem, batches, *virtual_stages); });
   while (searching.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
     shown.update(
         [&options] { return fmt::format("searching the layouts of {} GPUs", options.gpus); });

@@ -39,6 +39,7 @@ nlohmann::ordered_json to_json(search_run const& run)
     }
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
+    each["virtual_stages"] = layout.virtual_stages;
     each["modules"] = nlohmann::ordered_json::array();
     for (std::size_t module = 0; module < run.modules.size(); ++module) {
       ballast::module_layout const& degrees = layout.modules[module];
@@ -118,6 +119,8 @@ std::string table_of(search_run const& run)
     degrees += fmt::format("{:>24}", shown_text(module.name));
     heading += fmt::format("{:>6}{:>5}{:>6}{:>7}", "tp", "pp", "dp", "GPUs");
   }
+  bool const is_interleaved = !options.virtual_stages.empty();
+  if (is_interleaved) { heading += fmt::format("{:>9}", "virtual"); }
   out +=
       degrees + "\n" + heading +
       fmt::format("{:>14}{:>12}{:>12}{:>10}\n", "microbatches", "predicted", "simulated", "memory");
@@ -127,6 +130,7 @@ std::string table_of(search_run const& run)
     for (ballast::module_layout const& each : layout.modules) {
       out += fmt::format("{:>6}{:>5}{:>6}{:>7}", each.tp, each.pp, each.dp, each.gpus());
     }
+    if (is_interleaved) { out += fmt::format("{:>9}", layout.virtual_stages); }
     out += fmt::format("{:>14}{:>12}{:>12}{:>10}\n", layout.microbatches,
                        duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
                        bytes_text(static_cast<double>(layout.memory_bytes)));

@@ -102,8 +102,10 @@ TEST_F(BallastSearch, SaysInJsonWhatAProgramNeeds)
   ASSERT_EQ(found.at("layouts").size(), 7U);
   double before = 0;
   for (json const& layout : found.at("layouts")) {
-    EXPECT_THAT(keys_of(layout), ElementsAre("memory_bytes", "microbatches", "modules",
-                                             "simulated_seconds", "step_seconds"));
+    EXPECT_THAT(keys_of(layout),
+                ElementsAre("memory_bytes", "microbatches", "modules", "simulated_seconds",
+                            "step_seconds", "virtual_stages"));
+    EXPECT_EQ(layout.at("virtual_stages"), 1);
     EXPECT_GE(layout.at("simulated_seconds"), before) << "the shortest simulated step is first";
     before = layout.at("simulated_seconds");
     EXPECT_LE(layout.at("memory_bytes"), 80'000'000'000);
@@ -184,6 +186,20 @@ TEST_F(BallastSearch, SaysWhatTransfersAndAllReduceTake)
   EXPECT_GE(best.at("simulated_seconds"), at_once);
   EXPECT_THAT(run("search " + sending).out,
               HasSubstr("transfers between modules and all-reduce are "));
+}
+
+TEST_F(BallastSearch, TriesVirtualStages)
+{
+  json const plain = search(files());
+  json const found = search(files() + "--virtual-stages 2,4");
+  EXPECT_EQ(found.at("proven"), true);
+  EXPECT_LE(found.at("lower_bound_seconds"), plain.at("lower_bound_seconds"));
+  EXPECT_THAT(run("search " + files() + "--virtual-stages 2").out,
+              HasSubstr("GPUs  virtual  microbatches   predicted"));
+  for (std::string const list : {"1", "2,2", "4,2", "2,", "many"}) {
+    expect_refused(run("search " + files() + "--virtual-stages " + list), 2,
+                   "is no list of increasing numbers from 2 on; write 2,4");
+  }
 }
 
 TEST_F(BallastSearch, PrintsAllWhereThereAreFewer)

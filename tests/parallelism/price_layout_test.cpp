@@ -10,7 +10,7 @@
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/pipeline/activation_memory.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
@@ -127,18 +127,22 @@ std::uint64_t simulated_bytes(layout_problem const& problem, ballast::model_layo
       for (std::uint64_t replica = 0; replica < replicas; ++replica) {
         std::uint64_t const share =
             (end - begin) * (replica + 1) / replicas - (end - begin) * replica / replicas;
-        for (std::uint32_t stage = 0; stage < pp; ++stage) {
+        std::uint32_t const parts = module + 1 < sizes.size() ? 1 : layout.virtual_stages;
+        for (std::uint32_t part = 0; part < pp * parts; ++part) {
+          std::uint32_t const stage = part % pp;
           std::uint32_t const layers = profile.layers / pp + (stage < profile.layers % pp ? 1 : 0);
-          activations.push_back(
-              memory.activations(layers, sizes[module] * static_cast<tokens>(share)));
-          if (turn == 0) { states.push_back(memory.state(layers)); }
+          std::uint64_t const of_stage =
+              memory.activations(layers, sizes[module] * static_cast<tokens>(share));
+          activations.push_back((of_stage + parts - 1) / parts);
+          if (turn == 0 && part < pp) { states.push_back(memory.state(layers)); }
         }
       }
     }
   }
-  auto const schedule = ballast::compiled_schedule::make(
-                            stages, ballast::one_forward_one_backward{}, layout.microbatches)
-                            .value();
+  auto const schedule =
+      ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},
+                                       layout.microbatches)
+          .value();
   ballast::pipeline_times times(layout.microbatches, stages.stages());
   std::vector<ballast::microbatch_id> order;
   for (std::size_t turn = 0; turn < layout.microbatches; ++turn) {
@@ -147,8 +151,8 @@ std::uint64_t simulated_bytes(layout_problem const& problem, ballast::model_layo
   auto const kept =
       activation_memory(schedule, simulate(schedule, times, order), order, activations);
   std::uint64_t most = 0;
-  for (std::size_t stage = 0; stage < states.size(); ++stage) {
-    most = std::max(most, states[stage] + kept[stage].peak_bytes);
+  for (std::size_t rank = 0; rank < states.size(); ++rank) {
+    most = std::max(most, states[rank] + kept[rank].peak_bytes);
   }
   return most;
 }
@@ -157,10 +161,11 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
 {
   ballast::random_source random(41);
   int equal = 0;
+  int interleaved = 0;
   int const trials = ballast_test::trials_of(400);
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const model =
+    auto model =
         ballast_test::draw_model(random, 1 + random.below(3), 1, false, std::uint64_t{1} << 30);
     layout_problem problem;
     problem.modules = model.modules;
@@ -177,8 +182,16 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     // So many that each microbatch of each replica has as many, or nearly.
     problem.global_batch = static_cast<std::uint32_t>(12 * microbatches * (1 + random.below(2)) +
                                                       (trial % 2 == 0 ? 0 : random.below(12)));
-    auto const priced = price_layout(problem, layout, microbatches);
+    std::uint32_t virtual_stages = 1;
+    if (trial % 3 == 0 && layout.back().pp > 1) {
+      virtual_stages = static_cast<std::uint32_t>(2 + random.below(3));
+      model.modules.back().layers = layout.back().pp * virtual_stages;
+      ++interleaved;
+    }
+    auto const priced = price_layout(problem, layout, microbatches, virtual_stages);
     ASSERT_TRUE(priced) << priced.error().message;
+    EXPECT_EQ(priced->virtual_stages, virtual_stages);
+    EXPECT_GE(priced->memory_bytes, price_layout(problem, layout, microbatches)->memory_bytes);
     std::uint64_t const simulated = simulated_bytes(problem, *priced, model.sizes);
     if (trial % 2 == 0) {
       ASSERT_EQ(priced->memory_bytes, simulated);
@@ -188,6 +201,7 @@ TEST(PriceLayout, HasTheMemoryOfTheSimulatedPipeline)
     equal += priced->memory_bytes == simulated ? 1 : 0;
   }
   EXPECT_GT(equal, trials / 2);
+  EXPECT_GT(interleaved, trials / 10);
 }
 
 TEST(PriceLayout, CountsTheMicrobatchesThatAStageHolds)
@@ -253,6 +267,13 @@ TEST(PriceLayout, SaysWhatALayoutCannotHave)
   EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 4).message,
               HasSubstr("4 microbatches for each of 2"));
   EXPECT_THAT(refusal({{2, 1, 2}, {2, 1, 2}}, 0).message, HasSubstr("0 microbatches"));
+  for (std::uint32_t const virtual_stages : {0U, 2U}) {
+    EXPECT_THAT(
+        price_layout(problem, std::vector<module_layout>{{2, 1, 2}, {2, 2, 1}}, 7, virtual_stages)
+            .error()
+            .message,
+        HasSubstr("virtual stages on each of 2 stages; give 1, or what divides"));
+  }
   problem.gpus_per_node = 6;
   EXPECT_TRUE(price_layout(problem, std::vector<module_layout>{{2, 1, 1}, {3, 1, 2}}, 1));
   EXPECT_EQ(refusal({}, 1).code, ballast::error_code::infeasible);

@@ -34,9 +34,10 @@ constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;
 /// the best first.
 std::vector<simulated_layout> all_simulated(layout_problem const& problem,
                                             std::span<tokens const> batches,
-                                            bool with_all_counts = true)
+                                            bool with_all_counts = true,
+                                            std::vector<std::uint32_t> const& virtual_stages = {})
 {
-  auto const all = ballast_test::all_layouts(problem, with_all_counts);
+  auto const all = ballast_test::all_layouts(problem, with_all_counts, virtual_stages);
   std::vector<simulated_layout> best;
   auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
   for (simulated_layout const& each : ranked) {
@@ -50,10 +51,12 @@ std::vector<simulated_layout> all_simulated(layout_problem const& problem,
 
 /// Compares a search with all layouts; returns whether there was one.
 bool expect_best_of_all(layout_problem const& problem, std::span<tokens const> batches,
-                        std::size_t best, std::string const& where)
+                        std::size_t best, std::string const& where,
+                        std::vector<std::uint32_t> const& virtual_stages = {})
 {
-  auto expected = all_simulated(problem, batches);
-  auto const found = search_layouts(problem, batches, {.best = best});
+  auto expected = all_simulated(problem, batches, true, virtual_stages);
+  auto const found =
+      search_layouts(problem, batches, {.best = best, .virtual_stages = virtual_stages});
   if (expected.empty()) {
     EXPECT_FALSE(found) << where;
     EXPECT_EQ(found.error().code, error_code::infeasible) << where;
@@ -116,6 +119,32 @@ TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
   }
   EXPECT_GE(feasible, trials / 4);
   EXPECT_LT(feasible, trials);
+}
+
+TEST(SearchLayouts, FindsTheBestNumberOfVirtualStages)  // Ensures (1) (2)
+{
+  ballast::random_source random(23);
+  int feasible = 0;
+  int interleaved = 0;
+  for (int trial = 0; trial < ballast_test::trials_of(60); ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    bool const three = modules == 3;
+    drawn_problem drawn(random, modules, three ? 10 : 16, three ? 8 : 16, random.below(3) == 0);
+    drawn.model.modules.back().layers *= 4;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<std::uint32_t> const asked{2, 4};
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), asked)) {
+      continue;
+    }
+    ++feasible;
+    auto const best =
+        search_layouts(drawn.problem, drawn.batches, {.virtual_stages = asked})->layouts.front();
+    auto const plain = search_layouts(drawn.problem, drawn.batches)->layouts.front();
+    EXPECT_LE(best.simulated, plain.simulated);
+    interleaved += best.layout.virtual_stages > 1 ? 1 : 0;
+  }
+  EXPECT_GE(feasible, ballast_test::trials_of(60) / 4);
+  EXPECT_GT(interleaved, 0);
 }
 
 TEST(SearchLayouts, SaysHowGoodTheBestIsWhereItsWorkEnds)  // Ensures (1)

@@ -78,6 +78,29 @@ TEST(ScheduleLayout, PlansShorterStepsThanThoseOfUnbalancedBatches)
   EXPECT_LT(scheduled, 0.95 * as_read);
 }
 
+TEST(ScheduleLayout, TakesVirtualStages)
+{
+  layout_job made = random_job(3);
+  made.model.modules[1].layers = 8;
+  made.problem.modules = made.model.modules;
+  made.problem.sizes = made.model.sizes;
+  made.problem.memory_bytes = ~std::uint64_t{0};
+  model_layout layout{{{1, 1, 8}, {1, 4, 2}}, 8};
+  auto const batch = std::span<tokens const>(made.model.sizes).first(128);
+  for (std::uint32_t const virtual_stages : {1U, 2U}) {
+    layout.virtual_stages = virtual_stages;
+    auto scheduler = ballast::schedule_layout<2>(made.problem, layout, insertion{});
+    ASSERT_TRUE(scheduler) << scheduler.error().message;
+    scheduled_step<2> step;
+    auto const planned = (*scheduler)(step, batch, 1, 0, {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_EQ(step.stages.size(), 4 + 4 * virtual_stages) << "of a group";
+    auto const ran = ballast::simulate_step(made.problem, layout, step, batch).value();
+    EXPECT_LE(ran.busy, ran.makespan * 16);
+    EXPECT_GT(ran.busy, 0);
+  }
+}
+
 TEST(ScheduleLayout, RefusesWhatIsNoLayoutOfTheProblem)
 {
   layout_job made = random_job(1);

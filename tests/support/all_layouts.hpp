@@ -18,15 +18,18 @@
 namespace ballast_test {
 
 /// Every layout that fits, each with its cheapest number of microbatches or, if asked for, with
-/// every one of them, the lowest price first: loops over all numbers, without a bound.
-inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem const& problem,
-                                                      bool with_all_counts = false)
+/// every one of them, the lowest price first, and with each of these numbers of virtual stages too:
+/// loops over all numbers, without a bound.
+inline std::vector<ballast::model_layout> all_layouts(
+    ballast::layout_problem const& problem, bool with_all_counts = false,
+    std::vector<std::uint32_t> const& virtual_stages = {})
 {
   std::size_t const modules = problem.modules.size();
   ballast::detail::layout_prices prices(problem);
   std::vector<ballast::model_layout> all;
   std::vector<ballast::detail::chosen_layout> chosen(modules);
   auto const price = [&] {
+    std::size_t const first = all.size();
     ballast::model_layout best;
     best.step = ballast::no_cost;
     for (auto const& each : chosen) { best.modules.push_back(each.layout); }
@@ -43,6 +46,20 @@ inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem co
       if (with_all_counts) { all.push_back(best); }
     }
     if (!with_all_counts && best.step != ballast::no_cost) { all.push_back(best); }
+    std::size_t const plain = all.size();
+    for (std::size_t at = first; at < plain; ++at) {
+      std::uint32_t const layers = problem.modules.back().layers;
+      std::uint32_t const pp = chosen.back().layout.pp;
+      for (std::uint32_t const each : virtual_stages) {
+        ballast::model_layout interleaved = all[at];
+        interleaved.virtual_stages = each;
+        interleaved.memory_bytes = prices.bytes(chosen, interleaved.microbatches, each);
+        if (pp > 1 && layers % (pp * each) == 0 &&
+            interleaved.memory_bytes <= problem.memory_bytes) {
+          all.push_back(interleaved);
+        }
+      }
+    }
   };
   std::function<void(std::size_t, std::uint32_t)> const place = [&](std::size_t module,
                                                                     std::uint32_t left) {
@@ -64,8 +81,8 @@ inline std::vector<ballast::model_layout> all_layouts(ballast::layout_problem co
   };
   place(0, problem.gpus);
   std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) {
-    return std::tie(a.step, a.modules, a.microbatches) <
-           std::tie(b.step, b.modules, b.microbatches);
+    return std::tie(a.step, a.modules, a.microbatches, a.virtual_stages) <
+           std::tie(b.step, b.modules, b.microbatches, b.virtual_stages);
   });
   return all;
 }

@@ -55,6 +55,14 @@ struct layout_page_data {
   return text;
 }
 
+/// "16", "16, 2 virtual stages".
+[[nodiscard]] inline std::string microbatches_text(ballast::model_layout const& layout)
+{
+  std::string const text = std::to_string(layout.microbatches);
+  if (layout.virtual_stages == 1) { return text; }
+  return fmt::format("{}, {} virtual stages", text, layout.virtual_stages);
+}
+
 [[nodiscard]] inline std::string layout_table(layout_page_data const& data, std::size_t most)
 {
   std::vector<std::string> columns = {"Layout"};
@@ -71,7 +79,7 @@ struct layout_page_data {
     for (auto const& [tp, pp, dp] : layout.modules) {
       row.push_back(fmt::format("{} \u00B7 {} \u00B7 {}", tp, pp, dp));
     }
-    row.push_back(std::to_string(layout.microbatches));
+    row.push_back(microbatches_text(layout));
     row.push_back(si_text(seconds_of(layout.step), "s"));
     row.push_back(si_text(seconds_of(simulated), "s"));
     row.push_back(si_text(static_cast<double>(layout.memory_bytes), "B"));
@@ -98,8 +106,12 @@ struct layout_page_data {
   auto const& [best, simulated] = data.layouts.front();
   html_page page(
       data.title,
-      fmt::format("The best layout is {}, with {} microbatches for each replica of {}.",
-                  degrees_text(data.modules, best), best.microbatches, data.modules.back()));
+      fmt::format(
+          "The best layout is {}, with {} microbatches for each replica of {}{}.",
+          degrees_text(data.modules, best), best.microbatches, data.modules.back(),
+          best.virtual_stages == 1
+              ? ""
+              : fmt::format(" and {} virtual stages on each of its stages", best.virtual_stages)));
   page.add_figures(
       {{"Step, simulated", si_text(seconds_of(simulated), "s"), "on batches of the data"},
        {"Step, at least", si_text(seconds_of(data.lower_bound), "s"),

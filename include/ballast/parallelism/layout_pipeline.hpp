@@ -8,12 +8,15 @@
 #include <ballast/core/result.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/joined_unit.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
+#include <ballast/parallelism/detail/replica_graph.hpp>
 #include <ballast/parallelism/detail/stage_shares.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/interleaved_one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -39,67 +42,28 @@ namespace ballast::inline v0 {
 class layout_pipeline {
  public:
   layout_pipeline(layout_problem const& problem, model_layout const& layout)
-      : problem_(problem), layout_(layout)
-  {
-    for (module_layout const& each : layout.modules) { groups_ = std::gcd(groups_, each.dp); }
-    for (std::size_t module = 0; module < modules(); ++module) {
-      first_stage_.push_back(stages_);
-      stages_ += std::size_t{replicas(module)} * layout.modules[module].pp;
-      first_transfer_.push_back(stages_);
-      if (detail::sends(problem_, module)) { stages_ += std::size_t{2} * brokers(module); }
-    }
-  }
+      : problem_(problem),
+        layout_(layout),
+        groups_(groups_of(layout)),
+        graph_(replicated(problem, layout, groups_))
+  {}
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
-  /// The stages of one group, each on a rank of its own: module after module, replica after
-  /// replica; behind a module the transfers of each broker, where they take time.
-  [[nodiscard]] result<stage_graph> stages() const
+  /// The stages of one group, each on a rank of its own, or as many as its virtual ones: module after
+  /// module, replica after replica; behind a module the transfers of each broker, where they take
+  /// time.
+  [[nodiscard]] result<stage_graph> stages() const { return graph_.graph(); }
+
+  /// 1F1B of one group, interleaved where stages have virtual ones.
+  ///
+  /// Errors      those of stage_graph::make and compiled_schedule::make.
+  [[nodiscard]] result<compiled_schedule> schedule() const
   {
-    std::vector<pipeline_stage> stages(std::min(stages_, stage_graph::most_stages + 1));
-    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-      stages[stage].rank = to_id<pipeline_rank>(stage);
-    }
-    std::vector<stage_link> links;
-    auto const link = [&](std::size_t from, std::size_t to) {
-      links.push_back({to_id<stage_id>(from), to_id<stage_id>(to)});
-    };
-    for (std::size_t module = 0; module < modules() && stages_ == stages.size(); ++module) {
-      std::uint32_t const pp = layout_.modules[module].pp;
-      for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
-        for (std::uint32_t stage = 0; stage + 1 < pp; ++stage) {
-          link(stage_of(module, replica, stage), stage_of(module, replica, stage + 1));
-        }
-      }
-      if (module + 1 == modules()) { continue; }
-      std::uint32_t const of_broker = replicas(module) / brokers(module);
-      std::uint32_t const others = replicas(module + 1) / brokers(module);
-      for (std::uint32_t broker = 0; broker < brokers(module); ++broker) {
-        auto const link_all_from = [&](std::size_t stage) {
-          for (std::uint32_t other = 0; other < others; ++other) {
-            link(stage, stage_of(module + 1, broker * others + other, 0));
-          }
-        };
-        bool const has_transfers = detail::sends(problem_, module);
-        std::size_t const there = first_transfer_[module] + std::size_t{2} * broker;
-        for (std::uint32_t each = 0; each < of_broker; ++each) {
-          std::size_t const last = stage_of(module, broker * of_broker + each, pp - 1);
-          if (!has_transfers) {
-            link_all_from(last);
-            continue;
-          }
-          link(last, there);
-          link(last, there + 1);
-        }
-        if (!has_transfers) { continue; }
-        for (std::size_t const transfer : {there, there + 1}) {
-          stages[transfer].part = model_part::transfer;
-          stages[transfer].backward = transfer != there;
-          link_all_from(transfer);
-        }
-      }
-    }
-    return stage_graph::make(std::move(stages), links);
+    auto const all = stages();
+    if (!all) { return tl::unexpected(all.error()); }
+    return compiled_schedule::make(*all, interleaved_one_forward_one_backward{},
+                                   layout_.microbatches);
   }
 
   /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x
@@ -131,7 +95,7 @@ class layout_pipeline {
   [[nodiscard]] pipeline_times times_of(std::span<tokens const> batch,
                                         SamplesOf const& samples_of) const
   {
-    pipeline_times times(layout_.microbatches, stages_);
+    pipeline_times times(layout_.microbatches, graph_.stages());
     for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
       std::span<stage_time> const row = times[to_id<microbatch_id>(microbatch)];
       for (std::size_t module = 0; module < modules(); ++module) {
@@ -155,8 +119,8 @@ class layout_pipeline {
   /// When a step of one group is over, if no other group's is later: its pipeline has ended, and
   /// gradients are reduced, stage by stage.
   ///
-  /// Expects     the timeline is of a schedule of stages(), in which each stage's backward of the
-  ///             last position is its last task.
+  /// Expects     the timeline is of schedule(), or of one in which a rank's last task is the
+  ///             backward of the last position.
   [[nodiscard]] time_units end_of(compiled_schedule const& schedule,
                                   pipeline_timeline const& timeline) const
   {
@@ -167,13 +131,24 @@ class layout_pipeline {
       for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
         time_units const reducing = reducing_time(module, stage);
         for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
-          auto const rank = to_id<pipeline_rank>(stage_of(module, replica, stage));
-          end =
-              std::max(end, saturating_sum(timeline.end[schedule.tasks_on(rank).back()], reducing));
+          auto const last = schedule.tasks_on(graph_.rank_of(module, replica, stage)).back();
+          end = std::max(end, saturating_sum(timeline.end[last], reducing));
         }
       }
     }
     return end;
+  }
+
+  /// The largest microbatch of a replica of the last module for which its GPUs have memory.
+  [[nodiscard]] tokens largest_microbatch() const
+  {
+    module_layout const& own = layout_.modules.back();
+    module_profile const& profile = problem_.modules.back();
+    auto const& memory = find_degree(profile, own.tp)->memory;
+    std::uint32_t const layers = detail::stage_shares(profile.layers, own.pp).most_layers();
+    std::uint64_t const free = problem_.memory_bytes - memory.state(layers);  // the layout fits
+    detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
+    return memory.largest_size(layers, free / unit.kept(0) * layout_.virtual_stages);
   }
 
   /// What the replicas of a module take to reduce the gradients of a stage.
@@ -194,16 +169,25 @@ class layout_pipeline {
     return layout_.modules[module].dp / groups_;
   }
 
-  /// Between a module and the next one, in each group.
-  [[nodiscard]] std::uint32_t brokers(std::size_t module) const noexcept
+  [[nodiscard]] static std::uint32_t groups_of(model_layout const& layout)
   {
-    return module + 1 < modules() ? std::gcd(replicas(module), replicas(module + 1)) : 0;
+    std::uint32_t groups = 0;
+    for (module_layout const& each : layout.modules) { groups = std::gcd(groups, each.dp); }
+    return groups;
   }
 
-  [[nodiscard]] std::size_t stage_of(std::size_t module, std::uint32_t replica,
-                                     std::uint32_t stage) const
+  [[nodiscard]] static detail::replica_graph replicated(layout_problem const& problem,
+                                                        model_layout const& layout,
+                                                        std::uint32_t groups)
   {
-    return first_stage_[module] + std::size_t{replica} * layout_.modules[module].pp + stage;
+    std::vector<detail::replicated_module> modules;
+    for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+      module_layout const& each = layout.modules[module];
+      bool const is_last = module + 1 == layout.modules.size();
+      modules.push_back({each.pp, is_last ? layout.virtual_stages : 1, each.dp / groups,
+                         detail::sends(problem, module)});
+    }
+    return detail::replica_graph(std::move(modules));
   }
 
   /// The time of all layers, for some samples packed together, on one of the tp GPUs.
@@ -238,11 +222,11 @@ class layout_pipeline {
   void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
                  cost_units time) const
   {
-    std::uint32_t const pp = layout_.modules[module].pp;
-    detail::stage_shares const shares(problem_.modules[module].layers, pp);
-    for (std::uint32_t stage = 0; stage < pp; ++stage) {
-      time_units const share = shares.of(time, stage < shares.larger_stages());
-      times[stage_of(module, replica, stage)] = {share / 3, share - share / 3};
+    std::uint32_t const parts = graph_.modules()[module].parts();
+    detail::stage_shares const shares(problem_.modules[module].layers, parts);
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      time_units const share = shares.of(time, part < shares.larger_stages());
+      times[graph_.stage_of(module, replica, part)] = {share / 3, share - share / 3};
     }
   }
 
@@ -251,8 +235,8 @@ class layout_pipeline {
             std::size_t of_replica, tokens all) const
   {
     if (!detail::sends(problem_, module)) { return; }
-    std::uint32_t const broker = replica / (replicas(of_replica) / brokers(module));
-    std::size_t const there = first_transfer_[module] + std::size_t{2} * broker;
+    std::uint32_t const broker = replica / (replicas(of_replica) / graph_.brokers(module));
+    std::size_t const there = graph_.transfer_of(module, broker);
     time_units const time =
         detail::sending_time(problem_, module, all, layout_.modules[of_replica].tp);
     times[there].forward = std::max(times[there].forward, time);
@@ -261,10 +245,8 @@ class layout_pipeline {
 
   layout_problem problem_;
   model_layout layout_;
-  std::uint32_t groups_ = 0;
-  std::size_t stages_ = 0;                   // of a group
-  std::vector<std::size_t> first_stage_;     // of each module
-  std::vector<std::size_t> first_transfer_;  // behind each module
+  std::uint32_t groups_;
+  detail::replica_graph graph_;  // of each group
 };
 
 }  // namespace ballast::inline v0

@@ -37,6 +37,7 @@ struct model_layout {
   std::uint32_t microbatches = 1;  ///< of each replica of the last module; orchestrated: the LLM
   time_units step = 0;
   std::uint64_t memory_bytes = 0;
+  std::uint32_t virtual_stages = 1;  ///< of a stage of the last module; orchestrated: not said here
 
   /// Those that the modules get; of an orchestration maybe fewer than there are.
   [[nodiscard]] std::uint64_t gpus() const noexcept

@@ -31,12 +31,15 @@ namespace ballast::inline v0 {
 /// step of equal microbatches (docs/parallelism.md),
 ///
 /// where d are the stages from the module's first to the pipeline's last, or N if these are fewer,
-/// the shape is that of the B / (N dp) samples, rounded up, and layers / pp are rounded up.
+/// the shape is that of the B / (N dp) samples, rounded up, and layers / pp are rounded up. Where
+/// each stage of the last module has virtual ones, d is what interleaved 1F1B keeps; the price of a
+/// step does not know them.
 ///
 /// Ensures     (1) whole picoseconds and bytes, the same on every machine
 /// Errors      those of check_layout_problem; infeasible, position of the module: its tp was not
-///             measured or does not divide the GPUs of a node, or it has more stages than layers;
-///             or with position 0: another number of modules or of GPUs than the problem has,
+///             measured or does not divide the GPUs of a node, or it has more stages than layers,
+///             or, the last one, virtual stages that do not divide its layers, or on one stage; or
+///             with position 0: another number of modules or of GPUs than the problem has,
 ///             groups of tp GPUs that do not all lie inside nodes, no microbatch or more than the
 ///             last module's replicas have samples, more memory than a GPU has, or a step of 2^63
 ///             ps and more.
@@ -44,7 +47,8 @@ namespace ballast::inline v0 {
 /// Source      H. An et al., arXiv:2603.25120, 2026, Algorithm 1 and Equation 1.
 [[nodiscard]] inline result<model_layout> price_layout(layout_problem const& problem,
                                                        std::span<module_layout const> modules,
-                                                       std::uint32_t microbatches)
+                                                       std::uint32_t microbatches,
+                                                       std::uint32_t virtual_stages = 1)
 {
   if (auto checked = check_layout_problem(problem); !checked) {
     return tl::unexpected(checked.error());
@@ -86,8 +90,15 @@ namespace ballast::inline v0 {
                                     " replicas need as many samples, and ", problem.global_batch,
                                     " are a batch"));
   }
+  if (!detail::has_virtual_stages(problem.modules.back(), modules.back(), virtual_stages)) {
+    auto const& last = problem.modules.back();
+    return refuse(modules.size() - 1,
+                  detail::concat("module ", last.name, " of ", last.layers, " layers cannot have ",
+                                 virtual_stages, " virtual stages on each of ", modules.back().pp,
+                                 " stages; give 1, or what divides the layers of several stages"));
+  }
   detail::layout_prices prices(problem);
-  std::uint64_t const bytes = prices.bytes(chosen, microbatches);
+  std::uint64_t const bytes = prices.bytes(chosen, microbatches, virtual_stages);
   if (bytes > problem.memory_bytes) {
     return refuse(
         0, detail::concat("a GPU would hold ", bytes, " bytes, and has ", problem.memory_bytes));
@@ -96,7 +107,7 @@ namespace ballast::inline v0 {
   if (step == no_cost) {
     return refuse(0, "a step takes 2^63 picoseconds or more; check the profile's units");
   }
-  return model_layout{{modules.begin(), modules.end()}, microbatches, step, bytes};
+  return model_layout{{modules.begin(), modules.end()}, microbatches, step, bytes, virtual_stages};
 }
 
 }  // namespace ballast::inline v0

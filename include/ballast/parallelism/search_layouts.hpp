@@ -3,6 +3,7 @@
 #define BALLAST_PARALLELISM_SEARCH_LAYOUTS_HPP
 
 #include <ballast/core/detail/concat.hpp>
+#include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/ratio.hpp>
 #include <ballast/core/result.hpp>
@@ -26,9 +27,12 @@ namespace ballast::inline v0 {
 
 /// What a search for layouts may do.
 struct layout_search_options {
-  std::size_t best = 1;  ///< layouts to find, each with its best number of microbatches
+  std::size_t best = 1;  ///< layouts to find, each with its best numbers of the following
   /// Whether each layout is tried only with the number of microbatches of the lowest price.
   bool cheapest_counts_only = false;
+  /// Numbers of virtual stages that each stage of the last module may have, beside 1, where that
+  /// has several stages and all of them equally many layers; increasing, from 2.
+  std::vector<std::uint32_t> virtual_stages{};
   /// What it may compute, in tasks that are simulated or bounded; some 10^9 take a few seconds.
   std::uint64_t most_work = std::uint64_t{1} << 36;
 };
@@ -94,18 +98,18 @@ namespace detail {
 
 }  // namespace detail
 
-/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module and the
-/// number of microbatches, of all that price_layout accepts.
+/// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module, the number
+/// of microbatches and, where asked for, of virtual stages, of all that price_layout accepts.
 ///
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
 /// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
-///                 microbatches, by the steps of simulate_layout; where not, no layout has a step
-///                 below lower_bound
+///                 microbatches and virtual stages, by the steps of simulate_layout; where not, no
+///                 layout has a step below lower_bound
 ///             (2) ordered by simulated step, then by price, then by the numbers of the modules,
-///                 then of microbatches
+///                 then of microbatches, then of virtual stages
 ///             (3) the same on every machine
 /// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
-///             best is 0; infeasible: no layout fits. Then `position` is the module that was
+///             best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits. Then `position` is the module that was
 ///             measured at no degree that can be used, or that lacks memory in the layout that
 ///             comes closest, and the sentence says how much. Or most_work ended before a layout
 ///             was simulated.
@@ -130,11 +134,19 @@ namespace detail {
   if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
   }
+  for (std::size_t at = 0; at < options.virtual_stages.size(); ++at) {
+    std::uint32_t const least = at == 0 ? 2 : options.virtual_stages[at - 1] + 1;
+    if (options.virtual_stages[at] < least) {
+      return fail(error_code::out_of_range, at, "a stage may have ", options.virtual_stages[at],
+                  " virtual ones; give numbers from 2 on, in increasing order, once each");
+    }
+  }
   detail::layout_prices prices(problem);
   detail::overrun const closest = detail::least_overrun(problem, prices.memory).find();
   if (closest.bytes != 0) { return detail::no_layout_fits(problem, closest); }
 
-  detail::layout_search search(problem, batches, prices, options.best, options.most_work);
+  detail::layout_search search(problem, batches, prices, options.best,
+                               detail::span_of(options.virtual_stages), options.most_work);
   search.run(options.cheapest_counts_only);
   if (search.best().empty()) {
     return search.is_spent()

@@ -15,8 +15,6 @@
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/price_layout.hpp>
 #include <ballast/parallelism/simulated_layout.hpp>
-#include <ballast/pipeline/compiled_schedule.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -84,8 +82,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Simulates the steps of a layout on batches of real samples, with 1F1B, and returns their mean
-/// time.
+/// Simulates the steps of a layout on batches of real samples, with 1F1B or, where stages have
+/// virtual ones, interleaved 1F1B, and returns their mean time.
 ///
 /// The replicas of two modules that follow each other share a broker in groups: as many as the
 /// greatest common divisor of their dp. All last stages of a group are linked to all first stages
@@ -112,7 +110,8 @@ namespace detail {
                                                         std::span<tokens const> batches,
                                                         sample_dealing dealing = {})
 {
-  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
+  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
+                                   layout.virtual_stages);
   if (!priced) { return tl::unexpected(priced.error()); }
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
@@ -125,10 +124,7 @@ namespace detail {
                   "bandwidth, which is in bytes per second");
     }
   }
-  auto const stages = pipeline.stages();
-  if (!stages) { return tl::unexpected(stages.error()); }
-  auto const compiled =
-      compiled_schedule::make(*stages, one_forward_one_backward{}, layout.microbatches);
+  auto const compiled = pipeline.schedule();
   if (!compiled) { return tl::unexpected(compiled.error()); }
 
   std::vector<microbatch_id> order(layout.microbatches);
@@ -172,7 +168,8 @@ namespace detail {
   std::sort(ranked.begin(), ranked.end(), [](simulated_layout const& a, simulated_layout const& b) {
     return detail::precedes(a.simulated, b.simulated, a.layout.step, b.layout.step,
                             a.layout.modules, b.layout.modules, a.layout.microbatches,
-                            b.layout.microbatches);
+                            b.layout.microbatches, a.layout.virtual_stages,
+                            b.layout.virtual_stages);
   });
   return ranked;
 }

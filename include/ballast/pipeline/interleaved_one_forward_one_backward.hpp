@@ -25,7 +25,7 @@ namespace ballast::inline v0 {
 ///
 /// Units may feed each other, each a chain that is dealt to ranks of its own, with its own p and v,
 /// as joined modules are, and replicas behind a broker: the last stage of a unit feeds the first ones
-/// of others. A stage alone on its rank is a unit. Of a unit behind which D microbatches are on their
+/// of others. A stage alone on its rank is a unit; a transfer adds nothing to what is on its way. Of a unit behind which D microbatches are on their
 /// way, the most of the units that it feeds, rank r begins v D + (v - 1) (p - 1) forwards later, if
 /// D > 0; and before it are (its forwards before it alternates + 1 + 2 (v - 1) p) / v, rounded down.
 ///
@@ -159,7 +159,10 @@ struct interleaved_one_forward_one_backward {
           visits.size(), ahead,
           [&](std::size_t turn) {
             auto const [position, chunk] = visits[turn];
-            tasks.push_back({position, stage(chunk), pass::forward});
+            stage_id const stage_of = stage(chunk);
+            if (stages[stage_of].has_forward()) {
+              tasks.push_back({position, stage_of, pass::forward});
+            }
           },
           [&](std::size_t turn) {
             auto const [position, chunk] = visits[turn];
@@ -170,7 +173,8 @@ struct interleaved_one_forward_one_backward {
           });
       ahead += rank > 0 ? 2 : 0;
     }
-    return (ahead + 1 + 2 * others * largest) / of.chunks;
+    bool const is_transfer = stages[to_id<stage_id>(of.first_stage)].part == model_part::transfer;
+    return is_transfer ? behind : (ahead + 1 + 2 * others * largest) / of.chunks;
   }
 };
 

@@ -15,7 +15,6 @@
 #include <ballast/pipeline/compiled_schedule.hpp>
 #include <ballast/pipeline/concepts.hpp>
 #include <ballast/pipeline/local_search.hpp>
-#include <ballast/pipeline/one_forward_one_backward.hpp>
 #include <ballast/pipeline/pipeline_timeline.hpp>
 #include <ballast/pipeline/pipeline_times.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -34,20 +33,8 @@
 
 namespace ballast::inline v0 {
 
-namespace detail {
-
-/// 1F1B of one group of a layout's replicas.
-[[nodiscard]] inline result<compiled_schedule> schedule_of(layout_pipeline const& pipeline,
-                                                           std::uint32_t microbatches)
-{
-  auto const stages = pipeline.stages();
-  if (!stages) { return tl::unexpected(stages.error()); }
-  return compiled_schedule::make(*stages, one_forward_one_backward{}, microbatches);
-}
-
-}  // namespace detail
-
-/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B. No microbatch holds
+/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B, interleaved
+/// where it has virtual stages. No microbatch holds
 /// more tokens of the last module than its GPUs have memory for.
 ///
 /// Shapes      problem.modules[D]. The groups of replicas are those of simulate_layout.
@@ -64,13 +51,13 @@ template <std::size_t D, order_policy Order = local_search<>>
     return fail(error_code::out_of_range, 0, "a scheduler of ", D,
                 " modules was given a problem of ", problem.modules.size());
   }
-  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches);
+  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
+                                   layout.virtual_stages);
   if (!priced) { return tl::unexpected(priced.error()); }
   layout_problem computed = problem;
   computed.bytes_per_second = 0;  // the scheduler knows stages that compute
   layout_pipeline const pipeline(computed, layout);
   std::vector<scheduled_module> modules;
-  std::int64_t most = 0;
   for (std::size_t module = 0; module < D; ++module) {
     module_layout const own = layout.modules[module];
     std::uint32_t const here = own.dp / pipeline.groups();
@@ -82,20 +69,17 @@ template <std::size_t D, order_policy Order = local_search<>>
     std::uint32_t const layers = problem.modules[module].layers;
     modules.push_back({own.dp, {}});
     modules.back().layers.clear();
-    for (std::uint32_t stage = 0; stage < own.pp; ++stage) {
-      modules.back().layers.push_back(layers / own.pp + (stage < layers % own.pp ? 1 : 0));
+    std::uint32_t const virtual_stages = module + 1 < D ? 1 : layout.virtual_stages;
+    std::uint32_t const parts = own.pp * virtual_stages;
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      modules.back().layers.push_back(layers / parts + (part < layers % parts ? 1 : 0));
     }
-    if (module + 1 < D) { continue; }
-    auto const& memory = find_degree(problem.modules[module], own.tp)->memory;
-    std::uint32_t const of_first = modules.back().layers.front();
-    std::uint64_t const free = problem.memory_bytes - memory.state(of_first);  // the layout fits
-    most = memory.largest_size(of_first, free / own.pp);
   }
-  auto schedule = detail::schedule_of(pipeline, layout.microbatches);
+  auto schedule = pipeline.schedule();
   if (!schedule) { return tl::unexpected(schedule.error()); }
   return microbatch_scheduler<D, layout_times<D>, Order>::make(
-      {*std::move(schedule), std::move(modules), most}, layout_times<D>(problem, layout),
-      std::move(order));
+      {*std::move(schedule), std::move(modules), pipeline.largest_microbatch()},
+      layout_times<D>(problem, layout), std::move(order));
 }
 
 /// What a scheduled step of a layout takes.
@@ -120,7 +104,7 @@ template <std::size_t D>
                                                    std::span<tokens const> sizes)
 {
   layout_pipeline const pipeline(problem, layout);
-  auto const schedule = detail::schedule_of(pipeline, layout.microbatches);
+  auto const schedule = pipeline.schedule();
   if (!schedule) { return tl::unexpected(schedule.error()); }
   std::vector<microbatch_id> order(layout.microbatches);
   for (std::size_t each = 0; each < order.size(); ++each) {
@@ -139,11 +123,15 @@ template <std::size_t D>
     }
     simulate_into(timeline, *schedule, times, detail::span_of(order));
     simulated.makespan = std::max(simulated.makespan, pipeline.end_of(*schedule, timeline));
-    std::size_t computing = 0;  // of step.stages
-    for (std::size_t stage = 0; stage < times.stages; ++stage) {
-      if (schedule->stages()[to_id<stage_id>(stage)].part == model_part::transfer) { continue; }
-      std::uint32_t const tp = layout.modules[step.stages[computing++].module].tp;
-      simulated.busy += timeline.busy[stage] * tp;
+    std::size_t transfers = 0;  // which are none of step.stages
+    for (std::size_t rank = 0; rank < timeline.busy.size(); ++rank) {
+      stage_id const first = schedule->stages().stages_on(to_id<pipeline_rank>(rank)).front();
+      if (schedule->stages()[first].part == model_part::transfer) {
+        ++transfers;
+        continue;
+      }
+      std::uint32_t const tp = layout.modules[step.stages[to_index(first) - transfers].module].tp;
+      simulated.busy += timeline.busy[rank] * tp;
     }
   }
   return simulated;

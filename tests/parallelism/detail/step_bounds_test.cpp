@@ -44,6 +44,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
   int const trials = ballast_test::trials_of(asked != nullptr ? std::atoi(asked) : 300);
   std::size_t brokers = 0;
   std::size_t exact = 0;
+  std::size_t interleaved = 0;
   for (int trial = 0; trial < trials; ++trial) {
     std::size_t const modules = 2 + random.below(3);
     auto model = ballast_test::draw_model(random, modules, 1, random.below(4) == 0, 1 << 20);
@@ -61,6 +62,12 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
       for (auto& module : model.modules) {
         module.boundary_bytes = random.below(4) * random.below(1 << 20);
       }
+    }
+    if (trial % 2 != 0) {
+      std::uint32_t const pp = layout.modules.back().pp;
+      if (pp > 1) { layout.virtual_stages = static_cast<std::uint32_t>(1 + random.below(3)); }
+      model.modules.back().layers =
+          pp * layout.virtual_stages * static_cast<std::uint32_t>(1 + random.below(3));
     }
     std::uint32_t const replicas = layout.modules.back().dp;
     layout.microbatches = static_cast<std::uint32_t>(1 + random.below(9));
@@ -82,7 +89,7 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
               ballast::simulate_layout(problem, layout, batch, ballast::sample_dealing::as_drawn)
                   .value());
     ballast::detail::step_bounds bounds(problem, times);
-    ASSERT_TRUE(bounds.take(chosen, layout.microbatches));
+    ASSERT_TRUE(bounds.take(chosen, layout.microbatches, layout.virtual_stages));
     EXPECT_LE(bounds.fullest_replicas(0).time, *simulated);
     ballast::time_units chain = 0;
     for (std::size_t module = 0; module < modules; ++module) {
@@ -94,9 +101,11 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
       step = std::max(step, bounds.simulated(0, group));
     }
     ASSERT_EQ(step, *simulated);
+    interleaved += layout.virtual_stages > 1 ? 1 : 0;
     brokers += bounds.groups() < replicas ? 1 : 0;
     exact += chain == *simulated ? 1 : 0;
   }
+  EXPECT_GE(interleaved, static_cast<std::size_t>(trials) / 6);
   EXPECT_GE(brokers, static_cast<std::size_t>(trials) / 4);
   EXPECT_GE(exact, static_cast<std::size_t>(trials) / 10) << "bounds say something";
 }

@@ -29,6 +29,16 @@ struct chosen_layout {
   module_layout layout{};
 };
 
+/// Whether each stage of a module can have so many virtual ones: 1, or, on several stages, equally
+/// many layers on each.
+[[nodiscard]] inline bool has_virtual_stages(module_profile const& module,
+                                             module_layout const& layout,
+                                             std::uint32_t virtual_stages) noexcept
+{
+  if (virtual_stages <= 1) { return virtual_stages == 1; }
+  return layout.pp > 1 && module.layers % (std::uint64_t{layout.pp} * virtual_stages) == 0;
+}
+
 /// Prices layouts of one problem, and remembers what several of them share.
 class layout_prices {
  public:
@@ -76,19 +86,22 @@ class layout_prices {
     return static_cast<time_units>(divided_up(total, times.samples()));
   }
 
-  /// What the fullest GPU of all holds.
+  /// What the fullest GPU of all holds, where each stage of the last module has virtual ones.
+  ///
+  /// Ensures     (1) not less than where it has one
   [[nodiscard]] std::uint64_t bytes(std::vector<chosen_layout> const& chosen,
-                                    std::uint32_t microbatches)
+                                    std::uint32_t microbatches, std::uint32_t virtual_stages = 1)
   {
     std::uint64_t most = 0;
     std::uint64_t behind = 0;
     for (std::size_t module = chosen.size(); module-- > 0;) {
       auto const& [degree, layout] = chosen[module];
-      joined_unit const unit{.stages = layout.pp, .microbatches = microbatches};
+      std::uint32_t const parts = module + 1 == chosen.size() ? virtual_stages : 1;
+      joined_unit const unit{layout.pp, parts, microbatches};
       std::uint64_t const held = unit.kept(behind);
       behind = unit.depth(behind);
       most = std::max(most, memory.bytes(module, degree, layout.pp, held,
-                                         std::uint64_t{microbatches} * layout.dp));
+                                         std::uint64_t{microbatches} * layout.dp, parts));
     }
     return most;
   }

@@ -31,22 +31,26 @@ namespace ballast::inline v0::detail {
 [[nodiscard]] inline bool simulates_before(simulated_layout const& a, simulated_layout const& b)
 {
   return precedes(a.simulated, b.simulated, a.layout.step, b.layout.step, a.layout.modules,
-                  b.layout.modules, a.layout.microbatches, b.layout.microbatches);
+                  b.layout.modules, a.layout.microbatches, b.layout.microbatches,
+                  a.layout.virtual_stages, b.layout.virtual_stages);
 }
 
-/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches.
+/// Finds the layouts with the shortest simulated steps, each with its best number of microbatches and
+/// of virtual stages.
 ///
 /// Layouts come in the order of the bound of layout_enumeration, first each with its cheapest
 /// number of microbatches, so that there is a step to beat, then with all others. Each pair passes
 /// the bounds of step_bounds, each only where the one before is below the worst step that is kept,
-/// and is then simulated.
+/// and is then simulated; so does each with virtual stages, for which the same bounds hold: all the
+/// work of a stage is on its GPU, between the first forward and the last backward of the step.
 ///
 /// Ensures     (1) where is_proven(), what simulating all pairs that fit would find
 ///             (2) else no step is below least_step()
 class layout_search {
  public:
   layout_search(layout_problem const& problem, std::span<tokens const> batches,
-                layout_prices& prices, std::size_t wanted, std::uint64_t most_work)
+                layout_prices& prices, std::size_t wanted,
+                std::span<std::uint32_t const> virtual_stages, std::uint64_t most_work)
       : profiles_(problem.modules),
         memory_bytes_(problem.memory_bytes),
         times_(problem, batches),
@@ -55,6 +59,7 @@ class layout_search {
         prices_(prices),
         modules_(problem.modules.size()),
         wanted_(wanted),
+        virtual_stages_(virtual_stages),
         budget_(most_work),
         layouts_(problem.modules.size())
   {}
@@ -70,7 +75,7 @@ class layout_search {
       layouts_.read(at, chosen_);
       layout_list::entry const layout = layouts_[at];
       for (std::uint32_t count = layout.least; count <= layout.most; ++count) {
-        if (count != layout.cheapest && fits(layout, count) && !attempt(count)) { return; }
+        if (count != layout.cheapest && fits(layout, count) && !attempt_all(count)) { return; }
       }
     }
     is_proven_ = true;
@@ -131,7 +136,7 @@ class layout_search {
       for (std::size_t at = tried_; at < layouts_.size() && layouts_[at].bound <= limit(); ++at) {
         layouts_.read(at, chosen_);
         layouts_[at].cheapest = cheapest_of(layouts_[at]);
-        if (layouts_[at].cheapest != 0 && !attempt(layouts_[at].cheapest)) { return false; }
+        if (layouts_[at].cheapest != 0 && !attempt_all(layouts_[at].cheapest)) { return false; }
       }
       tried_ = layouts_.size();
       before = upto;
@@ -168,31 +173,46 @@ class layout_search {
   }
 
   /// Whether a pair whose steps take so long, or longer, is not among the best.
-  [[nodiscard]] bool is_beaten(std::vector<time_units> const& steps, std::uint32_t count)
+  [[nodiscard]] bool is_beaten(std::vector<time_units> const& steps, std::uint32_t count,
+                               std::uint32_t virtual_stages)
   {
     uint128 total = 0;
     for (time_units const each : steps) { total += static_cast<uint128>(each); }
     candidate_.simulated = static_cast<time_units>(divided_up(total, steps.size()));
     if (candidate_.simulated != limit()) { return candidate_.simulated > limit(); }
-    describe(count);
+    describe(count, virtual_stages);
     return !simulates_before(candidate_, best_.back());
   }
 
-  void describe(std::uint32_t count)
+  void describe(std::uint32_t count, std::uint32_t virtual_stages)
   {
     candidate_.layout.modules.clear();
     for (chosen_layout const& each : chosen_) { candidate_.layout.modules.push_back(each.layout); }
     candidate_.layout.microbatches = count;
+    candidate_.layout.virtual_stages = virtual_stages;
     candidate_.layout.step = prices_.step(chosen_, count);
+  }
+
+  /// Attempts the chosen layout, which fits, with all numbers of virtual stages with which it fits:
+  /// they only take more memory. Returns whether the budget lasts.
+  [[nodiscard]] bool attempt_all(std::uint32_t count)
+  {
+    if (!attempt(count, 1)) { return false; }
+    for (std::uint32_t const each : virtual_stages_) {
+      if (!has_virtual_stages(profiles_.back(), chosen_.back().layout, each)) { continue; }
+      if (prices_.bytes(chosen_, count, each) > memory_bytes_) { continue; }
+      if (!attempt(count, each)) { return false; }
+    }
+    return true;
   }
 
   /// Simulates the chosen layout with so many microbatches where no bound keeps it from being the
   /// best. Returns whether the budget lasts.
-  [[nodiscard]] bool attempt(std::uint32_t count)
+  [[nodiscard]] bool attempt(std::uint32_t count, std::uint32_t virtual_stages)
   {
     if (budget_.spent()) { return false; }
     std::uint64_t const work = times_.work();
-    bool const is_sound = bounds_.take(chosen_, count);
+    bool const is_sound = bounds_.take(chosen_, count, virtual_stages);
     ++bounded_;
     budget_.spend(times_.work() - work + times_.batches() * modules_);
     if (!is_sound) { return true; }
@@ -204,22 +224,22 @@ class layout_search {
       steps_[batch] = time;
       longest_[batch] = module;
     }
-    if (is_beaten(steps_, count)) { return true; }
+    if (is_beaten(steps_, count, virtual_stages)) { return true; }
     for (std::size_t turn = 0; turn < modules_; ++turn) {
       for (std::size_t batch = 0; batch < batches; ++batch) {
         raise(batch, bounds_.chain(batch, (longest_[batch] + turn) % modules_));
         budget_.spend(bounds_.tasks(false));
-        if (is_beaten(steps_, count)) { return true; }
+        if (is_beaten(steps_, count, virtual_stages)) { return true; }
       }
     }
     for (std::size_t batch = 0; batch < batches; ++batch) {
       for (std::uint32_t group = 0; group < bounds_.groups(); ++group) {
         raise(batch, bounds_.simulated(batch, group));
         budget_.spend(bounds_.tasks(true));
-        if (is_beaten(steps_, count)) { return true; }
+        if (is_beaten(steps_, count, virtual_stages)) { return true; }
       }
     }
-    describe(count);
+    describe(count, virtual_stages);
     keep();
     return true;
   }
@@ -235,7 +255,8 @@ class layout_search {
       if (!simulates_before(candidate_, *same)) { return; }
       best_.erase(same);
     }
-    candidate_.layout.memory_bytes = prices_.bytes(chosen_, candidate_.layout.microbatches);
+    candidate_.layout.memory_bytes =
+        prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages);
     insert_ordered(best_, candidate_, simulates_before);
     if (best_.size() > wanted_) { best_.pop_back(); }
   }
@@ -250,6 +271,7 @@ class layout_search {
   layout_prices& prices_;
   std::size_t modules_;
   std::size_t wanted_;
+  std::span<std::uint32_t const> virtual_stages_;  // beside 1
   work_budget budget_;
   layout_list layouts_;
   std::size_t tried_ = 0;  // of layouts_, with their cheapest numbers of microbatches

@@ -6,6 +6,7 @@
 #include <ballast/core/uint128.hpp>
 #include <ballast/cost/module_memory.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/parallelism/detail/divided_up.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 
 #include <algorithm>
@@ -78,15 +79,16 @@ class stage_memory {
     return memory.largest_size(layers, (problem_.memory_bytes - state) / held);
   }
 
-  /// What a stage holds; 2^64 - 1 where that does not fit.
+  /// What a stage holds; 2^64 - 1 where that does not fit. It holds activations `held` times, each
+  /// of one of its virtual stages.
   [[nodiscard]] std::uint64_t bytes(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                    std::uint64_t held, std::uint64_t parts)
+                                    std::uint64_t held, std::uint64_t parts,
+                                    std::uint32_t virtual_stages = 1)
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
     std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
-    uint128 const all =
-        static_cast<uint128>(memory.activations(layers, microbatch_size(module, parts))) * held +
-        memory.state(layers);
+    uint128 const of_stage = memory.activations(layers, microbatch_size(module, parts));
+    uint128 const all = divided_up(of_stage, virtual_stages) * held + memory.state(layers);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }

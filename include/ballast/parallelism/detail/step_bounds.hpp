@@ -6,6 +6,7 @@
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
+#include <ballast/parallelism/detail/interleaved_simulation.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/slot_simulation.hpp>
@@ -31,11 +32,14 @@ class step_bounds {
   step_bounds(layout_problem const& problem, dealt_times& times) : problem_(problem), times_(times)
   {}
 
-  /// Takes a layout; false where it has times that cannot be simulated.
-  [[nodiscard]] bool take(std::vector<chosen_layout> const& chosen, std::uint32_t microbatches)
+  /// Takes a layout, and the virtual stages of each stage of its last module; false where it has
+  /// times that cannot be simulated.
+  [[nodiscard]] bool take(std::vector<chosen_layout> const& chosen, std::uint32_t microbatches,
+                          std::uint32_t virtual_stages = 1)
   {
     times_.limit_memory();
     microbatches_ = microbatches;
+    virtual_stages_ = virtual_stages;
     groups_ = 0;
     for (chosen_layout const& each : chosen) { groups_ = std::gcd(groups_, each.layout.dp); }
     modules_.clear();
@@ -59,9 +63,9 @@ class step_bounds {
   [[nodiscard]] std::size_t modules() const noexcept { return modules_.size(); }
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
-  /// The longest of the modules' fullest replicas: its work on its first stage, after the first
-  /// microbatch came through the modules before it, and before the last one's gradient goes back
-  /// and gradients are reduced.
+  /// The longest of the modules' fullest replicas: its work on its first stage, virtual ones
+  /// together, after the first microbatch came through the modules before it, and before the last
+  /// one's gradient goes back and gradients are reduced.
   ///
   /// Complexity  O(replicas of a group).
   struct fullest {
@@ -105,7 +109,7 @@ class step_bounds {
       at = fullest_that_meets(batch, group, each, each - 1, at);
       group_[each] = part_of(batch, each, group, at, 1);
     }
-    return slots_.makespan(span_of(group_), microbatches_);
+    return makespan();
   }
 
   /// What a group of replicas takes. Complexity: O(microbatches stages of the group).
@@ -115,7 +119,7 @@ class step_bounds {
     for (std::size_t module = 0; module < modules_.size(); ++module) {
       group_[module] = part_of(batch, module, group, 0, modules_[module].cut.replicas);
     }
-    return slots_.makespan(span_of(group_), microbatches_);
+    return makespan();
   }
 
   /// Tasks of a chain, or of a group.
@@ -123,7 +127,8 @@ class step_bounds {
   {
     std::uint64_t stages = 0;
     for (taken const& each : modules_) {
-      stages += std::uint64_t{each.pp} * (of_group ? each.cut.replicas : 1);
+      std::uint32_t const parts = &each == &modules_.back() ? virtual_stages_ : 1;
+      stages += std::uint64_t{each.pp} * parts * (of_group ? each.cut.replicas : 1);
     }
     return 2 * stages * microbatches_;
   }
@@ -145,6 +150,13 @@ class step_bounds {
       return batch * cut.cells() + turn * cut.replicas + replica;
     }
   };
+
+  [[nodiscard]] time_units makespan()
+  {
+    return virtual_stages_ == 1
+               ? slots_.makespan(span_of(group_), microbatches_)
+               : interleaved_.makespan(span_of(group_), microbatches_, virtual_stages_);
+  }
 
   [[nodiscard]] group_module part_of(std::size_t batch, std::size_t module, std::uint32_t group,
                                      std::uint32_t first, std::uint32_t replicas) const
@@ -240,11 +252,13 @@ class step_bounds {
   dealt_times& times_;
   std::uint32_t microbatches_ = 1;
   std::uint32_t groups_ = 1;
+  std::uint32_t virtual_stages_ = 1;  // of a stage of the last module
   std::vector<taken> modules_;
   std::vector<group_module> group_;
   std::vector<time_units> ways_;
   std::vector<time_units> next_ways_;
   slot_simulation slots_;
+  interleaved_simulation interleaved_;
 };
 
 }  // namespace ballast::inline v0::detail
