@@ -1494,12 +1494,20 @@ outcome train_over_nccl(gpu_ranks const& ranks, options const& chosen,
   };
   group all{std::vector<ncclComm_t>(chosen.ranks)};
   check(ncclCommInitAll(all.comms.data(), static_cast<int>(chosen.ranks), ranks.gpus().data()));
-  std::vector<ballast::nccl_communicator<>> communicators;
-  for (std::size_t rank = 0; rank < chosen.ranks; ++rank) {
-    check(cudaSetDevice(ranks.gpus()[rank]));
-    communicators.push_back(
-        ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank]).value());
+  // Each on a thread of its own, since they compare what they were made with.
+  std::vector<std::optional<ballast::nccl_communicator<>>> made(chosen.ranks);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < chosen.ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        check(cudaSetDevice(ranks.gpus()[rank]));
+        auto comm = ballast::nccl_communicator<>::over(all.comms[rank], ranks.streams()[rank]);
+        if (comm) { made[rank].emplace(*std::move(comm)); }
+      });
+    }
   }
+  std::vector<ballast::nccl_communicator<>> communicators;
+  for (auto& each : made) { communicators.push_back(std::move(each).value()); }
   return train_together(std::move(communicators), ranks.devices(), ranks.gpus(), chosen, lengths);
 }
 #endif

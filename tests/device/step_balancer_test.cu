@@ -124,6 +124,30 @@ TEST_F(StepBalancerOnDevice, MovesWhatTheOneOfTheHostMoves)
   });
 }
 
+// The balancer ends while its exchanges are queued: their memory outlives them.
+TEST_F(StepBalancerOnDevice, WaitsInItsDestructorForWhatUsesItsMemory)  // Ensures (4)
+{
+  auto const all = steps();
+  ballast_test::run_ranks_on_one_gpu(ranks, [&](communicator& comm) {
+    std::vector<float> host;
+    ballast::device_array<float> x, there, back;
+    {
+      ballast::device_step_balancer balancer(comm, bags(), cost, policy, options);
+      for (std::size_t const step : {0U, 2U}) {  // the second needs more memory
+        ASSERT_TRUE(ballast_test::done(balancer.plan(all[step][to_index(comm.rank())])));
+        host = numbered(balancer.rows_read(), comm.rank());
+        x = to_device(host);
+        back = to_device(std::vector<float>(host.size(), -1));
+        there = to_device(std::vector<float>(balancer.rows_computed() * heads * dim));
+        EXPECT_TRUE(balancer.route(rows_of(x.span(), there.span(), heads * dim)));
+        EXPECT_TRUE(balancer.reverse_route(rows_of(there.span(), back.span(), heads * dim)));
+      }
+    }
+    EXPECT_TRUE(ballast_test::done(comm.wait()));
+    EXPECT_EQ(to_host(back), host);
+  });
+}
+
 TEST_F(StepBalancerOnDevice, RefusesExchangesWithoutAPlan)
 {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

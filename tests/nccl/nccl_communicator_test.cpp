@@ -220,6 +220,102 @@ TEST(NcclCommunicator, WaitsInItsDestructorForWhatUsesItsScratch)
   EXPECT_EQ(std::ranges::count(received, std::byte{7}), 100);
 }
 
+// ---- What each rank was made with ----
+
+TEST(NcclCommunicator, NamesThoseWhoseOptionsDiffer)
+{
+  nccl_communicator_options deadline = trusting;
+  deadline.deadline += milliseconds(1);
+  for (auto const& [option, differs] : {std::pair{"verify", verifying}, {"deadline", deadline}}) {
+    nccl_ranks ranks(3);
+    ranks.run([&](std::size_t rank) {
+      auto const comm =
+          communicator::over(ranks.comm(rank), ranks.stream(rank), rank == 1 ? differs : trusting);
+      ASSERT_FALSE(comm);
+      EXPECT_EQ(comm.error().code, error_code::mismatch);
+      EXPECT_EQ(comm.error().ranks, std::vector{rank_id{1}});
+      EXPECT_THAT(comm.error().message, HasSubstr(std::string("the option ") + option));
+      EXPECT_NE(ranks.comm(rank), nullptr);
+      EXPECT_TRUE(communicator::over(ranks.comm(rank), ranks.stream(rank), trusting));
+    });
+  }
+}
+
+TEST(NcclCommunicator, IsNotMadeWhereARankDoesNotCome)
+{
+  nccl_ranks ranks(2);
+  auto const comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon});
+  ASSERT_FALSE(comm);
+  EXPECT_EQ(comm.error().code, error_code::timed_out);
+  EXPECT_EQ(ranks.comm(0), nullptr);
+}
+
+// ---- Graphs ----
+
+// NCCL's own calls stand in for a graph's: nothing tells the communicator when one is launched.
+TEST(NcclCommunicator, WaitsForWhatAGraphRunsAgain)
+{
+  nccl_ranks ranks(2);
+  ranks.run({.deadline = soon}, [&](communicator& comm) {
+    pinned_bytes one(1), two(2);
+    bool const comes = comm.rank() == rank_id{0};
+    auto const launch = [&] {
+      EXPECT_EQ(ncclAllGather(one.data(), two.data(), 1, ncclUint8, comm.native(), comm.stream()),
+                ncclSuccess);
+    };
+    ballast_test::capture(comm.stream(), true);
+    EXPECT_TRUE(comm.all_gather(one, two));
+    ballast_test::capture(comm.stream(), false);
+    EXPECT_TRUE(comm.wait());
+    launch();
+    EXPECT_TRUE(comm.wait());
+    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
+    if (!comes) { return; }  // and its destructor has nothing to wait for
+    launch();
+    auto const done = comm.wait();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::timed_out);
+    EXPECT_EQ(comm.native(), nullptr);
+  });
+}
+
+TEST(NcclCommunicator, WaitsInItsDestructorForWhatAGraphRuns)
+{
+  nccl_ranks ranks(2);
+  pinned_bytes one(1), two(2);
+  {
+    auto comms = ranks.communicators({.deadline = soon});
+    ballast_test::capture(ranks.stream(0), true);
+    EXPECT_TRUE(comms[0].broadcast(one, rank_id{0}));
+    ballast_test::capture(ranks.stream(0), false);
+    EXPECT_TRUE(comms[1].broadcast(one, rank_id{0}));
+    EXPECT_TRUE(comms[0].wait());
+    EXPECT_TRUE(comms[1].wait());
+    EXPECT_EQ(ncclAllGather(one.data(), two.data(), 1, ncclUint8, ranks.comm(0), ranks.stream(0)),
+              ncclSuccess);
+  }
+  EXPECT_EQ(ranks.comm(0), nullptr);  // given up at the deadline, since nobody came
+  EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaSuccess);
+}
+
+// A peer's kernel waits for this thread: a free, for which CUDA may wait, would wait for ever.
+TEST(NcclCommunicator, FreesNothingWhileAPeersKernelWaits)
+{
+  nccl_ranks ranks(2);
+  auto comms = ranks.communicators({.deadline = time_bound});
+  pinned_bytes own(1), all(2), own_of_peer(1), all_of_peer(2);
+  (void)comms[0].scratch(1'000);
+  EXPECT_TRUE(comms[1].all_gather(own_of_peer, all_of_peer));
+  std::size_t const before = ballast_test::frees_behind_work();
+  for (std::size_t bytes = 1'000; bytes < 1'000'000; bytes *= 3) {
+    EXPECT_EQ(comms[0].scratch(bytes).size(), bytes);
+  }
+  EXPECT_EQ(ballast_test::frees_behind_work(), before);
+  EXPECT_TRUE(comms[0].all_gather(own, all));
+  EXPECT_TRUE(comms[1].wait());
+  EXPECT_TRUE(comms[0].wait());
+}
+
 // ---- Ranks that do not come ----
 
 TEST(NcclCommunicator, NamesTheMissingWhereItVerifies)
@@ -357,8 +453,8 @@ TEST(NcclCommunicator, BlamesNobodyWhereNcclCannotConnect)
 {
   for (bool const verify : {false, true}) {
     nccl_ranks ranks(2);
-    ranks.make_non_blocking(ballast_test::never);
     ranks.run({.deadline = milliseconds(50), .verify = verify}, [&](communicator& comm) {
+      ballast_test::make_non_blocking(comm.native(), ballast_test::never);
       conformance::expect_broken(comm, error_code::timed_out, {});
     });
   }
@@ -369,9 +465,10 @@ TEST(NcclCommunicator, TellsTheOwnerWhatItsDestructorAborted)  // Ensures (3)
 {
   nccl_ranks ranks(2);
   {
-    auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+    auto comms = ranks.communicators({.deadline = soon});
     pinned_bytes own(4), all(8);
-    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comms[0].all_gather(own, all));
+    comms.clear();
   }
   EXPECT_EQ(ranks.comm(0), nullptr);
   EXPECT_NE(ranks.comm(1), nullptr);
@@ -383,7 +480,8 @@ TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
   nccl_ranks ranks(2);
   nccl_ranks next(1);
   pinned_bytes own(4), all(8);
-  auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
+  auto comms = ranks.communicators({.deadline = soon});
+  communicator& comm = comms[0];
   EXPECT_TRUE(comm.all_gather(own, all));
   comm = communicator::over(next.comm(0), next.stream(0), trusting).value();
   EXPECT_EQ(ranks.comm(0), nullptr);
@@ -394,12 +492,13 @@ TEST(NcclCommunicator, TellsTheOwnerWhatAnAssignmentAborted)  // Ensures (3)
 TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
 {
   nccl_ranks ranks(2);
+  auto comms = ranks.communicators({.deadline = soon});
   std::size_t const before = ballast_test::pinned_calls_behind_work();
   {
     pinned_bytes own(4), all(8);
     {
-      auto comm = communicator::over(ranks.comm(0), ranks.stream(0), {.deadline = soon}).value();
-      (void)comm.scratch(10);
+      auto comm = std::move(comms[0]);
+      (void)comm.scratch(100);
       EXPECT_TRUE(comm.all_gather(own, all));
       EXPECT_EQ(comm.scratch(100'000).size(), 100'000U);
       auto const done = comm.wait();
@@ -407,8 +506,8 @@ TEST(NcclCommunicator, GivesPinnedMemoryNoDeviceToWaitFor)
       EXPECT_EQ(done.error().code, error_code::timed_out);
       EXPECT_EQ(ranks.comm(0), nullptr);
     }
-    auto comm = communicator::over(ranks.comm(1), ranks.stream(1), {.deadline = soon}).value();
-    EXPECT_TRUE(comm.all_gather(own, all));
+    EXPECT_TRUE(comms[1].all_gather(own, all));
+    comms.clear();
   }
   EXPECT_EQ(ballast_test::pinned_calls_behind_work(), before);
 }
@@ -459,8 +558,8 @@ TEST(NcclCommunicator, ReportsACallThatFails)
   auto const expect_named = [&](char const* call, std::size_t calls_before, auto operation) {
     SCOPED_TRACE(call);
     nccl_ranks ranks(1);
-    ballast_test::fail_call(ranks.comm(0), calls_before, ncclInvalidArgument);
     ranks.run(trusting, [&](communicator& comm) {
+      ballast_test::fail_call(comm.native(), calls_before, ncclInvalidArgument);
       ballast::result<void> const done = operation(comm);
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().code, error_code::transport);
@@ -495,9 +594,9 @@ TEST(NcclCommunicator, LeavesNoGroupOpenBehindACallThatFails)
   nccl_ranks healthy(1);
   pinned_bytes send(8, std::byte{3}), receive(8);
   std::vector<std::size_t> const counts = {8};
-  ballast_test::fail_call(broken.comm(0), 0, ncclSystemError);
   auto first = communicator::over(broken.comm(0), broken.stream(0), trusting).value();
   auto second = communicator::over(healthy.comm(0), healthy.stream(0), trusting).value();
+  ballast_test::fail_call(broken.comm(0), 0, ncclSystemError);
   EXPECT_FALSE(first.all_to_all_v(send, counts, receive, counts));
   EXPECT_TRUE(second.all_to_all_v(send, counts, receive, counts));
   EXPECT_TRUE(second.wait());
@@ -507,8 +606,8 @@ TEST(NcclCommunicator, LeavesNoGroupOpenBehindACallThatFails)
 TEST(NcclCommunicator, ReportsAFailedStream)
 {
   nccl_ranks ranks(1);
-  ballast_test::fail_stream(ranks.stream(0), cudaErrorLaunchFailure);
   ranks.run(trusting, [](communicator& comm) {
+    ballast_test::fail_stream(comm.stream(), cudaErrorLaunchFailure);
     auto const done = comm.barrier();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, error_code::transport);

@@ -9,7 +9,9 @@
 
 #include <cstddef>
 #include <latch>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ballast_test {
@@ -64,8 +66,23 @@ class nccl_ranks {
   {
     run([&](std::size_t rank) {
       auto comm = ballast::nccl_communicator<>::over(comms_[rank], streams_[rank], options);
+      ASSERT_TRUE(comm) << comm.error().message;
       body(*comm);
     });
+  }
+
+  /// The communicators of all ranks, for one thread.
+  std::vector<ballast::nccl_communicator<>> communicators(
+      ballast::nccl_communicator_options options)
+  {
+    std::vector<std::optional<ballast::nccl_communicator<>>> made(comms_.size());
+    run([&](std::size_t rank) {
+      made[rank].emplace(
+          ballast::nccl_communicator<>::over(comms_[rank], streams_[rank], options).value());
+    });
+    std::vector<ballast::nccl_communicator<>> all;
+    for (auto& each : made) { all.push_back(*std::move(each)); }
+    return all;
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <ballast/core/random.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -28,6 +29,7 @@ constexpr std::size_t usual_tasks = 1024;
 std::atomic<std::size_t> tasks_in_streams = 0;
 std::atomic<std::size_t> pinned_arrays = 0;
 std::atomic<std::size_t> pinned_calls_that_wait = 0;
+std::atomic<std::size_t> frees_that_wait = 0;
 std::atomic<bool> pinned_memory_refused = false;
 std::atomic<std::size_t> device_arrays = 0;
 std::atomic<std::size_t> events = 0;
@@ -41,6 +43,7 @@ struct {
   std::mutex mutex;
   int count = 1;
   bool reach_each_other = false;
+  std::size_t most_peers = SIZE_MAX;
   std::set<std::pair<int, int>> enabled;
 } devices;
 
@@ -293,6 +296,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
   }
   std::lock_guard const lock(devices.mutex);
   if (!devices.reach_each_other) { return said(cudaErrorPeerAccessUnsupported); }
+  auto const peers =
+      std::ranges::count(devices.enabled, current_device, &std::pair<int, int>::first);
+  if (static_cast<std::size_t>(peers) >= devices.most_peers) { return said(cudaErrorTooManyPeers); }
   bool const is_new = devices.enabled.emplace(current_device, peer).second;
   return said(is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
 }
@@ -485,7 +491,10 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes)
 
 cudaError_t cudaFreeHost(void* memory)
 {
-  if (tasks_in_streams > 0) { ++pinned_calls_that_wait; }
+  if (tasks_in_streams > 0) {
+    ++pinned_calls_that_wait;
+    ++frees_that_wait;
+  }
   std::free(memory);
   --pinned_arrays;
   return cudaSuccess;
@@ -509,7 +518,10 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total)
 
 cudaError_t cudaFree(void* memory)
 {
-  if (memory != nullptr) { --device_arrays; }
+  if (memory != nullptr) {
+    --device_arrays;
+    frees_that_wait += tasks_in_streams > 0 ? 1U : 0U;
+  }
   std::free(memory);
   return cudaSuccess;
 }
@@ -551,10 +563,11 @@ void ballast_test::refuse_pinned_memory(bool refuse)
   pinned_memory_refused = refuse;
 }
 
-void ballast_test::pretend_devices(int count, bool reach_each_other)
+void ballast_test::pretend_devices(int count, bool reach_each_other, std::size_t most_peers)
 {
   std::lock_guard const lock(devices.mutex);
   devices.count = count;
+  devices.most_peers = most_peers;
   devices.reach_each_other = reach_each_other;
   devices.enabled.clear();
 }
@@ -568,6 +581,11 @@ std::size_t ballast_test::accesses_enabled()
 std::size_t ballast_test::pinned_calls_behind_work()
 {
   return pinned_calls_that_wait;
+}
+
+std::size_t ballast_test::frees_behind_work()
+{
+  return frees_that_wait;
 }
 
 std::size_t ballast_test::live_pinned_arrays()

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 /// The part of the CUDA runtime that <ballast/comm/> calls, for machines without a GPU:
 /// cuda_shim.cpp defines the functions over host memory.
@@ -51,8 +52,9 @@ void capture(cudaStream_t stream, bool captured);
 /// cudaMallocHost refuses from now on, or no more.
 void refuse_pinned_memory(bool refuse);
 
-/// So many devices, which reach each other's memory or do not; no access is enabled yet.
-void pretend_devices(int devices, bool reach_each_other);
+/// So many devices, which reach each other's memory or do not, each that of so many peers at most;
+/// no access is enabled yet.
+void pretend_devices(int devices, bool reach_each_other, std::size_t most_peers = SIZE_MAX);
 
 /// Calls of cudaDeviceEnablePeerAccess that have enabled something since pretend_devices.
 [[nodiscard]] std::size_t accesses_enabled();
@@ -60,6 +62,10 @@ void pretend_devices(int devices, bool reach_each_other);
 /// How often pinned memory was asked for or given back while a stream held work, which CUDA might
 /// have waited for.
 [[nodiscard]] std::size_t pinned_calls_behind_work();
+
+/// How often memory, pinned or of a device, was given back while a stream held work: where a peer's
+/// kernel waits for this thread, CUDA would wait for ever.
+[[nodiscard]] std::size_t frees_behind_work();
 
 /// Pinned arrays, arrays of a device, and events that were not freed.
 [[nodiscard]] std::size_t live_pinned_arrays();

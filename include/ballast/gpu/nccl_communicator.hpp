@@ -11,6 +11,7 @@
 #include <ballast/core/result.hpp>
 #include <ballast/gpu/detail/aligned_scratch.hpp>
 #include <ballast/gpu/detail/nccl_missing_ranks.hpp>
+#include <ballast/gpu/detail/nccl_options.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
 #include <ballast/gpu/detail/nccl_stream.hpp>
 #include <ballast/gpu/detail/nccl_transfers.hpp>
@@ -70,8 +71,8 @@ struct nccl_communicator_options {
 ///             (3) the destructor waits for calls that wait() has not waited for; at the deadline
 ///                 it aborts comm. The owner destroys comm afterwards unless it is null
 /// Errors      wrong_order from what waits, while the stream is captured; the communicator can be
-///             used again. mismatch, with `verify`; without it, calls that differ are undefined as
-///             in NCCL.
+///             used again. mismatch, from over where options differ, after which comm is whole, and
+///             with `verify`; without it, calls that differ are undefined as in NCCL.
 ///             timed_out: `ranks` have not been heard, in split and with `verify`. `ranks` is empty
 ///             in other calls, while NCCL was still connecting, and if another communicator's
 ///             failure broke this one. A rank that made the call may be among them if NCCL placed
@@ -83,7 +84,8 @@ template <class Allocator = pinned_allocator<std::byte>>
   requires std::same_as<typename std::allocator_traits<Allocator>::value_type, std::byte>
 class nccl_communicator {
  public:
-  /// Borrows `comm`; if it must abort comm it sets the variable to null.
+  /// Borrows `comm`; if it must abort comm it sets the variable to null. Collective: all ranks have
+  /// the same options.
   [[nodiscard]] static result<nccl_communicator> over(ncclComm_t& comm, cudaStream_t stream,
                                                       nccl_communicator_options options = {},
                                                       Allocator const& allocator = Allocator())
@@ -99,9 +101,14 @@ class nccl_communicator {
       return comm_failure::transport("ncclCommCount", code, ncclGetErrorString(code));
     }
     auto shared = std::make_shared<detail::nccl_stream>(stream, options.deadline);
-    return nccl_communicator(static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
-                             std::make_unique<detail::nccl_queue>(comm, std::move(shared)), options,
-                             allocator);
+    nccl_communicator made(static_cast<std::size_t>(rank), static_cast<std::size_t>(ranks),
+                           std::make_unique<detail::nccl_queue>(comm, std::move(shared)), options,
+                           allocator);
+    auto const memory = made.scratch(detail::bytes_of_nccl_options(made.size()));
+    auto same = detail::compare_nccl_options(*made.state_->queue, memory, made.size(),
+                                             options.deadline, options.verify);
+    if (!same) { return tl::unexpected(same.error()); }
+    return made;
   }
 
   /// Whether a thread may use one of these while another uses a part of it: they share a stream.
@@ -234,7 +241,8 @@ class nccl_communicator {
     return state_->transfers.cancel(*state_->queue, transfer);
   }
 
-  /// Waits until the stream is empty, if there was a call since it was last found empty.
+  /// Waits until the stream is empty, if there was a call since it was last found empty, or ever one
+  /// while it was captured: a graph with that call may have been launched.
   [[nodiscard]] result<void> wait() { return state_->queue->drain("wait"); }
 
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes)

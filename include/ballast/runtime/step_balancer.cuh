@@ -4,6 +4,7 @@
 
 #include <ballast/comm/concepts.hpp>
 #include <ballast/core/contract.hpp>
+#include <ballast/core/detail/growing_memory.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/integer_projection.hpp>
 #include <ballast/core/quantities.hpp>
@@ -53,6 +54,8 @@ namespace ballast::inline v0 {
 ///                 needs more temporary memory than any before, each wait with the communicator's
 ///                 deadline; other exchanges wait for nothing but what the communicator waits for
 ///             (3) a step no larger than those before allocates nothing, from the second on
+///             (4) memory is freed by the destructor alone, which waits for both communicators
+///                 first. What was outgrown takes less than what is used
 /// Errors      those of step_balancer; transport with CUDA's code and text, and std::bad_alloc for
 ///             memory of the device, on the rank where it happens: the others have their plan then,
 ///             and wait for this rank in the next exchange until their deadline.
@@ -70,6 +73,11 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     BALLAST_EXPECTS(chosen.gpus_per_rank == 1, "options.gpus_per_rank is ", chosen.gpus_per_rank,
                     ", and a stream has one GPU; make a balancer for each");
   }
+  device_step_balancer(device_step_balancer const&) = delete;
+  device_step_balancer& operator=(device_step_balancer const&) = delete;
+  /// Waits first, at most until the deadline: kernels, NCCL and peers' copies may still use the
+  /// memory that ends here.
+  ~device_step_balancer() { static_cast<void>(wait_for_exchanges()); }
 
   using host::as_computed;
   using host::as_read;
@@ -149,10 +157,22 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
  private:
   using pinned_bytes = std::vector<std::byte, pinned_allocator<std::byte>>;
 
-  /// A bound with room to spare, so that steps which differ little do not grow it again and again.
+  /// A bound with room to spare, so that few steps make it grow.
   [[nodiscard]] static std::uint32_t with_room(std::size_t count)
   {
-    return static_cast<std::uint32_t>(count + count / 8 + 1);
+    return static_cast<std::uint32_t>(2 * count + 1);
+  }
+
+  [[nodiscard]] static std::span<std::byte> device_bytes(
+      detail::growing_memory<device_array<std::byte>>& memory, std::size_t bytes)
+  {
+    auto const make = [](std::size_t size) { return device_array<std::byte>(size); };
+    return memory.at_least(bytes, make).span();
+  }
+  [[nodiscard]] static std::span<std::byte> bytes_of_host(
+      detail::growing_memory<pinned_bytes>& memory, std::size_t bytes)
+  {
+    return memory.at_least(bytes, [](std::size_t size) { return pinned_bytes(size); });
   }
 
   [[nodiscard]] static std::size_t most_ranges(route_plan const& plan)
@@ -166,18 +186,16 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     return std::max({sent, received, plan.kept.size()});
   }
 
-  // No upload runs when these write pinned memory, or free it: to gather, plan() has waited for the
-  // stream.
+  // No upload runs when these write pinned memory: to gather, plan() has waited for the stream.
 
   result<void> upload_route()
   {
     std::size_t const ranges = most_ranges(to_compute());
     if (!route_ || route_->bound().ranges < ranges) {
       route_bound const bound{static_cast<std::uint32_t>(comm().size()), with_room(ranges)};
-      route_.reset();
-      route_memory_ = device_array<std::byte>(device_route::bytes(bound));
-      route_pinned_ = pinned_bytes(device_route::bytes(bound));
-      route_.emplace(bound, route_memory_.span(), route_pinned_);
+      std::size_t const bytes = device_route::bytes(bound);
+      route_.emplace(bound, device_bytes(route_memory_, bytes),
+                     bytes_of_host(route_pinned_, bytes));
     }
     if (auto staged = route_->stage(to_compute()); !staged) { return staged; }
     return cuda_result("cudaMemcpyAsync", route_->upload(comm().stream()));
@@ -192,10 +210,8 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
       if (auto const code = device_ulysses::device_bytes(bound, bytes); code != cudaSuccess) {
         return cuda_failure("device_ulysses::device_bytes", code);
       }
-      heads_.reset();
-      heads_memory_ = device_array<std::byte>(bytes);
-      heads_pinned_ = pinned_bytes(device_ulysses::pinned_bytes(bound));
-      heads_.emplace(bound, heads_memory_.span(), heads_pinned_);
+      heads_.emplace(bound, device_bytes(heads_memory_, bytes),
+                     bytes_of_host(heads_pinned_, device_ulysses::pinned_bytes(bound)));
     }
     if (auto staged = heads_->stage(heads()); !staged) { return staged; }
     return cuda_result("device_ulysses::upload", heads_->upload(bag_comm().stream()));
@@ -204,16 +220,22 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   /// One for all exchanges: they follow each other on one stream.
   [[nodiscard]] result<std::span<std::byte>> temporary(std::size_t bytes)
   {
-    if (temporary_.size() < bytes) {
-      // CUDA may wait for the device before it frees or allocates, without a deadline: first wait
-      // for the exchanges that are queued, with theirs.
-      for (Communicator* const each : {&comm(), &bag_comm()}) {
-        if (auto done = each->wait(); !done) { return tl::unexpected(done.error()); }
-      }
-      temporary_ = {};
-      temporary_ = device_array<std::byte>(bytes + bytes / 8);
+    if (!temporary_.has(bytes)) {
+      // CUDA may wait for the device before it allocates, without a deadline: first wait for the
+      // exchanges that are queued, with theirs.
+      if (auto done = wait_for_exchanges(); !done) { return tl::unexpected(done.error()); }
     }
-    return temporary_.span().first(bytes);
+    return device_bytes(temporary_, bytes).first(bytes);
+  }
+
+  [[nodiscard]] result<void> wait_for_exchanges()
+  {
+    auto done = comm().wait();
+    if (Communicator* const of_bag = this->made_bag_comm(); of_bag != nullptr) {
+      auto also = of_bag->wait();
+      if (done) { return also; }
+    }
+    return done;
   }
 
   void expect_upload() const
@@ -228,13 +250,13 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
   bool is_uploaded_ = false;
-  device_array<std::byte> route_memory_;
-  pinned_bytes route_pinned_;
+  detail::growing_memory<device_array<std::byte>> route_memory_;
+  detail::growing_memory<pinned_bytes> route_pinned_;
   std::optional<device_route> route_;
-  device_array<std::byte> heads_memory_;
-  pinned_bytes heads_pinned_;
+  detail::growing_memory<device_array<std::byte>> heads_memory_;
+  detail::growing_memory<pinned_bytes> heads_pinned_;
   std::optional<device_ulysses> heads_;
-  device_array<std::byte> temporary_;
+  detail::growing_memory<device_array<std::byte>> temporary_;
 };
 
 }  // namespace ballast::inline v0

@@ -78,6 +78,13 @@ TEST_F(CopyEngineRanks, DoWithoutWhereDevicesCannot)
   EXPECT_EQ(ballast_test::accesses_enabled(), 0U);
 }
 
+TEST_F(CopyEngineRanks, CopyThroughTheHostWhereADeviceMapsNoMorePeers)
+{
+  ballast_test::pretend_devices(3, true, 1);
+  EXPECT_TRUE(make_copy_engine_ranks(streams));
+  EXPECT_EQ(ballast_test::accesses_enabled(), 3U);  // one of each device
+}
+
 TEST_F(CopyEngineRanks, ReportWhatCudaRefuses)
 {
   for (char const* const call : {"cudaStreamGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags",

@@ -52,7 +52,8 @@ class current_device {
   bool known_;
 };
 
-/// Lets each device reach the others' memory if it can; if it cannot, CUDA copies through the host.
+/// Lets each device reach the others' memory if it can. If it cannot, or has mapped as many peers as
+/// a device may, CUDA copies through the host.
 [[nodiscard]] inline result<void> enable_peer_access(std::set<int> const& devices)
 {
   current_device const current;
@@ -66,7 +67,7 @@ class current_device {
       if (can == 0) { continue; }
       if (auto set = current.set(device); !set) { return set; }
       auto const code = cudaDeviceEnablePeerAccess(peer, 0);
-      if (code == cudaErrorPeerAccessAlreadyEnabled) {
+      if (code == cudaErrorPeerAccessAlreadyEnabled || code == cudaErrorTooManyPeers) {
         (void)cudaGetLastError();  // not an error
       } else if (code != cudaSuccess) {
         return cuda_failure("cudaDeviceEnablePeerAccess", code);

@@ -92,7 +92,7 @@ class nccl_queue {
                                     Function function)
   {
     if (self_.failure) { return tl::unexpected(*self_.failure); }
-    self_.pending = true;
+    stream_->queues(self_);
     return stream_->settle(self_, operation, call, function(native(), stream()));
   }
 
@@ -120,7 +120,7 @@ class nccl_queue {
   [[nodiscard]] result<void> group(std::string_view operation, Add add)
   {
     if (self_.failure) { return tl::unexpected(*self_.failure); }
-    self_.pending = true;
+    stream_->queues(self_);
     if (auto const code = ncclGroupStart(); !nccl_stream::accepted(code)) {
       return stream_->refused(self_, "ncclGroupStart", code);
     }

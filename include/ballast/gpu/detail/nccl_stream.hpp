@@ -23,9 +23,13 @@ namespace ballast::inline v0::detail {
 
 /// An NCCL communicator among those that queue on one stream.
 struct nccl_member {
-  ncclComm_t* comm;      // its owner's variable, null once it has been aborted
-  bool pending = false;  // something was queued since the stream was last found empty
+  ncclComm_t* comm;       // its owner's variable, null once it has been aborted
+  bool pending = false;   // something was queued since the stream was last found empty
+  bool in_graph = false;  // something was captured with the stream, and may run at any time
   std::optional<error> failure = {};
+
+  /// Whether the stream may have work of it.
+  [[nodiscard]] bool may_run() const noexcept { return pending || in_graph; }
 };
 
 /// A CUDA stream, the NCCL communicators that queue on it (its members), and waits for them that
@@ -37,13 +41,14 @@ struct nccl_member {
 ///
 /// One cannot find out which kernel holds up the stream, and cannot abort a communicator whose
 /// kernels are behind the one that does. So all members that may have work in the stream fail
-/// together.
+/// together. What was queued while the stream was captured runs whenever the graph is launched, of
+/// which nothing is told here: from then on every wait asks the stream.
 ///
-/// Expects     the stream's device is the thread's current one; one thread at a time, with no NCCL
-///             group open.
+/// Expects     graphs that hold work of a member are launched on the stream. Its device is the
+///             thread's current one; one thread at a time, with no NCCL group open.
 /// Ensures     (1) after a failure of a member its communicator is null, and so are those of all
-///                 members with pending work: that work no longer reads or writes memory
-///             (2) members without pending work are not touched
+///                 members that may have work in the stream: it no longer reads or writes memory
+///             (2) members without such work are not touched
 ///             (3) no error stays CUDA's last error
 /// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
 ///             together with another get its error without `ranks`, since these have other numbers
@@ -88,18 +93,27 @@ class nccl_stream {
                 "first, and wait after the graph was launched");
   }
 
-  /// Waits until the stream is empty, if this member has pending work. At the deadline it aborts,
+  /// Notes that this member is about to queue something.
+  void queues(nccl_member& self) const
+  {
+    self.pending = true;
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    bool const known = cudaStreamIsCapturing(stream_, &state) == cudaSuccess;
+    self.in_graph = self.in_graph || !known || state != cudaStreamCaptureStatusNone;
+  }
+
+  /// Waits until the stream is empty, if this member may have work in it. At the deadline it aborts,
   /// and then missing() returns the ranks that did not come. While the stream is captured it has
   /// the error of can_wait().
   template <class Missing>
   [[nodiscard]] result<void> drain(nccl_member& self, std::string_view operation, Missing missing)
   {
-    if (self.pending && !self.failure) {
+    if (self.may_run() && !self.failure) {
       if (auto can = can_wait(operation); !can) { return can; }
     }
-    auto const query = [&] { return self.pending ? detail::state_of(stream_) : cudaSuccess; };
+    auto const query = [&] { return self.may_run() ? detail::state_of(stream_) : cudaSuccess; };
     if (auto done = await(self, operation, query, missing); !done) { return done; }
-    if (self.pending) {
+    if (self.may_run()) {
       for (nccl_member* const each : members_) { each->pending = false; }
     }
     return {};
@@ -130,11 +144,11 @@ class nccl_stream {
     return drain(self, operation, nobody);
   }
 
-  /// Waits until no member has pending work; those that fail keep their error.
+  /// Waits until no member has work in the stream; those that fail keep their error.
   void quiesce()
   {
     for (nccl_member* const each : members_) {
-      if (each->pending) { (void)drain(*each, "wait"); }
+      if (each->may_run()) { (void)drain(*each, "wait"); }
     }
   }
 
@@ -148,14 +162,15 @@ class nccl_stream {
     return give_up(self, comm_failure::transport(call, code, text));
   }
 
-  /// Ends the work of this member and of all members with pending work.
+  /// Ends the work of this member and of all members that may have work in the stream.
   tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
   {
     // In one group, so that NCCL tells all kernels to end before the first abort waits for its own.
     (void)ncclGroupStart();
     for (nccl_member* const each : members_) {
-      if (each != &self && !each->pending) { continue; }
+      if (each != &self && !each->may_run()) { continue; }
       each->pending = false;
+      each->in_graph = false;
       if (!each->failure) { each->failure = why.value(); }
       if (*each->comm != nullptr) { (void)ncclCommAbort(std::exchange(*each->comm, nullptr)); }
     }

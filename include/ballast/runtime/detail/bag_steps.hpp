@@ -92,6 +92,9 @@ class bag_steps {
                 " ranks; lay the bags out over one GPU for each rank");
   }
 
+  /// The group of this rank's bag; null until a step was planned.
+  [[nodiscard]] Communicator* made_bag_comm() noexcept { return bag_comm_ ? &*bag_comm_ : nullptr; }
+
   /// This rank's GPUs.
   [[nodiscard]] rank_gpus gpus() const { return {comm_.rank(), options_.gpus_per_rank}; }
 
