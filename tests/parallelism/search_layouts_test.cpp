@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
+#include <ballast/parallelism/dealt_memory.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
 #include <algorithm>
@@ -37,7 +38,12 @@ std::vector<simulated_layout> all_simulated(layout_problem const& problem,
                                             bool with_all_counts = true,
                                             std::vector<std::uint32_t> const& virtual_stages = {})
 {
-  auto const all = ballast_test::all_layouts(problem, with_all_counts, virtual_stages);
+  auto all = ballast_test::all_layouts(problem, with_all_counts, virtual_stages);
+  std::erase_if(all, [&](ballast::model_layout& layout) {
+    std::uint64_t const bytes = ballast::dealt_memory(problem, layout, batches).value();
+    layout.memory_bytes = std::max(layout.memory_bytes, bytes);
+    return bytes > problem.memory_bytes;
+  });
   std::vector<simulated_layout> best;
   auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
   for (simulated_layout const& each : ranked) {

@@ -99,7 +99,8 @@ namespace detail {
 }  // namespace detail
 
 /// Finds the layouts with the shortest steps in simulation: tp, pp and dp of every module, the number
-/// of microbatches and, where asked for, of virtual stages, of all that price_layout accepts.
+/// of microbatches and, where asked for, of virtual stages, of all that price_layout accepts and that
+/// hold the batches, as dealt_memory has it. A layout's memory_bytes are the larger of both.
 ///
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
 /// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
@@ -148,12 +149,17 @@ namespace detail {
   detail::layout_search search(problem, batches, prices, options.best,
                                detail::span_of(options.virtual_stages), options.most_work);
   search.run(options.cheapest_counts_only);
+  if (search.best().empty() && search.is_spent()) {
+    return fail(error_code::infeasible, 0, "work of ", options.most_work,
+                " ended before a layout was simulated; allow more");
+  }
+  if (search.best().empty() && search.has_overrun()) {
+    return fail(error_code::infeasible, 0, "no layout that was tried holds the microbatches into ",
+                "which the batches are dealt; use more GPUs or larger ones");
+  }
   if (search.best().empty()) {
-    return search.is_spent()
-               ? fail(error_code::infeasible, 0, "work of ", options.most_work,
-                      " ended before a layout was simulated; allow more")
-               : fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds ",
-                      "or more on some stage; check the profile's units");
+    return fail(error_code::infeasible, 0, "every layout that fits takes 2^53 picoseconds or more ",
+                "on some stage; check the profile's units");
   }
   layout_ranking ranking{std::move(search.best())};
   ranking.lower_bound = search.least_step();

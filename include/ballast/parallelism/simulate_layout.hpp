@@ -2,7 +2,6 @@
 #ifndef BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATE_LAYOUT_HPP
 
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/ids.hpp>
 #include <ballast/core/quantities.hpp>
@@ -165,12 +164,7 @@ namespace detail {
     if (!simulated) { return tl::unexpected(simulated.error()); }
     ranked.push_back({layout, *simulated});
   }
-  std::sort(ranked.begin(), ranked.end(), [](simulated_layout const& a, simulated_layout const& b) {
-    return detail::precedes(a.simulated, b.simulated, a.layout.step, b.layout.step,
-                            a.layout.modules, b.layout.modules, a.layout.microbatches,
-                            b.layout.microbatches, a.layout.virtual_stages,
-                            b.layout.virtual_stages);
-  });
+  std::sort(ranked.begin(), ranked.end(), detail::simulates_before);
   return ranked;
 }
 

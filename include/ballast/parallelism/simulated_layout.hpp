@@ -2,6 +2,7 @@
 #ifndef BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 #define BALLAST_PARALLELISM_SIMULATED_LAYOUT_HPP
 
+#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
@@ -14,6 +15,19 @@ struct simulated_layout {
 
   friend bool operator==(simulated_layout const&, simulated_layout const&) = default;
 };
+
+namespace detail {
+
+/// The order of simulated layouts: the shorter step first, then the lower price, then the smaller
+/// numbers.
+[[nodiscard]] inline bool simulates_before(simulated_layout const& a, simulated_layout const& b)
+{
+  return precedes(a.simulated, b.simulated, a.layout.step, b.layout.step, a.layout.modules,
+                  b.layout.modules, a.layout.microbatches, b.layout.microbatches,
+                  a.layout.virtual_stages, b.layout.virtual_stages);
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0
 

@@ -4,10 +4,13 @@
 
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
+#include <ballast/core/ratio.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/saturating_sum.hpp>
+#include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/layout_transfers.hpp>
 #include <ballast/parallelism/detail/sample_dealer.hpp>
+#include <ballast/parallelism/detail/stage_memory.hpp>
 #include <ballast/parallelism/detail/stage_times.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -20,39 +23,6 @@
 #include <vector>
 
 namespace ballast::inline v0::detail {
-
-/// How a batch is cut for one module: what its times depend on beside its tp.
-struct batch_cut {
-  std::uint32_t microbatches = 1;
-  std::uint32_t groups = 1;
-  std::uint32_t replicas = 1;  ///< of a group
-
-  [[nodiscard]] std::size_t cells() const noexcept
-  {
-    return std::size_t{microbatches} * groups * replicas;
-  }
-
-  friend bool operator==(batch_cut const&, batch_cut const&) = default;
-};
-
-/// How long the replicas of a module take for all layers, forward and backward.
-struct dealt_module {
-  /// The replica that computes longest in a batch, and how long.
-  struct fullest {
-    time_units sum = 0;
-    std::uint32_t group = 0;
-    std::uint32_t replica = 0;
-  };
-
-  std::vector<time_units> whole{};  ///< [batch][microbatch][group][replica]
-  /// What they take to send what the next module gets, and to receive what the one before gives:
-  /// as `whole`, or empty where it takes no time.
-  std::vector<time_units> sent{};
-  std::vector<time_units> received{};
-  std::vector<time_units> sums{};  ///< [batch][group][replica], over all microbatches
-  std::vector<fullest> most{};     ///< of each batch
-  bool is_too_long = false;        ///< some time cannot be simulated
-};
 
 /// The times of dealt batches, computed when they are asked for.
 ///
@@ -209,6 +179,8 @@ class dealt_times {
     cells_ += 2 * made.whole.size() + made.sent.size() + made.received.size();
     work_ +=
         made.whole.size() + made.sent.size() + made.received.size() + dealing * batches() * batch_;
+    bool const takes_largest = problem_.memory_quantile == ratio{1};
+    all_sizes_.clear();
     std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
     made.sums.assign(batches() * of_microbatch, 0);
     for (std::size_t batch = 0; batch < batches(); ++batch) {
@@ -240,6 +212,11 @@ class dealt_times {
           sums[each] = saturating_sum(sums[each], time);
         }
       }
+      if (takes_largest) {
+        made.largest = std::max(made.largest, *std::max_element(sizes_.begin(), sizes_.end()));
+      } else {
+        all_sizes_.insert(all_sizes_.end(), sizes_.begin(), sizes_.end());
+      }
       std::uint32_t const tp = modules_[module].degrees[degree].tp;
       if (has_sent) {
         set_sending(made, made.sent.data() + batch * cells, module, span_of(sizes_), tp);
@@ -252,6 +229,7 @@ class dealt_times {
       auto const at = static_cast<std::uint32_t>(most - sums);
       made.most[batch] = {*most, at / cut.replicas, at % cut.replicas};
     }
+    if (!takes_largest) { made.largest = memory_quantile_of(problem_, all_sizes_); }
   }
 
   /// What tp GPUs take to send, or to receive, what a module gives for so many tokens or items.
@@ -279,8 +257,9 @@ class dealt_times {
   std::vector<std::vector<time_units>> packed_;  // of each degree, sizes
   std::unordered_map<key, dealt_module, hash> known_;
   std::unordered_map<key, std::vector<std::vector<std::uint32_t>>, hash> turns_;
-  std::vector<tokens> sizes_;     // of each cell
-  std::vector<tokens> received_;  // of each cell, in the module before
+  std::vector<tokens> sizes_;      // of each cell
+  std::vector<tokens> all_sizes_;  // of all batches
+  std::vector<tokens> received_;   // of each cell, in the module before
   std::size_t cells_ = 0;
   std::uint64_t work_ = 0;
 };

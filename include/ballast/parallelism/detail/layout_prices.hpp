@@ -92,6 +92,17 @@ class layout_prices {
   [[nodiscard]] std::uint64_t bytes(std::vector<chosen_layout> const& chosen,
                                     std::uint32_t microbatches, std::uint32_t virtual_stages = 1)
   {
+    return bytes_of(chosen, microbatches, virtual_stages, [&](std::size_t module) {
+      return memory.microbatch_size(module, std::uint64_t{microbatches} * chosen[module].layout.dp);
+    });
+  }
+
+  /// The same, where microbatches of a module are of size_of(module).
+  template <class SizeOf>
+  [[nodiscard]] std::uint64_t bytes_of(std::vector<chosen_layout> const& chosen,
+                                       std::uint32_t microbatches, std::uint32_t virtual_stages,
+                                       SizeOf const& size_of) const
+  {
     std::uint64_t most = 0;
     std::uint64_t behind = 0;
     for (std::size_t module = chosen.size(); module-- > 0;) {
@@ -100,8 +111,8 @@ class layout_prices {
       joined_unit const unit{layout.pp, parts, microbatches};
       std::uint64_t const held = unit.kept(behind);
       behind = unit.depth(behind);
-      most = std::max(most, memory.bytes(module, degree, layout.pp, held,
-                                         std::uint64_t{microbatches} * layout.dp, parts));
+      most =
+          std::max(most, memory.bytes_of(module, degree, layout.pp, held, size_of(module), parts));
     }
     return most;
   }

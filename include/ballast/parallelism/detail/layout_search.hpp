@@ -3,7 +3,6 @@
 #define BALLAST_PARALLELISM_DETAIL_LAYOUT_SEARCH_HPP
 
 #include <ballast/core/detail/insert_ordered.hpp>
-#include <ballast/core/detail/precedes.hpp>
 #include <ballast/core/detail/work_budget.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
@@ -26,15 +25,6 @@
 
 namespace ballast::inline v0::detail {
 
-/// The order of simulated layouts: the shorter step first, then the lower price, then the smaller
-/// numbers.
-[[nodiscard]] inline bool simulates_before(simulated_layout const& a, simulated_layout const& b)
-{
-  return precedes(a.simulated, b.simulated, a.layout.step, b.layout.step, a.layout.modules,
-                  b.layout.modules, a.layout.microbatches, b.layout.microbatches,
-                  a.layout.virtual_stages, b.layout.virtual_stages);
-}
-
 /// Finds the layouts with the shortest simulated steps, each with its best number of microbatches and
 /// of virtual stages.
 ///
@@ -43,6 +33,9 @@ namespace ballast::inline v0::detail {
 /// the bounds of step_bounds, each only where the one before is below the worst step that is kept,
 /// and is then simulated; so does each with virtual stages, for which the same bounds hold: all the
 /// work of a stage is on its GPU, between the first forward and the last backward of the step.
+///
+/// A pair fits where the microbatches that the problem draws do, and those into which the batches
+/// are dealt.
 ///
 /// Ensures     (1) where is_proven(), what simulating all pairs that fit would find
 ///             (2) else no step is below least_step()
@@ -101,6 +94,8 @@ class layout_search {
     return all_.bound_of(chosen_);
   }
 
+  /// Whether batches, as they are dealt, did not fit with some layout that was tried.
+  [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
   [[nodiscard]] bool is_spent() const noexcept { return budget_.spent(); }
 
  private:
@@ -216,6 +211,12 @@ class layout_search {
     ++bounded_;
     budget_.spend(times_.work() - work + times_.batches() * modules_);
     if (!is_sound) { return true; }
+    std::uint64_t const bytes = prices_.bytes_of(
+        chosen_, count, virtual_stages, [this](std::size_t at) { return bounds_.largest(at); });
+    if (bytes > memory_bytes_) {
+      has_overrun_ = true;
+      return true;
+    }
     std::size_t const batches = times_.batches();
     steps_.resize(batches);
     longest_.resize(batches);
@@ -240,11 +241,11 @@ class layout_search {
       }
     }
     describe(count, virtual_stages);
-    keep();
+    keep(bytes);
     return true;
   }
 
-  void keep()
+  void keep(std::uint64_t bytes)
   {
     ++simulated_;
     if (candidate_.layout.step == no_cost) { return; }
@@ -255,8 +256,9 @@ class layout_search {
       if (!simulates_before(candidate_, *same)) { return; }
       best_.erase(same);
     }
-    candidate_.layout.memory_bytes =
-        prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages);
+    candidate_.layout.memory_bytes = std::max(
+        bytes,
+        prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages));
     insert_ordered(best_, candidate_, simulates_before);
     if (best_.size() > wanted_) { best_.pop_back(); }
   }
@@ -282,6 +284,7 @@ class layout_search {
   std::vector<simulated_layout> best_;
   time_units least_step_ = 0;
   bool is_proven_ = false;
+  bool has_overrun_ = false;
   std::uint64_t bounded_ = 0;
   std::uint64_t simulated_ = 0;
 };

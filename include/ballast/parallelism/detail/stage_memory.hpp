@@ -18,6 +18,20 @@
 
 namespace ballast::inline v0::detail {
 
+/// The least size up to which the share memory_quantile of all sizes is; sizes are then in another
+/// order. Expects at least one.
+template <class Size>
+[[nodiscard]] Size memory_quantile_of(layout_problem const& problem, std::vector<Size>& sizes)
+{
+  auto const [share, whole] = problem.memory_quantile;
+  uint128 const wanted =
+      divided_up(static_cast<uint128>(sizes.size()) * static_cast<std::uint64_t>(share),
+                 static_cast<std::uint64_t>(whole));
+  auto const at = sizes.begin() + static_cast<std::ptrdiff_t>(wanted) - 1;
+  std::nth_element(sizes.begin(), at, sizes.end());
+  return *at;
+}
+
 /// What the fullest GPU of a module holds: the state of its stage, and the activations of the
 /// microbatches that it keeps (joined_unit).
 ///
@@ -85,9 +99,17 @@ class stage_memory {
                                     std::uint64_t held, std::uint64_t parts,
                                     std::uint32_t virtual_stages = 1)
   {
+    return bytes_of(module, degree, pp, held, microbatch_size(module, parts), virtual_stages);
+  }
+
+  /// The same, where microbatches are of this size.
+  [[nodiscard]] std::uint64_t bytes_of(std::size_t module, std::size_t degree, std::uint32_t pp,
+                                       std::uint64_t held, tokens size,
+                                       std::uint32_t virtual_stages = 1) const
+  {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
     std::uint32_t const layers = stage_layers(problem_.modules[module], pp);
-    uint128 const of_stage = memory.activations(layers, microbatch_size(module, parts));
+    uint128 const of_stage = memory.activations(layers, size);
     uint128 const all = divided_up(of_stage, virtual_stages) * held + memory.state(layers);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
@@ -120,13 +142,8 @@ class stage_memory {
                                        : totals[samples] - totals[first] + totals[end - samples];
       drawn[first] = static_cast<uint128>(totals[samples]) * rounds + static_cast<uint128>(partial);
     }
-    auto const [share, whole] = problem_.memory_quantile;
-    uint128 const wanted = (static_cast<uint128>(samples) * static_cast<std::uint64_t>(share) +
-                            static_cast<std::uint64_t>(whole) - 1) /
-                           static_cast<std::uint64_t>(whole);
-    auto const at = drawn.begin() + static_cast<std::ptrdiff_t>(wanted) - 1;
-    std::nth_element(drawn.begin(), at, drawn.end());
-    return static_cast<tokens>(std::min(*at, static_cast<uint128>(most_size)));
+    return static_cast<tokens>(
+        std::min(memory_quantile_of(problem_, drawn), static_cast<uint128>(most_size)));
   }
 
   static constexpr tokens most_size = std::numeric_limits<tokens>::max() >> 1;

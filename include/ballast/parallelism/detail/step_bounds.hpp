@@ -5,6 +5,7 @@
 #include <ballast/core/detail/span_of.hpp>
 #include <ballast/core/quantities.hpp>
 #include <ballast/core/uint128.hpp>
+#include <ballast/parallelism/detail/dealt_module.hpp>
 #include <ballast/parallelism/detail/dealt_times.hpp>
 #include <ballast/parallelism/detail/interleaved_simulation.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
@@ -62,6 +63,8 @@ class step_bounds {
 
   [[nodiscard]] std::size_t modules() const noexcept { return modules_.size(); }
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
+  /// The largest microbatch of a replica of a module, as batches are dealt.
+  [[nodiscard]] tokens largest(std::size_t module) const { return modules_[module].dealt->largest; }
 
   /// The longest of the modules' fullest replicas: its work on its first stage, virtual ones
   /// together, after the first microbatch came through the modules before it, and before the last

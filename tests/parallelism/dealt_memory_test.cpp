@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/parallelism/dealt_memory.hpp>  // first: proves it is self-contained
+
+#include "../support/random_modules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/core/random.hpp>
+#include <ballast/pipeline/activation_memory.hpp>
+#include <ballast/pipeline/compiled_schedule.hpp>
+#include <ballast/pipeline/one_forward_one_backward.hpp>
+#include <ballast/pipeline/simulate.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using ballast::dealt_memory;
+using ballast::layout_problem;
+using ballast::model_layout;
+using ballast::tokens;
+using testing::HasSubstr;
+
+/// What the fullest GPU holds while the pipelines of a layout are simulated on a batch.
+std::uint64_t held_in_simulation(layout_problem const& problem, model_layout const& layout,
+                                 std::span<tokens const> batch)
+{
+  ballast::layout_pipeline const pipeline(problem, layout);
+  auto const dealt = ballast::deal_samples(problem, layout, batch);
+  auto const schedule =
+      ballast::compiled_schedule::make(pipeline.stages().value(),
+                                       ballast::one_forward_one_backward{}, layout.microbatches)
+          .value();
+  std::size_t const modules = problem.modules.size();
+  std::vector<ballast::microbatch_id> order(layout.microbatches);
+  for (std::size_t each = 0; each < order.size(); ++each) {
+    order[each] = ballast::to_id<ballast::microbatch_id>(each);
+  }
+  std::uint64_t most = 0;
+  for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
+    std::size_t const stages = schedule.stages().stages();
+    std::vector<std::uint64_t> bytes(order.size() * stages);
+    std::vector<std::uint64_t> state(stages);
+    for (std::size_t microbatch = 0; microbatch < order.size(); ++microbatch) {
+      std::size_t stage = 0;
+      for (std::size_t module = 0; module < modules; ++module) {
+        auto const [tp, pp, dp] = layout.modules[module];
+        auto const& profile = problem.modules[module];
+        auto const& memory = ballast::find_degree(profile, tp)->memory;
+        std::size_t const replicas = dp / pipeline.groups();
+        for (std::size_t replica = 0; replica < replicas; ++replica) {
+          tokens size = 0;
+          for (auto const sample :
+               dealt.modules[module]
+                            [(microbatch * pipeline.groups() + group) * replicas + replica]) {
+            size += batch[to_index(sample) * modules + module];
+          }
+          for (std::uint32_t own = 0; own < pp; ++own, ++stage) {
+            std::uint32_t const layers = profile.layers / pp + (own < profile.layers % pp ? 1 : 0);
+            bytes[microbatch * stages + stage] = memory.activations(layers, size);
+            state[stage] = memory.state(layers);
+          }
+        }
+      }
+    }
+    ballast::pipeline_times const times(order.size(), stages,
+                                        [](auto, auto) { return ballast::stage_time{1, 2}; });
+    auto const ranks = ballast::activation_memory(
+        schedule, ballast::simulate(schedule, times, order), order, bytes);
+    for (std::size_t rank = 0; rank < stages; ++rank) {
+      most = std::max(most, state[rank] + ranks[rank].peak_bytes);
+    }
+  }
+  return most;
+}
+
+TEST(DealtMemory, IsNotBelowWhatIsHeldInSimulation)
+{
+  ballast::random_source random(5);
+  int equal = 0;
+  int tried = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    auto const model = ballast_test::draw_model(random, modules, 1, false, std::uint64_t{1} << 30);
+    model_layout layout;
+    for (auto const& module : model.modules) {
+      auto const tp = module.degrees[random.below(module.degrees.size())].tp;
+      layout.modules.push_back(
+          {tp, static_cast<std::uint32_t>(1 + random.below(std::min(module.layers, 4U))),
+           static_cast<std::uint32_t>(1 + random.below(4))});
+    }
+    layout.microbatches = static_cast<std::uint32_t>(1 + random.below(8));
+    layout_problem problem;
+    problem.modules = model.modules;
+    problem.sizes = model.sizes;
+    problem.gpus = static_cast<std::uint32_t>(layout.gpus());
+    problem.memory_bytes = ~std::uint64_t{0};
+    problem.global_batch = static_cast<std::uint32_t>(
+        layout.microbatches * layout.modules.back().dp * (1 + random.below(3)));
+    auto batch = ballast_test::draw_model(random, modules, problem.global_batch, true, 1).sizes;
+    bool const is_equal = trial % 2 == 0 && problem.global_batch % layout.microbatches == 0;
+    if (is_equal) {
+      for (std::size_t at = modules; at < batch.size(); ++at) { batch[at] = batch[at % modules]; }
+    }
+    auto const bytes = dealt_memory(problem, layout, batch);
+    if (!bytes) { continue; }  // groups of tp GPUs that do not lie inside nodes
+    std::uint64_t const held = held_in_simulation(problem, layout, batch);
+    ASSERT_GE(*bytes, held) << trial;
+    ++tried;
+    equal += *bytes == held ? 1 : 0;
+  }
+  EXPECT_GE(tried, 200);
+  EXPECT_GE(equal, tried / 3);
+}
+
+TEST(DealtMemory, CountsTheShareOfMicrobatchesThatHasToFit)
+{
+  ballast::module_profile module{
+      .name = "llm", .layers = 1, .flops = {.linear = 1}, .degrees = {{.tp = 1}}};
+  module.degrees[0].memory = {.layers = {1, 2},
+                              .state_bytes = {5, 10},
+                              .sizes = {0, 1},
+                              .activation_bytes = {{{0, 1}, {0, 2}}}};
+  std::array<tokens, 4> const batch{10, 40, 20, 30};
+  layout_problem problem;
+  problem.modules = {&module, 1};
+  problem.sizes = batch;
+  problem.global_batch = 4;
+  problem.memory_bytes = 1000;
+  model_layout const layout{{{1, 1, 1}}, 4};
+  EXPECT_EQ(dealt_memory(problem, layout, batch), 45U);
+  problem.memory_quantile = {3, 4};
+  EXPECT_EQ(dealt_memory(problem, layout, batch), 35U);
+  EXPECT_THAT(dealt_memory(problem, layout, std::span(batch).first(3)).error().message,
+              HasSubstr("3 sizes are no whole number of batches"));
+  EXPECT_FALSE(dealt_memory(problem, {{{1, 1, 1}}, 5}, batch));
+}
+
+}  // namespace
