@@ -12,6 +12,7 @@
 #include <ballast/runtime/grid_balancer.hpp>
 #include <ballast/runtime/grid_planner.hpp>
 #include <ballast/runtime/grid_step_options.hpp>
+#include <ballast/runtime/measure_links.hpp>
 #include <ballast/runtime/memory_profiler.hpp>
 #include <ballast/runtime/microbatch_scheduler.hpp>
 #include <ballast/runtime/model_profiler.hpp>

@@ -7,15 +7,23 @@
 #include "mpi_world.hpp"                // defines: ballast_test::{over_world, world_size}
 
 #include <ballast/comm/mpi_communicator.hpp>
+#include <ballast/core/ids.hpp>
 #include <ballast/core/random.hpp>
 #include <ballast/core/result.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
 
 namespace {
 
+using ballast::error_code;
+using ballast::rank_id;
 using ballast_test::over_world;
 using ballast_test::world_size;
+using namespace std::chrono_literals;
 
 // Every process draws the same pipelines.
 TEST(MpiPipelineRunner, HasTheGradientsOfOneRankBitForBit)
@@ -34,6 +42,58 @@ TEST(MpiPipelineRunner, HasTheGradientsOfOneRankBitForBit)
     toy::result_of_one_rank alone(job);
     EXPECT_EQ(runner.loss(), alone.loss);
     for (auto const& [where, gradient] : stage.found) { EXPECT_EQ(gradient, alone.found[where]); }
+  }
+}
+
+// The step is drained, and the next one runs on the same communicator.
+TEST(MpiPipelineRunner, TellsAllProcessesWhichStageThrew)
+{
+  auto comm = over_world();
+  auto const job = toy::chain_job(world_size(), 4);
+  auto runner = ballast::pipeline_runner<>::make(job.setup, comm.rank()).value();
+  ballast::or_throw(runner.plan(job.plan));
+  rank_id const thrower{static_cast<std::uint32_t>(world_size() / 2)};
+  for (std::size_t call = 0; call < 8; ++call) {
+    toy::stage stage(job, comm.rank());
+    if (comm.rank() == thrower) { stage.throws_at = call; }
+    auto const done = runner.run(comm, job.order, stage);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, error_code::failed);
+    EXPECT_EQ(done.error().ranks, std::vector{thrower});
+    toy::stage next(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, next));
+  }
+}
+
+TEST(MpiPipelineRunner, NamesAProcessThatIsLateAndRunsOnANewCommunicator)
+{
+  if (world_size() < 2) { return; }
+  auto const job = toy::chain_job(world_size(), 2);
+  rank_id const late{static_cast<std::uint32_t>(world_size() - 1)};
+  auto const own = ballast::to_id<rank_id>(ballast_test::world_rank());
+  auto runner = ballast::pipeline_runner<>::make(job.setup, own).value();
+  ballast::or_throw(runner.plan(job.plan));
+  for (std::size_t const call : {0U, 3U}) {
+    auto comm = over_world({.deadline = 500ms});
+    ballast_test::shared_flag others_know;
+    toy::stage stage(job, own);
+    stage.waits = [&](std::size_t number) {
+      if (own == late && number == call) { EXPECT_TRUE(others_know.wait()); }
+    };
+    auto const done = runner.run(comm, job.order, stage);
+    ASSERT_FALSE(done);
+    if (own != late) {
+      EXPECT_EQ(done.error().code, error_code::timed_out);
+      EXPECT_EQ(done.error().ranks, std::vector{late});
+    }
+    if (own == rank_id{0}) {
+      std::this_thread::sleep_for(500ms);
+      others_know.raise();
+    }
+    ballast_test::world_barrier();
+    auto again = over_world();
+    toy::stage next(job, own);
+    ballast::or_throw(runner.run(again, job.order, next));
   }
 }
 

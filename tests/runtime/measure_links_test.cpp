@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/runtime/measure_links.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/comm/run_ranks.hpp>
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/core/ids.hpp>
+#include <ballast/core/result.hpp>
+#include <ballast/topology/cluster.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+using ballast::measure_links;
+using ballast::measured_links;
+using ballast::thread_communicator;
+using testing::AllOf;
+using testing::Each;
+using testing::Gt;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST(MeasureLinks, TellsAllRanksTheSameOfBothKinds)
+{
+  auto const nodes = ballast::cluster_of({3, 2, 1}).value().nodes;
+  auto const all = ballast::run_ranks(6, [&](thread_communicator& comm) {
+    return measure_links(comm, nodes, {.bytes = {16, 4096, 65'536}, .repeats = 2}).value();
+  });
+  for (measured_links const& each : all) {
+    EXPECT_THAT(each.within_node, AllOf(SizeIs(3), Each(Gt(0))));
+    EXPECT_EQ(each.within_node, all[0].within_node);
+    EXPECT_EQ(each.between_nodes, all[0].between_nodes);
+    EXPECT_THAT(each.between_nodes, AllOf(SizeIs(3), Each(Gt(0))));
+  }
+}
+
+TEST(MeasureLinks, MeasuresNothingWhereThereIsNoPair)
+{
+  auto const lone = ballast::cluster_of(1).value().nodes;
+  ballast::run_ranks(1, [&](thread_communicator& comm) {
+    auto const found = measure_links(comm, lone).value();
+    EXPECT_THAT(found.within_node, IsEmpty());
+    EXPECT_THAT(found.between_nodes, IsEmpty());
+    auto const machines = ballast::cluster_of(8).value();
+    EXPECT_EQ(found.apply_to(machines), machines);
+  });
+}
+
+TEST(MeasuredLinks, AreLatencyAndBandwidthOfACluster)
+{
+  measured_links const found{.bytes = {1000, 101'000},
+                             .within_node = {2e-6, 12e-6},      // 1e10 bytes per second
+                             .between_nodes = {6e-6, 106e-6}};  // 1e9
+  auto const machines = found.apply_to(ballast::cluster_of(16).value());
+  EXPECT_DOUBLE_EQ(machines.within_node_bytes_per_second, 1e10);
+  EXPECT_DOUBLE_EQ(machines.between_nodes_bytes_per_second, 1e9);
+  EXPECT_DOUBLE_EQ(machines.latency_seconds, 5e-6);
+}
+
+// Partners are mutual, and of the kind that is measured.
+TEST(MeasureLinks, PairsRanks)
+{
+  auto const nodes = ballast::cluster_of({3, 4, 1, 2, 2}).value().nodes;
+  for (std::size_t rank = 0; rank < nodes.gpus(); ++rank) {
+    for (bool const same : {true, false}) {
+      std::size_t const partner = ballast::detail::link_partner(nodes, rank, same);
+      EXPECT_EQ(ballast::detail::link_partner(nodes, partner, same), rank);
+      if (partner == rank) { continue; }
+      bool const is_same = nodes.node_of(ballast::to_id<ballast::rank_id>(rank)) ==
+                           nodes.node_of(ballast::to_id<ballast::rank_id>(partner));
+      EXPECT_EQ(is_same, same);
+    }
+  }
+}
+
+}  // namespace
