@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -252,50 +253,84 @@ TEST(NcclCommunicator, IsNotMadeWhereARankDoesNotCome)
 
 // ---- Graphs ----
 
-// NCCL's own calls stand in for a graph's: nothing tells the communicator when one is launched.
+void expect_all_freed()
+{
+  // A thread of its own ends what waited for a graph.
+  auto const end = std::chrono::steady_clock::now() + time_bound;
+  while (ballast_test::live_communicators() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(ballast_test::live_communicators(), 0U);
+}
+
+// Nothing tells the communicator when a graph is launched, and nothing ends it while a graph lives.
 TEST(NcclCommunicator, WaitsForWhatAGraphRunsAgain)
 {
-  nccl_ranks ranks(2);
-  ranks.run({.deadline = soon}, [&](communicator& comm) {
-    pinned_bytes one(1), two(2);
-    bool const comes = comm.rank() == rank_id{0};
-    auto const launch = [&] {
-      EXPECT_EQ(ncclAllGather(one.data(), two.data(), 1, ncclUint8, comm.native(), comm.stream()),
-                ncclSuccess);
-    };
-    ballast_test::capture(comm.stream(), true);
-    EXPECT_TRUE(comm.all_gather(one, two));
-    ballast_test::capture(comm.stream(), false);
-    EXPECT_TRUE(comm.wait());
-    launch();
-    EXPECT_TRUE(comm.wait());
-    EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess);
-    if (!comes) { return; }  // and its destructor has nothing to wait for
-    launch();
-    auto const done = comm.wait();
-    ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().code, error_code::timed_out);
-    EXPECT_EQ(comm.native(), nullptr);
-  });
+  {
+    nccl_ranks ranks(2);
+    ranks.run({.deadline = soon}, [&](communicator& comm) {
+      pinned_bytes one(1, static_cast<std::byte>(to_index(comm.rank()) + 1)), two(2);
+      ballast_test::capture(comm.stream(), true);
+      EXPECT_TRUE(comm.all_gather(one, two));
+      ballast_test::capture(comm.stream(), false);
+      EXPECT_TRUE(comm.wait());
+      EXPECT_EQ(two[1], std::byte{0}) << "it was captured and has not run";
+      for (int launch = 0; launch < 3; ++launch) {
+        std::ranges::fill(two, std::byte{0});
+        ballast_test::launch_graph(comm.stream());
+        EXPECT_TRUE(comm.wait());
+        EXPECT_EQ(two, (pinned_bytes{std::byte{1}, std::byte{2}}));
+      }
+      if (comm.rank() == rank_id{0}) {
+        ballast_test::launch_graph(comm.stream());
+        auto const done = comm.wait();
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code, error_code::timed_out);
+        EXPECT_EQ(comm.native(), nullptr);
+        EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaSuccess) << "arrays are no longer in use";
+      }
+      ballast_test::destroy_graph(comm.stream());
+    });
+  }
+  expect_all_freed();
 }
 
 TEST(NcclCommunicator, WaitsInItsDestructorForWhatAGraphRuns)
 {
-  nccl_ranks ranks(2);
-  pinned_bytes one(1), two(2);
   {
+    nccl_ranks ranks(2);
+    pinned_bytes one(1), two(2);
     auto comms = ranks.communicators({.deadline = soon});
     ballast_test::capture(ranks.stream(0), true);
-    EXPECT_TRUE(comms[0].broadcast(one, rank_id{0}));
+    EXPECT_TRUE(comms[0].all_gather(one, two));
     ballast_test::capture(ranks.stream(0), false);
-    EXPECT_TRUE(comms[1].broadcast(one, rank_id{0}));
     EXPECT_TRUE(comms[0].wait());
-    EXPECT_TRUE(comms[1].wait());
-    EXPECT_EQ(ncclAllGather(one.data(), two.data(), 1, ncclUint8, ranks.comm(0), ranks.stream(0)),
-              ncclSuccess);
+    ballast_test::launch_graph(ranks.stream(0));
+    comms.clear();
+    EXPECT_EQ(ranks.comm(0), nullptr);  // given up at the deadline, since nobody came
+    EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaSuccess);
+    ballast_test::destroy_graph(ranks.stream(0));
   }
-  EXPECT_EQ(ranks.comm(0), nullptr);  // given up at the deadline, since nobody came
-  EXPECT_EQ(cudaStreamQuery(ranks.stream(0)), cudaSuccess);
+  expect_all_freed();
+}
+
+TEST(NcclCommunicator, DestroysAPartWhileAGraphLivesThatHasItsWork)
+{
+  {
+    nccl_ranks ranks(2);
+    ranks.run({.deadline = soon}, [&](communicator& comm) {
+      pinned_bytes one(1);
+      {
+        auto part = comm.split(0).value();
+        ballast_test::capture(comm.stream(), true);
+        EXPECT_TRUE(part.broadcast(one, rank_id{0}));
+        ballast_test::capture(comm.stream(), false);
+      }
+      EXPECT_TRUE(comm.barrier());  // and the deadline has passed
+      ballast_test::destroy_graph(comm.stream());
+    });
+  }
+  expect_all_freed();
 }
 
 // A peer's kernel waits for this thread: a free, for which CUDA may wait, would wait for ever.

@@ -146,11 +146,28 @@ struct CUstream_st {
     }
     changed_.notify_all();
     worker_.join();
+    destroy_graph();
+  }
+
+  void launch_graph()
+  {
+    for (task const& each : graph_) {
+      auto* const* work = std::get_if<ballast_test::stream_work*>(&each);
+      push(work != nullptr ? task(&(*work)->again()) : each);
+    }
+  }
+
+  void destroy_graph()
+  {
+    for (task const& each : std::exchange(graph_, {})) {
+      if (auto* const* work = std::get_if<ballast_test::stream_work*>(&each)) { (*work)->end(); }
+    }
   }
 
   void push(task each)
   {
     std::lock_guard const lock(mutex_);
+    if (captured) { return graph_.push_back(std::move(each)); }
     waiting_.push_back(std::move(each));
     ++pushed_;
     ++tasks_in_streams;
@@ -219,6 +236,7 @@ struct CUstream_st {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<task> waiting_;
+  std::vector<task> graph_;
   std::uint64_t pushed_ = 0;
   std::shared_ptr<progress> const progress_ = std::make_shared<progress>();
   ballast::random_source random_;
@@ -556,6 +574,16 @@ void ballast_test::fail_stream(cudaStream_t stream, cudaError_t code)
 void ballast_test::capture(cudaStream_t stream, bool captured)
 {
   stream->captured = captured;
+}
+
+void ballast_test::launch_graph(cudaStream_t stream)
+{
+  stream->launch_graph();
+}
+
+void ballast_test::destroy_graph(cudaStream_t stream)
+{
+  stream->destroy_graph();
 }
 
 void ballast_test::refuse_pinned_memory(bool refuse)

@@ -26,8 +26,10 @@ class stream_work {
  public:
   /// On the stream's thread, in its turn; what is behind it waits.
   virtual void run() = 0;
-  /// Once it has left the stream, which does not touch it any more.
+  /// Once it has left the stream, or its graph is gone; neither touches it any more.
   virtual void end() = 0;
+  /// The same once more, for a launch of the graph that has it.
+  virtual stream_work& again() = 0;
 
  protected:
   ~stream_work() = default;
@@ -46,8 +48,11 @@ void fail_cuda_call(char const* function, std::size_t calls_before, cudaError_t 
 /// cudaStreamQuery says this from now on.
 void fail_stream(cudaStream_t stream, cudaError_t code);
 
-/// Whether the stream is being captured. Its queue goes on; to ask it is an error.
+/// Whether the stream is being captured: to ask it is an error, its queue goes on, and what is pushed
+/// meanwhile becomes its graph. The graph lives until it is destroyed, or the stream is.
 void capture(cudaStream_t stream, bool captured);
+void launch_graph(cudaStream_t stream);
+void destroy_graph(cudaStream_t stream);
 
 /// cudaMallocHost refuses from now on, or no more.
 void refuse_pinned_memory(bool refuse);

@@ -175,6 +175,7 @@ struct kernel final : ballast_test::stream_work {
 
   void run() override;
   void end() override;
+  stream_work& again() override;
 
   std::shared_ptr<endpoint> owner;  // while it is queued
   std::vector<work> works;
@@ -193,9 +194,28 @@ struct endpoint {
   std::size_t const rank;
   bool aborted = false;
   ncclResult_t asynchronous = ncclSuccess;
-  std::size_t queued = 0;  // kernels that have not ended
+  std::size_t queued = 0;  // kernels that have not ended, those of graphs too
   std::vector<std::unique_ptr<kernel>> spare;
 };
+
+/// A kernel of a rank, which end() takes back.
+kernel& next_kernel(std::shared_ptr<endpoint> const& self)
+{
+  std::lock_guard const lock(self->clique->mutex);
+  ++self->queued;
+  if (self->spare.empty()) { self->spare.push_back(std::make_unique<kernel>()); }
+  kernel& next = *self->spare.back().release();
+  self->spare.pop_back();
+  next.owner = self;
+  return next;
+}
+
+ballast_test::stream_work& kernel::again()
+{
+  kernel& next = next_kernel(owner);
+  next.works = works;
+  return next;
+}
 
 void kernel::run()
 {
@@ -310,17 +330,9 @@ struct ncclComm {
   /// Takes the works and leaves an empty array of the same capacity.
   void queue(std::vector<work>& works, cudaStream_t stream)
   {
-    std::unique_ptr<kernel> next;
-    {
-      std::lock_guard const lock(self->clique->mutex);
-      ++self->queued;
-      if (self->spare.empty()) { self->spare.push_back(std::make_unique<kernel>()); }
-      next = std::move(self->spare.back());
-      self->spare.pop_back();
-    }
-    next->owner = self;
-    next->works.swap(works);
-    ballast_test::push(stream, *next.release());  // kernel::end takes it back
+    kernel& next = next_kernel(self);
+    next.works.swap(works);
+    ballast_test::push(stream, next);
   }
 
   std::vector<work> held;

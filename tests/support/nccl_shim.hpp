@@ -18,7 +18,8 @@
 /// its peers by the order of collectives. What meets nothing, or meets another size, waits until
 /// ncclCommAbort. A communicator that is not blocking must be asked before it can be used again. An
 /// abort waits until the communicator's kernels have left the stream, behind whatever is before
-/// them; a group of aborts first tells all kernels to end.
+/// them; a group of aborts first tells all kernels to end. To destroy or to abort a communicator
+/// waits while a graph lives that has captured its work.
 ///
 /// It is stricter in two things: all work of a group must be for one communicator and stream, and
 /// misuse that NCCL leaves undefined is ncclInvalidUsage.

@@ -69,7 +69,8 @@ struct nccl_communicator_options {
 ///             (2) after timed_out and transport arrays are no longer in use, and received bytes
 ///                 are unspecified; comm has been aborted, which also frees it, and is null
 ///             (3) the destructor waits for calls that wait() has not waited for; at the deadline
-///                 it aborts comm. The owner destroys comm afterwards unless it is null
+///                 it aborts comm. The owner destroys comm afterwards unless it is null, and after
+///                 the graphs that have captured its work: NCCL waits for them
 /// Errors      wrong_order from what waits, while the stream is captured; the communicator can be
 ///             used again. mismatch, from over where options differ, after which comm is whole, and
 ///             with `verify`; without it, calls that differ are undefined as in NCCL.

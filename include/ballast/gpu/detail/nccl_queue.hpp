@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace ballast::inline v0::detail {
@@ -207,6 +208,15 @@ class nccl_queue {
   /// ncclCommDestroy alone waits for ever for ranks that do not destroy theirs.
   void destroy()
   {
+    if (self_.in_graph) {
+      return stream_->bounded([own = own_] {
+        ncclResult_t state = ncclCommFinalize(own);
+        while (state == ncclInProgress && ncclCommGetAsyncError(own, &state) == ncclSuccess) {
+          std::this_thread::yield();
+        }
+        (void)ncclCommDestroy(own);
+      });
+    }
     if (stream_->settle(self_, "split", "ncclCommFinalize", ncclCommFinalize(own_))) {
       (void)ncclCommDestroy(own_);
     }

@@ -12,10 +12,14 @@
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
 
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,6 +54,7 @@ struct nccl_member {
 ///                 members that may have work in the stream: it no longer reads or writes memory
 ///             (2) members without such work are not touched
 ///             (3) no error stays CUDA's last error
+///             (4) no call of NCCL is waited for longer than the deadline because a graph lives
 /// Errors      transport, with the code and the text of NCCL or CUDA; timed_out. Members that fail
 ///             together with another get its error without `ranks`, since these have other numbers
 ///             in their groups.
@@ -162,20 +167,49 @@ class nccl_stream {
     return give_up(self, comm_failure::transport(call, code, text));
   }
 
-  /// Ends the work of this member and of all members that may have work in the stream.
+  /// Ends the work of this member and of all members that may have work in the stream, and waits for
+  /// the stream, at most until the deadline: where ranks are threads of a process, NCCL may end an
+  /// abort before its kernels.
   tl::unexpected<error> give_up(nccl_member& self, tl::unexpected<error> why)
   {
-    // In one group, so that NCCL tells all kernels to end before the first abort waits for its own.
-    (void)ncclGroupStart();
-    for (nccl_member* const each : members_) {
-      if (each != &self && !each->may_run()) { continue; }
-      each->pending = false;
-      each->in_graph = false;
-      if (!each->failure) { each->failure = why.value(); }
-      if (*each->comm != nullptr) { (void)ncclCommAbort(std::exchange(*each->comm, nullptr)); }
+    bool in_graph = false;
+    for (nccl_member* const each : members_) { in_graph = in_graph || each->in_graph; }
+    if (in_graph) {
+      std::vector<ncclComm_t> comms;
+      abandon(self, why.value(), [&comms](ncclComm_t comm) { comms.push_back(comm); });
+      bounded([comms] { abort_together(comms); });
+    } else {
+      // In one group, so that NCCL tells all kernels to end before the first abort waits for its
+      // own.
+      (void)ncclGroupStart();
+      abandon(self, why.value(), [](ncclComm_t comm) { (void)ncclCommAbort(comm); });
+      (void)ncclGroupEnd();
     }
-    (void)ncclGroupEnd();
+    if (can_wait("wait")) {
+      (void)poll(deadline_, [this] { return detail::state_of(stream_) != cudaErrorNotReady; });
+    }
     return why;
+  }
+
+  /// Has a thread call a function of NCCL that does not return while a graph lives in which the
+  /// communicator's work was captured, and waits for it at most until the deadline. Then the
+  /// thread goes on by itself, until the owner of the graph destroys it.
+  template <class Function>
+  void bounded(Function function) const
+  {
+    int device = 0;
+    bool const known = cudaGetDevice(&device) == cudaSuccess;
+    try {
+      auto const ended = std::make_shared<std::atomic<bool>>(false);
+      std::thread([=] {
+        if (known) { (void)cudaSetDevice(device); }
+        function();
+        *ended = true;
+      }).detach();
+      (void)poll(deadline_, [&ended] { return ended->load(); });
+    } catch (std::exception const&) {  // no memory or no thread is left
+      function();
+    }
   }
 
   /// "In progress" is not a failure: the communicator is not blocking.
@@ -186,6 +220,26 @@ class nccl_stream {
 
  private:
   static std::vector<rank_id> nobody() { return {}; }
+
+  static void abort_together(std::vector<ncclComm_t> const& comms)
+  {
+    (void)ncclGroupStart();
+    for (ncclComm_t const comm : comms) { (void)ncclCommAbort(comm); }
+    (void)ncclGroupEnd();
+  }
+
+  /// Takes the communicators of all members that may have work in the stream.
+  template <class End>
+  void abandon(nccl_member& self, error const& why, End const& end)
+  {
+    for (nccl_member* const each : members_) {
+      if (each != &self && !each->may_run()) { continue; }
+      each->pending = false;
+      each->in_graph = false;
+      if (!each->failure) { each->failure = why; }
+      if (*each->comm != nullptr) { end(std::exchange(*each->comm, nullptr)); }
+    }
+  }
 
   [[nodiscard]] static ncclResult_t state_of(nccl_member const& member)
   {
