@@ -185,6 +185,20 @@ TEST(Refine, WorksUpToTheLargestTotal)
   ballast_test::expect_valid_plan(step, *plan);
 }
 
+// One bag is so fast that nearly all lies there, and two of its samples are drawn for a swap.
+TEST(Refine, SwapsInABagWithNearlyTheLargestTotal)
+{
+  constexpr auto most = std::numeric_limits<cost_units>::max() - 1;
+  ballast_test::instance const step{
+      std::vector<ballast::tokens>(10, 9),
+      {most / 3, most / 4, most / 5, most / 6, most / 40, 1000, 999, 77, 5, 3},
+      {1, 1},
+      {1U << 20, 1}};
+  auto const plan = ballast_test::plan_instance(step, refine{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ballast_test::expect_valid_plan(step, *plan);
+}
+
 TEST(Refine, AllocatesNothingInTheSteadyState)
 {
   auto const step = long_tailed(1, 1000, {});

@@ -3,6 +3,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/random_shardings.hpp"
+#include "../support/sharding_checks.hpp"
 #include "../support/sharding_oracles.hpp"
 #include "../support/trials.hpp"
 
@@ -10,7 +11,6 @@
 #include <gtest/gtest.h>
 #include <ballast/core/random.hpp>
 #include <ballast/cost/known_models.hpp>
-#include <ballast/route/chunking.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/length_distribution.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
@@ -31,40 +31,9 @@ using ballast::sharding_cost;
 using ballast::sharding_plan;
 using ballast::tokens;
 using ballast_test::draw_sharding;
+using ballast_test::expect_true_plan;
 using ballast_test::sharding_step;
 using testing::HasSubstr;
-
-/// What a plan says of itself, worked out anew from its owners.
-void expect_true_plan(sharding_plan const& plan, sharding_step const& step)
-{
-  ASSERT_EQ(plan.owner.size(), step.lengths.size());
-  ASSERT_EQ(plan.samples.size(), step.groups.size());
-  std::vector<ballast::cost_units> loads(step.groups.gpus(), 0);
-  std::vector<tokens> held(step.groups.gpus(), 0);
-  std::vector<tokens> rounded_up(step.groups.gpus(), 0);
-  for (std::size_t sample = 0; sample < step.lengths.size(); ++sample) {
-    std::size_t const group = ballast::to_index(plan.owner[sample]);
-    auto const time = step.time(sample, group);
-    ASSERT_TRUE(time.has_value()) << "sample " << sample << " may not go to group " << group;
-    ASSERT_EQ(plan.costs[sample], *time);
-    ASSERT_TRUE(std::ranges::binary_search(plan.samples[plan.owner[sample]],
-                                           ballast::to_id<ballast::sample_id>(sample)));
-    auto const where = step.groups[plan.owner[sample]];
-    for (std::uint32_t gpu = 0; gpu < where.gpus; ++gpu) {
-      std::size_t const rank = ballast::to_index(where.first) + gpu;
-      loads[rank] += *time;
-      held[rank] += ballast::chunk_of(step.lengths[sample], where.gpus, gpu).count;
-      rounded_up[rank] += step.share(sample, group);
-    }
-  }
-  EXPECT_EQ(plan.loads, loads);
-  EXPECT_EQ(plan.tokens_of, held);
-  EXPECT_LE(*std::ranges::max_element(rounded_up), step.limit);
-  EXPECT_EQ(plan.makespan, *std::ranges::max_element(loads));
-  EXPECT_LE(plan.lower_bound, plan.makespan);
-  EXPECT_EQ(plan.groups_digest, step.groups.digest());
-  EXPECT_EQ(plan.lengths, step.lengths);
-}
 
 TEST(HybridSharding, FindsTheOptimumOfSmallSteps)  // Ensures (1) (2), against all plans
 {

@@ -93,7 +93,8 @@ namespace detail {
   return fail(error_code::infeasible, closest.module, "no layout fits into memory: the closest (",
               layout, ") needs ", closest.bytes, " bytes more than the ", problem.memory_bytes,
               " of a GPU for module ", modules[closest.module].name,
-              "; use more GPUs or larger ones");
+              "; use more GPUs or larger ones",
+              closest.is_certain ? "" : ", and not all numbers of microbatches were tried");
 }
 
 }  // namespace detail

@@ -46,6 +46,7 @@ TEST(LeastOverrun, IsThatOfTheLayoutThatNeedsLeast)  // Ensures (1)
     }
     EXPECT_EQ(found.bytes, least > problem.memory_bytes ? least - problem.memory_bytes : 0);
     EXPECT_LT(found.module, modules);
+    EXPECT_TRUE(found.is_certain);
     over += found.bytes > 0 ? 1 : 0;
   }
   EXPECT_GT(over, 20);

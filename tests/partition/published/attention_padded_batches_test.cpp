@@ -203,6 +203,18 @@ TEST(AttentionPaddedBatches, AcceptsTheEdges)
   EXPECT_THAT(loads_of({4, 4, 4}, 3), ElementsAre(20, 20, 20));
 }
 
+TEST(AttentionPaddedBatches, WorksUpToTheLargestTotalWhereAttentionIsSmall)
+{
+  ballast::random_source random(1);
+  attention_instance step(random, 0, 1, 1);
+  constexpr cost_units most = cost_units{1} << 62;  // two of them are above 63 bits
+  step.step = {{9, 9, 9}, {most, most / 2, 7}, {1, 1, 1}};
+  step.attention = {5, 3, 1};
+  auto const plan = step.plan(attention_padded_batches{});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->makespan, (ballast::ratio{most, 1}));
+}
+
 TEST(AttentionPaddedBatches, AllocatesNothingInTheSteadyState)
 {
   ballast::random_source random(3);

@@ -26,10 +26,13 @@ struct overrun {
       no_layout;           ///< above the memory of a GPU; no_layout where none uses all GPUs
   std::size_t module = 0;  ///< whose GPUs hold most
   std::vector<module_layout> modules{};
+  bool is_certain = true;  ///< whether all numbers of microbatches were tried
 };
 
-/// Ensures     (1) bytes == 0 exactly where some layout fits; the search ends at the first
-/// Complexity  O(layouts x stages of one) where none fits.
+/// Ensures     (1) bytes == 0 only where some layout fits; where it is certain, always then. The
+///                 search ends at the first
+/// Complexity  O(layouts) for the largest numbers of microbatches; for all others where none fits so,
+///             until most_tries modules were looked at: a second or two.
 class least_overrun {
  public:
   least_overrun(layout_problem const& problem, stage_memory& memory)
@@ -43,13 +46,17 @@ class least_overrun {
     deepest = std::min(deepest, std::uint64_t{problem_.gpus});
     // Fewer microbatches are larger, and save memory only where stages would keep more than these.
     try_counts([](std::uint32_t most) { return most; });
+    tries_left_ = most_tries;
     for (std::uint32_t count = 1; count < deepest && best_.bytes != 0; ++count) {
       try_counts([count](std::uint32_t most) { return count < most ? count : 0; });
     }
+    best_.is_certain = best_.bytes == 0 || tries_left_ > 0;
     return best_;
   }
 
  private:
+  static constexpr std::uint64_t most_tries = std::uint64_t{1} << 24;
+
   /// Places all modules, with count_of(most) microbatches where a batch has samples for `most`.
   template <class CountOf>
   void try_counts(CountOf const& count_of)
@@ -89,6 +96,8 @@ class least_overrun {
           dp = most_dp;
         }
         for (; dp <= most_dp; ++dp) {
+          if (tries_left_ == 0) { return; }
+          --tries_left_;
           joined_unit const unit{.stages = pp, .microbatches = microbatches_};
           std::uint64_t const bytes = memory_.bytes(module, degree, pp, unit.kept(stages_after),
                                                     std::uint64_t{microbatches_} * dp);
@@ -110,6 +119,7 @@ class least_overrun {
   std::vector<module_layout> layout_;
   std::uint32_t microbatches_ = 1;
   std::uint32_t last_dp_ = 1;
+  std::uint64_t tries_left_ = std::numeric_limits<std::uint64_t>::max();
   overrun best_;
 };
 

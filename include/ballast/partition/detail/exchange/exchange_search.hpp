@@ -196,7 +196,7 @@ class exchange_search {
       auto const other = static_cast<std::size_t>(random.below(owner_.size()));
       std::size_t const from = to_index(owner_[one]);
       std::size_t const to = to_index(owner_[other]);
-      if (!problem_.fits(one, to) || !problem_.fits(other, from)) { continue; }
+      if (from == to || !problem_.fits(one, to) || !problem_.fits(other, from)) { continue; }
       loads_[from] += problem_.costs[other] - problem_.costs[one];
       loads_[to] += problem_.costs[one] - problem_.costs[other];
       std::swap(owner_[one], owner_[other]);

@@ -28,7 +28,7 @@ namespace ballast::inline v0::detail {
 ///                 does not even finish what it has
 ///             (2) no plan finishes before least(): the mean, the heaviest sample, what bags have;
 ///                 of finishing times that are rounded up, as these are
-///             (3) by enough() every bag can do n times the heaviest sample
+///             (3) by enough() every bag can do n times the heaviest sample, or 2^63 - 1 units
 /// Complexity  O(n + m) to build, 8 m bytes of scratch; O(1) to ask.
 class finishing_times {
  public:
@@ -49,7 +49,9 @@ class finishing_times {
 
     cost_units const heaviest =
         problem.heaviest_first.empty() ? 0 : problem.heaviest_first.front().cost;
-    cost_units const all = heaviest * static_cast<cost_units>(problem.heaviest_first.size());
+    // Where attention alone pads, the heaviest sample as often as there are samples may not fit.
+    auto const all = static_cast<cost_units>(
+        std::min(uint128{unsigned_of(heaviest)} * problem.heaviest_first.size(), uint128{no_cost}));
     least_ = uint128{unsigned_of(heaviest)} * unit_ / fastest;
     std::uint64_t work = 0;
     std::uint64_t all_speeds = 0;

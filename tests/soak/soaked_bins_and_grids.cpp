@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packings into bins of one capacity, and grids of ranks and microbatches.
+
+#include "../support/grid_oracle.hpp"
+#include "../support/packing_oracles.hpp"
+#include "soaked_planner.hpp"
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ballast_soak {
+namespace {
+
+ballast_test::packing_instance draw_packing(ballast::random_source& random, number_family family)
+{
+  if (family == number_family::tiny) {
+    return ballast_test::random_packing(random, random.below(2) == 0 ? 7 : 60);
+  }
+  ballast_test::packing_instance step;
+  step.weights.resize(random.below(40));
+  std::int64_t heaviest = 0;
+  for (auto& weight : step.weights) {
+    weight = draw_number(random, family);
+    heaviest = std::max(heaviest, weight);
+  }
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  step.capacity = random.below(3) == 0   ? heaviest
+                  : random.below(2) == 0 ? heaviest + std::min(heaviest, most - heaviest) / 2
+                                         : most - random.between(0, 1);
+  return step;
+}
+
+// The fewest bins by trying all, in 128 bits.
+std::size_t fewest_by_trying(ballast_test::packing_instance const& step)
+{
+  std::vector<ballast::uint128> loads;
+  std::size_t best = step.weights.size() + 1;
+  auto const place = [&](auto const& self, std::size_t sample) -> void {
+    if (loads.size() >= best) { return; }
+    if (sample == step.weights.size()) {
+      best = loads.size();
+      return;
+    }
+    auto const weight = static_cast<ballast::uint128>(step.weights[sample]);
+    for (std::size_t bin = 0; bin < loads.size(); ++bin) {
+      loads[bin] += weight;
+      bool const fits = loads[bin] <= static_cast<ballast::uint128>(step.capacity);
+      if (fits) { self(self, sample + 1); }
+      loads[bin] -= weight;
+    }
+    loads.push_back(weight);
+    self(self, sample + 1);
+    loads.pop_back();
+  };
+  place(place, 0);
+  return best;
+}
+
+template <class Policy>
+void add_packing(std::vector<soaked_planner>& planners, std::string const& name,
+                 Policy const& policy)
+{
+  auto plan = std::make_shared<ballast::packing_plan>();
+  auto memory = std::make_shared<ballast::workspace>();
+  planners.push_back(
+      {"packing/" + name, [=](ballast::random_source& random) {
+         number_family const family = draw_family(random);
+         auto const step = draw_packing(random, family);
+         auto const done =
+             ballast::pack_to_capacity_into(*plan, *memory, step.weights, step.capacity, policy);
+         if (!done) {
+           auto const& why = done.error();
+           require_sentence(why);
+           bool const is_heavy =
+               !step.weights.empty() && std::ranges::max(step.weights) > step.capacity;
+           require(why.code == ballast::error_code::out_of_range ? !is_moderate(step.weights)
+                                                                 : is_heavy,
+                   "refused: ", why.message);
+           return;
+         }
+         ballast_test::expect_valid_packing(step, *plan);
+         if (random.below(8) == 0) {
+           auto const fresh = ballast::pack_to_capacity(step.weights, step.capacity, policy);
+           require(fresh && fresh->digest() == plan->digest() &&
+                       fresh->lower_bound == plan->lower_bound,
+                   "another packing in fresh memory");
+         }
+         if (step.weights.size() > 7) { return; }
+         std::size_t const fewest = fewest_by_trying(step);
+         require(plan->lower_bound <= fewest && fewest <= plan->bins(), "bound ", plan->lower_bound,
+                 ", the fewest bins ", fewest, ", packed ", plan->bins());
+       }});
+}
+
+// Numbers of another family in a grid that has some constraints.
+void enlarge(ballast_test::grid_instance& step, number_family family,
+             ballast::random_source& random)
+{
+  if (family == number_family::tiny) { return; }
+  std::int64_t heaviest = 0;
+  for (auto& weight : step.weights) {
+    weight = draw_number(random, family);
+    heaviest = std::max(heaviest, weight);
+  }
+  for (auto& cost : step.costs) { cost = draw_number(random, family); }
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (auto& cap : step.caps) {
+    cap = heaviest + std::min(most - heaviest, random.between(0, heaviest));
+  }
+}
+
+template <class Policy>
+void add_grid(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy)
+{
+  auto plan = std::make_shared<ballast::grid_plan>();
+  auto memory = std::make_shared<ballast::workspace>();
+  planners.push_back(
+      {"grid/" + name, [=](ballast::random_source& random) {
+         bool const is_small = random.below(4) == 0;
+         auto step = ballast_test::random_grid(random, is_small ? 4 : 14);
+         number_family const family = draw_family(random);
+         enlarge(step, family, random);
+         auto options = step.options();
+         if (!is_small && random.below(2) == 0) {
+           options.microbatches.reset();
+           options.multiple_of = 1 + random.below(3);
+         }
+         auto const samples = step.samples();
+         auto const plan_it = [&](ballast::grid_plan& into, ballast::workspace& scratch) {
+           return ballast::partition_grid_into(into, scratch, samples, step.ranks, options, policy,
+                                               &ballast_test::grid_sample::cost,
+                                               &ballast_test::grid_sample::weight);
+         };
+         auto const done = plan_it(*plan, *memory);
+         bool const is_tried = is_small && options.microbatches && is_moderate(step.weights) &&
+                               is_moderate(step.costs);
+         if (!done) {
+           auto const& why = done.error();
+           require_sentence(why);
+           if (why.code == ballast::error_code::out_of_range) {
+             require(!is_moderate(step.costs) || !is_moderate(step.weights),
+                     "out of range: ", why.message);
+             return;
+           }
+           bool const gave_up = says(why, "was found");
+           require(gave_up || !is_tried || ballast_test::best_grid(step) == ballast_test::no_grid,
+                   "a step that has a plan is refused: ", why.message);
+           return;
+         }
+         ballast_test::expect_valid_grid(*plan, step);
+         require(!options.microbatches || plan->microbatches == *options.microbatches,
+                 "another number of microbatches");
+         require(plan->microbatches % options.multiple_of == 0, plan->microbatches,
+                 " microbatches");
+         if (random.below(8) == 0) {
+           ballast::grid_plan fresh;
+           ballast::workspace other;
+           require(plan_it(fresh, other) && fresh.digest() == plan->digest() &&
+                       fresh.lower_bound == plan->lower_bound,
+                   "another plan in fresh memory");
+         }
+         if (!is_tried) { return; }
+         std::int64_t const best = ballast_test::best_grid(step);
+         require(plan->lower_bound <= best && best <= plan->makespan, "bound ", plan->lower_bound,
+                 ", optimum ", best, ", makespan ", plan->makespan);
+       }});
+}
+
+}  // namespace
+
+void add_bins_and_grids(std::vector<soaked_planner>& planners)
+{
+  add_packing(planners, "first_fit_decreasing", ballast::first_fit_decreasing{});
+  add_packing(planners, "best_fit_decreasing", ballast::best_fit_decreasing{});
+  add_packing(planners, "minimum_bin_slack", ballast::minimum_bin_slack{});
+  add_packing(
+      planners, "fewest_bins_of",
+      ballast::fewest_bins_of{ballast::first_fit_decreasing{}, ballast::minimum_bin_slack{}});
+  ballast::refine_bins<> few_steps;
+  few_steps.steps = 1 << 12;
+  add_packing(planners, "refine_bins, few steps", few_steps);
+  add_packing(planners, "refine_bins", ballast::refine_bins<>{});
+  add_grid(planners, "fill_slots", ballast::fill_slots{});
+  add_grid(planners, "refine_grid", ballast::refine_grid{});
+}
+
+}  // namespace ballast_soak

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of models: search_layouts and orchestrate, against all layouts of small problems.
+
+#include "../support/all_layouts.hpp"
+#include "../support/all_orchestrations.hpp"
+#include "../support/random_modules.hpp"
+#include "../support/random_orchestrations.hpp"
+#include "soaked_planner.hpp"
+
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/parallelism.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ballast_soak {
+namespace {
+
+void search(ballast::random_source& random)
+{
+  constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;
+  std::size_t const modules = 1 + random.below(2);
+  auto const model = ballast_test::draw_model(random, modules, 1 + random.below(8),
+                                              random.below(3) == 0, memory_of_gpu);
+  std::array<std::uint32_t, 5> const nodes{8, 8, 8, 4, 6};
+  ballast::layout_problem problem;
+  problem.modules = model.modules;
+  problem.sizes = model.sizes;
+  problem.global_batch = static_cast<std::uint32_t>(1 + random.below(6));
+  problem.gpus = static_cast<std::uint32_t>(1 + random.below(8));
+  problem.gpus_per_node = nodes[random.below(nodes.size())];
+  problem.memory_bytes = memory_of_gpu / (1 + random.below(3));
+  if (random.below(2) == 0) { problem.estimate = ballast::step_estimate::mean_step; }
+  auto const batches = ballast_test::draw_model(
+                           random, modules, problem.global_batch * (1 + random.below(2)), true, 1)
+                           .sizes;
+  ballast::layout_search_options options;
+  if (random.below(4) == 0) { options.most_work = 1 + random.below(20'000); }
+  auto const found = ballast::search_layouts(problem, batches, options);
+  auto const all = ballast_test::all_layouts(problem, true);
+  if (!found) {
+    require_sentence(found.error());
+    require(all.empty() || says(found.error(), "ended before a layout was simulated") ||
+                says(found.error(), "not all numbers of microbatches were tried"),
+            "a problem that has a layout is refused: ", found.error().message);
+    return;
+  }
+  require(!all.empty(), "a layout where none fits");
+  auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
+  auto const best = ranked.front().simulated;
+  auto const& chosen = found->layouts.front();
+  require(found->lower_bound <= best && best <= chosen.simulated, "bound ", found->lower_bound,
+          ", optimum ", best, ", found ", chosen.simulated);
+  require(!found->is_proven || chosen.simulated == best, "proven, and the optimum is ", best);
+  require(found->is_proven || found->is_out_of_work, "not proven with work left");
+  auto const alone = ballast::simulate_layout(problem, chosen.layout, batches);
+  require(alone && *alone == chosen.simulated, "a layout that is simulated otherwise");
+}
+
+template <class Policy>
+void add_orchestration(std::vector<soaked_planner>& planners, std::string const& name,
+                       Policy const& policy, ballast_test::allowed_orchestrations const& allowed,
+                       bool is_best)
+{
+  planners.push_back(
+      {"orchestrate/" + name, [=](ballast::random_source& random) {
+         auto problem = ballast_test::random_orchestration(random, 10, 6, 5);
+         bool const is_extreme = random.below(10) == 0;
+         if (is_extreme) {
+           auto& module = problem.modules[random.below(problem.modules.size())];
+           auto& degree = module.degrees[random.below(module.degrees.size())];
+           auto const number = draw_number(random, number_family::extreme);
+           switch (random.below(5)) {
+             case 0: degree.forward = number; break;
+             case 1: degree.backward = number; break;
+             case 2: degree.weight_bytes = static_cast<std::uint64_t>(number); break;
+             case 3: degree.activation_bytes = static_cast<std::uint64_t>(number); break;
+             default: module.forward_flops = static_cast<std::uint64_t>(number); break;
+           }
+         }
+         auto const found = ballast::orchestrate(problem, policy);
+         if (!found) {
+           require_sentence(found.error());
+           if (is_extreme) { return; }
+           require(found.error().code == ballast::error_code::infeasible,
+                   "refused: ", found.error().message);
+         }
+         if (is_extreme) { return; }
+         auto const best = ballast_test::best_of_all_orchestrations(problem, allowed);
+         require(best.has_value() == found.has_value(), best ? "refused: " : "found where none is",
+                 found ? std::string() : found.error().message);
+         if (!found) { return; }
+         require(best->step <= found->layout.step, "a step below the optimum");
+         require(!is_best || found->layout == *best, "found ", found->layout.step,
+                 ", and the optimum is ", best->step);
+         auto const priced = ballast::price_orchestration(problem, found->layout.modules);
+         require(priced && *priced == found->layout, "priced otherwise than found");
+         require(ballast_test::simulated_memory(problem, found->layout).fits ||
+                     !ballast_test::simulated_memory(problem, found->layout).is_even,
+                 "it does not fit the memory of its simulated pipeline");
+       }});
+}
+
+}  // namespace
+
+void add_layouts(std::vector<soaked_planner>& planners)
+{
+  planners.push_back({"search_layouts", search});
+  add_orchestration(planners, "best_units", ballast::best_units{}, {}, true);
+  add_orchestration(planners, "homogeneous", ballast::homogeneous{}, {.one_degree = true}, true);
+  add_orchestration(planners, "monolithic", ballast::monolithic{},
+                    {.one_degree = true, .one_stage = true}, true);
+  add_orchestration(planners, "by_flops", ballast::by_flops{}, {}, false);
+}
+
+}  // namespace ballast_soak

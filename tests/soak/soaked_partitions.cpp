@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies of partition(), by name and as templates: plans are recomputed from their owners, and on
+// small steps compared with all assignments.
+
+#include "drawn_step.hpp"
+#include "soaked_planner.hpp"
+
+#include <ballast/by_name/any_policy.hpp>
+#include <ballast/by_name/parse_policy.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/ratio.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/partition.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ballast_soak {
+namespace {
+
+using ballast::batching;
+using ballast::cost_units;
+using ballast::partition_plan;
+using ballast::ratio;
+
+std::vector<ballast_test::numbered> number(drawn_step const& step)
+{
+  std::vector<ballast_test::numbered> samples(step.size());
+  for (std::size_t sample = 0; sample < samples.size(); ++sample) { samples[sample] = {sample}; }
+  return samples;
+}
+
+struct cost_of_step {
+  drawn_step const& step;
+
+  cost_units operator()(ballast_test::numbered n) const { return step.costs[n.sample]; }
+  [[nodiscard]] cost_units attention_part(ballast_test::numbered n) const
+  {
+    return step.attention[n.sample];
+  }
+};
+
+template <class Policy>
+ballast::result<void> plan_into(partition_plan& plan, ballast::workspace& memory,
+                                drawn_step const& step, Policy const& policy)
+{
+  return ballast::partition_into(
+      plan, memory, number(step), step.bags, policy, cost_of_step{step},
+      [&](ballast_test::numbered n) { return step.lengths[n.sample]; }, step.constraints());
+}
+
+template <class Policy>
+std::optional<partition_plan> plan_once(drawn_step const& step, Policy const& policy)
+{
+  partition_plan plan;
+  ballast::workspace memory;
+  return plan_into(plan, memory, step, policy) ? std::optional(plan) : std::nullopt;
+}
+
+// What bags do under these owners, and when the last of them ends.
+std::vector<cost_units> loads_of(drawn_step const& step, std::vector<std::size_t> const& owner,
+                                 batching batches)
+{
+  std::size_t const bags = step.bags.size();
+  std::vector<cost_units> packed(bags, 0);
+  std::vector<cost_units> largest(bags, 0);
+  std::vector<cost_units> count(bags, 0);
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    cost_units const padded = batches == batching::packed   ? 0
+                              : batches == batching::padded ? step.costs[sample]
+                                                            : step.attention[sample];
+    packed[owner[sample]] += step.costs[sample] - padded;
+    largest[owner[sample]] = std::max(largest[owner[sample]], padded);
+    ++count[owner[sample]];
+  }
+  for (std::size_t bag = 0; bag < bags; ++bag) { packed[bag] += count[bag] * largest[bag]; }
+  return packed;
+}
+
+ratio makespan_of_loads(drawn_step const& step, std::vector<cost_units> const& loads)
+{
+  ratio makespan;
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
+    makespan = std::max(makespan, ratio{loads[bag], step.bags.speeds()[bag]});
+  }
+  return makespan;
+}
+
+// How many items each bag has, in ascending order.
+std::vector<std::size_t> counts_of(drawn_step const& step, std::vector<std::size_t> const& owner)
+{
+  std::vector<std::size_t> counts(step.bags.size(), 0);
+  for (auto const& item : step.items()) { ++counts[owner[item.front()]]; }
+  std::ranges::sort(counts);
+  return counts;
+}
+
+std::vector<std::size_t> owner_of(partition_plan const& plan)
+{
+  std::vector<std::size_t> owner;
+  for (ballast::bag_id const bag : plan.owner) { owner.push_back(ballast::to_index(bag)); }
+  return owner;
+}
+
+// What a plan says, recomputed from its owners.
+void require_sound(drawn_step const& step, partition_plan const& plan, batching batches)
+{
+  require(plan.owner.size() == step.size(), "owners of ", plan.owner.size(), " samples");
+  auto const owner = owner_of(plan);
+  std::vector<ballast::uint128> held(step.bags.size(), 0);
+  std::vector<ballast::uint128> heaviest(step.bags.size(), 0);
+  std::map<int, std::size_t> bag_of_key;
+  std::int64_t moved = 0;
+  std::int64_t all = 0;
+  std::size_t short_ones = 0;
+  for (std::size_t sample = 0; sample < step.size(); ++sample) {
+    std::size_t const bag = owner[sample];
+    require(bag < step.bags.size(), "sample ", sample, " is in bag ", bag);
+    require(step.takes(sample, bag), "sample ", sample, " does not fit bag ", bag);
+    auto const weight = static_cast<ballast::uint128>(step.weight(sample));
+    held[bag] += batches == batching::padded ? 1 : weight;
+    heaviest[bag] = std::max(heaviest[bag], weight);
+    all += step.lengths[sample];
+    short_ones += step.bags.is_short(step.lengths[sample]) ? 1U : 0U;
+    bool const stays =
+        step.home.empty() || ballast::to_index(step.bags.bag_of(step.home[sample])) == bag;
+    moved += stays ? 0 : step.lengths[sample];
+    require(step.together.empty() ||
+                bag_of_key.try_emplace(step.together[sample], bag).first->second == bag,
+            "sample ", sample, " is not with those that it stays together with");
+  }
+  for (std::size_t bag = 0; bag < held.size() && step.is_limited(); ++bag) {
+    auto const weight = batches == batching::padded ? held[bag] * heaviest[bag] : held[bag];
+    require(step.holds(bag, weight), "bag ", bag, " holds more than its GPUs may");
+  }
+  require(plan.loads == loads_of(step, owner, batches), "loads are not those of the owners");
+  require(plan.makespan == makespan_of_loads(step, plan.loads), "makespan ", shown(plan.makespan));
+  require(plan.lower_bound <= plan.makespan, "bound above the makespan");
+  require(plan.short_samples == short_ones, plan.short_samples, " short samples, not ", short_ones);
+  require(plan.moved == (moved == 0 ? ratio{} : ratio{moved, all}), "moved ", shown(plan.moved));
+  std::size_t rows = 0;
+  for (std::size_t bag = 0; bag < plan.samples.size(); ++bag) {
+    for (auto const sample : plan.samples[ballast::to_id<ballast::bag_id>(bag)]) {
+      require(owner[ballast::to_index(sample)] == bag, "a row has a sample of another bag");
+      ++rows;
+    }
+  }
+  require(rows == step.size(), "rows have ", rows, " samples");
+}
+
+// What a policy promises beside a sound plan.
+struct promises {
+  batching batches = batching::packed;
+  bool restricts = false;
+  bool keeps_counts = false;
+  bool is_exact = false;    // without limits, the optimum of a small step
+  bool finds_room = false;  // a plan within the limits of a small step, where there is one
+  bool caps_matter = true;  // false: what else is promised holds with limits too
+};
+
+constexpr double most_plans = 250;
+
+// Compares a plan with all assignments of a small step.
+void require_bounded(drawn_step const& step, partition_plan const& plan, promises const& promised)
+{
+  auto const owner = owner_of(plan);
+  auto const counts = counts_of(step, owner);
+  std::optional<ratio> best;
+  bool const tried = for_each_plan(step, most_plans, [&](std::vector<std::size_t> const& each) {
+    if (promised.keeps_counts && counts_of(step, each) != counts) { return; }
+    ratio const makespan = makespan_of_loads(step, loads_of(step, each, promised.batches));
+    if (!best || makespan < *best) { best = makespan; }
+  });
+  if (!tried) { return; }
+  // A limit on what is padded counts otherwise than the one that assignments keep to.
+  bool const comparable = promised.batches != batching::padded || !step.is_limited();
+  require(best.has_value() || !comparable, "a plan where no assignment is one");
+  if (!best || !comparable) { return; }
+  require(plan.lower_bound <= *best, "bound ", shown(plan.lower_bound), ", and the optimum is ",
+          shown(*best));
+  require(*best <= plan.makespan, "makespan ", shown(plan.makespan), " below the optimum ",
+          shown(*best));
+  if (promised.is_exact && !step.is_limited()) {
+    require(plan.makespan == *best, "makespan ", shown(plan.makespan), ", and the optimum is ",
+            shown(*best));
+    require(plan.proven_optimal(), "an optimum that was not proven");
+  }
+}
+
+void require_right_refusal(drawn_step const& step, ballast::error const& why,
+                           promises const& promised)
+{
+  require_sentence(why);
+  if (why.code == ballast::error_code::out_of_range) {
+    require(!step.is_in_range(), "out of range, though nothing is: ", why.message);
+    return;
+  }
+  require(why.code == ballast::error_code::infeasible, "refused as something else: ", why.message);
+  bool const pads = promised.batches != batching::packed;
+  if (pads && says(why, "cannot keep some of them together")) {
+    require(!step.together.empty(), "nothing was to stay together: ", why.message);
+    return;
+  }
+  if (pads && says(why, "policies that pad look for the shortest step alone")) {
+    require(step.is_limited(), "there is no limit: ", why.message);
+    return;
+  }
+  bool const says_why =
+      says(why, "use a policy that looks at weights") || says(why, "not all fillings were tried");
+  require(step.is_limited() || !says_why, "there is no limit: ", why.message);
+  if (says_why && !promised.finds_room) { return; }
+  bool exists = false;
+  (void)for_each_plan(step, most_plans, [&](auto const&) { exists = true; });
+  require(!exists, "a step that has a plan is refused: ", why.message);
+}
+
+template <class Policy>
+void add(std::vector<soaked_planner>& planners, std::string const& name, Policy const& policy,
+         promises promised, std::vector<ballast::any_policy> const& not_worse_than = {})
+{
+  promised.batches = ballast::batching_of(policy);
+  promised.restricts = ballast::restricts_plans(policy);
+  promised.keeps_counts = ballast::plans_keep_counts(policy);
+  auto plan = std::make_shared<partition_plan>();
+  auto memory = std::make_shared<ballast::workspace>();
+  planners.push_back({"partition/" + name, [=](ballast::random_source& random) {
+                        drawn_step const step = draw_step(random);
+                        auto const done = plan_into(*plan, *memory, step, policy);
+                        if (!done) {
+                          require_right_refusal(step, done.error(), promised);
+                          return;
+                        }
+                        require_sound(step, *plan, promised.batches);
+                        require_bounded(step, *plan, promised);
+                        if (random.below(8) == 0) {
+                          auto const again = plan_once(step, policy);
+                          require(again && again->digest() == plan->digest() &&
+                                      again->lower_bound == plan->lower_bound,
+                                  "another plan in fresh memory");
+                        }
+                        if (random.below(4) != 0) { return; }
+                        for (auto const& other : not_worse_than) {
+                          auto const theirs = plan_once(step, other);
+                          require(!theirs || plan->makespan <= theirs->makespan,
+                                  "worse than the policy inside: ", shown(plan->makespan), " and ",
+                                  shown(theirs ? theirs->makespan : ratio{}));
+                        }
+                      }});
+}
+
+void add_named(std::vector<soaked_planner>& planners, std::string const& name,
+               promises const& promised, std::vector<std::string> const& not_worse_than = {})
+{
+  std::vector<ballast::any_policy> others;
+  for (auto const& each : not_worse_than) { others.push_back(ballast::parse_policy(each).value()); }
+  add(planners, name, ballast::parse_policy(name).value(), promised, others);
+}
+
+// Within 0.5 % of the inner policy's plan, with no more tokens moved.
+void add_least_movement(std::vector<soaked_planner>& planners)
+{
+  ballast::least_movement<> const policy;
+  planners.push_back(
+      {"partition/least_movement{}", [=](ballast::random_source& random) {
+         drawn_step const step = draw_step(random);
+         partition_plan plan;
+         ballast::workspace memory;
+         auto const done = plan_into(plan, memory, step, policy);
+         auto const theirs = plan_once(step, policy.inner);
+         require(done.has_value() || !theirs, "no plan where the inner policy has one");
+         if (!done) { return; }
+         require_sound(step, plan, batching::packed);
+         if (!theirs) { return; }
+         require(plan.moved <= theirs->moved, "moved ", shown(plan.moved),
+                 ", and the inner policy ", shown(theirs->moved));
+         auto const at_most = static_cast<ballast::uint128>(theirs->makespan.numerator) *
+                              (1'000'000 + policy.tolerance_per_million);
+         // a / b <= c / d: products of 96 and 64 bits, so divided once.
+         auto const denominators = static_cast<ballast::uint128>(plan.makespan.denominator);
+         auto const limit = at_most / static_cast<ballast::uint128>(theirs->makespan.denominator);
+         auto const ours =
+             static_cast<ballast::uint128>(plan.makespan.numerator) * 1'000'000 / denominators;
+         require(ours <= limit + 1, "makespan ", shown(plan.makespan), ", and the inner policy's ",
+                 shown(theirs->makespan));
+       }});
+}
+
+}  // namespace
+
+void add_partitions(std::vector<soaked_planner>& planners)
+{
+  for (std::string const name :
+       {"round_robin", "longest_processing_time", "greedy_knapsack",
+        "greedy_knapsack:capacity=full", "karmarkar_karp", "multifit", "multifit:iterations=1",
+        "quadratic_with_tolerance:tolerance=3", "quadratic_with_tolerance", "padded_batches",
+        "padded_batches:orders=1", "conv_transformer_batches", "equal_count",
+        "equal_count:multiple=3", "equal_count:work=10", "least_movement:lpt,eps=0.01"}) {
+    add_named(planners, name, {});
+  }
+  add_named(planners, "refine", {}, {"lpt"});
+  add_named(planners, "refine:kk,work=1000", {}, {"lpt", "kk"});
+  add_named(planners, "refine:equal_count", {}, {"lpt"});
+  add_named(planners, "best_of:kk,multifit,lpt", {}, {"kk", "multifit", "lpt"});
+  add_named(planners, "exact", {.is_exact = true}, {"refine"});
+  add_named(planners, "exact:round_robin,nodes=1000", {}, {"round_robin"});
+  add_named(planners, "capped", {.finds_room = true}, {"lpt"});
+  add_named(planners, "capped:refine", {.finds_room = true}, {"refine"});
+  add_named(planners, "capped:(exact:nodes=1000)", {.finds_room = true});
+  add_named(planners, "capped:least_movement", {.finds_room = true});
+  add_named(planners, "capped:equal_count", {});
+  add_named(planners, "capped:kk,work=100", {}, {"kk"});
+  add_named(planners, "attention_padded_batches", {}, {"conv_transformer_batches"});
+  add_named(planners, "attention_padded_batches:work=100", {}, {"conv_transformer_batches"});
+  add(planners, "refine{karmarkar_karp}", ballast::refine{ballast::karmarkar_karp{}}, {});
+  add(planners, "exact{multifit}", ballast::exact{ballast::multifit{}}, {.is_exact = true});
+  add(planners, "capped{greedy_knapsack}", ballast::capped{ballast::greedy_knapsack{}},
+      {.finds_room = true});
+  add(planners, "best_of{multifit, refine}",
+      ballast::best_of{ballast::multifit{}, ballast::refine<>{}}, {});
+  add(planners, "policy_for<padding>", ballast::policy_for<ballast::batching_strategy::padding>{},
+      {});
+  add(planners, "policy_for<quadratic>",
+      ballast::policy_for<ballast::batching_strategy::quadratic>{}, {});
+  add_least_movement(planners);
+}
+
+}  // namespace ballast_soak

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders of microbatches, and the scheduler that makes microbatches of samples.
+
+#include "../runtime/scheduled_steps.hpp"
+#include "../support/numbered_order.hpp"
+#include "../support/order_checks.hpp"
+#include "../support/random_schedules.hpp"
+#include "../support/random_times.hpp"
+#include "soaked_planner.hpp"
+
+#include <ballast/by_name/any_order_policy.hpp>
+#include <ballast/by_name/parse_order_policy.hpp>
+#include <ballast/core/quantities.hpp>
+#include <ballast/core/random.hpp>
+#include <ballast/core/workspace.hpp>
+#include <ballast/pipeline.hpp>
+#include <ballast/runtime/microbatch_scheduler.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ballast_soak {
+namespace {
+
+using ballast::time_units;
+
+time_units longest_of(number_family family)
+{
+  switch (family) {
+    case number_family::tiny: return 2;
+    case number_family::ties: return 1;
+    case number_family::wide: return 100'000;
+    case number_family::huge:
+    case number_family::extreme: break;
+  }
+  return ballast::stage_graph::longest_time;
+}
+
+void add_order(std::vector<soaked_planner>& planners, std::string const& name, bool is_exact)
+{
+  auto const policy = ballast::parse_order_policy(name).value();
+  auto plan = std::make_shared<ballast::order_plan>();
+  auto memory = std::make_shared<ballast::workspace>();
+  planners.push_back(
+      {"order/" + name, [=](ballast::random_source& random) {
+         auto const [stages, tasks] = ballast_test::random_pipeline(random);
+         auto const schedule = ballast::compiled_schedule::make(stages, tasks).value();
+         number_family const family = draw_family(random);
+         auto times = ballast_test::random_times(random, schedule, longest_of(family));
+         bool is_in_range = true;
+         if (family == number_family::extreme && !times.rows.empty()) {
+           auto& time = times.rows[random.below(times.rows.size())];
+           (random.below(2) == 0 ? time.forward : time.backward) = draw_number(random, family);
+           is_in_range =
+               std::max(time.forward, time.backward) <= ballast::stage_graph::longest_time;
+         }
+         auto const done =
+             ballast::order_microbatches_into(*plan, *memory, schedule, times, policy);
+         if (!done) {
+           require_sentence(done.error());
+           require(!is_in_range, "refused: ", done.error().message);
+           return;
+         }
+         require(is_in_range, "a time above the longest is accepted");
+         ballast_test::expect_valid_order(schedule, times, *plan);
+         if (schedule.microbatches() > 5) { return; }
+         auto const best =
+             ballast::simulate(schedule, times, ballast_test::first_best_order(schedule, times));
+         require(plan->lower_bound <= best.makespan && best.makespan <= plan->makespan, "bound ",
+                 plan->lower_bound, ", optimum ", best.makespan, ", makespan ", plan->makespan);
+         require(!is_exact || (plan->makespan == best.makespan && plan->proven_optimal()),
+                 "makespan ", plan->makespan, ", and the optimum is ", best.makespan);
+       }});
+}
+
+// Forward and backward of a sample in both modules, made of its sizes and a factor.
+struct scaled_times {
+  std::int64_t factor = 1;
+
+  std::array<ballast::stage_time, 2> operator()(std::span<ballast::tokens const, 2> sizes) const
+  {
+    auto const time = [this](ballast::tokens size) {
+      return factor == 0 ? size % 2 * ballast::stage_graph::longest_time : factor * size;
+    };
+    return {ballast::stage_time{time(sizes[0]), time(sizes[0])},
+            ballast::stage_time{time(sizes[1]), time(sizes[1])}};
+  }
+};
+
+void schedule_step(ballast::random_source& random)
+{
+  auto const replicas = static_cast<std::uint32_t>(1 + random.below(3));
+  std::size_t const microbatches = 1 + random.below(4);
+  bool const is_small = random.below(2) == 0;
+  auto setup = ballast_test::small_setup(replicas, microbatches);
+  std::size_t const samples = random.below(is_small ? 6 : 200);
+  std::vector<ballast::tokens> sizes;
+  ballast::tokens total = 0;
+  ballast::tokens longest = 0;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    sizes.push_back(random.below(3) == 0 ? 0 : random.between(1, 12));
+    sizes.push_back(random.between(0, 1000));
+    total += sizes.back();
+    longest = std::max(longest, sizes.back());
+  }
+  std::size_t const bins = replicas * microbatches;
+  auto const even = total / static_cast<ballast::tokens>(bins);
+  if (random.below(2) == 0) {
+    setup.most_per_microbatch = std::max(longest, even) + random.between(0, even / 4 + 1);
+  }
+  std::int64_t const most = setup.most_per_microbatch;
+  scaled_times const times{random.below(8) == 0 ? 0 : random.between(1, 1000)};
+  auto scheduler = ballast::microbatch_scheduler<2, scaled_times, ballast::insertion>::make(
+                       std::move(setup), times)
+                       .value();
+  ballast::scheduled_step<2> step;
+  std::vector<std::uint32_t> factors;
+  if (random.below(3) == 0) {
+    factors.resize(2 * ballast::shape_buckets);
+    for (auto& factor : factors) {
+      factor = static_cast<std::uint32_t>(
+          random.below(8) == 0 ? ~std::uint32_t{0} : random.below(3 * ballast::unchanged_factor));
+    }
+  }
+  auto const done = scheduler(step, sizes, random.below(100), 0, factors);
+  if (!done) {
+    require_sentence(done.error());
+    if (done.error().code == ballast::error_code::out_of_range) {
+      require(times.factor == 0 || !factors.empty(), "refused: ", done.error().message);
+      return;
+    }
+    if (samples > 5 || says(done.error(), "not all fillings were tried")) { return; }
+    // Every sample to every microbatch of every replica.
+    std::vector<ballast::tokens> held(bins, 0);
+    auto const place = [&](auto const& self, std::size_t sample) -> bool {
+      if (sample == samples) { return true; }
+      for (std::size_t bin = 0; bin < bins; ++bin) {
+        held[bin] += sizes[2 * sample + 1];
+        if (held[bin] <= most && self(self, sample + 1)) { return true; }
+        held[bin] -= sizes[2 * sample + 1];
+      }
+      return false;
+    };
+    require(!place(place, 0), "a step that has a plan is refused: ", done.error().message);
+    return;
+  }
+  std::vector<int> found(2 * samples, 0);
+  for (std::size_t module = 0; module < 2; ++module) {
+    for (std::size_t replica = 0; replica < replicas; ++replica) {
+      for (std::size_t position = 0; position < microbatches; ++position) {
+        ballast::tokens held = 0;
+        for (auto const sample : step.microbatch(module, replica, position)) {
+          held += sizes[2 * ballast::to_index(sample) + 1];
+          ++found[2 * ballast::to_index(sample) + module];
+        }
+        require(module == 0 || held <= most, "a replica holds ", held, " of ", most);
+      }
+    }
+  }
+  require(std::ranges::all_of(found, [](int times_found) { return times_found == 1; }),
+          "a sample is missing or repeated");
+  require(step.largest_load_bound <= step.largest_load, "bound above the largest load");
+  time_units last = 0;
+  auto const again = ballast_test::small_setup(replicas, microbatches).schedule;
+  for (auto const& of_group : step.times) {
+    last = std::max(
+        last,
+        ballast::simulate(again, of_group, ballast_test::numbered_order(microbatches)).makespan);
+  }
+  require(step.makespan == last, "makespan ", step.makespan, ", simulated ", last);
+}
+
+}  // namespace
+
+void add_pipelines(std::vector<soaked_planner>& planners)
+{
+  for (std::string const name : {"given", "ascending", "interval", "insertion",
+                                 "insertion:evaluations=10", "search:evaluations=50"}) {
+    add_order(planners, name, false);
+  }
+  add_order(planners, "exact:nodes=20", false);
+  add_order(planners, "exact:nodes=1000", true);
+  planners.push_back({"microbatch_scheduler", schedule_step});
+}
+
+}  // namespace ballast_soak
